@@ -37,7 +37,8 @@ std::string text_of(const T& value) {
 }
 
 template <typename... Args>
-[[noreturn]] void fail(const char* kind, std::string_view format, const Args&... args) {
+[[noreturn, gnu::cold, gnu::noinline]] void fail(const char* kind, std::string_view format,
+                                                 const Args&... args) {
     throw_failure(kind, format_message(format, {text_of(args)...}));
 }
 

@@ -40,6 +40,14 @@ class Tensors : public ArgumentVisitor<Tensors> {
     void see(const tt::tt_metal::Tensor& tensor);
 };
 
+/// Collects the tensors among arguments. Out of line, for several places of each operation need it.
+template <typename... Arguments>
+[[gnu::cold, gnu::noinline]] Tensors tensors_among(const Arguments&... arguments) {
+    Tensors tensors;
+    (tensors.see(arguments), ...);
+    return tensors;
+}
+
 /// Measures a call until it returns or the object is destroyed.
 class ReportedCall {
   public:
@@ -61,15 +69,10 @@ std::uint64_t bytes_of(const Tensors& tensors);
 
 /// Returns the result of `call`, reported as a call of `name` with these arguments.
 template <typename Call, typename... Arguments>
-auto reported(const char* name, const Call& call, const Arguments&... arguments) {
-    std::uint64_t read_bytes = 0;
-    {
-        // Operations check the owners of their operands, so the report must not hold any.
-        Tensors operands;
-        (operands.see(arguments), ...);
-        read_bytes = bytes_of(operands);
-    }
-    const ReportedCall measured(name, read_bytes);
+[[gnu::cold, gnu::noinline]] auto reported(const char* name, const Call& call,
+                                           const Arguments&... arguments) {
+    // Operations check the owners of their operands, so the report must not hold any.
+    const ReportedCall measured(name, bytes_of(tensors_among(arguments...)));
     auto result = call();
     Tensors results;
     results.see(result);

@@ -151,4 +151,26 @@ void RecordedCall::store(const Tensors& results) const {
     }
 }
 
+void record_call(const char* name, const Tensors& operands, const Tensors& results,
+                 std::function<void(Tensors&)> call_again) {
+    RecordedCall record(name, operands, results);
+    if (!record.is_on_device()) {
+        return;
+    }
+    current_capture()->add_programs(
+        1, [name, read_bytes = bytes_of(operands), record = std::move(record),
+            call_again = std::move(call_again)] {
+            record.require_operands();
+            Tensors now;
+            if (reports_calls()) {
+                const ReportedCall measured(name, read_bytes);
+                call_again(now);
+                measured.returned(now);
+            } else {
+                call_again(now);
+            }
+            record.store(now);
+        });
+}
+
 }  // namespace ttcodegen::cpu

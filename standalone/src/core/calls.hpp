@@ -31,9 +31,7 @@ void require_called(const char* name, const Tensors& operands);
 template <typename... Arguments>
 void noted(const char* name, const Arguments&... arguments) {
     if (is_outermost_call()) {
-        Tensors operands;
-        (operands.see(arguments), ...);
-        note_call(name, operands);
+        note_call(name, tensors_among(arguments...));
     }
 }
 
@@ -123,29 +121,26 @@ class RecordedCall {
     std::vector<std::shared_ptr<Buffer>> results_;
 };
 
-/// Returns the result of `call` for these arguments, recorded in the captured trace.
+/// Adds a call to the capture if it is one for the device.
+/// @param call_again Makes the call another time, and adds its results to its argument.
+void record_call(const char* name, const Tensors& operands, const Tensors& results,
+                 std::function<void(Tensors&)> call_again);
+
+/// Result of `call` for these arguments, recorded for the trace that is captured. Every signature
+/// of the API instantiates this, so everything that does not depend on the types is elsewhere.
 template <typename Call, typename... Arguments>
-auto recorded(const char* name, const Call& call, Arguments&&... arguments) {
+[[gnu::cold, gnu::noinline]] auto recorded(const char* name, const Call& call,
+                                           Arguments&&... arguments) {
     const OutermostCall outermost;
-    Tensors operands;
-    (operands.see(arguments), ...);
-    auto kept = std::make_tuple(kept_argument(arguments)...);
+    const Tensors operands = tensors_among(arguments...);
+    const auto kept = std::make_shared<std::tuple<decltype(kept_argument(arguments))...>>(
+        kept_argument(arguments)...);
     auto result = call(arguments...);
     Tensors results;
     results.see(result);
-    const RecordedCall record(name, operands, results);
-    if (record.is_on_device()) {
-        current_capture()->add_programs(1, [=, kept = std::move(kept)]() mutable {
-            record.require_operands();
-            const auto call_again = [&](auto&... each) {
-                const auto again = [&] { return call(as_argument(each)...); };
-                return reports_calls() ? reported(name, again, each...) : again();
-            };
-            Tensors now;
-            now.see(std::apply(call_again, kept));
-            record.store(now);
-        });
-    }
+    record_call(name, operands, results, [call, kept](Tensors& now) {
+        now.see(std::apply([&](auto&... each) { return call(as_argument(each)...); }, *kept));
+    });
     return result;
 }
 

@@ -59,7 +59,7 @@ class Participants : public ArgumentVisitor<Participants> {
 };
 
 template <typename... Arguments>
-Participants participants(const Arguments&... arguments) {
+[[gnu::noinline]] Participants participants(const Arguments&... arguments) {
     Participants found;
     if (!current_chip()) {
         (found.see(arguments), ...);
@@ -144,8 +144,8 @@ void for_each_chip(std::size_t count, ChipOrder order,
 
 /// Runs an operation on each chip and joins the results.
 template <typename Operation>
-std::invoke_result_t<Operation> on_each_chip(const Participants& mesh, const Operation& operation,
-                                             ChipOrder order = ChipOrder::Any) {
+[[gnu::cold, gnu::noinline]] std::invoke_result_t<Operation> on_each_chip(
+    const Participants& mesh, const Operation& operation, ChipOrder order = ChipOrder::Any) {
     std::vector<std::invoke_result_t<Operation>> results(mesh.count);
     for_each_chip(mesh.count, order, [&](std::size_t chip) { results[chip] = operation(); });
     return join(std::move(results), mesh.mesh);

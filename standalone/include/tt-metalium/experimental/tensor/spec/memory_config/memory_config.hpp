@@ -16,10 +16,12 @@ class MemoryConfig final {
                           std::optional<ShardSpec> shard_spec = std::nullopt);
     explicit MemoryConfig(BufferType buffer_type,
                           std::optional<NdShardSpec> nd_shard_spec = std::nullopt);
-    MemoryConfig(const MemoryConfig& other) = default;
-    MemoryConfig& operator=(const MemoryConfig& other) = default;
-    MemoryConfig(MemoryConfig&& other) noexcept = default;
-    MemoryConfig& operator=(MemoryConfig&& other) noexcept = default;
+    // Out of line: nearly every function of the API copies one, shards and all.
+    MemoryConfig(const MemoryConfig& other);
+    MemoryConfig& operator=(const MemoryConfig& other);
+    MemoryConfig(MemoryConfig&& other) noexcept;
+    MemoryConfig& operator=(MemoryConfig&& other) noexcept;
+    ~MemoryConfig();
 
     TensorMemoryLayout memory_layout() const { return memory_layout_; }
     BufferType buffer_type() const { return buffer_type_; }

@@ -189,8 +189,7 @@ def test_all_unknown_operations_are_listed_at_once() -> None:
     ("name", "remedy"),
     [
         ("begin_trace_capture", "--trace captures one"),
-        ("dump_tensor", "return the tensor"),
-        ("load_tensor", "take the tensor as an argument"),
+        ("execute_trace", "--trace captures one"),
     ],
 )
 def test_calls_of_ttnn_that_no_program_has_say_what_to_do(name: str, remedy: str) -> None:

@@ -14,6 +14,7 @@ FAMILIES = (
     "movement.rearrangement",
     "indexing.slicing",
     "movement.layout",
+    "movement.serialization",
     "matmul.matmul",
     "matmul.sparse_matmul",
     "reduction.reduce",

@@ -120,8 +120,6 @@ _REMEDIES_FOR_OPERATIONS = {
     "ttnn.end_trace_capture": _TRACES,
     "ttnn.execute_trace": _TRACES,
     "ttnn.capture_or_execute_trace": _TRACES,
-    "ttnn.dump_tensor": "return the tensor from the function instead of writing it to a file",
-    "ttnn.load_tensor": "take the tensor as an argument of the function instead of reading a file",
 }
 """Operations of TTNN that tt-mlir prints and no program here has."""
 _TILES = "work on tiles is not compiled, only work on whole tensors"

@@ -16,7 +16,7 @@ from ttcodegen.dialects.operations.functions import body_of
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.naming.sources import name_intermediates, name_replacement
 from ttcodegen.ops.core.builder import OpBuilder
-from ttcodegen.ops.core.definition import TTIRDefinition
+from ttcodegen.ops.core.definition import TTIRDefinition, TTNNDefinition
 from ttcodegen.ops.dialects import ttir_op_classes
 
 # The driver of the TTIR passes: one walk, or local patterns until none applies.
@@ -66,6 +66,8 @@ def is_repeatable(op: Operation) -> bool:
     if not isinstance(op, CatalogueOp) or not is_pure(op):
         return False
     definition = op.definition
+    if isinstance(definition, TTNNDefinition):
+        return definition.pure
     return not isinstance(definition, TTIRDefinition) or not definition.draws
 
 

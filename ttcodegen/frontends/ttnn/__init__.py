@@ -59,6 +59,7 @@ from ttcodegen.frontends.ttnn.composites import (
 )
 from ttcodegen.frontends.ttnn.legal_forms import UPDATES, legalize, replace_update
 from ttcodegen.frontends.ttnn.prepared_weights import expand_experts, with_plain_weight
+from ttcodegen.frontends.ttnn.tensor_files import link_files
 from ttcodegen.ops.attention.heads import MOST_USERS
 from ttcodegen.ops.convolution.upsample import MODES
 from ttcodegen.ops.dialects import TTNNOp, ttnn_op_classes
@@ -105,6 +106,7 @@ def normalize_ttnn(module: ModuleOp, diagnostics: Diagnostics) -> None:
     for function in functions:
         check_counts(function)
         _refuse_half_lowered(function)
+        link_files(function)
     expand_experts(module)
     declare_mesh(module)
     for function in functions:

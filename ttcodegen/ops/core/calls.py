@@ -86,7 +86,12 @@ def in_release(call: Call, release: Release) -> Call:
         if argument is not None or parameter.is_written:
             needed = len(arguments)
     names = tuple(parameter.name for parameter in change.after)
-    return replace(call, arguments=tuple(arguments[:needed]), parameters=names[:needed])
+    return replace(
+        call,
+        callee=change.callee or call.callee,
+        arguments=tuple(arguments[:needed]),
+        parameters=names[:needed],
+    )
 
 
 NULLOPT = Text("std::nullopt")

@@ -149,6 +149,9 @@ class ResultRule:
     """True if the call takes the memory configuration of its result."""
     shards: Callable[[CatalogueOp, int], tuple[MemoryLayout, Shards]] | None = None
     """Returns the shards of the result with that index, or None."""
+    stored: bool = False
+    """True if the result is what the first operand was when it was written to a file, on the side
+    that its type says; without an operand, what its type says."""
 
 
 ComputeRow = Callable[[Callable[[str], Any]], str]

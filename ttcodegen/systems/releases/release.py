@@ -49,11 +49,13 @@ class CallChange:
         before: the names of the catalogue's arguments, in its order.
         after: the parameters of the release, in its order; what is not among them is not passed.
         values: by parameter, what a value of the catalogue is called in the release.
+        callee: the qualified name in the release, where that is another one.
     """
 
     before: tuple[str, ...]
     after: tuple[Parameter, ...]
     values: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
+    callee: str | None = None
 
 
 @dataclass(frozen=True)
@@ -114,6 +116,11 @@ class Release:
 def function_name(callee: str) -> str:
     """The last part of a qualified name, without template arguments."""
     return callee.partition("<")[0].rpartition("::")[2]
+
+
+def moved(callee: str, names: str) -> CallChange:
+    """A function of the same parameters under another qualified name."""
+    return CallChange(tuple(names.split()), parameters(names), callee=callee)
 
 
 def changed(before: Sequence[str] | str, after: str) -> CallChange:

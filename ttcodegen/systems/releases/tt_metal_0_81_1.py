@@ -8,7 +8,7 @@ parameters at the end, which calls leave out: they have no row.
 from __future__ import annotations
 
 from ttcodegen.systems.releases.kernels_0_81_1 import ABSENT, KERNELS
-from ttcodegen.systems.releases.release import CallChange, Release, changed
+from ttcodegen.systems.releases.release import CallChange, Release, changed, moved
 from ttcodegen.systems.releases.tt_metal_0_70_1 import PARAMETERS
 
 _LATER_ALL_GATHER = (
@@ -48,6 +48,13 @@ CALLS: dict[str, CallChange] = {
     ),
     "ttnn::fill_cache": changed(
         PARAMETERS["fill_cache"], f"{' '.join(PARAMETERS['fill_cache'])} update_idx!=0"
+    ),
+    # They moved along with the tensors.
+    "tt::tt_metal::dump_tensor_flatbuffer": moved(
+        "ttnn::dump_tensor_flatbuffer", "file_name tensor"
+    ),
+    "tt::tt_metal::load_tensor_flatbuffer": moved(
+        "ttnn::load_tensor_flatbuffer", "file_name device"
     ),
 }
 

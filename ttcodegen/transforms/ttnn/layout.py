@@ -295,6 +295,9 @@ class _Assigner:
         assert isinstance(op.definition, TTNNDefinition)
         rule = op.definition.result_rule(index)
         first = placement_of(operands[0]) if operands else None
+        if rule.stored and (given := given_placement(result)) is not None:
+            stored = given if first is None else first
+            return stored.on_host() if given.memory is Memory.HOST else stored.on_device()
         if isinstance(rule.data_type, DataType):
             data_type = rule.data_type
         elif rule.data_type == "first":

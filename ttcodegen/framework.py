@@ -168,25 +168,27 @@ def _compile_to_project(
     model: FrameworkModel, out: Path, name: str, options: ProjectOptions
 ) -> Path:
     from ttcodegen.project.sources import project_files
+    from ttcodegen.project.staging import locked_project
     from ttcodegen.project.writer import refuse_unrelated_folder, write_project
 
     options.refuse_contradictions()
     refuse_unrelated_folder(out, force=options.force, keep_edits=options.keep_edits)
     compiled = compile_framework_model(model, name, options)
     options.save_decisions(compiled.decisions)
-    conflicts = write_project(
-        compiled.description,
-        out,
-        project_files(compiled, formatted=True),
-        force=options.force,
-        keep_edits=options.keep_edits,
-    )
-    if conflicts:
-        raise CompileError.from_diagnostics(
-            [Diagnostic(f"{out / conflict.path} {conflict.reason}") for conflict in conflicts]
+    with locked_project(out):
+        conflicts = write_project(
+            compiled.description,
+            out,
+            project_files(compiled, formatted=True),
+            force=options.force,
+            keep_edits=options.keep_edits,
         )
-    if options.build or options.check:
-        _build_and_check(model, compiled, out, options)
+        if conflicts:
+            raise CompileError.from_diagnostics(
+                [Diagnostic(f"{out / conflict.path} {conflict.reason}") for conflict in conflicts]
+            )
+        if options.build or options.check:
+            _build_and_check(model, compiled, out, options)
     return out
 
 

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from ttcodegen.project import toolchain
-from ttcodegen.project.toolchain import BuildError, find_toolchain, first_error
+from ttcodegen.project.toolchain import BuildError, find_toolchain, first_error, flags_remedy
+
+PATH = os.environ["PATH"]
 
 
 def _compiler(folder: Path, name: str, family: str, version: str) -> Path:
@@ -28,7 +30,7 @@ def _compiler(folder: Path, name: str, family: str, version: str) -> Path:
 
 @pytest.fixture(autouse=True)
 def _empty_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for variable in ("CXX", "CXXFLAGS"):
+    for variable in ("CXX", "CXXFLAGS", "LDFLAGS"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
 
@@ -109,3 +111,26 @@ def test_the_first_error_of_a_log(tmp_path: Path, log: str, reported: str) -> No
     (tmp_path / "log").write_text(log)
     assert first_error(tmp_path / "log") == reported
     assert first_error(tmp_path / "none").startswith("no log: ")
+
+
+@pytest.mark.parametrize(
+    ("name", "flags"),
+    [("CXXFLAGS", "-fnot-a-flag"), ("CXXFLAGS", "-O2 'open"), ("LDFLAGS", "-lnot-a-library")],
+)
+def test_flags_that_break_every_build_are_named(
+    monkeypatch: pytest.MonkeyPatch, name: str, flags: str
+) -> None:
+    monkeypatch.setenv("PATH", PATH)
+    monkeypatch.setenv(name, flags)
+    with pytest.raises(BuildError, match=f"nothing builds with {name} '{flags}'") as error:
+        find_toolchain()
+    assert f"correct the environment variable {name}" in error.value.render()
+
+
+def test_flags_that_break_this_build_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CXX", "g++")
+    monkeypatch.setenv("CXXFLAGS", "-Werror -Wconversion")
+    monkeypatch.setenv("LDFLAGS", "")
+    assert flags_remedy() == "; the environment gives flags: CXXFLAGS is '-Werror -Wconversion'"
+    monkeypatch.setenv("CXXFLAGS", "")
+    assert flags_remedy() == ""

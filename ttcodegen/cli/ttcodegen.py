@@ -241,6 +241,7 @@ def _print_edits(out: Path) -> int:
 def _compile(options: argparse.Namespace, source: Source, system: SystemDescription | None) -> int:
     from ttcodegen.compilation import CompileOptions, compile_module
     from ttcodegen.ops.dialects import load_dialects
+    from ttcodegen.project.staging import locked_project
     from ttcodegen.project.writer import refuse_unrelated_folder
     from ttcodegen.transforms.pass_runner import PassRunner
 
@@ -291,9 +292,10 @@ def _compile(options: argparse.Namespace, source: Source, system: SystemDescript
             print(printable(compiled.explanation), end="")
         if options.write_overrides is not None:
             options.write_overrides.write_text(compiled.decisions, encoding="utf-8")
-        if _write(options, compiled, runner):
-            return ExitStatus.CONFLICTS
-        return _build_and_check(options, source, compiled, toolchain, runner)
+        with locked_project(options.out):
+            if _write(options, compiled, runner):
+                return ExitStatus.CONFLICTS
+            return _build_and_check(options, source, compiled, toolchain, runner)
     finally:
         if options.time_passes or is_reported(Level.DEBUG):
             runner.write_times(sys.stderr)

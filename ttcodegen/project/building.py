@@ -24,6 +24,7 @@ from ttcodegen.project.toolchain import (
     Toolchain,
     cmake_options,
     first_error,
+    flags_remedy,
     run_ninja,
     run_step,
 )
@@ -289,7 +290,8 @@ def _configure(build: Path, backend: CPUBackend, toolchain: Toolchain) -> None:
         variables["TTCODEGEN_PRECOMPILED_HEADER"] = str(backend.precompiled_header)
     command = [toolchain.cmake, "-G", "Ninja", "-S", str(build.parent), "-B", str(build)]
     command += [f"-D{name}={value}" for name, value in variables.items()]
-    configuration = "\n".join(command) + "\n"
+    # What CMake takes of the environment when it configures is what it keeps.
+    configuration = "\n".join([*command, os.environ.get("LDFLAGS", "")]) + "\n"
     stamp = build / _CONFIGURATION
     if build.joinpath("build.ninja").is_file() and _text(stamp) == configuration:
         return
@@ -320,4 +322,7 @@ def _text(path: Path) -> str:
 def _require(status: int, log: Path) -> None:
     """Raises BuildError with the first error of the log, if a step of the build failed."""
     if status != 0:
-        raise BuildError(f"the C++ did not build: {first_error(log)}", remedy=f"the log is {log}")
+        raise BuildError(
+            f"the C++ did not build: {first_error(log)}",
+            remedy=f"the log is {log}{flags_remedy()}",
+        )

@@ -24,7 +24,14 @@ from typing import Any
 from ttcodegen.foundation.cache import fault, own_cache_folder
 from ttcodegen.foundation.messages import Level, report
 from ttcodegen.project.sources import support_files
-from ttcodegen.project.toolchain import BuildError, Toolchain, first_error, run_ninja, run_step
+from ttcodegen.project.toolchain import (
+    BuildError,
+    Toolchain,
+    first_error,
+    flags_remedy,
+    run_ninja,
+    run_step,
+)
 from ttcodegen.version import __version__
 
 # Seals of the files of a built CPU backend: a backend that was damaged is built again.
@@ -447,11 +454,9 @@ def _remove_unused(place: _Place) -> None:
 def _require(status: int, log: Path) -> None:
     """Raises BuildError with the first error of the log, if a step of the build failed."""
     if status != 0:
-        flags = os.environ.get("CXXFLAGS")
-        given = f", and CXXFLAGS is '{flags}'" if flags else ""
         raise BuildError(
             f"the CPU backend did not build: {first_error(log)}",
-            remedy=f"the log is {log}; CXX names another compiler{given}",
+            remedy=f"the log is {log}; CXX names another compiler{flags_remedy()}",
         )
 
 

@@ -13,6 +13,7 @@ from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.dialects.ttcore.device import ONE_CHIP, MeshShape, require_possible
 from ttcodegen.foundation.diagnostics import CompileError, Diagnostic, Diagnostics, Source
 from ttcodegen.project.sources import project_files
+from ttcodegen.project.staging import locked_project
 from ttcodegen.project.writer import refuse_unrelated_folder, write_project
 from ttcodegen.systems.releases import DEFAULT_RELEASE
 
@@ -168,25 +169,26 @@ def compile_file(path: Path, out: Path, options: ProjectOptions) -> Path:
     )
     diagnostics.write(sys.stderr, source)
     options.save_decisions(compiled.decisions)
-    conflicts = write_project(
-        compiled.description,
-        out,
-        project_files(compiled, formatted=True),
-        force=options.force,
-        keep_edits=options.keep_edits,
-    )
-    if conflicts:
-        raise CompileError.from_diagnostics(
-            [Diagnostic(f"{out / conflict.path} {conflict.reason}") for conflict in conflicts]
+    with locked_project(out):
+        conflicts = write_project(
+            compiled.description,
+            out,
+            project_files(compiled, formatted=True),
+            force=options.force,
+            keep_edits=options.keep_edits,
         )
-    if options.check:
-        from ttcodegen.project.checking import check_project
-        from ttcodegen.project.toolchain import find_toolchain
+        if conflicts:
+            raise CompileError.from_diagnostics(
+                [Diagnostic(f"{out / conflict.path} {conflict.reason}") for conflict in conflicts]
+            )
+        if options.check:
+            from ttcodegen.project.checking import check_project
+            from ttcodegen.project.toolchain import find_toolchain
 
-        kind = options.kind or "both"
-        checks = check_project(
-            source, compiled, out, find_toolchain(), kind=kind, seed=options.seed
-        )
-        if reasons := [reason for check in checks for reason in check.reasons]:
-            raise CompileError.from_diagnostics([Diagnostic(reason) for reason in reasons])
+            kind = options.kind or "both"
+            checks = check_project(
+                source, compiled, out, find_toolchain(), kind=kind, seed=options.seed
+            )
+            if reasons := [reason for check in checks for reason in check.reasons]:
+                raise CompileError.from_diagnostics([Diagnostic(reason) for reason in reasons])
     return out

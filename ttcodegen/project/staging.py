@@ -1,4 +1,4 @@
-"""Staging of a project before it takes its place, confined to its folder."""
+"""Staging of a project before it takes its place, confined to its folder, one run at a time."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import fcntl
 import os
 import shutil
 import tempfile
+import threading
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import IO
 
 from ttcodegen.foundation.diagnostics import CompileError
+from ttcodegen.foundation.messages import Level, report
 
 # Writing inside of a project's folder only: nothing goes through a link that is in it.
 #
@@ -167,3 +169,85 @@ def _put_back(replaced: Path, out: Path) -> None:
             target = out / file.relative_to(replaced)
             target.parent.mkdir(parents=True, exist_ok=True)
             file.replace(target)
+
+
+# One run at a time in a folder: another would exchange the files that a build reads.
+
+_held: dict[tuple[str, int], ProjectLock] = {}
+"""The locks that threads of this process hold, by folder and thread."""
+
+
+@dataclass
+class ProjectLock:
+    """The lock of a project's folder; of the one above it while there is none yet."""
+
+    out: Path
+    held: int | None = None
+    """The descriptor of the locked folder; None where the file system has no locks."""
+
+    def take(self) -> None:
+        """Takes the lock, waiting for the run that holds it."""
+        while True:
+            self.release()
+            folder = _nearest(self.out)
+            try:
+                self.held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+                self._wait(self.held)
+            except OSError:
+                return self.release()
+            if _is_still(folder, self.held) and _nearest(self.out) == folder:
+                return None
+
+    def _wait(self, folder: int) -> None:
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            report(Level.INFO, f"ttcodegen: another run is at work in '{self.out}'; waiting for it")
+            fcntl.flock(folder, fcntl.LOCK_EX)
+
+    def follow(self, project: Path) -> None:
+        """Changes over to a project that is about to be renamed to the folder."""
+        above, self.held = self.held, None
+        try:
+            self.held = os.open(project, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            fcntl.flock(self.held, fcntl.LOCK_EX)
+            project.rename(self.out)
+        finally:
+            if above is not None:
+                os.close(above)
+
+    def release(self) -> None:
+        """Releases the lock."""
+        if self.held is not None:
+            os.close(self.held)
+            self.held = None
+
+
+@contextmanager
+def locked_project(out: Path) -> Generator[ProjectLock]:
+    """Holds the lock of a project's folder, waiting for the run that has it; a thread that holds it
+    already goes on."""
+    key = os.path.realpath(out), threading.get_ident()
+    if key in _held:
+        yield _held[key]
+        return
+    lock = _held[key] = ProjectLock(Path(key[0]))
+    try:
+        lock.take()
+        yield lock
+    finally:
+        lock.release()
+        del _held[key]
+
+
+def _nearest(out: Path) -> Path:
+    """The folder itself, or the first one above it that there is."""
+    return next(folder for folder in (out, *out.parents) if folder.is_dir())
+
+
+def _is_still(folder: Path, descriptor: int) -> bool:
+    """True if a path leads to the folder that was opened."""
+    try:
+        return os.path.samestat(folder.stat(), os.fstat(descriptor))
+    except OSError:
+        return False

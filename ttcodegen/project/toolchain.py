@@ -57,13 +57,19 @@ class Toolchain:
         return f"{self.family}-{self.version}"
 
 
+_FLAGS = ("CXX", "CXXFLAGS", "LDFLAGS")
+"""The variables of the environment whose flags CMake passes on: CPPFLAGS it leaves alone."""
+
+
 def find_toolchain() -> Toolchain:
     """The compiler that CXX names, else the first fit one on PATH; CMake and Ninja.
 
     Raises:
-        BuildError: if one of them is missing or too old.
+        BuildError: if one of them is missing or too old, or compiles nothing with the flags of the
+            environment.
     """
     compiler, flags, family, version = _find_compiler()
+    _refuse_flags(compiler, flags)
     cmake = _packaged_program("cmake", Path("data", "bin", "cmake")) or shutil.which("cmake")
     if cmake is None:
         raise BuildError("CMake was not found", remedy=_PACKAGE_REMEDY)
@@ -71,6 +77,48 @@ def find_toolchain() -> Toolchain:
     if ninja is None:
         raise BuildError("Ninja was not found", remedy=_PACKAGE_REMEDY)
     return Toolchain(compiler, family, version, flags, cmake, ninja)
+
+
+def _refuse_flags(compiler: str, flags: str) -> None:
+    """Raises BuildError if an empty program does not build with flags of the environment, and does
+    without them."""
+    linking = os.environ.get("LDFLAGS", "")
+    if not flags.strip() and not linking.strip():
+        return
+    if _trial(compiler, "", "") is not None:
+        return  # It is not the flags.
+    for given, ending in ((flags, ""), (flags, linking)):
+        if (error := _trial(compiler, given, ending)) is None:
+            continue
+        name = "LDFLAGS" if ending else "CXXFLAGS" if os.environ.get("CXXFLAGS") else "CXX"
+        raise BuildError(
+            f"nothing builds with {name} '{os.environ.get(name)}': {error}",
+            remedy=f"correct the environment variable {name}, or unset it",
+        )
+
+
+def _trial(compiler: str, flags: str, linking: str) -> str | None:
+    """The error with which a compiler builds an empty program; None if it builds."""
+    with tempfile.TemporaryDirectory(prefix="ttcodegen-flags-") as scratch:
+        source, log = Path(scratch, "empty.cpp"), Path(scratch, "log")
+        source.write_text("int main() { return 0; }\n")
+        try:
+            command = [compiler, *shlex.split(flags), str(source), "-o", f"{scratch}/empty"]
+            command += shlex.split(linking)
+        except ValueError as error:
+            return str(error)
+        return None if run_step(command, log) == 0 else first_error(log)
+
+
+def flags_remedy() -> str:
+    """A remark on the variables of the environment that have flags for a build that failed; empty
+    if none has."""
+    given = [(name, os.environ.get(name, "").strip()) for name in _FLAGS]
+    # CXX is a compiler, which flags may follow.
+    named = [
+        f"{name} is '{text}'" for name, text in given if text and (name != "CXX" or " " in text)
+    ]
+    return f"; the environment gives flags: {', '.join(named)}" if named else ""
 
 
 def _find_compiler() -> tuple[str, str, str, str]:

@@ -21,7 +21,14 @@ from ttcodegen.project.edits import (
     read_pristine,
 )
 from ttcodegen.project.manifest import MANIFEST, manifest_hashes, manifest_text, read_manifest
-from ttcodegen.project.staging import PREFIX, recover, refuse_link_on_way, staging
+from ttcodegen.project.staging import (
+    PREFIX,
+    ProjectLock,
+    locked_project,
+    recover,
+    refuse_link_on_way,
+    staging,
+)
 
 if TYPE_CHECKING:
     from ttcodegen.emission.description import DataFile, ModuleDescription
@@ -100,10 +107,17 @@ def write_project(
         CompileError: if the folder may not be written, holds the project of another model, or
             cannot be written. It is then as it was.
     """
-    refuse_unrelated_folder(out, force=force, keep_edits=keep_edits)
-    if not force:
-        _refuse_other_model(out, module.name)
-    out = Path(os.path.realpath(out))
+    with locked_project(out) as lock:
+        refuse_unrelated_folder(out, force=force, keep_edits=keep_edits)
+        if not force:
+            _refuse_other_model(out, module.name)
+        return _write(module, lock, files, force)
+
+
+def _write(
+    module: ModuleDescription, lock: ProjectLock, files: Mapping[str, str | bytes], force: bool
+) -> list[Conflict]:
+    out = lock.out
     with _reported(out), _created_parents(out):
         # Next to the place of the files: only there is renaming them a matter of one moment.
         parent = out if out.is_dir() else out.parent
@@ -120,7 +134,7 @@ def write_project(
                 _merge(project, place.replaced, out, paths, merged.kept)
                 place.commit()
             else:
-                project.rename(out)
+                lock.follow(project)
     return merged.conflicts
 
 

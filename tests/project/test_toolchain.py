@@ -13,6 +13,10 @@ from ttcodegen.project.toolchain import BuildError, find_toolchain, first_error,
 PATH = os.environ["PATH"]
 
 
+def _no_program(*_: object) -> None:
+    """No package has the program."""
+
+
 def _compiler(folder: Path, name: str, family: str, version: str) -> Path:
     """A program that says of itself what a compiler says."""
     parts = version.split(".")
@@ -88,7 +92,7 @@ def test_without_cmake_the_remedy_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _compiler(tmp_path, "c++", "gnu", "12.2.0")
-    monkeypatch.setattr(toolchain, "_packaged_program", lambda *_: None)
+    monkeypatch.setattr(toolchain, "_packaged_program", _no_program)
     with pytest.raises(BuildError, match="CMake was not found") as error:
         find_toolchain()
     assert "pip install cmake ninja" in error.value.render()

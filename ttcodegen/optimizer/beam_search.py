@@ -205,7 +205,7 @@ class Search:
     """Bytes of L1 that a call loses to fragmentation."""
     _declared: dict[Operation, float] = field(default_factory=dict[Operation, float])
     _kinds: dict[Operation, object] = field(default_factory=dict[Operation, object])
-    _ways_known: dict[object, list[tuple[Way, CallCost]]] = field(
+    _priced_ways: dict[object, list[tuple[Way, CallCost]]] = field(
         default_factory=dict[object, "list[tuple[Way, CallCost]]"]
     )
 
@@ -251,7 +251,7 @@ class Search:
             if arriving := self._arriving.get(index):
                 state = replace(state, placements={**state.placements, **arriving})
             try:
-                continued = self._following(state, index, op)
+                continued = self._successors(state, index, op)
             except CompileError as error:
                 # An override may be possible from the placements of another state.
                 refused = error
@@ -267,31 +267,31 @@ class Search:
         ordered = sorted(found.values(), key=lambda state: state.seconds)
         return ordered[: self.beam]
 
-    def _following(self, state: _State, index: int, op: Operation) -> list[_State]:
+    def _successors(self, state: _State, index: int, op: Operation) -> list[_State]:
         if not isinstance(op, CatalogueOp):
-            return [self._left_alone(state, index, op)]
+            return [self._unchanged(state, index, op)]
         call = call_of(op)
         values = [value for value in op.operands if value in state.placements]
         if op in self.skipped or len(values) != len(call.operands):
             if self.choices is not None:
                 self.choices.left_alone(op, call)
-            return [self._left_alone(state, index, op)]
+            return [self._unchanged(state, index, op)]
         here = replace(call, operands=tuple(state.placements[value] for value in values))
         fixed = self._fixed(op, values)
         tried: list[tuple[float, Way, _State]] = []
         has_weights = len(values) > 1 and values[1] in self.constants
         for way, cost in self._priced(op, here, fixed, has_weights):
-            made = self._made(state, index, op, values, way, cost)
+            made = self._extended(state, index, op, values, way, cost)
             if made is not None:
                 tried.append((made.seconds - state.seconds, way, made))
-        if not tried and self._asked(op):
+        if not tried and self._has_override(op):
             assert self.choices is not None
             raise self.choices.no_room(op, self.room)
         if not tried:
             # The source's own placements may fit none of the candidates.
-            return [self._left_alone(state, index, op)]
+            return [self._unchanged(state, index, op)]
         tried.sort(key=lambda entry: entry[0])
-        return [self._explained(entry, tried) for entry in tried]
+        return [self._with_runner_up(entry, tried) for entry in tried]
 
     def _priced(
         self, op: CatalogueOp, call: LibraryCall, fixed: Sequence[bool], has_weights: bool
@@ -302,18 +302,18 @@ class Search:
         """
         if op not in self._kinds:
             self._kinds[op] = (op.name, str(op.properties), call.results)
-        if self._asked(op):
+        if self._has_override(op):
             assert self.choices is not None
             return self._with_costs(call, self.choices.ways(op, call, fixed))
         key = (self._kinds[op], call.operands, tuple(fixed), has_weights)
-        if key not in self._ways_known:
+        if key not in self._priced_ways:
             ways = self._ways(call, fixed)
             if has_weights:
                 ways += self.ways.from_banks(call)
-            self._ways_known[key] = self._with_costs(call, ways)
-        return self._ways_known[key]
+            self._priced_ways[key] = self._with_costs(call, ways)
+        return self._priced_ways[key]
 
-    def _asked(self, op: CatalogueOp) -> bool:
+    def _has_override(self, op: CatalogueOp) -> bool:
         return self.choices is not None and self.choices.concern(op)
 
     def _with_costs(self, call: LibraryCall, ways: Sequence[Way]) -> list[tuple[Way, CallCost]]:
@@ -344,7 +344,7 @@ class Search:
             for value in values
         ]
 
-    def _explained(
+    def _with_runner_up(
         self, entry: tuple[float, Way, _State], tried: list[tuple[float, Way, _State]]
     ) -> _State:
         seconds, way, state = entry
@@ -354,7 +354,7 @@ class Search:
         decision = Decision(last.op, way, last.moves, seconds, last.l1_bytes, other)
         return _State(state.seconds, state.placements, decision, state.before)
 
-    def _left_alone(self, state: _State, index: int, op: Operation) -> _State:
+    def _unchanged(self, state: _State, index: int, op: Operation) -> _State:
         """Extends a state by an op without candidates: operands return to declared placements."""
         seconds = state.seconds
         placements = dict(state.placements)
@@ -362,7 +362,7 @@ class Search:
         for value in dict.fromkeys(op.operands):
             declared = given_placement(value)
             if value in placements and declared is not None and placements[value] != declared:
-                seconds += self._moving(value, placements[value], declared)
+                seconds += self._seconds_per_run(value, placements[value], declared)
                 moves.append((value, declared))
                 placements[value] = declared
         for result in op.results:
@@ -382,7 +382,7 @@ class Search:
             self._declared[op] = self.model.cost(call_of(op)).seconds
         return self._declared[op]
 
-    def _made(
+    def _extended(
         self,
         state: _State,
         index: int,
@@ -397,7 +397,7 @@ class Search:
         for value, wanted in zip(values, way.operands, strict=True):
             found = placements[value]
             if found != wanted:
-                seconds += self._moving(value, found, wanted)
+                seconds += self._seconds_per_run(value, found, wanted)
                 moves.append((value, wanted))
                 placements[value] = wanted
         if any(
@@ -461,7 +461,9 @@ class Search:
                     continue
                 del placements[value]
 
-    def _moving(self, value: SSAValue, source: TensorPlacement, target: TensorPlacement) -> float:
+    def _seconds_per_run(
+        self, value: SSAValue, source: TensorPlacement, target: TensorPlacement
+    ) -> float:
         """Seconds per run of a move: none for a const-eval value within DRAM."""
         in_dram = source.buffer_type == target.buffer_type == "dram"
         if in_dram and value in self.constants:

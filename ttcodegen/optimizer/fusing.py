@@ -157,12 +157,12 @@ def _fuse(block: Block, group: list[_Projection]) -> None:
     product = group[0].product
     builder.origin = product
     across = 0 if product.parameter("transpose_b") else 1
-    weight = _side_by_side(builder, [p.product.operands[1] for p in group], across)
+    weight = _concatenated(builder, [p.product.operands[1] for p in group], across)
     operands = [product.operands[0], weight]
     if len(product.operands) > 2:
         rows = [p.product.operands[2] for p in group]
         flat = [reshaped(builder, row, (1, shape_of(row.type)[-1])) for row in rows]
-        operands.append(_side_by_side(builder, flat, 1))
+        operands.append(_concatenated(builder, flat, 1))
     width = shape_of(weight.type)[across]
     element = element_of(product.results[0].type)
     made = builder.emit(
@@ -207,7 +207,7 @@ def _split(builder: OpBuilder, made: SSAValue, group: list[_Projection]) -> Sequ
     ).results
 
 
-def _side_by_side(builder: OpBuilder, values: list[SSAValue], dim: int) -> SSAValue:
+def _concatenated(builder: OpBuilder, values: list[SSAValue], dim: int) -> SSAValue:
     shape = list(shape_of(values[0].type))
     shape[dim] = sum(shape_of(value.type)[dim] for value in values)
     return builder.emit("concat", [values], tensor_type(element_of(values[0].type), shape), dim=dim)
@@ -262,13 +262,13 @@ def _fuse_activations(op: CatalogueOp, given: FunctionOverrides) -> None:
         return
     if given.keeps_apart(op, made):
         return
-    if value.type != op.results[0].type or not _take(made, name):
+    if value.type != op.results[0].type or not _set_activation(made, name):
         return
     value.name_hint = op.results[0].name_hint or value.name_hint
     Rewriter.replace_op(op, [], [value])
 
 
-def _take(op: CatalogueOp, name: str) -> bool:
+def _set_activation(op: CatalogueOp, name: str) -> bool:
     """Sets the activation of a call; returns False if the call cannot apply it."""
     kind = op.definition.short_name
     activation = FusedActivation(name, PARAMETERS.get(name, ()))

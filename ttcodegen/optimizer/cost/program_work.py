@@ -275,7 +275,8 @@ def changed_layout(chip: Machine, call: LibraryCall) -> Work:
         work.engine_cycles = -(-units // work.cores) * chip.pass_cycles(
             [*call.operands, *call.results]
         )
-        # Rows shorter than 512 bytes take more transactions per tile, up to one per row.
+        # Narrow rows take more transactions per tile: 32, one per row, up to a width of 8 tiles,
+        # and fewer in proportion to the width from there on.
         narrow = min(max(1, 512 // max(1, rows * 2)), TILE_SIDE)
         work.movement_cycles *= narrow
     return work

@@ -32,19 +32,19 @@ class LinkWork:
     """Number of sequential hops between devices."""
 
 
-def _gathered(size: int, chips: int) -> LinkWork:
+def _all_gather(size: int, chips: int) -> LinkWork:
     """All-gather along a line: the last device receives the shards of all others."""
     return LinkWork((chips - 1) * size, chips - 1)
 
 
-def _scattered(size: int, chips: int) -> LinkWork:
+def _reduce_scatter(size: int, chips: int) -> LinkWork:
     """Reduce-scatter along a line: partial sums pass each link towards their device."""
     return LinkWork((chips - 1) * -(-size // chips), chips - 1)
 
 
-def _summed(size: int, chips: int) -> LinkWork:
+def _all_reduce(size: int, chips: int) -> LinkWork:
     """All-reduce along a line: a reduce-scatter and then an all-gather."""
-    part = _scattered(size, chips)
+    part = _reduce_scatter(size, chips)
     return LinkWork(2 * part.bytes, 2 * part.hops)
 
 
@@ -81,57 +81,57 @@ def _mesh(call: LibraryCall) -> Sequence[int]:
     return (1, 1, *named)[-2:]
 
 
-def _sent(call: LibraryCall) -> LinkWork:
+def _point_to_point(call: LibraryCall) -> LinkWork:
     """Point-to-point: the whole tensor passes each link from sender to receiver."""
     ends = [call.attributes[name] for name in ("send_coord", "receive_coord")]
     hops = sum(abs(sender - receiver) for sender, receiver in zip(*ends, strict=True))
     return LinkWork(whole_bytes(call.operands[0]), hops)
 
 
-def _chips(call: LibraryCall) -> int:
+def _devices_along_axis(call: LibraryCall) -> int:
     """Number of devices along the call's mesh axis."""
     axis: int | None = call.attributes.get("cluster_axis")
     return prod(_mesh(call)) if axis is None else _mesh(call)[axis]
 
 
-def _exchanged(call: LibraryCall) -> LinkWork:
+def _all_to_all(call: LibraryCall) -> LinkWork:
     """All-to-all along a line: the middle link carries a shard per pair of its two sides."""
-    chips = _chips(call)
+    chips = _devices_along_axis(call)
     share = -(-whole_bytes(call.operands[0]) // chips)
     return LinkWork((chips // 2) * -(-chips // 2) * share, chips - 1)
 
 
 def _broadcast(call: LibraryCall) -> LinkWork:
     """Broadcast along a line: each packet passes all devices."""
-    return LinkWork(whole_bytes(call.operands[0]), _chips(call) - 1)
+    return LinkWork(whole_bytes(call.operands[0]), _devices_along_axis(call) - 1)
 
 
-def _dispatched(call: LibraryCall) -> LinkWork:
+def _all_to_all_dispatch(call: LibraryCall) -> LinkWork:
     """All-to-all dispatch: every device receives all expert indices, and its experts' tokens.
 
     With k of n devices' experts per token, distributed evenly, that is k / n of the tokens."""
-    chips = _chips(call)
+    chips = _devices_along_axis(call)
     tokens, experts = (whole_bytes(each) for each in call.operands[:2])
     reached = min(call.operands[1].shape[-1], chips)
-    return _gathered(-(-tokens * reached // chips) + experts, chips)
+    return _all_gather(-(-tokens * reached // chips) + experts, chips)
 
 
-def _combined(call: LibraryCall) -> LinkWork:
+def _all_to_all_combine(call: LibraryCall) -> LinkWork:
     """All-to-all combine: every device holds an equal share of each device's result rows."""
-    chips = _chips(call)
+    chips = _devices_along_axis(call)
     share = -(-whole_bytes(call.result) // chips)
     return LinkWork((chips // 2) * -(-chips // 2) * share, chips - 1)
 
 
 _RULES: dict[str, _Rule] = {
-    "all_gather": _along_axes(_gathered, 1, lambda size, chips: size * chips),
-    "all_reduce": _along_axes(_summed, 0, lambda size, chips: size),
-    "reduce_scatter": _along_axes(_scattered, 0, lambda size, chips: -(-size // chips)),
-    "point_to_point": _sent,
-    "all_to_all_async_generic": _exchanged,
+    "all_gather": _along_axes(_all_gather, 1, lambda size, chips: size * chips),
+    "all_reduce": _along_axes(_all_reduce, 0, lambda size, chips: size),
+    "reduce_scatter": _along_axes(_reduce_scatter, 0, lambda size, chips: -(-size // chips)),
+    "point_to_point": _point_to_point,
+    "all_to_all_async_generic": _all_to_all,
     "broadcast": _broadcast,
-    "all_to_all_dispatch": _dispatched,
-    "all_to_all_combine": _combined,
+    "all_to_all_dispatch": _all_to_all_dispatch,
+    "all_to_all_combine": _all_to_all_combine,
 }
 
 

@@ -53,8 +53,6 @@ from ttcodegen.optimizer.rewrites import TYPES, narrow
 from ttcodegen.transforms.const_eval import constant_values
 from ttcodegen.transforms.rewriting import body_of, set_type
 
-# The ways to make a call that agree with what is given for it.
-
 
 class GivenChoices:
     """Overrides of a function matched against the available candidates."""
@@ -62,26 +60,26 @@ class GivenChoices:
     def __init__(self, overrides: FunctionOverrides, ways: Ways) -> None:
         self._overrides = overrides
         self._ways = ways
-        """All ways, sharded ones too: what is requested need not be found by the search."""
+        """Generator of all candidates, sharded ones at level 1 too: overrides may request them."""
 
     def concern(self, op: CatalogueOp) -> bool:
-        """True if anything is given for a call."""
+        """Returns whether an override names the call."""
         return self._overrides[op] is not None
 
     def ways(self, op: CatalogueOp, call: LibraryCall, fixed: Sequence[bool]) -> list[Way]:
-        """The ways that agree, from operands placed as `call` says.
+        """Returns the candidates that agree, for operands with the placements of `call`.
 
         Raises:
-            CompileError: if the library makes the call so from no operands, with the rule and with
-                what it takes; or if the entry is of another op, or names a configuration that no
-                program can have.
+            CompileError: if no candidate agrees, with ttnn's rule and the legal placements; or if
+                the entry names another op, or an invalid program config.
         """
         entry = self._overrides[op]
         assert entry is not None
         self._check(op, entry)
         config = self._config(op, entry)
-        brought = list(self._brought(op, call, entry, fixed, config))
-        # A convolution brings its image into the shards that suit it; others are for what is asked.
+        brought = list(self._operand_placements(op, call, entry, fixed, config))
+        # A convolution reshards its image as it needs: operands keep their placements if a
+        # candidate agrees so, and are resharded only if none does.
         first = [brought[:1]] if call.name == "conv2d" else []
         refused: CompileError | None = None
         for operands in (*first, brought):
@@ -90,7 +88,7 @@ class GivenChoices:
             except CompileError as error:
                 refused = error
             else:
-                return [_with(op, way, entry, config) for way in agreeing]
+                return [_with_override(op, way, entry, config) for way in agreeing]
         assert refused is not None
         raise refused
 
@@ -103,8 +101,7 @@ class GivenChoices:
         config: ProgramConfig | None,
         brought: Sequence[tuple[TensorPlacement, ...]],
     ) -> list[Way]:
-        """The ways that agree, from operands that are brought to one of these memory
-        configurations."""
+        """Returns the candidates that agree, with operands in one of these placements."""
         offered: list[Way] = []
         misfit = self._ways.misfit(call, config) if config is not None else None
         if config is not None and self._ways.keeps_configuration(call):
@@ -113,12 +110,12 @@ class GivenChoices:
             config = None
         for operands in brought:
             variant = replace(call, operands=operands)
-            for way in self._offered(variant, fixed, entry, config):
+            for way in self._candidates(variant, fixed, entry, config):
                 if isinstance(config, LayerNormSharded):
                     misfit = norm_misfit(way.operands[0], config)
                     if misfit is not None:
                         continue
-                if self._takes(way, call, fixed, operands, entry) and way not in offered:
+                if self._keeps_placements(way, call, fixed, operands, entry) and way not in offered:
                     offered.append(way)
         impossible = self._impossible(entry)
         if not offered:
@@ -160,7 +157,7 @@ class GivenChoices:
         return None
 
     def left_alone(self, op: CatalogueOp, call: LibraryCall) -> None:
-        """Raises CompileError if something else is given for a call that stays as it is."""
+        """Raises CompileError if the override of a call without candidates would change it."""
         entry = self._overrides[op]
         if entry is None or not call.results:
             return
@@ -175,7 +172,7 @@ class GivenChoices:
             )
 
     def no_room(self, op: CatalogueOp, room: int) -> CompileError:
-        """That what is requested fits into L1 in no way."""
+        """Returns the error that no requested candidate fits into L1."""
         return CompileError(
             f"'{self._overrides.names[op]}' ({op.definition.short_name}) cannot be made as its "
             f"override says: its tensors and circular buffers take more than the {room // 1024} "
@@ -241,7 +238,7 @@ class GivenChoices:
             raise CompileError(f"the override of '{name}': {reason}", op) from error
         own = activation_name(op.parameters())
         named = config.activation.op_type if config.activation is not None else None
-        # A product keeps its own where its configuration names none.
+        # A matmul keeps its activation if the config names none.
         if named != own and (named is not None or isinstance(config, Conv2dConfig)):
             raise CompileError(
                 f"the override of '{name}' changes what the program computes: its activation",
@@ -250,7 +247,7 @@ class GivenChoices:
             )
         return config
 
-    def _brought(
+    def _operand_placements(
         self,
         op: CatalogueOp,
         call: LibraryCall,
@@ -258,25 +255,30 @@ class GivenChoices:
         fixed: Sequence[bool],
         config: ProgramConfig | None,
     ) -> Iterator[tuple[TensorPlacement, ...]]:
-        """The placements that operands may have: their own, the requested one, or as the result or
-        a configuration needs them."""
-        asked = {int(index): wanted for index, wanted in entry.get("operands", {}).items()}
-        # A value that is an operand twice is in one place.
+        """Yields placements of the operands: their own, requested ones, or those of the result.
+
+        A sharded result or a sharded norm config may need its operand in the same shards."""
+        requested = {int(index): wanted for index, wanted in entry.get("operands", {}).items()}
+        # A value that occurs twice as an operand has one placement.
         values = [value for value in op.operands if given_placement(value) is not None]
         first = [values.index(value) for value in values]
-        for index in list(asked):
-            asked.update({i: asked[index] for i, f in enumerate(first) if f == first[index]})
+        for index in list(requested):
+            requested.update(
+                {i: requested[index] for i, f in enumerate(first) if f == first[index]}
+            )
         sharding = entry.get("sharding", "interleaved")
         choices: list[list[TensorPlacement]] = []
         for index, operand in enumerate(call.operands):
-            if index in asked:
-                choices.append(self._places(operand, asked[index]))
+            if index in requested:
+                choices.append(self._matching_placements(operand, requested[index]))
             elif sharding != "interleaved" and not fixed[index] and op.results:
-                beside = self._places(operand, {f: entry[f] for f in PLACES if f in entry})
+                beside = self._matching_placements(
+                    operand, {f: entry[f] for f in PLACES if f in entry}
+                )
                 alike = operand.shape == call.result.shape
                 choices.append([operand, *(beside if alike else [])])
             elif isinstance(config, LayerNormSharded) and index == 0 and not fixed[index]:
-                sharded = self._places(operand, {})
+                sharded = self._matching_placements(operand, {})
                 choices.append([operand, *(p for p in sharded if p.shards is not None)])
             else:
                 choices.append([operand])
@@ -284,9 +286,10 @@ class GivenChoices:
             if all(operands[i] == operands[f] for i, f in enumerate(first)):
                 yield operands
 
-    def _places(self, operand: TensorPlacement, wanted: Entry) -> list[TensorPlacement]:
-        """The memory configurations that agree with an entry, of one that says nothing all other
-        memory configurations."""
+    def _matching_placements(
+        self, operand: TensorPlacement, wanted: Entry
+    ) -> list[TensorPlacement]:
+        """Returns the placements that agree with an entry; all other ones for an empty entry."""
         grid = self._ways.model.grid
         if operand.memory is Memory.HOST:
             return [operand]
@@ -301,7 +304,7 @@ class GivenChoices:
         ]
         return kept if wanted else [found for found in kept if found != operand]
 
-    def _offered(
+    def _candidates(
         self,
         call: LibraryCall,
         fixed: Sequence[bool],
@@ -318,7 +321,7 @@ class GivenChoices:
         else:
             yield from ways.of(call, fixed)
 
-    def _takes(
+    def _keeps_placements(
         self,
         way: Way,
         call: LibraryCall,
@@ -326,10 +329,9 @@ class GivenChoices:
         operands: Sequence[TensorPlacement],
         entry: Entry,
     ) -> bool:
-        """True if a way leaves fixed operands where they are, and those that are spoken of where
-        they were brought."""
+        """True if a candidate keeps fixed operands, and those that the entry places."""
         for index, (wanted, found) in enumerate(zip(way.operands, call.operands, strict=True)):
-            # Weights are brought to the banks once, wherever they are.
+            # Constant weights may move to DRAM shards: that runs once.
             to_banks = wanted.buffer_type == found.buffer_type == "dram" and wanted.shards
             if fixed[index] and wanted != found and not to_banks:
                 return False
@@ -356,7 +358,7 @@ def _place_of(way: Way) -> dict[str, Any]:
 
 
 def _convolution(current: ProgramConfig | None, given: Entry, cores: CoreGrid) -> Conv2dConfig:
-    """A convolution's configuration with some fields changed."""
+    """Returns the conv2d config with the fields of an override changed."""
     config = current if isinstance(current, Conv2dConfig) else Conv2dConfig()
     changes: dict[str, Any] = {}
     for field, value in given.items():
@@ -377,8 +379,8 @@ def _convolution(current: ProgramConfig | None, given: Entry, cores: CoreGrid) -
     return made
 
 
-def _with(op: CatalogueOp, way: Way, entry: Entry, config: ProgramConfig | None) -> Way:
-    """A way with the configuration and the fidelity of an override."""
+def _with_override(op: CatalogueOp, way: Way, entry: Entry, config: ProgramConfig | None) -> Way:
+    """Returns a candidate with the config and the math fidelity of an override."""
     attributes = dict(way.attributes)
     there = {spec.name for spec in op.definition.attributes}
     if config is not None and not isinstance(config, MatmulProgramConfig):
@@ -392,17 +394,18 @@ def _with(op: CatalogueOp, way: Way, entry: Entry, config: ProgramConfig | None)
     return replace(way, attributes=attributes)
 
 
-# Data types that are given for what calls make.
+# Data types of results and weights that overrides name.
 
 _FLOATS = ("bf16", "f32", "bfp_bf8", "bfp_bf4")
 
 
 def give_data_types(function: FuncOp, overrides: FunctionOverrides) -> None:
-    """Makes calls give the data types that overrides name. Products take them as factors; whatever
-    else uses them gets what it got before, cast.
+    """Gives results the data types that overrides name.
+
+    Matmuls take them as operands; other users get the previous data type by a cast.
 
     Raises:
-        CompileError: if the library's call gives no other data type, or no such one.
+        CompileError: if the ttnn call cannot give the data type.
     """
     for op, entry in overrides.items():
         if (name := entry.get("data_type")) is None:
@@ -414,15 +417,15 @@ def give_data_types(function: FuncOp, overrides: FunctionOverrides) -> None:
 
 
 def give_weight_types(function: FuncOp, overrides: FunctionOverrides) -> None:
-    """Makes weights of products the block floats that overrides name.
+    """Converts weights of matmuls to the block floats that overrides name.
 
     Raises:
-        CompileError: if the call is no product of weights.
+        CompileError: if the call is no matmul with constant weights.
     """
-    asked = [(op, entry["weights"]) for op, entry in overrides.items() if "weights" in entry]
-    constants = constant_values(function) if asked else set[SSAValue]()
+    requested = [(op, entry["weights"]) for op, entry in overrides.items() if "weights" in entry]
+    constants = constant_values(function) if requested else set[SSAValue]()
     made: dict[str, dict[SSAValue, SSAValue]] = {name: {} for name in TYPES}
-    for op, name in asked:
+    for op, name in requested:
         product = has_trait(op, Trait.MATRIX_PRODUCT)
         if not product or not narrow(op, TYPES[name], constants, made[name]):
             raise CompileError(
@@ -462,7 +465,7 @@ def _give(block: Block, op: CatalogueOp, data_type: DataType) -> None:
     uses = list(result.uses)
     set_type(result, placed_type(before.with_(data_type=data_type)))
     op.properties["dtype"] = op.definition.attribute("dtype").kind.encode(data_type)
-    others = [use for use in uses if not _is_factor(use.operation, use.index)]
+    others = [use for use in uses if not _is_matmul_operand(use.operation, use.index)]
     if not others:
         return
     following = op.next_op
@@ -475,5 +478,5 @@ def _give(block: Block, op: CatalogueOp, data_type: DataType) -> None:
         use.operation.operands[use.index] = restored
 
 
-def _is_factor(op: object, index: int) -> bool:
+def _is_matmul_operand(op: object, index: int) -> bool:
     return isinstance(op, CatalogueOp) and has_trait(op, Trait.MATRIX_PRODUCT) and index in (0, 1)

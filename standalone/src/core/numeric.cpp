@@ -47,7 +47,7 @@ std::uint32_t mantissa_of_host(float value, std::uint32_t shared_exponent,
 }
 
 /// The packer's early conversion of a value: seven bits with the leading one, ties away from zero.
-float taken_by_packer(float value) {
+float early_converted(float value) {
     const auto bits = std::bit_cast<std::uint32_t>(value);
     const std::uint32_t magnitude = bits & 0x7fffffffU;
     const std::uint32_t kept = magnitude < 0x800000U ? 0 : (magnitude + 0x10000U) & ~0x1ffffU;
@@ -71,7 +71,7 @@ void quantize_group(float* values, std::size_t count, std::uint32_t mantissa_bit
                     BlockRounding rounding) {
     const bool packs = rounding == BlockRounding::Packer;
     if (packs) {
-        std::transform(values, values + count, values, taken_by_packer);
+        std::transform(values, values + count, values, early_converted);
     }
     std::uint32_t shared = 0;
     for (std::size_t i = 0; i < count; ++i) {

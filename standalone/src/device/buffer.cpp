@@ -18,9 +18,9 @@ using tt::tt_metal::BufferType;
 namespace {
 
 /// Addresses of a buffer's pages in this process; null for pages that do not exist.
-class PagePlaces {
+class PageAddresses {
   public:
-    PagePlaces(const Buffer& buffer, std::size_t chip)
+    PageAddresses(const Buffer& buffer, std::size_t chip)
         : buffer_(buffer),
           device_(emulated_device(buffer.device())),
           turn_(device_.turn()),
@@ -77,7 +77,7 @@ EmulatedDevice& emulated_device(tt::tt_metal::IDevice* device) {
 
 void write_pages(const Buffer& buffer, std::size_t chip, const std::byte* data, std::size_t offset,
                  std::size_t size) {
-    const PagePlaces places(buffer, chip);
+    const PageAddresses places(buffer, chip);
     const std::size_t page_size = buffer.page_size();
     for (std::size_t page = offset / page_size; page < (offset + size) / page_size; ++page) {
         std::byte* place = places[page];
@@ -90,7 +90,7 @@ void write_pages(const Buffer& buffer, std::size_t chip, const std::byte* data, 
 
 void read_pages(const Buffer& buffer, std::size_t chip, std::byte* data, std::size_t offset,
                 std::size_t size) {
-    const PagePlaces places(buffer, chip);
+    const PageAddresses places(buffer, chip);
     const std::size_t page_size = buffer.page_size();
     for (std::size_t page = offset / page_size; page < (offset + size) / page_size; ++page) {
         const std::byte* place = places[page];
@@ -104,7 +104,7 @@ void read_pages(const Buffer& buffer, std::size_t chip, std::byte* data, std::si
 }
 
 bool read_written_pages(const Buffer& buffer, std::size_t chip, std::byte* data) {
-    const PagePlaces places(buffer, chip);
+    const PageAddresses places(buffer, chip);
     const std::size_t page_size = buffer.page_size();
     bool any = false;
     for (std::size_t page = 0; page < buffer.num_pages(); ++page) {

@@ -117,7 +117,7 @@ thread_local Run* poisoned_run = nullptr;
 
 /// AddressSanitizer reports the location in the kernel; this adds the core, and the adjacent
 /// allocation.
-void tell_who(const char*) {
+void report_core(const char*) {
     if (poisoned_run == nullptr || poisoned_run->running() == nullptr) {
         return;
     }
@@ -144,7 +144,7 @@ PoisonedMemory::PoisonedMemory(Run& run) : run_(run) {
         });
     }
     poisoned_run = &run;
-    __asan_set_error_report_callback(tell_who);
+    __asan_set_error_report_callback(report_core);
 }
 
 PoisonedMemory::~PoisonedMemory() {

@@ -17,8 +17,7 @@ CoreCoord node_at(std::uint64_t address, unsigned first_bit) {
 }
 
 /// Returns whether the bytes are in one region of the core that allows this access.
-bool lies_in_region(const CoreState& core, std::uint32_t offset, std::uint32_t bytes,
-                    Access access) {
+bool is_in_region(const CoreState& core, std::uint32_t offset, std::uint32_t bytes, Access access) {
     for (const Region& region : core.regions) {
         if (offset >= region.begin && offset < region.end && bytes <= region.end - offset) {
             return access == Access::Read || region.kind != Region::Kind::Zeros;
@@ -45,7 +44,7 @@ void check_l1(Processor& processor, const CoreState* core, CoreCoord logical, st
              "%s L1 of core (x=%zu,y=%zu), on which the program has no kernel and no buffer",
              action, logical.x, logical.y);
     }
-    if (!lies_in_region(*core, offset, bytes, access)) {
+    if (!is_in_region(*core, offset, bytes, access)) {
         fail(
             processor, here,
             "%s %u bytes at %s of core (x=%zu,y=%zu): they are not within a circular buffer, an L1 "

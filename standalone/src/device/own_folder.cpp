@@ -56,7 +56,7 @@ std::string foreign(const struct stat& status) {
 /// The reason not to trust a parent folder: its owner and users who may write to it can replace its
 /// content. In a sticky folder, such as /tmp, entries can be replaced by their owners only; a group
 /// with the user's own number has no other members by convention.
-std::string foreign_above(const struct stat& status, const fs::path& place) {
+std::string untrusted_parent(const struct stat& status, const fs::path& place) {
     if (status.st_uid != 0 && status.st_uid != geteuid() && status.st_uid != kNobody) {
         return "'" + place.string() + "' belongs to user " + std::to_string(status.st_uid);
     }
@@ -67,7 +67,7 @@ std::string foreign_above(const struct stat& status, const fs::path& place) {
 
 /// The reason not to use a folder, empty if there is none. It is opened step by step from the root,
 /// so that the checked folder is the opened one; missing folders are created.
-std::string distrust(const fs::path& folder) {
+std::string untrusted_reason(const fs::path& folder) {
     constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
     std::error_code error;
     // Links above it are resolved first; their targets are checked.
@@ -80,7 +80,7 @@ std::string distrust(const fs::path& folder) {
         if (fstat(current.get(), &status) != 0) {
             return "it cannot be opened";
         }
-        if (const std::string reason = foreign_above(status, place); !reason.empty()) {
+        if (const std::string reason = untrusted_parent(status, place); !reason.empty()) {
             return reason;
         }
         place /= name;
@@ -166,7 +166,7 @@ fs::path own_cache_folder() {
     if (found != known.end()) {
         return found->second;
     }
-    const std::string reason = wanted.empty() ? "" : distrust(wanted);
+    const std::string reason = wanted.empty() ? "" : untrusted_reason(wanted);
     if (!reason.empty()) {
         std::fprintf(stderr, "ttcodegen: the cache folder '%s' is not used: %s\n", wanted.c_str(),
                      reason.c_str());

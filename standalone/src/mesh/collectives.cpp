@@ -99,8 +99,8 @@ std::uint64_t share_bytes(const Mesh& mesh, const Tensor& tensor, std::size_t ax
 }
 
 /// Slices the tensor of each device by the device's position along an axis.
-Tensor shared_out(const Mesh& mesh, const Tensor& whole, std::size_t dim, std::size_t axis,
-                  const std::optional<MemoryConfig>& memory_config) {
+Tensor partitioned(const Mesh& mesh, const Tensor& whole, std::size_t dim, std::size_t axis,
+                   const std::optional<MemoryConfig>& memory_config) {
     const std::vector<Tensor>& wholes = parts_of(whole);
     const std::size_t size = whole.logical_shape().view()[dim];
     const std::size_t count = mesh.fabric.size(axis);
@@ -225,8 +225,8 @@ Tensor reduce_scatter(const Tensor& input_tensor, std::int32_t dim,
         const bool round = mesh.fabric.goes_round(axis, topology);
         const std::uint64_t share = cpu::share_bytes(mesh, result, axis);
         const Tensor totals = cpu::reduced(mesh, result, axis, std::nullopt);
-        result = cpu::shared_out(mesh, totals, divided, axis,
-                                 cpu::output_memory_config(result, memory_config));
+        result = cpu::partitioned(mesh, totals, divided, axis,
+                                  cpu::output_memory_config(result, memory_config));
         mesh.fabric.count_reduce_scatter(axis, share, round);
     }
     return result;
@@ -248,8 +248,8 @@ Tensor mesh_partition(const Tensor& input_tensor, std::int32_t dim,
     Tensor result = input_tensor;
     // Over all devices in row-major order: first over the rows of the mesh, then within each.
     for (const std::size_t axis : cpu::axes(*mesh, cluster_axis, 0)) {
-        result = cpu::shared_out(*mesh, result, divided, axis,
-                                 cpu::output_memory_config(result, memory_config));
+        result = cpu::partitioned(*mesh, result, divided, axis,
+                                  cpu::output_memory_config(result, memory_config));
     }
     const bool in_tiles = result.layout() == tt::tt_metal::Layout::TILE;
     TT_FATAL(!in_tiles ||

@@ -15,9 +15,9 @@ namespace ttcodegen::cpu {
 namespace {
 
 /// The assignment of experts to devices, from the mapping table of a device.
-class ExpertHomes {
+class ExpertPlacement {
   public:
-    explicit ExpertHomes(const Tensor& mapping)
+    explicit ExpertPlacement(const Tensor& mapping)
         : devices_(mapping.logical_shape()[-1]),
           experts_(mapping.logical_shape()[-2]),
           owned_(load_integers(mapping)) {}
@@ -50,7 +50,7 @@ void require_rows_of(const Tensor& tensor, DataType dtype, const char* name) {
     TT_FATAL(tensor.logical_shape().rank() == 4, "{} tensor must be of rank 4", name);
 }
 
-void require_homes(const Mesh& mesh, const Tensor& mapping) {
+void require_expert_mapping(const Mesh& mesh, const Tensor& mapping) {
     require_rows_of(mapping, DataType::UINT16, "Mapping");
     const std::size_t devices = mesh.device->num_devices();
     TT_FATAL(mapping.logical_shape()[-1] == devices,
@@ -67,8 +67,8 @@ std::size_t rows_of(const Tensor& tensor) {
 }
 
 /// Concatenates the rows of the devices of a line, on each of them.
-Tensor joined_rows(const Mesh& mesh, const Tensor& tensor, const Shape& shape, std::size_t axis,
-                   const MemoryConfig& memory) {
+Tensor gathered_rows(const Mesh& mesh, const Tensor& tensor, const Shape& shape, std::size_t axis,
+                     const MemoryConfig& memory) {
     const std::vector<Tensor>& parts = parts_of(tensor);
     return on_all(mesh, [&](std::size_t chip) {
         const Tensor result =
@@ -83,12 +83,12 @@ Tensor joined_rows(const Mesh& mesh, const Tensor& tensor, const Shape& shape, s
 }
 
 /// Counts the traffic of a dispatch: a token is sent once to each device with one of its experts.
-void count_tokens(const Mesh& mesh, const Tensor& tokens, const Tensor& experts,
-                  const Tensor& mapping, std::size_t axis, bool round) {
+void count_dispatch(const Mesh& mesh, const Tensor& tokens, const Tensor& experts,
+                    const Tensor& mapping, std::size_t axis, bool round) {
     const std::size_t k = experts.logical_shape()[-1];
     const std::uint64_t bytes = bytes_of_row(tokens);
     for (std::size_t sender = 0; sender < parts_of(tokens).size(); ++sender) {
-        const ExpertHomes homes(parts_of(mapping)[sender]);
+        const ExpertPlacement homes(parts_of(mapping)[sender]);
         const auto named = load_integers(parts_of(experts)[sender]);
         const std::vector<std::size_t> line = mesh.fabric.line_of(sender, axis);
         for (std::size_t token = 0; token < rows_of(tokens); ++token) {
@@ -105,7 +105,7 @@ void count_tokens(const Mesh& mesh, const Tensor& tokens, const Tensor& experts,
 }
 
 /// The axis of dispatch and combine, which must be given.
-std::size_t travel_axis(const std::optional<std::uint32_t>& axis) {
+std::size_t dispatch_axis(const std::optional<std::uint32_t>& axis) {
     TT_FATAL(axis.has_value(), "Axis must be specified at the moment");
     return *axis;
 }
@@ -130,12 +130,12 @@ std::array<Tensor, 2> all_to_all_dispatch(
     TTCODEGEN_CALL(all_to_all_dispatch, input_tensor, expert_indices_tensor, expert_mapping_tensor,
                    axis, std::nullopt, num_links, topology, memory_config, std::nullopt,
                    output_concat_dim);
-    const std::size_t along = cpu::travel_axis(axis);
+    const std::size_t along = cpu::dispatch_axis(axis);
     const cpu::Mesh mesh =
         cpu::linked_mesh_of(input_tensor, "all_to_all_dispatch", axis, num_links);
     cpu::require_rows_of(input_tensor, DataType::BFLOAT16, "Input");
     cpu::require_rows_of(expert_indices_tensor, DataType::UINT16, "Indices");
-    cpu::require_homes(mesh, expert_mapping_tensor);
+    cpu::require_expert_mapping(mesh, expert_mapping_tensor);
     const auto& tokens = input_tensor.logical_shape();
     const auto& experts = expert_indices_tensor.logical_shape();
     for (int dim = 0; dim < 3; ++dim) {
@@ -155,14 +155,14 @@ std::array<Tensor, 2> all_to_all_dispatch(
     const std::uint32_t batch = tokens[0] * (dim == 1 ? devices : 1);
     const std::uint32_t sequence = tokens[1] * (dim == 2 ? devices : 1);
     const bool round = mesh.fabric.goes_round(along, topology);
-    cpu::count_tokens(mesh, input_tensor, expert_indices_tensor, expert_mapping_tensor, along,
-                      round);
+    cpu::count_dispatch(mesh, input_tensor, expert_indices_tensor, expert_mapping_tensor, along,
+                        round);
     mesh.fabric.count_gather(along, cpu::bytes_on_device(expert_indices_tensor.tensor_spec()),
                              round);
-    return {cpu::joined_rows(mesh, input_tensor, Shape({1, batch, sequence, tokens[-1]}), along,
-                             memory),
-            cpu::joined_rows(mesh, expert_indices_tensor, Shape({1, batch, sequence, experts[-1]}),
-                             along, memory)};
+    return {cpu::gathered_rows(mesh, input_tensor, Shape({1, batch, sequence, tokens[-1]}), along,
+                               memory),
+            cpu::gathered_rows(mesh, expert_indices_tensor,
+                               Shape({1, batch, sequence, experts[-1]}), along, memory)};
 }
 
 Tensor all_to_all_combine(const Tensor& input_tensor, const Tensor& expert_mapping_tensor,
@@ -179,11 +179,11 @@ Tensor all_to_all_combine(const Tensor& input_tensor, const Tensor& expert_mappi
                    std::nullopt, optional_output_tensor);
     TT_FATAL(!optional_output_tensor, "The CPU backend combines into a new tensor");
     TT_FATAL(!locally_reduced, "The CPU backend combines what each expert made, not their sums");
-    const std::size_t along = cpu::travel_axis(axis);
+    const std::size_t along = cpu::dispatch_axis(axis);
     const cpu::Mesh mesh = cpu::linked_mesh_of(input_tensor, "all_to_all_combine", axis, num_links);
     cpu::require_rows_of(input_tensor, DataType::BFLOAT16, "Input");
     cpu::require_rows_of(expert_metadata_tensor, DataType::UINT16, "Metadata");
-    cpu::require_homes(mesh, expert_mapping_tensor);
+    cpu::require_expert_mapping(mesh, expert_mapping_tensor);
     const auto& made = input_tensor.logical_shape();
     const auto& named = expert_metadata_tensor.logical_shape();
     const std::uint32_t experts = expert_mapping_tensor.logical_shape()[-2];
@@ -217,7 +217,7 @@ Tensor all_to_all_combine(const Tensor& input_tensor, const Tensor& expert_mappi
         std::fill_n(cpu::buffer_of(results.back()).data(), k * share * bytes, std::byte{0});
     }
     for (std::size_t sender = 0; sender < parts.size(); ++sender) {
-        const cpu::ExpertHomes homes(cpu::parts_of(expert_mapping_tensor)[sender]);
+        const cpu::ExpertPlacement homes(cpu::parts_of(expert_mapping_tensor)[sender]);
         const std::vector<std::int64_t> local = homes.of(sender);
         TT_FATAL(local.size() <= made[0], "Device {} has {} experts, and results of {}", sender,
                  local.size(), made[0]);

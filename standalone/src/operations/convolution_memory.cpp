@@ -34,8 +34,8 @@ std::uint32_t channel_alignment(const Tensor& input, bool is_product) {
 }
 
 /// Returns whether the input must be resharded, regardless of the config.
-bool must_move(const Tensor& input, const ConvolvedImage& image, bool is_product,
-               std::uint32_t alignment) {
+bool needs_reshard(const Tensor& input, const ConvolvedImage& image, bool is_product,
+                   std::uint32_t alignment) {
     const ImageDivision own = division_of(input.memory_config());
     const auto& shape = input.memory_config().shard_spec()->shape;
     const bool is_turned = own.scheme != TensorMemoryLayout::BLOCK_SHARDED &&
@@ -88,7 +88,7 @@ ImageDivision division_of_input(const Tensor& input, const ConvolvedImage& image
         return new_division(scheme, image, is_product, alignment, config);
     }
     const ImageDivision own = division_of(input.memory_config());
-    const bool moves = must_move(input, image, is_product, alignment);
+    const bool moves = needs_reshard(input, image, is_product, alignment);
     if (!asks_to_move(own, config) && !moves && !config.reshard_if_not_optimal) {
         return own;
     }

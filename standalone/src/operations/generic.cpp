@@ -30,7 +30,7 @@ using tt::tt_metal::distributed::MeshDevice;
 using tt::tt_metal::experimental::MeshProgramDescriptor;
 
 /// The part of a tensor on a chip, and the pages that were written for it.
-struct GivenPart {
+struct WrittenPart {
     Tensor part;
     tt::tt_metal::Buffer* memory;
     std::size_t chip;
@@ -63,11 +63,11 @@ std::vector<PlacedTensor> placed(const std::vector<Tensor>& tensors) {
 /// Writes tensors to the memories of all chips.
 ///
 /// Uninitialised memory stays marked, so that a program that reads it is detected.
-std::vector<GivenPart> written(const std::vector<PlacedTensor>& tensors) {
-    std::vector<GivenPart> given;
+std::vector<WrittenPart> written(const std::vector<PlacedTensor>& tensors) {
+    std::vector<WrittenPart> given;
     for (const auto& [tensor, memory] : tensors) {
         for (std::size_t chip = 0; const Tensor& part : parts_of(tensor)) {
-            GivenPart one{part, memory, chip++, {}};
+            WrittenPart one{part, memory, chip++, {}};
             if (!cpu::buffer_of(part).is_empty()) {
                 one.pages = cpu::pages_of(part);
                 device::write_pages(*memory, one.chip, one.pages.data(), 0, one.pages.size());
@@ -79,8 +79,8 @@ std::vector<GivenPart> written(const std::vector<PlacedTensor>& tensors) {
 }
 
 /// Reads back the pages that programs have written.
-void read_back(const std::vector<GivenPart>& given) {
-    for (const GivenPart& each : given) {
+void read_back(const std::vector<WrittenPart>& given) {
+    for (const WrittenPart& each : given) {
         std::vector<std::byte> pages(each.memory->size());
         const bool is_written = device::read_written_pages(*each.memory, each.chip, pages.data());
         if (is_written && pages != each.pages) {

@@ -270,8 +270,8 @@ std::vector<Tensor> run_max_pool(const Tensor& input, const Pool& pool, const Po
 }
 
 /// The factor of each element of a window: the reciprocal of its size, truncated to bfloat16.
-float share_of(const Window& row, const Window& column, bool count_include_pad,
-               std::optional<int32_t> divisor_override) {
+float factor_of(const Window& row, const Window& column, bool count_include_pad,
+                std::optional<int32_t> divisor_override) {
     int64_t count =
         std::max<int64_t>(row.end - row.begin, 0) * std::max<int64_t>(column.end - column.begin, 0);
     if (divisor_override) {
@@ -283,7 +283,7 @@ float share_of(const Window& row, const Window& column, bool count_include_pad,
 }
 
 /// Returns whether all windows have the same factor.
-bool has_one_share(const Pool& pool, bool count_include_pad) {
+bool has_uniform_factor(const Pool& pool, bool count_include_pad) {
     const auto are_equal = [&](const std::vector<Window>& windows) {
         return std::all_of(windows.begin(), windows.end(), [&](const Window& window) {
             return count_include_pad ? window.padded_size == windows.front().padded_size
@@ -309,7 +309,7 @@ Tensor run_avg_pool(const Tensor& input, const Pool& pool, const PoolOptions& op
     const int64_t at_once = reduced_at_once(pool.channels);
     PooledImage image = pooled_image(pool, options);
     image.is_average = true;
-    image.has_one_scalar = divisor_override || has_one_share(pool, count_include_pad);
+    image.has_one_scalar = divisor_override || has_uniform_factor(pool, count_include_pad);
     const Tensor output = make_output(input, image, options, options.dtype);
     const FloatElements elements(input);
     std::byte* stored = buffer_of(output).data();
@@ -319,7 +319,7 @@ Tensor run_avg_pool(const Tensor& input, const Pool& pool, const PoolOptions& op
         std::fill_n(sums, channels, 0.0F);
         const float* source =
             elements.data() + batch * static_cast<std::size_t>(pool.image()) * channels;
-        const float share = share_of(row, column, count_include_pad, divisor_override);
+        const float share = factor_of(row, column, count_include_pad, divisor_override);
         int64_t reduced = 0;
         for_each_input(pool, row, column, [&](int64_t position) {
             const float* pixel = source + static_cast<std::size_t>(position) * channels;

@@ -75,7 +75,7 @@ std::uint64_t circular_buffers(const ImageDivision& division, const PooledImage&
 }
 
 /// The scheme with the smallest circular buffers; among equal ones height before width.
-ImageDivision least_division(const PooledImage& image, Layout input) {
+ImageDivision smallest_division(const PooledImage& image, Layout input) {
     const auto candidate = [&](TensorMemoryLayout scheme) {
         return division(scheme, image, input, kTileSide);
     };
@@ -113,7 +113,7 @@ MemoryConfig pooled_memory(const Tensor& input, const PooledImage& image,
     const ImageDivision chosen = input.memory_config().shard_spec()
                                      ? division_of_input(input, scheme)
                                  : scheme ? division(*scheme, image, input.layout(), alignment)
-                                          : least_division(image, input.layout());
+                                          : smallest_division(image, input.layout());
     return divided_l1(chosen, image.rows, image.channels, has_tiles ? kTileSide : 1,
                       has_tiles ? kTileSide : kFace);
 }

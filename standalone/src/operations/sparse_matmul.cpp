@@ -143,9 +143,9 @@ void check_sparse_program(const MatmulProgramConfig& config, const Shape& a, con
 }
 
 template <typename Element>
-void multiply_wanted(const Tensor& a, const Tensor& b, const Pairs& pairs,
-                     const std::vector<bool>& flags, const Arithmetic& arithmetic,
-                     const ProductOutput& output) {
+void multiply_selected(const Tensor& a, const Tensor& b, const Pairs& pairs,
+                       const std::vector<bool>& flags, const Arithmetic& arithmetic,
+                       const ProductOutput& output) {
     const std::int64_t rows = a.logical_shape()[-2];
     const std::int64_t depth = a.logical_shape()[-1];
     const std::int64_t columns = b.logical_shape()[-1];
@@ -233,9 +233,9 @@ Tensor sparse_matmul(const Tensor& input_tensor_a, const Tensor& input_tensor_b,
         arithmetic_of(compute_kernel_config, ComputeDefault::matmul_with_program,
                       std::array{a.dtype(), b.dtype()}, type == DataType::FLOAT32);
     if (fits_bfloat16(a.dtype()) && fits_bfloat16(b.dtype())) {
-        multiply_wanted<NarrowElement>(a, b, pairs, flags, arithmetic, output);
+        multiply_selected<NarrowElement>(a, b, pairs, flags, arithmetic, output);
     } else {
-        multiply_wanted<float>(a, b, pairs, flags, arithmetic, output);
+        multiply_selected<float>(a, b, pairs, flags, arithmetic, output);
     }
     finish_block_float(result);
     return result;

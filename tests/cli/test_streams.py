@@ -126,7 +126,13 @@ sys.exit(run_program("ttcodegen", command, None))
 """
 
 
-def test_an_interrupt_ends_what_the_program_started() -> None:
+@pytest.mark.parametrize(
+    ("sent", "status", "message"),
+    [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")],
+)
+def test_an_interrupt_ends_what_the_program_started(
+    sent: signal.Signals, status: int, message: str
+) -> None:
     """Sent to the program alone, as a supervisor does; the child is in no thread that notices."""
     # What is started in the background of a shell ignores interrupts, and so do its children.
     with subprocess.Popen(
@@ -138,13 +144,13 @@ def test_an_interrupt_ends_what_the_program_started() -> None:
     ) as program:
         assert program.stdout is not None
         child = int(program.stdout.readline())
-        program.send_signal(signal.SIGINT)
+        program.send_signal(sent)
         try:
             _, said = program.communicate(timeout=60)
         finally:
             program.kill()
-    assert program.returncode == 130
-    assert said == "ttcodegen: interrupted\n"
+    assert program.returncode == status
+    assert said == f"ttcodegen: {message}\n"
     state = Path(f"/proc/{child}/stat")
     for _ in range(100):
         if not state.exists() or state.read_text().split()[2] == "Z":

@@ -22,6 +22,7 @@ from ttcodegen.emission.description import DataFile, Drawing, TensorKind, module
         ("support", "support_model"),
         ("rand", "rand_model"),
         ("tm", "tm_model"),
+        ("dl", "dl_model"),
         ("class", "class_"),
         ("std", "std_"),
         ("2d", "model_2d"),

@@ -26,11 +26,15 @@ def _ordered(x: np.ndarray, *, descending: bool) -> tuple[np.ndarray, np.ndarray
     return np.array(values), np.array([[place for place, _ in row] for row in rows])
 
 
-@pytest.mark.parametrize("element", ["i32", "i64"])
+DTYPES = {"i32": np.int32, "i64": np.int64, "ui32": np.uint32}
+
+
+@pytest.mark.parametrize("element", DTYPES)
 @pytest.mark.parametrize("descending", [True, False])
 def test_integers_beyond_what_float32_holds(element: str, descending: bool) -> None:
     flag = str(descending).lower()
-    x = np.array([WIDE, WIDE[::-1]], np.int32 if element == "i32" else np.int64)
+    # Of unsigned integers the negative ones are those from 2^31 on.
+    x = np.array([WIDE, WIDE[::-1]], np.int64).astype(DTYPES[element])
     shape, some = "2x11x", "2x4x"
     text = f"""func.func @f(%x: tensor<{shape}{element}>) -> (tensor<{shape}{element}>,
         tensor<{shape}i32>, tensor<{some}{element}>, tensor<{some}i32>) {{

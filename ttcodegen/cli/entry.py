@@ -31,6 +31,11 @@ class ExitStatus(IntEnum):
     BUG = 70
     INTERRUPTED = 130
     BROKEN_PIPE = 141
+    TERMINATED = 143
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM, as `kill`, `timeout` and supervisors send it: handled as an interrupt is."""
 
 
 class Invocation:
@@ -73,6 +78,9 @@ def run_program(
     if argv is None:
         # A short run that keeps nearly everything it makes: collecting would find nothing.
         gc.disable()
+        # One that the caller has set to be ignored stays ignored.
+        if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
+            signal.signal(signal.SIGTERM, _terminate)
     _replace_closed_streams()
     try:
         status = _run(Invocation(program, sys.argv[1:] if argv is None else argv), command)
@@ -89,11 +97,16 @@ def run_program(
         _give_up_stdout()
         report(Level.ERROR, f"error: cannot write the standard output: {error.strerror or error}")
         return ExitStatus.WRONG_INPUT
-    except KeyboardInterrupt:
-        report(Level.ERROR, f"{program}: interrupted")
+    except KeyboardInterrupt as interrupt:
+        is_terminated = isinstance(interrupt, Terminated)
+        report(Level.ERROR, f"{program}: {'terminated' if is_terminated else 'interrupted'}")
         if argv is None:
             _end_children()
-        return ExitStatus.INTERRUPTED
+        return ExitStatus.TERMINATED if is_terminated else ExitStatus.INTERRUPTED
+
+
+def _terminate(number: int, frame: object) -> None:
+    raise Terminated
 
 
 def _end_children() -> None:

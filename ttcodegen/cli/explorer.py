@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -112,7 +111,6 @@ def _run(invocation: Invocation) -> int:
     except CompileError:
         session.close()
         raise
-    signal.signal(signal.SIGTERM, _interrupt)
     server.start()
     workers.warm_up()
     try:
@@ -127,7 +125,7 @@ def _run(invocation: Invocation) -> int:
             webbrowser.open_new_tab(address)
         server.wait()
     except KeyboardInterrupt:
-        pass  # How a server is ended.
+        pass  # Ctrl+C and SIGTERM are how a server is ended.
     finally:
         server.close()
     return ExitStatus.DONE
@@ -140,11 +138,6 @@ def _level(target: str, given: int | None) -> int:
             "the optimizer decides on calls of the ttnn library, which --target ttmetal has none of"
         )
     return _DEFAULT_LEVEL if given is None else given
-
-
-def _interrupt(number: int, frame: object) -> None:
-    """Ends the server as Ctrl+C does: nothing is left in the folder of temporary files."""
-    raise KeyboardInterrupt
 
 
 def _stages(session: Session, model: Path | None, stages: str | None) -> list[str]:

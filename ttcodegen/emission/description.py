@@ -52,12 +52,13 @@ MAX_RANK = 8
 """The highest rank of a tensor of tt-metal (`MAX_NUM_DIMENSIONS`)."""
 
 # CMake keeps these target names to itself (policy CMP0037), and a target for the executable, the
-# objects and the support sources is next to that of the module.
+# objects and the support sources is next to that of the module. `-ldl` and the like would be taken
+# for a target of that name.
 _RESERVED_TARGETS = frozenset(
     """
     all all_build clean depend edit_cache experimental continuous nightly help install list
     install_strip install_local package package_source preinstall rebuild_cache run_tests test
-    test_memcheck zero_check codegen support
+    test_memcheck zero_check codegen support dl pthread
     """.split()
 )
 

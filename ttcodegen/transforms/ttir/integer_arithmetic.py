@@ -19,6 +19,7 @@ from ttcodegen.dialects.core.datatypes import (
     shape_of,
     tensor_type,
     ui16,
+    ui32,
 )
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.foundation.lazy_numpy import np
@@ -329,14 +330,14 @@ def concerns_wide_order(op: CatalogueOp) -> bool:
     match op.name:
         case "ttir.sort" | "ttir.topk":
             value = op.operands[0]
-            return element_of(value.type) in (i32, i64) and not _is_small(value)
+            return element_of(value.type) in (i32, i64, ui32) and not _is_small(value)
         case _:
             return False
 
 
 def order_in_halves(rewriter: Rewriter, op: CatalogueOp) -> Sequence[SSAValue]:
     """The ordered integers and their places, by two orders of 16 bits each."""
-    value = rewriter.typecast(op.operands[0], i32)
+    value, source = _in_signed_order(rewriter, op.operands[0])
     shape = shape_of(value.type)
     dim: int = op.parameter("dim") % len(shape)
     is_sort = op.name == "ttir.sort"
@@ -364,8 +365,19 @@ def order_in_halves(rewriter: Rewriter, op: CatalogueOp) -> Sequence[SSAValue]:
         by_upper = rewriter.slice_dim(by_upper, dim, 0, op.parameter("k"))
     places = gathered(by_lower, by_upper)
     values, indices = (result.type for result in op.results)
-    found = rewriter.typecast(gathered(value, places), element_of(values))
+    found = rewriter.typecast(gathered(source, places), element_of(values))
     return [found, rewriter.typecast(places, element_of(indices))]
+
+
+def _in_signed_order(rewriter: Rewriter, value: SSAValue) -> tuple[SSAValue, SSAValue]:
+    """Integers of 32 bits with a sign that are ordered as the elements are, and the elements."""
+    if element_of(value.type) != ui32:
+        value = rewriter.typecast(value, i32)
+        return value, value
+    # With the top bit flipped, unsigned integers are in the order of signed ones.
+    bits = rewriter.like("bitcast_convert", value, element=i32)
+    top = rewriter.full([1] * len(shape_of(value.type)), -(1 << 31), i32)
+    return rewriter.broadcasting("bitwise_xor", bits, top), value
 
 
 def _is_small(value: SSAValue) -> bool:

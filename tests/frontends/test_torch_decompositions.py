@@ -251,6 +251,66 @@ VALUES: dict[str, Case] = {
     ),
     "sorted places": (lambda x: T.argsort(x, dim=1, stable=True), (COUNTS,)),
     "slices of a norm": (lambda x: T.renorm(x, 2, 0, 1.5), (MATRIX,)),
+    "batch norms by given statistics": (
+        lambda x, w, v: (
+            *A.native_batch_norm(x, w, None, w * 2, v, False, 0.1, 1e-5),
+            *A._native_batch_norm_legit_no_training(x, None, w, w, v, 0.1, 1e-3)[:2],
+            *A._batch_norm_no_update(x, w, w, w, v, 0.1, 1e-5)[:3],
+        ),
+        (IMAGE, T.linspace(-1, 2, 4), T.linspace(0.5, 3, 4)),
+    ),
+    "batch norms of the input": (
+        lambda x, w: A.native_batch_norm(x, w, w, None, None, True, 0.1, 1e-5),
+        (IMAGE, T.linspace(-1, 2, 4)),
+    ),
+    "numbers next to others": (
+        lambda x, y: (T.nextafter(x, y), T.nextafter(y, x), T.nextafter(x, -x)),
+        (POINTS, EDGES[:, None]),
+    ),
+    "windows of signals": (
+        lambda x: (
+            x * T.bartlett_window(4),
+            x * T.bartlett_window(4, periodic=False),
+            x * T.kaiser_window(4, True, 8.0),
+            x * T.kaiser_window(4, False),
+            x + T.range(1, 2.5, 0.5),
+        ),
+        (MATRIX,),
+    ),
+    "internal forms": (
+        lambda x: (
+            *A._is_all_true(x > 0)[None],
+            *A._is_any_true(x > 0)[None],
+            A._logcumsumexp(x, 1),
+            A._stack([x, x * 2], 1),
+            *A.aminmax(x, dim=1),
+            x.new_empty_strided((2, 3), (1, 2)).fill_(2.0),
+            T.empty_strided((2, 2), (2, 1)).zero_(),
+        ),
+        (MATRIX,),
+    ),
+    "convolution of times": (
+        lambda x, w: T.conv_tbc(x, w, w[0, 0], 1),
+        (IMAGE.reshape(6, 9, 4), T.linspace(-1, 1, 24).reshape(3, 4, 2).sin()),
+    ),
+    "product of three": (
+        lambda x, y: (
+            T._trilinear(x, IMAGE[0, :, :4, :4], y, [1, 3], [0], [1, 2], [2, 3]),
+            T._trilinear(x, x, x, [], [], [], [0]),
+        ),
+        (MATRIX, MATRIX + 1),
+    ),
+    "softmax of what masks leave": (
+        lambda x: (
+            T._masked_softmax(x, x[0, 0, :, :6] > 0.5, 3, 0),
+            T._masked_softmax(x, x.flip(3) > 0.5, 3, 2),
+        ),
+        (IMAGE[:, :, :, :6],),
+    ),
+    "sum of products of integers": (
+        lambda x, a: T.addbmm(x, a, a.transpose(1, 2), beta=2),
+        (COUNTS[:, :3].int(), COUNTS.reshape(2, 3, 3).int()),
+    ),
     "exponential of a matrix": (T.linalg.matrix_exp, (MATRIX,)),
 }
 
@@ -290,6 +350,33 @@ def test_values(begin: int) -> None:
         torch.testing.assert_close(
             got, want, rtol=2e-4, atol=2e-4, check_dtype=False, equal_nan=True
         )
+
+
+def test_sum_of_products_keeps_the_type_of_integers() -> None:
+    case = (lambda x, a: T.addbmm(x, a, a), (COUNTS[:, :3].int(), COUNTS.reshape(2, 3, 3).int()))
+    text, arguments, expected = _exported([case])
+    (found,) = run(text, *(each.numpy() for each in arguments))
+    assert found.dtype == np.int32
+    np.testing.assert_array_equal(found, expected[0].numpy())
+
+
+def test_numbers_of_other_distributions() -> None:
+    case = (
+        lambda x: (
+            A.geometric(x, 0.25),
+            A.log_normal(x, 0.5, 0.25),
+            A.cauchy(x, 3.0, 0.5),
+        ),
+        (T.zeros(64, 64),),
+    )
+    text, arguments, _ = _exported([case])
+    trials, sizes, places = run(text, *(each.numpy() for each in arguments))
+    assert trials.min() == 1
+    np.testing.assert_array_equal(trials, np.floor(trials))
+    np.testing.assert_allclose(trials.mean(), 4, rtol=0.1)
+    np.testing.assert_allclose(np.log(sizes).mean(), 0.5, atol=0.05)
+    np.testing.assert_allclose(np.log(sizes).std(), 0.25, atol=0.05)
+    np.testing.assert_allclose(np.quantile(places, [0.25, 0.5, 0.75]), [2.5, 3, 3.5], atol=0.1)
 
 
 def test_vectors_of_spectra_put_the_matrix_together() -> None:

@@ -6,9 +6,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf, log, nan, pi
 
+from xdsl.dialects.builtin import f16, i32
 from xdsl.ir import Attribute, SSAValue
 
-from ttcodegen.dialects.core.datatypes import element_of, f32, i1, numpy_name, shape_of
+from ttcodegen.dialects.core.datatypes import (
+    bf16,
+    element_of,
+    f32,
+    i1,
+    numpy_name,
+    shape_of,
+    ui16,
+    ui32,
+)
 from ttcodegen.ops.core.builder import OpBuilder
 
 # Functions of one tensor that TTIR has no op for, as the ops that compute them.
@@ -236,6 +246,62 @@ SPECIAL_FUNCTIONS: Mapping[str, SpecialFunction] = {
     "sinh": _hyperbolic("subtract"),
 }
 """By the names that they have in mathematics libraries."""
+
+
+# Numbers by their bits.
+
+
+def bits_of_float(build: OpBuilder, value: SSAValue) -> SSAValue:
+    """The bits of floats as unsigned integers: of bf16 16, which f16 has on the device, else 32."""
+    if element_of(value.type) in (bf16, f16):
+        return build.like("bitcast_convert", build.typecast(value, bf16), element=ui16)
+    return build.like("bitcast_convert", build.typecast(value, f32), element=ui32)
+
+
+def float_of_bits(build: OpBuilder, bits: SSAValue) -> SSAValue:
+    """The floats whose bits `bits_of_float` gives."""
+    element = bf16 if element_of(bits.type) == ui16 else f32
+    return build.like("bitcast_convert", bits, element=element)
+
+
+def _signed_bits(build: OpBuilder, value: SSAValue) -> SSAValue:
+    if element_of(value.type) in (bf16, f16):
+        return build.typecast(bits_of_float(build, value), i32)
+    return build.like("bitcast_convert", build.typecast(value, f32), element=i32)
+
+
+def next_after(build: OpBuilder, x: SSAValue, towards: SSAValue) -> SSAValue:
+    """The next number towards another one: that of the next bits, or of those before, and next to
+    zero the smallest number with the sign of the other one."""
+    element, shape = element_of(x.type), shape_of(x.type)
+    is_short = element in (bf16, f16)
+    bits = [_signed_bits(build, each) for each in (x, towards)]
+    sign = 1 << (15 if is_short else 31)
+    one, minus = (build.full(shape, number, i32) for number in (1, -1))
+    nothing = build.full(shape, 0.0, element)
+    above = build.like("gt", towards, x, element=i1)
+    positive = build.like("gt", x, nothing, element=i1)
+    away = build.like("eq", above, positive, element=i1)
+    step = build.emit("where", [away, one, minus], bits[0].type)
+    found = build.like("add", bits[0], step)
+    # In 32 bits with a sign, the last of them is the lowest number.
+    own = sign if sign < 1 << 31 else -sign
+    signed = build.like("bitwise_and", bits[1], build.full(shape, own, i32))
+    smallest = build.like("bitwise_or", signed, one)
+    is_zero = build.like("eq", x, nothing, element=i1)
+    found = build.emit("where", [is_zero, smallest, found], bits[0].type)
+    same = build.like("eq", x, towards, element=i1)
+    found = build.emit("where", [same, bits[1], found], bits[0].type)
+    if is_short:
+        found = float_of_bits(build, build.typecast(found, ui16))
+    else:
+        found = build.like("bitcast_convert", found, element=f32)
+    found = build.typecast(found, element)
+    # NaN of either operand stays NaN.
+    for each in (x, towards):
+        is_none = build.like("ne", each, each, element=i1)
+        found = build.emit("where", [is_none, each, found], x.type)
+    return found
 
 
 # Quotients and remainders, rounded as sources say: exact, whatever their size.

@@ -19,7 +19,12 @@ from ttcodegen.dialects.core.datatypes import (
     ui32,
 )
 from ttcodegen.foundation.lazy_numpy import np
-from ttcodegen.frontends.special_functions import rounded
+from ttcodegen.frontends.special_functions import (
+    bits_of_float,
+    float_of_bits,
+    next_after,
+    rounded,
+)
 from ttcodegen.frontends.stablehlo.conversion import Conversion, Rule, Value
 from ttcodegen.frontends.stablehlo.reading.operations import StableHLOOp, is_unsigned, numpy_dtype
 
@@ -194,49 +199,7 @@ def _bits(element: Attribute) -> int:
 
 
 def _next_after(conversion: Conversion, op: StableHLOOp) -> Value:
-    """The next number towards another one: that of the next bits, or of those before, and next to
-    zero the smallest number with the sign of the other one."""
-    builder = conversion.builder
-    x, towards = conversion.tensors(op)
-    element = element_of(x.type)
-    values = [_bits_of(conversion, each) for each in (x, towards)]
-    bits = [builder.typecast(each, i32) for each in values]
-    sign = 1 << (15 if element_of(values[0].type) == ui16 else 31)
-    one, minus = (conversion.filled_like(number, bits[0]) for number in (1, -1))
-    nothing = conversion.filled_like(0, x)
-    above = builder.like("gt", towards, x, element=i1)
-    positive = builder.like("gt", x, nothing, element=i1)
-    away = builder.like("eq", above, positive, element=i1)
-    step = builder.emit("where", [away, one, minus], bits[0].type)
-    found = builder.like("add", bits[0], step)
-    # In 32 bits with a sign, the last of them is the lowest number.
-    own = sign if sign < 1 << 31 else -sign
-    signed = builder.like("bitwise_and", bits[1], conversion.filled_like(own, bits[1]))
-    smallest = builder.like("bitwise_or", signed, one)
-    is_zero = builder.like("eq", x, nothing, element=i1)
-    found = builder.emit("where", [is_zero, smallest, found], bits[0].type)
-    same = builder.like("eq", x, towards, element=i1)
-    found = builder.emit("where", [same, bits[1], found], bits[0].type)
-    found = _number_of_bits(conversion, builder.typecast(found, element_of(values[0].type)))
-    found = builder.typecast(found, element)
-    # NaN of either operand stays NaN.
-    for each in (x, towards):
-        is_none = builder.like("ne", each, each, element=i1)
-        found = builder.emit("where", [is_none, each, found], x.type)
-    return found
-
-
-def _bits_of(conversion: Conversion, value: SSAValue) -> SSAValue:
-    """The bits of floats as unsigned integers: of bf16 16, which f16 has on the device, else 32."""
-    builder, element = conversion.builder, element_of(value.type)
-    if element in (bf16, f16):
-        return builder.like("bitcast_convert", builder.typecast(value, bf16), element=ui16)
-    return builder.like("bitcast_convert", builder.typecast(value, f32), element=ui32)
-
-
-def _number_of_bits(conversion: Conversion, bits: SSAValue) -> SSAValue:
-    element = bf16 if element_of(bits.type) == ui16 else f32
-    return conversion.builder.like("bitcast_convert", bits, element=element)
+    return next_after(conversion.builder, *conversion.tensors(op))
 
 
 def _reduce_precision(conversion: Conversion, op: StableHLOOp) -> Value:
@@ -251,7 +214,7 @@ def _reduce_precision(conversion: Conversion, op: StableHLOOp) -> Value:
         return x
     if (exponent, mantissa) == (_EXPONENT_BITS, 7):
         return builder.typecast(builder.typecast(x, bf16), element)
-    bits = _bits_of(conversion, wide)
+    bits = bits_of_float(builder, wide)
 
     def number(value: int) -> SSAValue:
         return conversion.filled_like(value, bits)
@@ -272,7 +235,7 @@ def _reduce_precision(conversion: Conversion, op: StableHLOOp) -> Value:
         below = builder.like("le", size, number((own - bias) << _MANTISSA_BITS), element=i1)
         bits = builder.emit("where", [above, infinite, bits], bits.type)
         bits = builder.emit("where", [below, sign, bits], bits.type)
-    found = builder.typecast(_number_of_bits(conversion, bits), element)
+    found = builder.typecast(float_of_bits(builder, bits), element)
     is_none = builder.like("ne", x, x, element=i1)
     # Without a mantissa there is no NaN.
     none = x if mantissa else conversion.filled_like(float("inf"), x)

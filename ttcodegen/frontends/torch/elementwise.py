@@ -16,6 +16,7 @@ from ttcodegen.frontends.special_functions import (
     float_floored,
     float_rest,
     floored,
+    next_after,
     truncated,
 )
 from ttcodegen.frontends.torch.graph import (
@@ -55,6 +56,10 @@ def _digamma(graph: Graph, x: SSAValue) -> SSAValue:
     found = SPECIAL_FUNCTIONS["digamma"](graph, x)
     pole = graph.like("neg", graph.like("reciprocal", x))
     return graph.broadcasting("where", zero, pole, found, element=graph.element)
+
+
+def _next_after(graph: Graph, x: SSAValue, towards: SSAValue) -> SSAValue:
+    return next_after(graph, *(graph.expanded(graph.value(v), graph.shape) for v in (x, towards)))
 
 
 def _property(name: str) -> Rule:
@@ -472,6 +477,7 @@ RULES: dict[str, Rule] = {
     "isneginf": _infinite(-inf),
     "hypot": _hypot,
     "copysign": _copysign,
+    "nextafter": _next_after,
     "ldexp": _ldexp,
     "logit": _logit,
     "xlogy": _xlogy,

@@ -360,6 +360,11 @@ def _arange(graph: Graph, *numbers: Any, **_: Any) -> SSAValue:
     return graph.array(values)
 
 
+def _range(graph: Graph, start: float, _: float, step: float = 1, **__: Any) -> SSAValue:
+    """Numbers in steps, the end among them."""
+    return graph.array(start + step * np.arange(graph.shape[0]))
+
+
 def _linspace(graph: Graph, start: Scalar, end: Scalar, steps: int, **_: Any) -> SSAValue:
     if isinstance(start, SSAValue) or isinstance(end, SSAValue):
         return _evenly(graph, start, end, steps, graph.element)
@@ -424,6 +429,16 @@ def _window(name: str) -> Rule:
     return rule
 
 
+def _triangular_window(graph: Graph, size: int, periodic: bool = True, **_: Any) -> SSAValue:
+    return graph.array(np.bartlett(size + periodic)[:size] if size > 1 else np.ones(size))
+
+
+def _kaiser_window(
+    graph: Graph, size: int, periodic: bool = True, beta: float = 12.0, **_: Any
+) -> SSAValue:
+    return graph.array(np.kaiser(size + periodic, beta)[:size] if size > 1 else np.ones(size))
+
+
 def _eye(graph: Graph, *_: Any, **__: Any) -> SSAValue:
     return graph.array(np.eye(graph.shape[0], graph.shape[1]))
 
@@ -463,10 +478,13 @@ CREATION_RULES: dict[str, Rule] = {
     "new_full": _new_full,
     "scalar_tensor": _scalar,
     "arange": _arange,
+    "range": _range,
     "rand": _uniform,
     "linspace": _linspace,
     "logspace": _logspace,
     **{name: _window(name) for name in _WINDOWS},
+    "bartlett_window": _triangular_window,
+    "kaiser_window": _kaiser_window,
     "eye": _eye,
     "tril": _triangle(upper=False),
     "tril_indices": _places_in_triangle(upper=False),

@@ -135,6 +135,39 @@ def _group_norm(
     return found.reshape(x.shape).to(x.dtype), mean, scale
 
 
+def _batch_norm(
+    x: Tensor, weight: Tensor | None, bias: Tensor | None, mean: Tensor | None,
+    variance: Tensor | None, training: bool, momentum: float, epsilon: float,
+) -> Any:  # fmt: skip
+    """By given statistics, of which none are kept, or by those of the input."""
+    if training:
+        named = "_native_batch_norm_legit"
+        statistics = () if mean is None else (mean, variance)
+        return getattr(torch.ops.aten, named)(
+            x, weight, bias, *statistics, training, momentum, epsilon
+        )
+    return _batch_norm_by(x, weight, bias, mean, variance, momentum, epsilon)
+
+
+def _batch_norm_by(
+    x: Tensor, weight: Tensor | None, bias: Tensor | None, mean: Any, variance: Any,
+    momentum: float, epsilon: float,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    found = torch.nn.functional.batch_norm(
+        x, mean, variance, weight, bias, training=False, momentum=momentum, eps=epsilon
+    )
+    kept = x.new_zeros(0, dtype=mean.dtype)
+    return found, kept, kept.clone()
+
+
+def _batch_norm_without_update(
+    x: Tensor, weight: Tensor | None, bias: Tensor | None, mean: Any, variance: Any,
+    momentum: float, epsilon: float,
+) -> tuple[Tensor, ...]:  # fmt: skip
+    made = _batch_norm_by(x, weight, bias, mean, variance, momentum, epsilon)
+    return *made, x.new_zeros(0, dtype=torch.uint8)
+
+
 def _renormalized_rows(
     weight: Tensor, indices: Tensor, max_norm: float, norm_type: float
 ) -> Tensor:
@@ -191,6 +224,41 @@ def _grouped_product(
     return torch.where(chosen[:, None, :], torch.matmul(a, b), 0.0).sum(0).to(dtype)
 
 
+def _conv_of_times(x: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
+    """A convolution of [times, batch, channels] with a kernel of [times, channels, results]."""
+    turned = torch.nn.functional.conv1d(
+        x.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad
+    )
+    return turned.permute(2, 0, 1)
+
+
+def _product_of_three(
+    a: Tensor, b: Tensor, c: Tensor, expand_a: Any, expand_b: Any, expand_c: Any, summed: Any,
+    unroll_dim: int = 1,
+) -> Tensor:  # fmt: skip
+    """The sum of products of three tensors, each with dimensions of one put into it."""
+    factors: list[Tensor] = []
+    for factor, places in zip((a, b, c), (expand_a, expand_b, expand_c), strict=True):
+        for place in sorted(places):
+            factor = factor.unsqueeze(place)
+        factors.append(factor)
+    product = factors[0] * factors[1] * factors[2]
+    return product.sum(list(summed)) if summed else product
+
+
+def _masked_softmax(
+    x: Tensor, mask: Tensor, dim: int | None = None, mask_type: int | None = None
+) -> Tensor:
+    """A softmax of what a mask leaves: of all queries alike ([L, L], type 0), of keys ([B, L], type
+    1), or of each score."""
+    if mask_type == 0:
+        mask = mask.reshape([1] * (x.dim() - mask.dim()) + list(mask.shape))
+    elif mask_type == 1 and mask.dim() < x.dim():
+        mask = mask.reshape([mask.shape[0], *[1] * (x.dim() - 2), mask.shape[1]])
+    hidden = torch.where(mask, -inf, x.to(torch.float32))
+    return torch.softmax(hidden, x.dim() - 1 if dim is None else dim).to(x.dtype)
+
+
 def _renormalized(x: Tensor, p: Any, dim: int, maxnorm: Any) -> Tensor:
     """Slices of one dimension whose norm is too large, made as small as that."""
     axes = [axis for axis in range(x.dim()) if axis != dim % x.dim()]
@@ -219,12 +287,18 @@ DECOMPOSITIONS: Decompositions = {
     **{f"adaptive_max_pool{n}d": _adaptive_max_pool(n) for n in (1, 2, 3)},
     "native_layer_norm": _layer_norm,
     "native_group_norm": _group_norm,
+    "native_batch_norm": _batch_norm,
+    "_native_batch_norm_legit_no_training": _batch_norm_by,
+    "_batch_norm_no_update": _batch_norm_without_update,
     "embedding_renorm": _renormalized_rows,
     "_int_mm": _integer_product,
     "_weight_int8pack_mm": _packed_product,
     "_scaled_mm": _scaled_product,
     "_grouped_mm": _grouped_product,
     "grouped_mm_fallback": _grouped_product,  # Of transformers.
+    "conv_tbc": _conv_of_times,
+    "_trilinear": _product_of_three,
+    "_masked_softmax": _masked_softmax,
     "renorm": _renormalized,
     "argsort.stable": _stably_sorted,
 }
@@ -288,7 +362,7 @@ def _addbmm(x: Tensor, a: Tensor, b: Tensor, *, beta: Any = 1, alpha: Any = 1) -
     """The sum of a batch of products, and a matrix."""
     if not x.dtype.is_floating_point:
         alpha, beta = int(alpha), int(beta)
-    product = torch.bmm(a, b).sum(0)
+    product = torch.bmm(a, b).sum(0, dtype=x.dtype)
     product = product if alpha == 1 else product * alpha
     if beta == 0:
         return product
@@ -304,6 +378,29 @@ def _rounded_to(x: Tensor, *, decimals: int) -> Tensor:
     wide = computed(x)
     found = torch.round(wide * scale) / scale if decimals > 0 else torch.round(wide / scale) * scale
     return torch.where(torch.isfinite(wide), found, wide).to(x.dtype)
+
+
+def _by_name(name: str) -> Decomposition:
+    """The operation of `torch` of that name, of which an internal one is another form."""
+
+    def function(*arguments: Any, **named: Any) -> Any:
+        return getattr(torch, name)(*arguments, **named)
+
+    return function
+
+
+def _extremes(x: Tensor, dim: int | None = None, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    if dim is None:
+        return x.amin(), x.amax()
+    return x.amin(dim, keepdim=keepdim), x.amax(dim, keepdim=keepdim)
+
+
+def _uninitialized(size: Any, _: Any, **named: Any) -> Tensor:
+    return torch.empty(size, **named)
+
+
+def _uninitialized_like(x: Tensor, size: Any, _: Any, **named: Any) -> Tensor:
+    return x.new_empty(size, **named)
 
 
 def _shifted(name: str) -> Decomposition:
@@ -464,6 +561,13 @@ ELEMENTWISE_DECOMPOSITIONS: Decompositions = {
     "mH": _matrices_transposed,
     "matrix_H": _matrices_transposed,
     "addbmm": _addbmm,
+    "_aminmax": _extremes,
+    "_is_all_true": _by_name("all"),
+    "_is_any_true": _by_name("any"),
+    "_logcumsumexp": _by_name("logcumsumexp"),
+    "_stack": _by_name("stack"),
+    "empty_strided": _uninitialized,
+    "new_empty_strided": _uninitialized_like,
     "_add_relu": _add_relu,
     "round.decimals": _rounded_to,
     "__lshift__": _shifted("bitwise_left_shift"),

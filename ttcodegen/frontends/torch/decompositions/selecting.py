@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import inf, nan, pi, prod
+from math import inf, log1p, nan, pi, prod
 from typing import Any
 
 from ttcodegen.foundation.diagnostics import CompileError
@@ -458,6 +458,22 @@ def _exponential(x: Tensor, rate: float = 1.0, **_: Any) -> Tensor:
     return (-torch.log(_uniform(x.shape).clamp(min=_LEAST)) / rate).to(x.dtype)
 
 
+def _log_normal(x: Tensor, mean: float = 1.0, std: float = 2.0, **_: Any) -> Tensor:
+    return torch.exp(_normal(x.shape) * std + mean).to(x.dtype)
+
+
+def _cauchy(x: Tensor, median: float = 0.0, sigma: float = 1.0, **_: Any) -> Tensor:
+    return (median + sigma * torch.tan(pi * (_uniform(x.shape) - 0.5))).to(x.dtype)
+
+
+def _geometric(x: Tensor, p: float, **_: Any) -> Tensor:
+    """How many trials it takes until one succeeds, at least one."""
+    if p >= 1:
+        return torch.ones_like(x)
+    trials = torch.ceil(torch.log(_uniform(x.shape).clamp(min=_LEAST)) / log1p(-p))
+    return trials.clamp(min=1).to(x.dtype)
+
+
 def _multinomial(p: Tensor, count: int, replacement: bool = False, **_: Any) -> Tensor:
     """Places that are drawn by weights: where an exponential race of all ends first."""
     if replacement:
@@ -493,6 +509,9 @@ RANDOM_DECOMPOSITIONS: Decompositions = {
     "normal_functional": _normal_of,
     "normal": _normal_with,
     "exponential": _exponential,
+    "log_normal": _log_normal,
+    "cauchy": _cauchy,
+    "geometric": _geometric,
     "multinomial": _multinomial,
     "native_dropout": _native_dropout,
 }

@@ -10,7 +10,7 @@ from tests.parsing.reading import failure
 from ttcodegen.dialects.ttir.quant import quantization_of
 
 Q = "tensor<2x3x!quant.uniform<i8:f32, 5.000000e-01:3>>"
-R = "tensor<2x3x!quant.uniform<u8<1:200>:f32:1, {0.5, 0.25:7, 1.0:-2}>>"
+R = "tensor<2x3x!quant.uniform<u8<1:200>:f32:1, {0.5:3, 0.25:7, 1.0:2}>>"
 S = "tensor<3x2x!quant.uniform<i8:f32, 5.000000e-01:3>>"
 
 
@@ -51,7 +51,7 @@ def test_conversions_get_attributes():
     )
     quantize, dequantize = made
     assert quantize.parameter("scale") == [0.5, 0.25, 1.0]
-    assert quantize.parameter("zero_point") == [0, 7, -2]
+    assert quantize.parameter("zero_point") == [3, 7, 2]
     assert (quantize.parameter("storage_min"), quantize.parameter("storage_max")) == (1, 200)
     assert dequantize.parameter("axis") == 1
     assert quantize.result_type.element_type == IntegerType(8, Signedness.UNSIGNED)

@@ -194,8 +194,8 @@ class TTNNDefinition(Definition):
 
     @property
     def draws(self) -> bool:
-        """True if the op draws random numbers."""
-        return not self.pure and self.results != 0
+        """True if the op draws random numbers, rather than reading a file of the host."""
+        return not self.pure and self.results != 0 and Trait.USES_HOST not in self.traits
 
     def result_rule(self, index: int) -> ResultRule:
         """The rule of the result of that index."""

@@ -92,11 +92,6 @@ MemoryConfig::MemoryConfig(BufferType buffer_type, std::optional<NdShardSpec> nd
       buffer_type_(buffer_type),
       nd_shard_spec_(std::move(nd_shard_spec)),
       created_with_nd_shard_spec_(nd_shard_spec_.has_value()) {}
-MemoryConfig::MemoryConfig(const MemoryConfig& other) = default;
-MemoryConfig& MemoryConfig::operator=(const MemoryConfig& other) = default;
-MemoryConfig::MemoryConfig(MemoryConfig&& other) noexcept = default;
-MemoryConfig& MemoryConfig::operator=(MemoryConfig&& other) noexcept = default;
-MemoryConfig::~MemoryConfig() = default;
 bool MemoryConfig::is_sharded() const { return memory_layout_ != TensorMemoryLayout::INTERLEAVED; }
 bool MemoryConfig::is_l1() const {
     return buffer_type_ == BufferType::L1 || buffer_type_ == BufferType::L1_SMALL;

@@ -16,12 +16,12 @@ class MemoryConfig final {
                           std::optional<ShardSpec> shard_spec = std::nullopt);
     explicit MemoryConfig(BufferType buffer_type,
                           std::optional<NdShardSpec> nd_shard_spec = std::nullopt);
-    // Out of line: nearly every function of the API copies one, shards and all.
-    MemoryConfig(const MemoryConfig& other);
-    MemoryConfig& operator=(const MemoryConfig& other);
-    MemoryConfig(MemoryConfig&& other) noexcept;
-    MemoryConfig& operator=(MemoryConfig&& other) noexcept;
-    ~MemoryConfig();
+    // Nearly every function of the API copies one, shards and all: it is not repeated in each.
+    [[gnu::noinline]] MemoryConfig(const MemoryConfig& other) = default;
+    [[gnu::noinline]] MemoryConfig& operator=(const MemoryConfig& other) = default;
+    [[gnu::noinline]] MemoryConfig(MemoryConfig&& other) noexcept = default;
+    [[gnu::noinline]] MemoryConfig& operator=(MemoryConfig&& other) noexcept = default;
+    [[gnu::noinline]] ~MemoryConfig() = default;
 
     TensorMemoryLayout memory_layout() const { return memory_layout_; }
     BufferType buffer_type() const { return buffer_type_; }

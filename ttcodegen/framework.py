@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from ttcodegen.compilation import CompiledModule, compile_module
 from ttcodegen.foundation.diagnostics import (
     CompileError,
-    Diagnostic,
     Diagnostics,
     Source,
     SourceLocation,
@@ -23,7 +22,7 @@ from ttcodegen.foundation.diagnostics import (
 )
 from ttcodegen.foundation.user_files import is_of_user
 from ttcodegen.project.reference import Reference
-from ttcodegen.project.settings import ProjectOptions
+from ttcodegen.project.settings import ProjectOptions, write_compiled
 
 if TYPE_CHECKING:
     import numpy as np
@@ -167,26 +166,15 @@ def _rendered(error: CompileError, source: Source | None = None) -> CompileError
 def _compile_to_project(
     model: FrameworkModel, out: Path, name: str, options: ProjectOptions
 ) -> Path:
-    from ttcodegen.project.sources import project_files
     from ttcodegen.project.staging import locked_project
-    from ttcodegen.project.writer import refuse_unrelated_folder, write_project
+    from ttcodegen.project.writer import refuse_unrelated_folder
 
     options.refuse_contradictions()
     refuse_unrelated_folder(out, force=options.force, keep_edits=options.keep_edits)
     compiled = compile_framework_model(model, name, options)
     options.save_decisions(compiled.decisions)
     with locked_project(out):
-        conflicts = write_project(
-            compiled.description,
-            out,
-            project_files(compiled, formatted=True),
-            force=options.force,
-            keep_edits=options.keep_edits,
-        )
-        if conflicts:
-            raise CompileError.from_diagnostics(
-                [Diagnostic(f"{out / conflict.path} {conflict.reason}") for conflict in conflicts]
-            )
+        write_compiled(compiled, out, options)
         if options.build or options.check:
             _build_and_check(model, compiled, out, options)
     return out

@@ -177,11 +177,11 @@ def _exported(torch: Any, module: Any, args: tuple[Any, ...], kwargs: dict[str, 
             remedy="put functions into the forward method of a module",
         )
     with _exporting(module), torch.no_grad():
-        args, kwargs = _of_their_own(torch, (args, kwargs))
+        args, kwargs = _with_own_memory(torch, (args, kwargs))
         return torch.export.export(module, args, kwargs)
 
 
-def _of_their_own(torch: Any, arguments: Any) -> Any:
+def _with_own_memory(torch: Any, arguments: Any) -> Any:
     """Example arguments, each of its own memory.
 
     Views are copied: guards of torch's on their base tensor fail when operations are taken apart,

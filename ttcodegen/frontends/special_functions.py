@@ -248,7 +248,7 @@ SPECIAL_FUNCTIONS: Mapping[str, SpecialFunction] = {
 """By the names that they have in mathematics libraries."""
 
 
-# Numbers by their bits.
+# Bit patterns of floats.
 
 
 def bits_of_float(build: OpBuilder, value: SSAValue) -> SSAValue:
@@ -271,16 +271,16 @@ def _signed_bits(build: OpBuilder, value: SSAValue) -> SSAValue:
 
 
 def next_after(build: OpBuilder, x: SSAValue, towards: SSAValue) -> SSAValue:
-    """The next number towards another one: that of the next bits, or of those before, and next to
-    zero the smallest number with the sign of the other one."""
+    """Next representable number towards another one, by integer steps of the bit pattern; next to
+    zero it is the smallest subnormal with the sign of the other one."""
     element, shape = element_of(x.type), shape_of(x.type)
     is_short = element in (bf16, f16)
     bits = [_signed_bits(build, each) for each in (x, towards)]
     sign = 1 << (15 if is_short else 31)
     one, minus = (build.full(shape, number, i32) for number in (1, -1))
-    nothing = build.full(shape, 0.0, element)
+    zero = build.full(shape, 0.0, element)
     above = build.like("gt", towards, x, element=i1)
-    positive = build.like("gt", x, nothing, element=i1)
+    positive = build.like("gt", x, zero, element=i1)
     away = build.like("eq", above, positive, element=i1)
     step = build.emit("where", [away, one, minus], bits[0].type)
     found = build.like("add", bits[0], step)
@@ -288,7 +288,7 @@ def next_after(build: OpBuilder, x: SSAValue, towards: SSAValue) -> SSAValue:
     own = sign if sign < 1 << 31 else -sign
     signed = build.like("bitwise_and", bits[1], build.full(shape, own, i32))
     smallest = build.like("bitwise_or", signed, one)
-    is_zero = build.like("eq", x, nothing, element=i1)
+    is_zero = build.like("eq", x, zero, element=i1)
     found = build.emit("where", [is_zero, smallest, found], bits[0].type)
     same = build.like("eq", x, towards, element=i1)
     found = build.emit("where", [same, bits[1], found], bits[0].type)
@@ -299,8 +299,8 @@ def next_after(build: OpBuilder, x: SSAValue, towards: SSAValue) -> SSAValue:
     found = build.typecast(found, element)
     # NaN of either operand stays NaN.
     for each in (x, towards):
-        is_none = build.like("ne", each, each, element=i1)
-        found = build.emit("where", [is_none, each, found], x.type)
+        is_nan = build.like("ne", each, each, element=i1)
+        found = build.emit("where", [is_nan, each, found], x.type)
     return found
 
 
@@ -368,7 +368,7 @@ def is_unsigned(element: Attribute) -> bool:
 
 
 def _compared_with_zero(build: OpBuilder, name: str, value: SSAValue) -> SSAValue:
-    """With 0."""
+    """Comparison with 0."""
     zero = build.full([1] * len(shape_of(value.type)), 0, element_of(value.type))
     return build.broadcasting(name, value, zero, element=i1)
 

@@ -37,7 +37,7 @@ CASES = (
 )
 """Edge cases of inputs, one kind at a time."""
 
-_FAR = [2.0**24 + 2, -(2.0**24) - 2, 2.0**31, -(2.0**31), 2.0**32, 300.0, -300.0]
+_BEYOND_INTEGERS = [2.0**24 + 2, -(2.0**24) - 2, 2.0**31, -(2.0**31), 2.0**32, 300.0, -300.0]
 """Floats at and beyond the ends of integers."""
 _EVERY = 13
 """One of so many elements is an edge, so that most results say something."""
@@ -230,7 +230,7 @@ def _float_edges(case: str, argument: _Argument) -> np.ndarray | None:
             )
         case "first and last":
             if math.isinf(low) or math.isinf(high):
-                far = [number for number in _FAR if low <= number <= high]
+                far = [number for number in _BEYOND_INTEGERS if low <= number <= high]
                 return _sprinkled(drawn, far) if argument.becomes_integer else None
             return _sprinkled(drawn, [low, high])
         case _ if case == LARGEST:

@@ -100,7 +100,7 @@ def _express(op: CatalogueOp) -> None:
 
 
 def _expect_zero_points(op: CatalogueOp, quantization: Quantization) -> None:
-    """Raises CompileError at an op if a zero point is no integer that is stored."""
+    """Raises CompileError at an op if a zero point is outside of the storage range."""
     for zero_point in quantization.zero_points:
         if not quantization.low <= zero_point <= quantization.high:
             raise CompileError(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
-from ttcodegen.compilation import CompileOptions, compile_module
+from ttcodegen.compilation import CompiledModule, CompileOptions, compile_module
 from ttcodegen.dialects.ttcore.device import ONE_CHIP, MeshShape, require_possible
 from ttcodegen.foundation.diagnostics import CompileError, Diagnostic, Diagnostics, Source
 from ttcodegen.project.sources import project_files
@@ -149,6 +149,25 @@ class ProjectOptions:
 # Compiles a file in MLIR to a project, for callers from Python.
 
 
+def write_compiled(compiled: CompiledModule, out: Path, options: ProjectOptions) -> None:
+    """Writes the project of a compiled module.
+
+    Raises:
+        CompileError: if edits are in conflict with it, or it cannot be written.
+    """
+    conflicts = write_project(
+        compiled.description,
+        out,
+        project_files(compiled, formatted=True),
+        force=options.force,
+        keep_edits=options.keep_edits,
+    )
+    if conflicts:
+        raise CompileError.from_diagnostics(
+            [Diagnostic(f"{out / conflict.path} {conflict.reason}") for conflict in conflicts]
+        )
+
+
 def compile_file(path: Path, out: Path, options: ProjectOptions) -> Path:
     """Writes the project of a model, and checks it on request.
 
@@ -170,17 +189,7 @@ def compile_file(path: Path, out: Path, options: ProjectOptions) -> Path:
     diagnostics.write(sys.stderr, source)
     options.save_decisions(compiled.decisions)
     with locked_project(out):
-        conflicts = write_project(
-            compiled.description,
-            out,
-            project_files(compiled, formatted=True),
-            force=options.force,
-            keep_edits=options.keep_edits,
-        )
-        if conflicts:
-            raise CompileError.from_diagnostics(
-                [Diagnostic(f"{out / conflict.path} {conflict.reason}") for conflict in conflicts]
-            )
+        write_compiled(compiled, out, options)
         if options.check:
             from ttcodegen.project.checking import check_project
             from ttcodegen.project.toolchain import find_toolchain

@@ -165,8 +165,9 @@ def _faults_of_lifetimes(block: Block) -> Iterator[tuple[Operation, str]]:
 
 
 def _frees_its_input(convolution: Operation) -> bool:
-    """True if the configuration of a convolution has its input deallocated, which the library does
-    unless it is in DRAM (conv2d.cpp)."""
+    """True if `deallocate_activation` frees the input of a convolution.
+
+    The library does so unless it is in DRAM (conv2d.cpp)."""
     config = convolution.properties.get("conv2d_config")
     given = config.data if isinstance(config, ProgramConfigAttr) else None
     if not isinstance(given, Conv2dConfig) or not given.deallocate_activation:

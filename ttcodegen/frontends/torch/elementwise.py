@@ -145,7 +145,7 @@ def _in_float32(
     a: SSAValue,
     b: SSAValue,
 ) -> SSAValue:
-    """What is several operations, rounded to fewer bits once, in the end."""
+    """Composite op evaluated in float32 and rounded to the element type once; float64 as it is."""
     if isinstance(graph.element, Float64Type):
         return composed(graph, a, b)
     found = composed(graph, *(graph.typecast(value, f32) for value in (a, b)))

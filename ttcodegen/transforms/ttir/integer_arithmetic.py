@@ -370,7 +370,7 @@ def order_in_halves(rewriter: Rewriter, op: CatalogueOp) -> Sequence[SSAValue]:
 
 
 def _in_signed_order(rewriter: Rewriter, value: SSAValue) -> tuple[SSAValue, SSAValue]:
-    """Integers of 32 bits with a sign that are ordered as the elements are, and the elements."""
+    """Keys of i32 in the order of the elements, and the elements themselves."""
     if element_of(value.type) != ui32:
         value = rewriter.typecast(value, i32)
         return value, value

@@ -139,7 +139,7 @@ def _batch_norm(
     x: Tensor, weight: Tensor | None, bias: Tensor | None, mean: Tensor | None,
     variance: Tensor | None, training: bool, momentum: float, epsilon: float,
 ) -> Any:  # fmt: skip
-    """By given statistics, of which none are kept, or by those of the input."""
+    """Batch norm by running statistics, or in training by those of the batch."""
     if training:
         named = "_native_batch_norm_legit"
         statistics = () if mean is None else (mean, variance)
@@ -224,19 +224,19 @@ def _grouped_product(
     return torch.where(chosen[:, None, :], torch.matmul(a, b), 0.0).sum(0).to(dtype)
 
 
-def _conv_of_times(x: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
-    """A convolution of [times, batch, channels] with a kernel of [times, channels, results]."""
+def _conv_tbc(x: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
+    """1-D convolution of [time, batch, channels] with weights of [time, channels, outputs]."""
     turned = torch.nn.functional.conv1d(
         x.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad
     )
     return turned.permute(2, 0, 1)
 
 
-def _product_of_three(
+def _trilinear(
     a: Tensor, b: Tensor, c: Tensor, expand_a: Any, expand_b: Any, expand_c: Any, summed: Any,
     unroll_dim: int = 1,
 ) -> Tensor:  # fmt: skip
-    """The sum of products of three tensors, each with dimensions of one put into it."""
+    """Contraction of three tensors after unit dimensions are inserted into each."""
     factors: list[Tensor] = []
     for factor, places in zip((a, b, c), (expand_a, expand_b, expand_c), strict=True):
         for place in sorted(places):
@@ -249,8 +249,9 @@ def _product_of_three(
 def _masked_softmax(
     x: Tensor, mask: Tensor, dim: int | None = None, mask_type: int | None = None
 ) -> Tensor:
-    """A softmax of what a mask leaves: of all queries alike ([L, L], type 0), of keys ([B, L], type
-    1), or of each score."""
+    """Softmax of the scores that a mask keeps.
+
+    The mask is [L, L] for all heads (type 0), [B, L] for keys (type 1), or of the scores' shape."""
     if mask_type == 0:
         mask = mask.reshape([1] * (x.dim() - mask.dim()) + list(mask.shape))
     elif mask_type == 1 and mask.dim() < x.dim():
@@ -296,8 +297,8 @@ DECOMPOSITIONS: Decompositions = {
     "_scaled_mm": _scaled_product,
     "_grouped_mm": _grouped_product,
     "grouped_mm_fallback": _grouped_product,  # Of transformers.
-    "conv_tbc": _conv_of_times,
-    "_trilinear": _product_of_three,
+    "conv_tbc": _conv_tbc,
+    "_trilinear": _trilinear,
     "_masked_softmax": _masked_softmax,
     "renorm": _renormalized,
     "argsort.stable": _stably_sorted,

@@ -467,7 +467,7 @@ def _cauchy(x: Tensor, median: float = 0.0, sigma: float = 1.0, **_: Any) -> Ten
 
 
 def _geometric(x: Tensor, p: float, **_: Any) -> Tensor:
-    """How many trials it takes until one succeeds, at least one."""
+    """Samples of the geometric distribution: the trials up to the first success, by inversion."""
     if p >= 1:
         return torch.ones_like(x)
     trials = torch.ceil(torch.log(_uniform(x.shape).clamp(min=_LEAST)) / log1p(-p))

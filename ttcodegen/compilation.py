@@ -35,17 +35,13 @@ if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
     from xdsl.ir import SSAValue
 
-    from ttcodegen.conversions.host_functions.cpp_interface import ConstantFile
-    from ttcodegen.conversions.host_functions.interface import Entry, InterfaceTensor
+    from ttcodegen.conversions.host_functions.interface import Entry
     from ttcodegen.cost.estimates import FunctionEstimate
     from ttcodegen.emission.called_operations import CalledOperations
     from ttcodegen.emission.description import (
-        DataFile,
         DeviceManifest,
-        FunctionDescription,
         ModuleDescription,
         ProjectKind,
-        TensorDescription,
     )
     from ttcodegen.emission.op_lines import OpLines
     from ttcodegen.flatbuffer.writer import Origin
@@ -355,6 +351,7 @@ def emit_module(
         functions_in_files,
     )
     from ttcodegen.emission.description import module_name
+    from ttcodegen.emission.interface_description import data_file
     from ttcodegen.emission.op_lines import LoweredOps
     from ttcodegen.emitc.formatting import format_files
     from ttcodegen.emitc.printer import print_with_origins
@@ -417,7 +414,7 @@ def emit_module(
             replace(function, has_constants=prepare_name(function.cpp_name) in prepared)
             for function in description.functions
         ),
-        data=tuple(_data_file(constant) for constant in constants_of(module)),
+        data=tuple(data_file(constant) for constant in constants_of(module)),
     )
     return CompiledModule(description, files, flatbuffer, lines=() if enabled else lines)
 
@@ -504,6 +501,7 @@ def _describe(
     """Description of a lowered module for its users, except for its C++."""
     from ttcodegen.conversions.host_functions.tuning_constants import product_weights
     from ttcodegen.emission.description import ModuleDescription
+    from ttcodegen.emission.interface_description import describe_function
 
     estimates: dict[str, FunctionEstimate] = {}
     tuned: Collection[SSAValue] = ()
@@ -515,7 +513,7 @@ def _describe(
         name,
         tuple(
             replace(
-                _describe_function(entry, tuned, *source_dtypes[entry.name]),
+                describe_function(entry, tuned, *source_dtypes[entry.name]),
                 estimate=estimates.get(entry.name),
             )
             for entry in functions
@@ -541,64 +539,3 @@ def _estimates(entries: Sequence[Entry], options: CompileOptions) -> dict[str, F
 
     assert options.system is not None
     return {e.name: function_estimate(e.function, options.system.chip) for e in entries}
-
-
-def _data_file(constant: ConstantFile) -> DataFile:
-    from ttcodegen.dialects.core.datatypes import constant_array
-    from ttcodegen.emission.description import DataFile
-    from ttcodegen.ops.movement.layout import converted
-
-    array = constant_array(constant.value)
-    if not constant.data_type.is_float and array.dtype.name != constant.data_type.numpy:
-        array = converted(array, constant.data_type.numpy)
-    return DataFile(constant.name, array)
-
-
-def _describe_function(
-    entry: Entry,
-    tuned: Collection[SSAValue],
-    argument_dtypes: Sequence[str],
-    result_dtypes: Sequence[str],
-) -> FunctionDescription:
-    """Describes an entry function.
-
-    Args:
-        entry: the function.
-        tuned: the weights whose data type is a constant of src/tuning.hpp.
-        argument_dtypes: the numpy dtypes of its arguments in the source.
-        result_dtypes: those of its results.
-    """
-    from ttcodegen.emission.description import FunctionDescription
-
-    return FunctionDescription(
-        entry.name,
-        entry.cpp_name,
-        tuple(_tensor(p, d, tuned) for p, d in zip(entry.arguments, argument_dtypes, strict=True)),
-        tuple(_tensor(p, d) for p, d in zip(entry.results, result_dtypes, strict=True)),
-        has_constants=False,
-    )
-
-
-def _tensor(
-    tensor: InterfaceTensor, source_dtype: str, tuned: Collection[SSAValue] = ()
-) -> TensorDescription:
-    from ttcodegen.dialects.ttnn.placement import placement_of
-    from ttcodegen.emission.description import TensorDescription, TensorKind, output_tolerance
-    from ttcodegen.naming.tuning import PRODUCT_WEIGHTS, qualified
-
-    placement = placement_of(tensor.value)
-    return TensorDescription(
-        tensor.name,
-        tensor.field,
-        TensorKind(tensor.kind),
-        tensor.shape,
-        placement.data_type,
-        placement.layout,
-        placement.buffer_type,
-        source_dtype,
-        memory_layout=placement.memory_layout,
-        shards=placement.shards,
-        divided=tensor.divided,
-        tolerance=output_tolerance(tensor.value, source_dtype) if tensor.kind == "output" else None,
-        tuned_type=qualified(PRODUCT_WEIGHTS) if tensor.value in tuned else "",
-    )

@@ -288,7 +288,8 @@ def lower(sample: Sample) -> Any:
             except Exception as error:  # What torch cannot export it says in many ways.
                 sample.outcome, sample.detail = "export-fails", _first_line(error)
                 return None
-            model = frontend._model(program, tuple(sample.inputs), {}, run=False)
+            functions = frontend._functions(program, tuple(sample.inputs), {})
+            model = frontend._model(functions, run=False)
             compile_framework_model(model, "module", ProjectOptions())
     except CompileError as error:
         is_fault = _FAULT.search(str(error)) is not None

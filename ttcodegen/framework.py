@@ -21,13 +21,14 @@ from ttcodegen.foundation.diagnostics import (
     instruction_location,
 )
 from ttcodegen.foundation.user_files import is_of_user
-from ttcodegen.project.reference import Reference
+from ttcodegen.project.reference import Reference, write_reference
 from ttcodegen.project.settings import ProjectOptions, write_compiled
 
 if TYPE_CHECKING:
     import numpy as np
+    from xdsl.dialects.builtin import ModuleOp
 
-    from ttcodegen.emission.description import ModuleDescription, Structure
+    from ttcodegen.emission.description import ModuleDescription, StateTensor, Structure
 
 
 class CheckError(Exception):
@@ -35,12 +36,10 @@ class CheckError(Exception):
 
 
 @dataclass(frozen=True)
-class FrameworkModel:
-    """A model that was taken out of its framework."""
+class FrameworkFunction:
+    """An entry function that was taken out of its framework."""
 
-    source: Source
-    function: str
-    """The name of its only function."""
+    name: str
     weights: Mapping[str, np.ndarray]
     """By the names of arguments."""
     structure: tuple[Structure, Structure]
@@ -51,6 +50,77 @@ class FrameworkModel:
     def with_weights(self) -> Reference:
         """The reference with the weights among its inputs, as a golden folder has them."""
         return Reference({**self.weights, **self.reference.inputs}, self.reference.outputs)
+
+
+@dataclass(frozen=True)
+class FrameworkModel:
+    """A model that was taken out of its framework."""
+
+    source: Source
+    functions: tuple[FrameworkFunction, ...]
+    state: tuple[StateTensor, ...] = ()
+    """Tensors that functions change in place and share."""
+    steps: tuple[tuple[str, Reference], ...] = ()
+    """Further calls for the check, after one of each function: on the state that those left."""
+
+    def write_reference(self, folder: Path) -> None:
+        """Writes weights, examples and results, as `ttcodegen --check --golden` reads them.
+
+        Raises:
+            CompileError: if that is not possible.
+        """
+        for function in self.functions:
+            place = folder / function.name if len(self.functions) > 1 else folder
+            write_reference(place, function.with_weights())
+
+
+def joined_models(models: Mapping[str, FrameworkModel]) -> FrameworkModel:
+    """Models of one function each as the functions of one model, by the names of the mapping.
+
+    Raises:
+        CompileError: if one of them is not supported.
+    """
+    from ttcodegen.frontends import read_module
+    from ttcodegen.transforms.module_text import module_text
+
+    joined: ModuleOp | None = None
+    for name, model in models.items():
+        (function,) = model.functions
+        try:
+            module = read_module(model.source)
+        except CompileError as error:
+            raise _rendered(error, model.source) from None
+        _rename_symbols(module, function.name, name)
+        if joined is None:
+            joined = module
+            continue
+        for op in list(module.ops):
+            op.detach()
+            joined.body.block.add_op(op)
+    assert joined is not None
+    text = module_text(joined, locations=True)
+    functions = (replace(model.functions[0], name=name) for name, model in models.items())
+    return FrameworkModel(Source("model.mlir", text), tuple(functions))
+
+
+def _rename_symbols(module: ModuleOp, entry: str, name: str) -> None:
+    """Gives the entry function of a module another name, and all others names that start with
+    it."""
+    from xdsl.dialects.builtin import StringAttr, SymbolRefAttr
+    from xdsl.dialects.func import FuncOp
+
+    names = {
+        op.sym_name.data: name if op.sym_name.data == entry else f"{name}_{op.sym_name.data}"
+        for op in module.ops
+        if isinstance(op, FuncOp)
+    }
+    for op in module.walk():
+        if isinstance(op, FuncOp):
+            op.sym_name = StringAttr(names[op.sym_name.data])
+        for attributes in (op.properties, op.attributes):
+            for key, value in attributes.items():
+                if isinstance(value, SymbolRefAttr) and value.root_reference.data in names:
+                    attributes[key] = SymbolRefAttr(names[value.root_reference.data])
 
 
 def framework(name: str) -> Any:
@@ -194,13 +264,72 @@ def _described(model: FrameworkModel, compiled: CompiledModule) -> ModuleDescrip
     from ttcodegen.emission.description import DataFile
 
     description = compiled.description
-    files = [
-        DataFile(description.weight_file(function, weight), model.weights[weight.name])
-        for function in description.functions
-        for weight in function.weights
-        if weight.name in model.weights
-    ]
-    return replace(description, weights=tuple(files), structures={model.function: model.structure})
+    weights = {function.name: function.weights for function in model.functions}
+    names = _shared_files(description, weights)
+    description = replace(description, weight_files=names)
+    files: dict[str, DataFile] = {}
+    for function in description.functions:
+        for weight in function.weights:
+            if weight.name in weights[function.name]:
+                name = description.weight_file(function, weight)
+                files.setdefault(name, DataFile(name, weights[function.name][weight.name]))
+    return replace(
+        description,
+        weights=tuple(files.values()),
+        structures={function.name: function.structure for function in model.functions},
+        state=model.state,
+    )
+
+
+def _shared_files(
+    module: ModuleDescription, values: Mapping[str, Mapping[str, np.ndarray]]
+) -> dict[tuple[str, str], str]:
+    """File names of the weights that several functions have, by function and weight.
+
+    Weights of two functions are one tensor if they are one array in memory, or have the same name
+    and equal elements.
+    """
+    if len(module.functions) < 2:
+        return {}
+    found: dict[tuple[str, str], str] = {}
+    by_name: dict[str, list[tuple[np.ndarray, str]]] = {}
+    by_memory: dict[tuple[object, ...], str] = {}
+    taken = {file.name for file in module.data}
+    for function in module.functions:
+        here: dict[tuple[object, ...], str] = {}
+        for weight in function.weights:
+            array = values[function.name].get(weight.name)
+            if array is None:
+                continue
+            place = _place(array)
+            same = (file for each, file in by_name.get(weight.name, ()) if _equal(each, array))
+            file = next(same, None) or by_memory.get(place)
+            if file is None:
+                file = weight.field
+                if file in taken:
+                    file = f"{function.cpp_name}.{weight.field}"
+                if file in taken:
+                    file = f"{file}.weight"
+                taken.add(file)
+            by_name.setdefault(weight.name, []).append((array, file))
+            here[place] = file
+            found[function.name, weight.name] = file
+        # Two weights of one function stay apart: each of them can be set.
+        by_memory = {**here, **by_memory}
+    return found
+
+
+def _equal(first: np.ndarray, second: np.ndarray) -> bool:
+    import numpy as np
+
+    if _place(first) == _place(second):
+        return True
+    return first.dtype == second.dtype and np.array_equal(first, second)
+
+
+def _place(array: np.ndarray) -> tuple[object, ...]:
+    """Where an array is in memory, and what of it."""
+    return array.ctypes.data, array.shape, array.strides, array.dtype.str
 
 
 def _build_and_check(
@@ -215,15 +344,66 @@ def _build_and_check(
         return
     from ttcodegen.project.checking import check_project
 
+    kind = options.kind or ("both" if options.build else "exe")
     checks = check_project(
         model.source,
         compiled,
         out,
         toolchain,
-        kind=options.kind or ("both" if options.build else "exe"),
+        kind="both" if model.state else kind,
         seed=options.seed,
-        reference={model.function: model.reference} if model.reference.outputs else None,
+        reference={
+            function.name: function.reference
+            for function in model.functions
+            if function.reference.outputs
+        },
     )
     reasons = [reason for check in checks for reason in check.reasons]
+    if not reasons and model.state and (len(model.functions) > 1 or model.steps):
+        reasons = _check_calls(model, out)
     if reasons:
         raise CheckError("\n".join(reasons))
+
+
+def _check_calls(model: FrameworkModel, out: Path) -> list[str]:
+    """Calls the functions one after the other on the state that the built project keeps, compares
+    with the framework, and adds that to the report.
+
+    Returns:
+        Why outputs differ; nothing if all agree.
+    """
+    from ttcodegen.numerics.comparison import compare, reference_tolerance
+    from ttcodegen.project.checking import add_calls
+    from ttcodegen.runtime.library import load
+
+    calls = [*((each.name, each.reference) for each in model.functions), *model.steps]
+    entries: list[dict[str, Any]] = []
+    reasons: list[str] = []
+    with load(out) as loaded:
+        for place, (name, reference) in enumerate(calls):
+            function = loaded[name]
+            kept = loaded.state.inputs_of(function)
+            given = {
+                index: reference.inputs[each.name]
+                for index, each in enumerate(function.inputs)
+                if index not in kept
+            }
+            results = loaded.state.run(function, given)
+            state = loaded.state.values() if place == len(calls) - 1 else {}
+            changed = loaded.state.outputs_of(function)
+            for index, each in enumerate(function.outputs):
+                actual = results[index]
+                if actual is None:
+                    actual = state.get(changed[index])
+                if actual is None:
+                    continue
+                wanted = reference.outputs[each.name]
+                found = compare(actual, wanted, reference_tolerance(wanted.dtype, True))
+                entries.append({"call": place, "function": name, **found.to_json(each.name)})
+                if not found.passed:
+                    reasons.append(
+                        f"call {place} of {len(calls)}, {name}, output '{each.name}', C++ against "
+                        f"reference: {found.reason}"
+                    )
+    add_calls(out, entries, passed=not reasons)
+    return reasons

@@ -14,7 +14,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, Unpack, cast
 
 import numpy as np
 
@@ -22,15 +22,17 @@ from ttcodegen.emission.description import Structure, static
 from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.framework import (
     CheckError,
+    FrameworkFunction,
     FrameworkModel,
     called_at,
     compile_to_project,
     defined_at,
     framework,
+    joined_models,
     refusals_in_full,
     refusing,
 )
-from ttcodegen.project.reference import Reference, write_module, write_reference
+from ttcodegen.project.reference import Reference, write_module
 from ttcodegen.project.settings import ProjectOptions, ProjectSettings
 
 __all__ = ["CheckError", "CompileError", "compile", "export"]
@@ -41,7 +43,7 @@ _FUNCTION = "main"
 def compile(
     function: Any,
     *example_args: Any,
-    out: str | os.PathLike[str],
+    out: str | os.PathLike[str] | None = None,
     static: Sequence[int] = (),
     params: Any = None,
     name: str | None = None,
@@ -55,15 +57,18 @@ def compile(
     seed: int = 0,
     **settings: Unpack[ProjectSettings],
 ) -> Path:
-    """Compiles a function to a C++ project.
+    """Compiles a function, or several, to a C++ project.
 
     The program takes and gives what the function does, in tuples, lists and dictionaries; its
     arrays have the shapes and types of the example.
 
     Args:
-        function: a function of arrays; with `params`, these are its first argument.
-        example_args: the other arguments, in order. Where nothing is run (neither `check` nor
-            `golden`), shapes and types suffice: `jax.ShapeDtypeStruct`.
+        function: a function of arrays; with `params`, these are its first argument. Or a dictionary
+            of functions by their names, each a tuple of a function and its arguments:
+            `{"prefill": (prefill, args), "decode": (decode, args)}`, which share the parameters.
+        example_args: the other arguments, in order; of several functions, the project's folder.
+            Where nothing is run (neither `check` nor `golden`), shapes and types suffice:
+            `jax.ShapeDtypeStruct`.
         out: the project's folder.
         static: which of `example_args`, counted from 0, are no arrays: the program is compiled for
             their values.
@@ -90,11 +95,20 @@ def compile(
         CompileError: if the function is not supported, with all that is not.
         CheckError: if the check finds a difference.
     """
+    if isinstance(function, Mapping) and len(example_args) == 1:
+        (out,), example_args = example_args, ()
+    if out is None:
+        raise TypeError("compile() needs the folder of the project, out=...")
     run = check or golden is not None
-    model = _model(function, example_args, tuple(static), params, run=run)
+    if isinstance(function, Mapping):
+        functions = cast("Mapping[str, Any]", function)
+        model = _models(functions, tuple(static), params, run=run)
+        first: Any = next(iter(functions.values()))[0]
+    else:
+        model, first = _model(function, example_args, tuple(static), params, run=run), function
     if golden is not None:
-        write_reference(Path(golden), model.with_weights())
-    called = name or re.sub(r"\W+", "", getattr(function, "__name__", "")) or "model"
+        model.write_reference(Path(golden))
+    called = name or re.sub(r"\W+", "", getattr(first, "__name__", "")) or "model"
     options = ProjectOptions(target, arch, system_desc, build, check, force, seed=seed, **settings)
     return compile_to_project(model, Path(out), called, options)
 
@@ -124,10 +138,37 @@ def export(
     run = golden is not None or out is not None
     model = _model(function, example_args, tuple(static), params, run=run)
     if golden is not None:
-        write_reference(Path(golden), model.with_weights())
+        model.write_reference(Path(golden))
     if out is not None:
-        write_module(Path(out), model.source, model.with_weights())
+        write_module(Path(out), model.source, model.write_reference)
     return model.source.text
+
+
+@refusals_in_full()
+def _models(
+    functions: Mapping[str, Any], static_places: tuple[int, ...], params: Any, *, run: bool
+) -> FrameworkModel:
+    """Several functions as one module.
+
+    Raises:
+        CompileError: if one is not given with its arguments, or is not supported.
+    """
+    models: dict[str, FrameworkModel] = {}
+    for name, given in functions.items():
+        match given:
+            case (function, tuple() | list()):
+                args: tuple[Any, ...] = tuple(cast("Any", given)[1])
+                models[str(name)] = _model(function, args, static_places, params, run=run)
+            case _:
+                raise CompileError(
+                    f"function '{name}': expected a function and a tuple of its arguments, found "
+                    f"{type(given).__name__}",
+                    called_at(),
+                    remedy='{"prefill": (prefill, (tokens,)), "decode": (decode, (token,))}',
+                )
+    if not models:
+        raise CompileError("there are no functions to compile", called_at())
+    return joined_models(models)
 
 
 @refusals_in_full()
@@ -178,7 +219,8 @@ def _model(
             dict(zip(names, inputs, strict=True)), dict(zip(labels, outputs, strict=True))
         )
     source = Source(f"{getattr(function, '__name__', 'model')}.mlir", text)
-    return FrameworkModel(source, _FUNCTION, weights, structure, reference)
+    taken = FrameworkFunction(_FUNCTION, weights, structure, reference)
+    return FrameworkModel(source, (taken,))
 
 
 def _exported(

@@ -199,3 +199,25 @@ def test_another_polynomial_is_no_erfc() -> None:
     names = [o.name for each in read_ttnn(compiled.flatbuffer).programs for o in each.operations]
     assert "ttnn.gelu" not in names
     assert "ttnn.erfc" not in names
+
+
+def test_functions_of_one_project_share_parameters(tmp_path: Path) -> None:
+    params = {"w": jnp.full((32, 32), 0.5), "b": jnp.ones(32)}
+
+    def prefill(params: Any, x: Any) -> Any:
+        keys = jnp.where(x > 0, x @ params["w"], 0)
+        return {"keys": jax.lax.dynamic_update_slice(jnp.zeros((2, 64, 32)), keys, (0, 0, 0))}
+
+    def decode(params: Any, x: Any, cache: Any, at: Any) -> Any:
+        row = jax.nn.relu(x @ params["w"] + params["b"])
+        return {"keys": jax.lax.dynamic_update_slice(cache["keys"], row, (0, at, 0))}
+
+    x, cache = jnp.ones((2, 8, 32)), {"keys": jnp.ones((2, 64, 32))}
+    functions = {"prefill": (prefill, (x,)), "decode": (decode, (x[:, :1], cache, jnp.int32(8)))}
+    out = ttcodegen.jax.compile(functions, tmp_path / "out", params=params, golden=tmp_path / "g")
+    assert sorted(path.name for path in (out / "data").iterdir()) == ["b.npy", "w.npy"]
+    manifest = json.loads((out / "manifest.json").read_text())
+    assert [row["name"] for row in manifest["functions"]] == ["prefill", "decode"]
+    assert (tmp_path / "g/decode/inputs/cache_keys.npy").is_file()
+    with pytest.raises(CompileError, match="'decode': expected a function and a tuple"):
+        ttcodegen.jax.compile({"decode": decode}, tmp_path / "other", params=params)

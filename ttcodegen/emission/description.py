@@ -16,7 +16,7 @@ from ttcodegen.dialects.core.datatypes import DataType
 from ttcodegen.dialects.operations.compute_config import Arithmetic, default_config
 from ttcodegen.dialects.ttcore.shards import Shards
 from ttcodegen.dialects.ttnn.placement import declared_data_type
-from ttcodegen.emitc.spelling import file_stem, type_name
+from ttcodegen.emitc.spelling import file_stem, identifier, type_name
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.naming.arguments import VARIANCES, is_variance
 from ttcodegen.numerics.tolerances import (
@@ -213,6 +213,24 @@ class DataFile:
     array: np.ndarray
 
 
+@dataclass(frozen=True)
+class StateTensor:
+    """A tensor that functions change in place and share, which a loaded module keeps."""
+
+    name: str
+    array: np.ndarray
+    """Its elements before the first call."""
+    inputs: Mapping[str, str]
+    """Names of the arguments that it is, by functions."""
+    outputs: Mapping[str, str]
+    """Names of the results that it is after a call, by functions that change it."""
+
+    @property
+    def file(self) -> str | None:
+        """The name of the file with its elements; None for zeros, which need none."""
+        return f"state.{identifier(self.name)}" if self.array.any() else None
+
+
 ProjectKind = Literal["so", "exe", "both", "runner", "sources"]
 KINDS_WITH_EXECUTABLE = ("exe", "both", "runner")
 KINDS_WITH_LIBRARY = ("so", "both")
@@ -269,6 +287,10 @@ class ModuleDescription:
     )
     """By the name of a function: how its inputs hang together, as a tuple of what is given by
     place and a dictionary of what is given by name, and how its outputs do."""
+    weight_files: Mapping[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
+    """Files of weights that functions share, by the names of function and weight."""
+    state: tuple[StateTensor, ...] = ()
+    """Tensors that functions change in place, and share."""
 
     @property
     def has_library(self) -> bool:
@@ -289,8 +311,12 @@ class ModuleDescription:
         """The name, without folder and ending, of the file with the values of a weight.
 
         Functions of a module may use one name for different things, so the name of the function
-        is part of it where there are several; and it is not that of a module's constant.
+        is part of it where there are several, unless they are known to be one tensor; and it is
+        not that of a module's constant.
         """
+        shared = self.weight_files.get((function.name, weight.name))
+        if shared is not None:
+            return shared
         name = weight.field
         if len(self.functions) > 1:
             name = f"{function.cpp_name}.{name}"

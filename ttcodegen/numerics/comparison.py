@@ -83,6 +83,17 @@ class Agreement:
         """The correlation, None where it says nothing."""
         return self.value if self.measure == "correlation" else None
 
+    def to_json(self, name: str) -> dict[str, Any]:
+        """The entry of an output in a report that has no other comparison of it."""
+        return {
+            "name": name,
+            "reference_pcc": self.correlation,
+            "reference_max_abs_err": _json_number(self.max_abs_err),
+            "reference_measure": self.measure,
+            "passed": self.passed,
+            **({} if self.passed else {"reasons": [self.reason]}),
+        }
+
 
 def compare(actual: np.ndarray, expected: np.ndarray, tolerance: Tolerance) -> Agreement:
     """Compares two arrays of any numeric dtypes; booleans also with floats that are 0 and 1."""

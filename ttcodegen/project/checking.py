@@ -427,6 +427,17 @@ def _signal_name(number: int) -> str:
         return str(number)
 
 
+def add_calls(out: Path, entries: Sequence[Mapping[str, Any]], *, passed: bool) -> None:
+    """Adds the outputs of calls that follow each other to the report of a check.
+
+    Raises:
+        CompileError: if the report cannot be written.
+    """
+    content = json.loads((out / CHECK_REPORT).read_text("utf-8"))
+    passed = passed and content["passed"]
+    _write_report(out, {**content, "passed": passed, "calls": list(entries)})
+
+
 def _write_report(out: Path, content: Mapping[str, Any]) -> None:
     text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
     fresh = out / f".{CHECK_REPORT}.{os.getpid()}"

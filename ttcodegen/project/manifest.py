@@ -11,6 +11,7 @@ from typing import Any, cast
 from ttcodegen.emission.description import (
     FunctionDescription,
     ModuleDescription,
+    StateTensor,
     TensorDescription,
 )
 from ttcodegen.version import __version__
@@ -36,6 +37,7 @@ def manifest_text(module: ModuleDescription, hashes: Mapping[str, str]) -> str:
         "kind": module.kind,
         "input_sha256": module.input_hash,
         "functions": [_function(module, function) for function in module.functions],
+        **({"state": [_state(each) for each in module.state]} if module.state else {}),
         "kernels": list(module.kernels),
         **({"programs": list(module.programs)} if module.programs else {}),
         **({"cpu_functions": list(module.cpu_functions)} if module.cpu_functions else {}),
@@ -135,6 +137,15 @@ def _function(module: ModuleDescription, function: FunctionDescription) -> dict[
         "outputs": [_tensor(module, function, tensor) for tensor in function.outputs],
         **_structure(module, function),
         **({"estimate": function.estimate.to_json()} if function.estimate else {}),
+    }
+
+
+def _state(tensor: StateTensor) -> dict[str, Any]:
+    return {
+        "name": tensor.name,
+        **({} if tensor.file is None else {"file": f"data/{tensor.file}.npy"}),
+        "inputs": dict(tensor.inputs),
+        "outputs": dict(tensor.outputs),
     }
 
 

@@ -160,8 +160,13 @@ def folder_beside(module: Path) -> Path:
     return module.with_suffix(".golden")
 
 
-def write_module(path: Path, source: Source, reference: Reference) -> None:
+def write_module(path: Path, source: Source, write_values: Callable[[Path], None]) -> None:
     """Writes a module, and beside it what the framework computed of it.
+
+    Args:
+        path: the file of the module.
+        source: its text.
+        write_values: writes arguments and results into a folder.
 
     Raises:
         CompileError: if that is not possible.
@@ -171,11 +176,12 @@ def write_module(path: Path, source: Source, reference: Reference) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         # Arrays of another version have other names, or none.
         for name in (INPUTS, OUTPUTS):
-            shutil.rmtree(folder / name, ignore_errors=True)
+            for place in (folder / name, *folder.glob(f"*/{name}")):
+                shutil.rmtree(place, ignore_errors=True)
         path.write_text(source.text, encoding="utf-8", newline="\n")
     except OSError as error:
         raise CompileError(f"cannot write '{path}': {error.strerror or error}") from None
-    write_reference(folder, reference)
+    write_values(folder)
     (folder / _DIGEST).write_text(f"{source.digest}\n", encoding="ascii")
 
 

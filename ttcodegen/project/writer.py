@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from ttcodegen.emission.description import DataFile
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.project.edits import (
     PRISTINE,
@@ -31,7 +32,7 @@ from ttcodegen.project.staging import (
 )
 
 if TYPE_CHECKING:
-    from ttcodegen.emission.description import DataFile, ModuleDescription
+    from ttcodegen.emission.description import ModuleDescription
 
 CHECK_REPORT = "check.json"
 """Report of `--check`; it belongs to the project as it was when it was checked."""
@@ -197,7 +198,8 @@ def _write_all(
         target.write_bytes(data)
         hashes[path] = hashlib.sha256(data).hexdigest()
     project.joinpath("data").mkdir(exist_ok=True)
-    hashes.update(_write_data(project, [*module.data, *module.weights]))
+    state = [DataFile(each.file, each.array) for each in module.state if each.file is not None]
+    hashes.update(_write_data(project, [*module.data, *module.weights, *state]))
     project.joinpath(MANIFEST).write_text(manifest_text(module, hashes), "utf-8")
     return hashes
 

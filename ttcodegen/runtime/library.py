@@ -10,11 +10,10 @@ import ctypes
 import os
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self, Unpack
 
-import ml_dtypes
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -32,18 +31,22 @@ from ttcodegen.project.settings import ProjectOptions, ProjectSettings
 from ttcodegen.project.toolchain import find_toolchain
 from ttcodegen.runtime.c_api import (
     API_VERSION,
-    DTYPES,
-    KINDS,
-    LAYOUTS,
-    MEMORIES,
     CArray,
-    CTensor,
     DeviceTensor,
     ModuleError,
     array_argument,
     describe_library,
     load_c_api,
 )
+from ttcodegen.runtime.signatures import (
+    WEIGHT_KINDS,
+    TensorSignature,
+    fitting,
+    in_dtype,
+    signature_of,
+    structure_of,
+)
+from ttcodegen.runtime.state import ModuleState
 
 __all__ = [
     "DeviceTensor",
@@ -54,32 +57,6 @@ __all__ = [
     "load",
     "load_library",
 ]
-
-
-_WEIGHT_KINDS = ("parameter", "constant")
-
-
-@dataclass(frozen=True)
-class TensorSignature:
-    """Signature of an input, weight or output of a function."""
-
-    name: str
-    """As the source model names it."""
-    field: str
-    """As an identifier, by which it can be given as a keyword."""
-    kind: str
-    """input, parameter, constant or output."""
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    """That of the source model: in it outputs are returned."""
-    computed_dtype: np.dtype[Any]
-    """That in which the device holds it."""
-    data_type: str
-    """Device data type: `bfloat16`, `bfloat8_b`, ..."""
-    layout: str
-    """tile or row_major."""
-    buffer_type: str
-    """dram, l1 or system_memory (the host)."""
 
 
 class LoadedFunction:
@@ -105,10 +82,10 @@ class LoadedFunction:
         if rows is not None:
             inputs, weights = iter(self.inputs), iter(self.weights)
             self.arguments = tuple(
-                next(weights if argument["kind"] in _WEIGHT_KINDS else inputs)
+                next(weights if argument["kind"] in WEIGHT_KINDS else inputs)
                 for argument in rows["inputs"]
             )
-        self._structure = _structure_of(row)
+        self._structure = structure_of(row)
 
     def _signatures(
         self, kind: str, rows: Mapping[str, Sequence[Mapping[str, Any]]] | None
@@ -117,8 +94,8 @@ class LoadedFunction:
         output may be called as an input is."""
         tensors = self._module.library.describe(kind, self.index)
         if rows is None:
-            return tuple(_signature(tensor, None) for tensor in tensors)
-        kinds = _WEIGHT_KINDS if kind == "weight" else (kind,)
+            return tuple(signature_of(tensor, None) for tensor in tensors)
+        kinds = WEIGHT_KINDS if kind == "weight" else (kind,)
         own = [
             row
             for row in rows[f"{'out' if kind == 'output' else 'in'}puts"]
@@ -127,25 +104,63 @@ class LoadedFunction:
         fields = [tensor.field.decode() for tensor in tensors]
         if fields != [row["cpp_name"] for row in own]:
             raise ModuleError(f"{MANIFEST} and the library disagree: build the project again")
-        return tuple(_signature(tensor, row) for tensor, row in zip(tensors, own, strict=True))
+        return tuple(signature_of(tensor, row) for tensor, row in zip(tensors, own, strict=True))
 
     def __call__(self, *arrays: Any, **named: Any) -> Any:
         """Runs the function.
 
         A function of a model that was compiled from Python takes its arguments as the model does,
-        in tuples, lists and dictionaries, and gives its results so.
+        in tuples, lists and dictionaries, and gives its results so. Buffers that it changes are
+        those of the module's `state` unless they are given as `buffers`.
 
         Raises:
             ModuleError: if the arrays do not fit the inputs, or the run fails.
         """
+        if self._structure is not None and "buffers" not in named and self._takes_state():
+            return self._run_on_state(arrays, named)
         outputs = self.run(self._flattened(arrays, named))
         results = [
-            _in_dtype(array, signature.dtype)
+            in_dtype(array, signature.dtype)
             for array, signature in zip(outputs, self.outputs, strict=True)
         ]
         if self._structure is not None:
             return self._structure[1].build(results)
         return results[0] if len(results) == 1 else tuple(results)
+
+    def _takes_state(self) -> bool:
+        return bool(self._module.state.inputs_of(self))
+
+    def _run_on_state(self, arrays: Sequence[Any], named: Mapping[str, Any]) -> Any:
+        """Runs the function on the buffers that the module keeps; gives the model's own result."""
+        assert self._structure is not None
+        state = self._module.state
+        taken = state.inputs_of(self)
+        positional, by_name = self._structure[0].parts
+        entries = {k: p for k, p in zip(by_name.keys, by_name.parts, strict=True) if k != "buffers"}
+        own = Structure("dict", keys=tuple(entries), parts=tuple(entries.values()))
+        if len(arrays) < len(positional.parts) or set(named) - set(entries):
+            rest = [each for i, each in enumerate(self.inputs) if i not in taken]
+            ordered = self._ordered(arrays, named, rest)
+            indices = (i for i in range(len(self.inputs)) if i not in taken)
+            found = dict(zip(indices, ordered, strict=True))
+        else:
+            whole = Structure("tuple", parts=(positional, own))
+            found = self._taken_apart(whole, (tuple(arrays), dict(named)))
+        results = [
+            None if array is None else in_dtype(array, signature.dtype)
+            for array, signature in zip(state.run(self, found), self.outputs, strict=True)
+        ]
+        # The second part of a pair is all that changed.
+        result, changed = self._structure[1].parts
+        if all(results[part.index] is None for part in changed.parts):
+            return result.build(results)
+        return self._structure[1].build(results)
+
+    def _taken_apart(self, structure: Structure, given: Any) -> dict[int, Any]:
+        try:
+            return dict(structure.tensors(given))
+        except StructureError as error:
+            raise ModuleError(f"'{self.name}': {error}") from None
 
     def _flattened(self, arrays: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
         """The inputs in order, taken out of what they hang together in."""
@@ -163,10 +178,7 @@ class LoadedFunction:
             # All buffers of a module may be given; those that do not change are constants here.
             buffers: Mapping[str, Any] = given["buffers"]
             given["buffers"] = {k: v for k, v in buffers.items() if k in state.keys}
-        try:
-            found = dict(self._structure[0].tensors((tuple(arrays), given)))
-        except StructureError as error:
-            raise ModuleError(f"'{self.name}': {error}") from None
+        found = self._taken_apart(self._structure[0], (tuple(arrays), given))
         return [found[index] for index in range(len(self.inputs))]
 
     def run(self, arrays: Sequence[ArrayLike]) -> list[np.ndarray]:
@@ -177,7 +189,7 @@ class LoadedFunction:
         """
         if len(arrays) != len(self.inputs):
             raise ModuleError(f"'{self.name}' takes {len(self.inputs)} inputs, found {len(arrays)}")
-        inputs = [_fitting(a, signature) for a, signature in zip(arrays, self.inputs, strict=True)]
+        inputs = [fitting(a, signature) for a, signature in zip(arrays, self.inputs, strict=True)]
         outputs = [np.empty(o.shape, o.computed_dtype) for o in self.outputs]
         self._module.run(self.index, inputs, outputs)
         return outputs
@@ -188,7 +200,7 @@ class LoadedFunction:
         Raises:
             ModuleError: if the values do not fit.
         """
-        array = _fitting(values, self.weights[index])
+        array = fitting(values, self.weights[index])
         argument = ctypes.byref(array_argument(array))
         self._module.locked("set_weight", self.index, index, argument)
 
@@ -199,7 +211,7 @@ class LoadedFunction:
             ModuleError: if the values do not fit it.
         """
         index = self._input_index(name)
-        array = _fitting(values, self.inputs[index])
+        array = fitting(values, self.inputs[index])
         argument = ctypes.byref(array_argument(array))
         return self._module.made_tensor("to_device", self.index, index, argument)
 
@@ -227,8 +239,12 @@ class LoadedFunction:
             value if isinstance(value, DeviceTensor) else self.to_device(value, index)
             for index, value in enumerate(self._ordered(tensors, named))
         ]
-        outputs = self._module.submit(self.index, inputs, len(self.outputs))
+        outputs = self.submit_all(inputs)
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+    def submit_all(self, inputs: Sequence[DeviceTensor]) -> list[DeviceTensor]:
+        """As `submit`, on all inputs in order; gives all outputs."""
+        return self._module.submit(self.index, inputs, len(self.outputs))
 
     def _input_index(self, name: str | int) -> int:
         for index, signature in enumerate(self.inputs):
@@ -237,16 +253,22 @@ class LoadedFunction:
         names = ", ".join(signature.field for signature in self.inputs) or "nothing"
         raise ModuleError(f"'{self.name}' has no input {name!r}; it takes {names}")
 
-    def _ordered(self, arrays: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
+    def _ordered(
+        self,
+        arrays: Sequence[Any],
+        named: Mapping[str, Any],
+        inputs: Sequence[TensorSignature] | None = None,
+    ) -> list[Any]:
         """The inputs in order; each is given once, by its position or by its name."""
-        names = ", ".join(signature.field for signature in self.inputs) or "nothing"
-        if len(arrays) > len(self.inputs):
+        inputs = self.inputs if inputs is None else inputs
+        names = ", ".join(signature.field for signature in inputs) or "nothing"
+        if len(arrays) > len(inputs):
             raise ModuleError(
-                f"'{self.name}' takes {len(self.inputs)} inputs ({names}), found {len(arrays)}"
+                f"'{self.name}' takes {len(inputs)} inputs ({names}), found {len(arrays)}"
             )
         rest = dict(named)
         ordered = list(arrays)
-        for signature in self.inputs[len(arrays) :]:
+        for signature in inputs[len(arrays) :]:
             key = signature.field if signature.field in rest else signature.name
             if key not in rest:
                 raise ModuleError(
@@ -288,6 +310,9 @@ class LoadedModule:
             self.library.checked("open", API_VERSION, folder, device, place)
         count = int(self.library.call("function_count"))
         self._functions: dict[str, LoadedFunction] = {}
+        self._files: dict[tuple[str, str], str] = {}
+        self.state = ModuleState({}, Path(), {})
+        """Tensors that functions change and share, as the model's buffers."""
         if manifest is None:
             for index in range(count):
                 function = LoadedFunction(self, index)
@@ -299,6 +324,13 @@ class LoadedModule:
         self._functions |= {
             str(row["cpp_name"]): LoadedFunction(self, index, row) for index, row in enumerate(rows)
         }
+        self._files = {
+            (str(row["name"]), str(argument["name"])): str(argument["file"])
+            for row in rows
+            for argument in row["inputs"]
+            if "file" in argument
+        }
+        self.state = ModuleState(manifest, data or Path(), self._functions)
 
     @property
     def functions(self) -> tuple[LoadedFunction, ...]:
@@ -334,15 +366,20 @@ class LoadedModule:
         Raises:
             ModuleError: if no function has it, or the values do not fit.
         """
-        found = False
-        for function in self.functions:
-            for index, weight in enumerate(function.weights):
-                if name in (weight.name, weight.field):
-                    found = True
-                    function.set_weight(index, values)
-        if not found:
-            known = sorted({w.field for function in self.functions for w in function.weights})
+        weights = [
+            (function, index, weight, self._files.get((function.name, weight.name)))
+            for function in self.functions
+            for index, weight in enumerate(function.weights)
+        ]
+        named = [each for each in weights if name in (each[2].name, each[2].field)]
+        if not named:
+            known = sorted({weight.field for _, _, weight, _ in weights})
             raise ModuleError(f"there is no weight '{name}', only {', '.join(known) or 'none'}")
+        # What is one tensor of the model may have another name in another function.
+        files = {file for *_, file in named} - {None}
+        for each in weights:
+            if each in named or each[3] in files:
+                each[0].set_weight(each[1], values)
 
     def draw_weights(self, seed: int) -> None:
         """Draws the weights that have no file and were not set."""
@@ -396,6 +433,7 @@ class LoadedModule:
         """Closes the device; the module cannot be used any more."""
         with self._lock:
             if self._handle:
+                self.state.reset()
                 self.library.call("close", self._handle)
                 self._handle = ctypes.c_void_p()
 
@@ -522,56 +560,3 @@ def _holds_sources(out: Path, library: Path, sources: Mapping[str, str]) -> bool
         return False
     hashes = manifest_hashes(manifest or {})
     return all(hashes.get(path) == hash_ for path, hash_ in sources.items())
-
-
-def _signature(tensor: CTensor, row: Mapping[str, Any] | None) -> TensorSignature:
-    """Signature of a tensor by the library, and its manifest if there is one."""
-    computed = DTYPES[int(tensor.dtype)]
-    return TensorSignature(
-        tensor.name.decode("utf-8", "replace"),
-        tensor.field.decode("utf-8", "replace"),
-        KINDS[int(tensor.kind)],
-        tuple(int(tensor.shape[i]) for i in range(tensor.rank)),
-        computed if row is None else _dtype(str(row["source_dtype"])),
-        computed,
-        tensor.data_type.decode(),
-        LAYOUTS[int(tensor.layout)],
-        MEMORIES[int(tensor.memory)],
-    )
-
-
-def _structure_of(row: Mapping[str, Any] | None) -> tuple[Structure, Structure] | None:
-    """Structure of the inputs and outputs of a function, if its manifest has it."""
-    content = row.get("structure") if row is not None else None
-    if content is None:
-        return None
-    try:
-        return Structure.from_json(content["inputs"]), Structure.from_json(content["outputs"])
-    except (KeyError, TypeError, ValueError):
-        raise ModuleError(f"{MANIFEST} is damaged: compile the model again") from None
-
-
-def _dtype(name: str) -> np.dtype[Any]:
-    return np.dtype(ml_dtypes.bfloat16) if name == "bfloat16" else np.dtype(name)
-
-
-def _fitting(values: ArrayLike, signature: TensorSignature) -> np.ndarray:
-    """The values as a contiguous array that the library takes for a tensor."""
-    what = f"'{signature.name}'"
-    if np.ma.is_masked(values):
-        raise ModuleError(f"{what}: elements of the array are masked; fill them (.filled(value))")
-    array = np.asarray(values)
-    if array.shape != signature.shape:
-        raise ModuleError(f"{what}: expected the shape {signature.shape}, found {array.shape}")
-    array = array.astype(array.dtype.newbyteorder("="), copy=False)
-    if array.dtype not in DTYPES:
-        raise ModuleError(f"{what}: elements of {array.dtype} cannot be used")
-    # The library would say so too, but knows less of what was declared.
-    floating = array.dtype.kind not in "biu"
-    if floating and signature.computed_dtype.kind in "iu":
-        raise ModuleError(f"{what}: expected {signature.dtype}, found {array.dtype}")
-    return np.require(array, requirements=["C", "A"])
-
-
-def _in_dtype(array: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
-    return array != 0 if dtype.kind == "b" else array.astype(dtype, copy=False)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import operator
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -62,23 +62,26 @@ class Imported:
     """The names of the other arguments, in the order of the example's tensors, and after them
     `buffers`."""
     buffers: Sequence[str]
-    """Those that the model changes."""
+    """Those that are arguments: the model, or another one that shares them, changes them."""
     changed: Sequence[str]
     """Names of the arguments that the model mutates, as trailing results."""
 
 
-def import_graph(program: Any, function: str, outputs: Sequence[str]) -> Imported:
+def import_graph(
+    program: Any, function: str, outputs: Sequence[str], state: Collection[str] = ()
+) -> Imported:
     """The module of TTIR that an exported program means.
 
     Args:
         program: a `torch.export.ExportedProgram` whose graph changes no tensor in place.
         function: what the function is called.
         outputs: the names of the results.
+        state: buffers that are arguments although this program does not change them.
 
     Raises:
         CompileError: with all operations that cannot be translated.
     """
-    return _Importer(program).run(function, outputs)
+    return _Importer(program).run(function, outputs, state)
 
 
 class _Refused(Exception):
@@ -96,7 +99,7 @@ class _Importer:
         self.failed: set[str] = set()
         self._overwritten: Mapping[str, str] = {}
 
-    def run(self, function: str, outputs: Sequence[str]) -> Imported:
+    def run(self, function: str, outputs: Sequence[str], state: Collection[str]) -> Imported:
         signature = self.program.graph_signature
         specs = {spec.arg.name: spec for spec in signature.input_specs}
         changed = [s.target for s in signature.output_specs if _is_change(s)]
@@ -105,7 +108,8 @@ class _Importer:
         inputs: list[str] = []
         attributes: list[DictionaryAttr] = []
         returned: list[SSAValue] = []
-        for node in _buffers_last(self.program.graph.nodes, specs, changed):
+        buffers: list[str] = []
+        for node in _buffers_last(self.program.graph.nodes, specs, {*changed, *state}):
             if node.op == "placeholder":
                 spec = specs[node.name]
                 kind = spec.kind.name
@@ -121,8 +125,9 @@ class _Importer:
                         continue
                     inputs.append(node.name)
                     attributes.append(self._argument(node, node.name, ArgumentType.INPUT))
-                elif spec.target in changed:
+                elif spec.target in changed or (spec.target in state and node.users):
                     inputs.append(spec.target)
+                    buffers.append(spec.target)
                     attributes.append(self._argument(node, spec.target, ArgumentType.INPUT))
                 else:
                     self._buffer(node, spec)
@@ -141,8 +146,6 @@ class _Importer:
         _require_distinct(labels, "results")
         self.block.add_op(ReturnOp(*returned))
         module = self._module(function, attributes, returned, labels)
-        buffers = [spec.target for spec in specs.values() if spec.kind.name == "BUFFER"]
-        buffers = [name for name in changed if name in buffers]
         return Imported(module, weights, inputs, buffers, changed)
 
     def _argument(self, node: Node, name: str, kind: ArgumentType) -> DictionaryAttr:
@@ -469,15 +472,15 @@ def _require_distinct(names: Sequence[str], kind: str) -> None:
 
 
 def _buffers_last(
-    nodes: Sequence[Node], specs: Mapping[str, Any], changed: Sequence[str]
+    nodes: Sequence[Node], specs: Mapping[str, Any], arguments: Collection[str]
 ) -> list[Node]:
-    """The nodes of a graph, its buffers that change after its other arguments."""
+    """The nodes of a graph, its buffers that are arguments after the others."""
 
     def rank(node: Node) -> int:
         if node.op != "placeholder":
             return 2
         spec = specs[node.name]
-        return int(spec.kind.name == "BUFFER" and spec.target in changed)
+        return int(spec.kind.name == "BUFFER" and spec.target in arguments)
 
     return sorted(nodes, key=rank)
 

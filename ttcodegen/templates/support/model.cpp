@@ -1,6 +1,8 @@
 #include "support/model.hpp"
 
+#include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <optional>
 #include <stdexcept>
 #include <utility>
@@ -45,6 +47,16 @@ class EnqueuedCalls : public Calls {
     std::vector<Tensor> inputs_;
 };
 
+/// Returns whether two weights have one file, and the device holds it in the same way for both.
+bool is_same_tensor(const TensorDescription& first, const TensorDescription& second) {
+    return std::strcmp(first.file, second.file) == 0 && first.data_type == second.data_type &&
+           first.layout == second.layout && first.memory == second.memory &&
+           first.division == second.division && std::ranges::equal(first.shape(), second.shape()) &&
+           first.shards.layout == second.shards.layout &&
+           first.shards.shape == second.shards.shape && first.shards.cores == second.shards.cores &&
+           first.shards.orientation == second.shards.orientation;
+}
+
 std::string chosen_data(const Module& module, std::string data) {
     if (data.empty()) {
         data = data_directory();
@@ -57,6 +69,8 @@ std::string chosen_data(const Module& module, std::string data) {
 /// State of a function that is kept between runs.
 struct Model::State {
     std::vector<std::optional<Tensor>> weights;
+    /// Whether each weight has the values of its file, which functions may share.
+    std::vector<bool> is_of_file;
     bool is_prepared = false;
     std::shared_ptr<const void> prepared;
     /// Created by the first call that is to be replayed.
@@ -66,7 +80,9 @@ struct Model::State {
 Model::Model(const Module& module, std::string data, Device device)
     : module_(module), data_(chosen_data(module, std::move(data))), device_(std::move(device)) {
     for (const Function& function : module.functions) {
-        states_.emplace_back().weights.resize(function.weights.size());
+        State& state = states_.emplace_back();
+        state.weights.resize(function.weights.size());
+        state.is_of_file.resize(function.weights.size());
     }
 }
 
@@ -93,7 +109,27 @@ void Model::set_weight(std::size_t function, std::size_t weight, const ArrayView
     const TensorDescription& description = module_.functions[function].weights[weight];
     state.weights[weight] =
         for_argument(description, [&] { return to_tensor(values, description, *device_); });
+    state.is_of_file[weight] = false;
     state.is_prepared = false;
+}
+
+void Model::load_weight(std::size_t function, std::size_t weight) {
+    const TensorDescription& description = module_.functions[function].weights[weight];
+    std::optional<Tensor> found;
+    for (std::size_t other = 0; other < states_.size() && !found.has_value(); ++other) {
+        const auto weights = module_.functions[other].weights;
+        for (std::size_t i = 0; i < weights.size(); ++i) {
+            if (states_[other].is_of_file[i] && is_same_tensor(weights[i], description)) {
+                found = states_[other].weights[i];
+            }
+        }
+    }
+    if (found.has_value()) {
+        states_[function].weights[weight] = found;
+    } else {
+        set_weight(function, weight, read_npy(weight_path(description)).view());
+    }
+    states_[function].is_of_file[weight] = true;
 }
 
 void Model::prepare(std::size_t function) {
@@ -110,7 +146,7 @@ void Model::prepare(std::size_t function) {
                                      weight_path(weights[i]));
         }
         if (!state.weights[i].has_value()) {
-            set_weight(function, i, read_npy(weight_path(weights[i])).view());
+            load_weight(function, i);
         }
         tensors.push_back(*state.weights[i]);
     }

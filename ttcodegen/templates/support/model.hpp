@@ -110,6 +110,8 @@ class Model {
   private:
     struct State;
 
+    /// Reads a weight from its file; functions whose weights have one file share the tensor.
+    void load_weight(std::size_t function, std::size_t weight);
     std::string weight_path(const TensorDescription& weight) const;
     void require_input_count(std::size_t function, std::size_t count) const;
     /// The traced calls of a function; null if its ops have to be enqueued.

@@ -17,12 +17,13 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, Unpack, cast
 
 from ttcodegen.emission.description import Structure, static
 from ttcodegen.foundation.diagnostics import CompileError, Source, SourceLocation
 from ttcodegen.framework import (
     CheckError,
+    FrameworkFunction,
     FrameworkModel,
     called_at,
     compile_to_project,
@@ -30,18 +31,23 @@ from ttcodegen.framework import (
     refusals_in_full,
     refusing,
 )
-from ttcodegen.frontends.torch.graph import tensor_array
 from ttcodegen.frontends.torch.importing import (
     Imported,
-    changed_label,
     has_complex_rule,
     import_graph,
     operation_name,
     source_of,
 )
 from ttcodegen.frontends.torch.rules import rule_of
-from ttcodegen.project.reference import Reference, write_module, write_reference
+from ttcodegen.project.reference import Reference, write_module
 from ttcodegen.project.settings import ProjectOptions, ProjectSettings
+from ttcodegen.torch.functions import (
+    Example,
+    ExportedFunction,
+    references_of,
+    shared_buffers,
+    state_of,
+)
 from ttcodegen.transforms.module_text import module_text
 
 __all__ = ["CheckError", "CompileError", "compile", "export"]
@@ -51,10 +57,10 @@ FUNCTION = "forward"
 
 def compile(
     module: Any,
-    example_args: Sequence[Any],
+    example_args: Any = (),
     example_kwargs: Mapping[str, Any] | None = None,
     *,
-    out: str | os.PathLike[str],
+    out: str | os.PathLike[str] | None = None,
     name: str | None = None,
     target: str = "ttnn",
     arch: str = "",
@@ -64,16 +70,20 @@ def compile(
     golden: str | os.PathLike[str] | None = None,
     force: bool = False,
     seed: int = 0,
+    steps: Sequence[Sequence[Any]] = (),
     **settings: Unpack[ProjectSettings],
 ) -> Path:
-    """Compiles a module to a C++ project.
+    """Compiles a module, or several as the functions of one project.
 
     Parameters become weights in `out`/data by their names in the state dictionary, buffers become
-    constants. The program takes tensors of the shapes and types of the example.
+    constants. The program takes tensors of the shapes and types of the example. Functions of one
+    project share the weights that are the same tensors, and the buffers that one of them changes.
 
     Args:
-        module: a `torch.nn.Module`, in evaluation mode, or a `torch.export.ExportedProgram`.
-        example_args: arguments of its `forward`.
+        module: a `torch.nn.Module`, in evaluation mode, or a `torch.export.ExportedProgram`; or a
+            dictionary of functions by their names, each a tuple of such a module and its example:
+            `{"prefill": (module, args), "decode": (module, args, kwargs)}`.
+        example_args: arguments of its `forward`; of several functions, the project's folder.
         example_kwargs: those that are given by name.
         out: the project's folder.
         name: what the C++ module is called; the name of the module's class if not given.
@@ -82,11 +92,14 @@ def compile(
         system_desc: the system, as a .ttsys file or the name of a card.
         build: build the project.
         check: build it, run it on the example and compare it with the other meanings, one of them
-            what the module itself computes.
+            what the module itself computes. Functions that share buffers run one after the other,
+            each on what those before it left there.
         golden: a folder that the example and what the module computes of it are written to, as
             `ttcodegen --check --golden` reads it.
         force: write into a folder of others, or overwrite edits.
         seed: the seed of random inputs, for arguments that the example does not give.
+        steps: calls that the check makes after one of each function, on what those left in the
+            buffers: names of functions, each with arguments, `[("decode", (token,)), ...]`.
         settings: further options of the command line: optimize, weights, overrides, trace, mesh,
             kind and others; see `ttcodegen.project.settings.ProjectSettings`.
 
@@ -97,16 +110,21 @@ def compile(
         CompileError: if the module is not supported, with all that is not, by lines of its code.
         CheckError: if the check finds a difference.
     """
-    model = _model(module, example_args, example_kwargs, run=check or golden is not None)
+    if isinstance(module, Mapping) and isinstance(example_args, str | os.PathLike):
+        out, example_args = cast("str | os.PathLike[str]", example_args), ()
+    if out is None:
+        raise TypeError("compile() needs the folder of the project, out=...")
+    functions = _functions(module, example_args, example_kwargs)
+    model = _model(functions, run=check or golden is not None, steps=steps if check else ())
     if golden is not None:
-        write_reference(Path(golden), model.with_weights())
+        model.write_reference(Path(golden))
     options = ProjectOptions(target, arch, system_desc, build, check, force, seed=seed, **settings)
-    return compile_to_project(model, Path(out), name or _name(module), options)
+    return compile_to_project(model, Path(out), name or _name(functions), options)
 
 
 def export(
     module: Any,
-    example_args: Sequence[Any],
+    example_args: Sequence[Any] = (),
     example_kwargs: Mapping[str, Any] | None = None,
     *,
     golden: str | os.PathLike[str] | None = None,
@@ -126,44 +144,112 @@ def export(
         CompileError: if the module is not supported.
     """
     run = golden is not None or out is not None
-    model = _model(module, example_args, example_kwargs, run=run)
+    model = _model(_functions(module, example_args, example_kwargs), run=run)
     if golden is not None:
-        write_reference(Path(golden), model.with_weights())
+        model.write_reference(Path(golden))
     if out is not None:
-        write_module(Path(out), model.source, model.with_weights())
+        write_module(Path(out), model.source, model.write_reference)
     return model.source.text
 
 
-def _name(module: Any) -> str:
+@refusals_in_full()
+def _functions(
+    module: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None
+) -> dict[str, Example]:
+    """The functions to compile, by their names.
+
+    Raises:
+        CompileError: if a dictionary holds something else, or nothing.
+    """
+    if not isinstance(module, Mapping) or not isinstance(args, tuple) or args:
+        arguments = tuple(args) if isinstance(args, (tuple, list)) else (args,)
+        return {FUNCTION: Example(module, arguments, dict(kwargs or {}))}
+    found: dict[str, Example] = {}
+    for name, given in cast("Mapping[Any, Any]", module).items():
+        match given:
+            case (each, tuple() | list(), *rest) if len(rest) < 2:
+                named: dict[str, Any] = dict(rest[0] if rest else {})
+                found[str(name)] = Example(each, tuple(cast("Any", given)[1]), named)
+            case _:
+                raise CompileError(
+                    f"function '{name}': expected a module and a tuple of its arguments, found "
+                    f"{type(given).__name__}",
+                    called_at(),
+                    remedy='{"prefill": (module, (tokens,)), "decode": (module, (token,))}',
+                )
+    if not found:
+        raise CompileError("there are no functions to compile", called_at())
+    return found
+
+
+def _name(functions: Mapping[str, Example]) -> str:
+    """The name of the class of all modules; that of the first one's if they differ."""
+    module = next(iter(functions.values())).module
     return type(getattr(module, "graph_module", module)).__name__.lower()
 
 
 @refusals_in_full()
 def _model(
-    module: Any,
-    args: Sequence[Any],
-    kwargs: Mapping[str, Any] | None,
-    *,
-    run: bool,
+    functions: Mapping[str, Example], *, run: bool, steps: Sequence[Sequence[Any]] = ()
 ) -> FrameworkModel:
     torch = framework("torch")
-    arguments = tuple(args) if isinstance(args, (tuple, list)) else (args,)
-    named = dict(kwargs or {})
-    program = _exported(torch, module, arguments, named)
-    with _taking_apart(module):
+    exported = [_exported_function(torch, name, each) for name, each in functions.items()]
+    state = shared_buffers(exported)
+    imported = [
+        import_graph(each.program, each.name, each.outputs, state[each.name]) for each in exported
+    ]
+    calls = [*functions.items(), *(_step(functions, each) for each in steps)] if run else []
+    computed = references_of(torch, exported, imported, state, calls)
+    references = dict(zip(functions, computed, strict=False))
+    further = zip((name for name, _ in calls), computed, strict=True)
+    taken = [
+        _taken_out(each, found, references.get(each.name, Reference()))
+        for each, found in zip(exported, imported, strict=True)
+    ]
+    module = imported[0].module
+    for other in imported[1:]:
+        for op in list(other.module.ops):
+            op.detach()
+            module.body.block.add_op(op)
+    source = Source(f"{_name(functions)}.mlir", module_text(module, locations=True))
+    return FrameworkModel(
+        source,
+        tuple(taken),
+        state_of(exported, imported, state),
+        tuple(further)[len(functions) :],
+    )
+
+
+def _step(functions: Mapping[str, Example], step: Sequence[Any]) -> tuple[str, Example]:
+    match step:
+        case (str() as name, tuple() | list(), *rest) if name in functions:
+            named: dict[str, Any] = dict(rest[0] if rest else {})
+            return name, Example(functions[name].module, tuple(step[1]), named)
+        case _:
+            raise CompileError(
+                "a step is not the name of a function and a tuple of its arguments",
+                called_at(),
+                remedy=f"the functions are {', '.join(functions)}",
+            )
+
+
+def _exported_function(torch: Any, name: str, example: Example) -> ExportedFunction:
+    program = _exported(torch, example.module, example.args, example.kwargs)
+    with _taking_apart(example.module):
         program = _functional(torch, program)
     given, returned = _structures(torch, program)
-    outputs = [name or "output" for _, name in sorted(returned.names(""))]
-    imported = import_graph(program, FUNCTION, outputs)
+    outputs = [each or "output" for _, each in sorted(returned.names(""))]
     given = _renumbered(given, _tensor_places(program))
-    reference = Reference()
-    if run:
-        reference = _run(torch, module, arguments, named, given, imported, outputs, returned)
-    if imported.changed:
-        given, returned = _with_changes(given, returned, imported, len(outputs))
-    name = _name(module)
-    source = Source(f"{name}.mlir", module_text(imported.module, locations=True))
-    return FrameworkModel(source, FUNCTION, imported.weights, (given, returned), reference)
+    return ExportedFunction(name, example, program, given, returned, outputs)
+
+
+def _taken_out(
+    exported: ExportedFunction, imported: Imported, reference: Reference
+) -> FrameworkFunction:
+    structure = exported.given, exported.returned
+    if imported.changed or imported.buffers:
+        structure = _with_changes(*structure, imported, len(exported.outputs))
+    return FrameworkFunction(exported.name, imported.weights, structure, reference)
 
 
 def _exported(torch: Any, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -382,35 +468,3 @@ def _with_changes(
     leaves = tuple(Structure("tensor", index=results + i) for i in range(len(imported.changed)))
     changed = Structure("dict", keys=tuple(imported.changed), parts=leaves)
     return Structure("tuple", parts=(args, kwargs)), Structure("tuple", parts=(returned, changed))
-
-
-def _run(
-    torch: Any,
-    module: Any,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    given: Structure,
-    imported: Imported,
-    outputs: Sequence[str],
-    returned: Structure,
-) -> Reference:
-    """Runs the module on the example and restores the state that it mutates."""
-    exported = isinstance(module, torch.export.ExportedProgram)
-    runnable = module.module() if exported else module
-    changing = {imported.inputs[index]: value for index, value in given.tensors((args, kwargs))}
-    changing |= {
-        name: value for name, value in runnable.named_buffers() if name in imported.buffers
-    }
-    arrays = {name: tensor_array(value).copy() for name, value in changing.items()}
-    before = {name: changing[name].clone() for name in imported.changed}
-    with torch.no_grad():
-        result = runnable(*args, **kwargs)
-    results = {
-        outputs[index]: tensor_array(value).copy() for index, value in returned.tensors(result)
-    }
-    for name in imported.changed:
-        results[changed_label(name)] = tensor_array(changing[name]).copy()
-    with torch.no_grad():
-        for name, value in before.items():
-            changing[name].copy_(value)
-    return Reference(arrays, results)

@@ -1,0 +1,160 @@
+"""State of a loaded module: tensors on the device that its functions share and change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ttcodegen.foundation.array_files import load_array
+from ttcodegen.foundation.diagnostics import CompileError
+from ttcodegen.project.manifest import MANIFEST
+from ttcodegen.runtime.c_api import DeviceTensor, ModuleError
+from ttcodegen.runtime.signatures import TensorSignature
+
+
+class StateFunction(Protocol):
+    """A loaded function, as far as its state needs it."""
+
+    name: str
+    inputs: tuple[TensorSignature, ...]
+    outputs: tuple[TensorSignature, ...]
+
+    def to_device(self, values: ArrayLike, name: str | int = 0) -> DeviceTensor:
+        """Values as the function takes them for an input."""
+        ...
+
+    def to_layout(self, tensor: DeviceTensor, name: str | int = 0) -> DeviceTensor:
+        """A tensor as the function takes it for an input."""
+        ...
+
+    def submit_all(self, inputs: Sequence[DeviceTensor]) -> list[DeviceTensor]:
+        """Runs the function on tensors and leaves the outputs on the device."""
+        ...
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A tensor of the state, as the manifest describes it."""
+
+    name: str
+    file: str | None
+    inputs: Mapping[str, str]
+    outputs: Mapping[str, str]
+
+
+class ModuleState:
+    """Tensors that stay on the device from one call to the next, as the buffers of the model do.
+
+    Each function takes those it reads, and leaves there what it changes. Before the first call,
+    and after `reset`, they have the values that the model had when it was compiled.
+    """
+
+    def __init__(
+        self, manifest: Mapping[str, Any], data: Path, functions: Mapping[str, StateFunction]
+    ) -> None:
+        try:
+            self._rows = [
+                _Row(row["name"], row.get("file"), row["inputs"], row["outputs"])
+                for row in manifest.get("state", ())
+            ]
+        except (KeyError, TypeError, AttributeError):
+            raise ModuleError(f"{MANIFEST} is damaged: compile the model again") from None
+        self._data = data
+        self._functions = {function.name: function for function in functions.values()}
+        self._tensors: dict[str, DeviceTensor] = {}
+        self._set: dict[str, np.ndarray] = {}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of all tensors."""
+        return tuple(row.name for row in self._rows)
+
+    def inputs_of(self, function: StateFunction) -> dict[int, str]:
+        """The tensors that a function takes, by the index of the input."""
+        names = {row.inputs[function.name]: row.name for row in self._rows
+                 if function.name in row.inputs}  # fmt: skip
+        return {i: names[each.name] for i, each in enumerate(function.inputs) if each.name in names}
+
+    def outputs_of(self, function: StateFunction) -> dict[int, str]:
+        """The tensors that a function changes, by the index of the output."""
+        names = {row.outputs[function.name]: row.name for row in self._rows
+                 if function.name in row.outputs}  # fmt: skip
+        found = ((i, names.get(each.name)) for i, each in enumerate(function.outputs))
+        return {index: name for index, name in found if name is not None}
+
+    def run(self, function: StateFunction, arrays: Mapping[int, Any]) -> list[np.ndarray | None]:
+        """Runs a function on the state and the other inputs, given by their indices.
+
+        Returns:
+            The outputs; None for those that are part of the state.
+
+        Raises:
+            ModuleError: if the arrays do not fit, or the run fails.
+        """
+        taken, changed = self.inputs_of(function), self.outputs_of(function)
+        inputs: list[DeviceTensor] = [
+            self._tensor(function, index, taken[index])
+            if index in taken
+            else function.to_device(arrays[index], index)
+            for index in range(len(function.inputs))
+        ]
+        outputs = function.submit_all(inputs)
+        found: list[np.ndarray | None] = []
+        for index, tensor in enumerate(outputs):
+            if index in changed:
+                self._tensors[changed[index]] = tensor
+            found.append(None if index in changed else tensor.numpy())
+        return found
+
+    def _tensor(self, function: StateFunction, index: int, name: str) -> DeviceTensor:
+        if name in self._tensors:
+            tensor = function.to_layout(self._tensors[name], index)
+        else:
+            tensor = function.to_device(self._initial(name, function, index), index)
+        self._tensors[name] = tensor
+        return tensor
+
+    def _initial(self, name: str, function: StateFunction, index: int) -> np.ndarray:
+        signature = function.inputs[index]
+        if name in self._set:
+            return self._set[name]
+        file = next(row.file for row in self._rows if row.name == name)
+        if file is None:
+            return np.zeros(signature.shape, signature.computed_dtype)
+        try:
+            return load_array(self._data / Path(file).name)
+        except CompileError as error:
+            raise ModuleError(str(error)) from None
+
+    def values(self) -> dict[str, np.ndarray]:
+        """The elements of all tensors, by their names."""
+        found: dict[str, np.ndarray] = {}
+        for row in self._rows:
+            function = self._functions[next(iter(row.inputs))]
+            index = next(i for i, name in self.inputs_of(function).items() if name == row.name)
+            found[row.name] = self._tensor(function, index, row.name).numpy()
+        return found
+
+    def set(self, values: Mapping[str, Any]) -> None:
+        """Replaces tensors by their names.
+
+        Raises:
+            ModuleError: if there is none of a name; the shape is checked by the next call.
+        """
+        for name, array in values.items():
+            if name not in self.names:
+                known = ", ".join(self.names) or "none"
+                raise ModuleError(f"there is no tensor '{name}' in the state, only {known}")
+            self._set[name] = np.asarray(array)
+            self._tensors.pop(name, None)
+
+    def reset(self, names: Sequence[str] | None = None) -> None:
+        """Gives all tensors, or those of the names, the values that the model was compiled with."""
+        for name in self.names if names is None else names:
+            self._set.pop(name, None)
+            self._tensors.pop(name, None)

@@ -92,6 +92,14 @@ CASES = {
         function("ttnn.matmul", "tensor<32x64xbf16>, tensor<96x32xbf16>", "tensor<32x32xbf16>"),
         "cannot multiply (32, 64) and (96, 32)",
     ),
+    "a product of another rank": (
+        function("ttnn.matmul", "tensor<4x32xbf16>, tensor<32x8xbf16>", "tensor<1x4x8xbf16>"),
+        "expected a result of shape (4, 8), found (1, 4, 8)",
+    ),
+    "a product without its batch": (
+        function("ttnn.linear", "tensor<1x4x32xbf16>, tensor<32x8xbf16>", "tensor<4x8xbf16>"),
+        "expected a result of shape (1, 4, 8), found (4, 8)",
+    ),
     "a dimension that there is not": (
         function("ttnn.softmax", T, T, "dimension = 99 : si32"),
         "dimension 99 is out of range for a tensor of rank 2",

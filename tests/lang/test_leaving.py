@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
+from types import MethodType
 
+import numpy as np
 import pytest
 
 from tests.lang.running import failure, operation, run_text
+from ttcodegen.cli.lang import main
 from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.lang.compiler.operations import compile_operation
+from ttcodegen.lang.projects import programs
 from ttcodegen.lang.projects.programs import run_program_text
+from ttcodegen.lang.projects.projects import OutputComparison, Projects
 from ttcodegen.lang.simulator.context import Launch
+from ttcodegen.numerics.comparison import Agreement
 
 BODY = """
 @ttl.datamovement()
@@ -35,6 +42,9 @@ def write():
         ("import sys; sys.exit(0)", "ends the program; a kernel ends by return"),
         ("exit()", "ends the program; a kernel ends by return"),
         ("import os; os._exit(0)", "ends the process in an operation, by os._exit"),
+        ("import posix; posix._exit(0)", "ends the process in an operation, by os._exit"),
+        ("import os; os.execl('/bin/true', 'true')", "in an operation, by os.execv"),
+        ("import os; os.execvpe('true', ['true'], {})", "in an operation, by os.execve"),
         ("for _ in range(10**12): pass", "more than the 1,000,000 turns"),
         ("x_dfb.wiat()", "has no 'wiat'; did you mean wait?"),
         ("ttl.math.sqrtt(1)", "ttl.math has no 'sqrtt'; did you mean sqrt?"),
@@ -46,6 +56,43 @@ def write():
 )
 def test_a_kernel_is_told_what_it_cannot_do(statement: str, message: str) -> None:
     assert message in failure(operation(BODY.format(statement=statement)))
+
+
+@pytest.mark.parametrize(
+    ("ending", "status", "message"),
+    [
+        ("import sys; sys.exit(0)", 0, "nothing was checked: no operation"),
+        ("import sys; sys.exit(3)", 3, "nothing was checked: no operation"),
+        ("import sys; sys.exit('no device')", 1, "no device"),
+        ("import os; os._exit(0)", 1, "error: the program ends the process, by os._exit"),
+        ("import os; os.execv('/bin/true', ['true'])", 1, "ends the process, by os.execv"),
+    ],
+)
+def test_a_program_that_ends_itself_is_not_taken_for_checked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], ending: str, status: int, message: str
+) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(f"{ending}\n")
+    assert main([str(program), "--check"]) == status
+    assert message in capsys.readouterr().err
+
+
+def test_what_was_compared_is_said_where_a_program_ends_itself(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agreement = Agreement(False, "correlation", 0.5, 1.0, "the correlation is 0.5")
+    differing = OutputComparison("op", "y", agreement, np.zeros(1))
+
+    def run(source: Source, arguments: object, watch: MethodType, **options: object) -> None:
+        assert isinstance(watch.__self__, Projects)
+        watch.__self__.comparisons.append(differing)
+        raise SystemExit(0)
+
+    monkeypatch.setattr(programs, "run_program_text", run)
+    program = tmp_path / "program.py"
+    program.write_text("")
+    assert main([str(program), "--check"]) == 4
+    assert "error: op, y: the correlation is 0.5" in capsys.readouterr().err
 
 
 def test_an_endless_recursion_is_one_message() -> None:

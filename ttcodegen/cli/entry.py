@@ -169,8 +169,12 @@ def _run(invocation: Invocation, command: Callable[[Invocation], int]) -> int:
     try:
         return command(invocation)
     except SystemExit as leave:
-        # argparse leaves this way, having said what is wrong with the usage.
-        return int(leave.code or 0)
+        # argparse leaves this way, having said what is wrong with the usage, and programs that are
+        # run here may: Python prints what is no number.
+        if leave.code is None or isinstance(leave.code, int):
+            return int(leave.code or 0)
+        report(Level.ERROR, str(leave.code))
+        return ExitStatus.WRONG_INPUT
     except CompileError as error:
         report(Level.ERROR, error.render(invocation.source))
         return _status_of(error)

@@ -95,11 +95,19 @@ def _run(invocation: Invocation) -> int:
     projects = Projects(
         source.digest, options.out, options.check, options.force, options.build, options.mlir
     )
+    ending: SystemExit | None = None
     try:
         run_program_text(source, arguments, projects.watch, system=system)
+    except SystemExit as leave:
+        ending = leave
     finally:
         tell_warnings(projects.diagnostics, source)
-    return _report(projects)
+    status = _report(projects)
+    if options.check and not projects.comparisons:
+        report(Level.WARNING, "warning: nothing was checked: no operation was called that writes")
+    if ending is not None and status == ExitStatus.DONE:
+        raise ending
+    return status
 
 
 def _report(projects: Projects) -> int:

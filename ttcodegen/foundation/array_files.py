@@ -18,20 +18,28 @@ def existing_file(path: Path) -> Path | None:
     """The path if there is a regular file, None if there is nothing.
 
     Raises:
-        CompileError: if there is something else: a folder, a pipe, a link that leads nowhere. To
-            take it for nothing would draw the values at random.
+        CompileError: if there is something else: a folder, a pipe, a link that leads nowhere, or a
+            folder above it is none. To take it for nothing would draw the values at random.
     """
     try:
         status = path.stat()
     except (FileNotFoundError, NotADirectoryError):
         if path.is_symlink():
             raise CompileError(f"'{path}' is a link to nothing") from None
+        _require_folders(path)
         return None
     except OSError as error:
         raise CompileError(f"cannot read '{path}': {error.strerror}") from None
     if not stat.S_ISREG(status.st_mode):
         raise CompileError(f"'{path}' is no regular file")
     return path
+
+
+def _require_folders(path: Path) -> None:
+    above = next((each for each in path.parents if os.path.lexists(each)), None)
+    if above is not None and not above.is_dir():
+        what = "a link to no folder" if above.is_symlink() else "no folder"
+        raise CompileError(f"'{above}' is {what}") from None
 
 
 def load_array(path: Path) -> np.ndarray:

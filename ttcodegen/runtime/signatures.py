@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import ml_dtypes
 import numpy as np
@@ -74,7 +74,9 @@ def _dtype(name: str) -> np.dtype[Any]:
 def fitting(values: ArrayLike, signature: TensorSignature) -> np.ndarray:
     """The values as a contiguous array that the library takes for a tensor."""
     what = f"'{signature.name}'"
-    if np.ma.is_masked(values):
+    # numpy forgets the masks of arrays in a list.
+    parts = cast("Sequence[ArrayLike]", values) if isinstance(values, list | tuple) else ()
+    if any(map(np.ma.is_masked, (cast("object", values), *parts))):
         raise ModuleError(f"{what}: elements of the array are masked; fill them (.filled(value))")
     array = np.asarray(values)
     if array.shape != signature.shape:

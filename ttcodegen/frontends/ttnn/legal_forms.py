@@ -152,8 +152,8 @@ def _meaning(op: TTNNOp) -> list[CatalogueOp]:
             return []
         results = [without_encoding(result.type) for result in op.results]
         is_product = has_trait(op, Trait.MATRIX_PRODUCT)
-        if is_product:
-            # A call may leave dimensions of size 1 away.
+        if is_product and groups.get("bias"):
+            # A bias may have more dimensions of size 1 than the result.
             results = [tensor_type(element_of(results[0]), shape_of_product(op))]
         operands = [groups.get(each) or None for each in names]
         builder.emit_op(name, operands, results, **attributes).verify_()

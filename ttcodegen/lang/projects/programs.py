@@ -7,6 +7,7 @@ import importlib
 import inspect
 import linecache
 import os
+import posix
 import re
 import sys
 import traceback
@@ -14,7 +15,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import CodeType, ModuleType, TracebackType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from ttcodegen.foundation.diagnostics import CompileError, Note, Source, SourceLocation
 from ttcodegen.foundation.messages import did_you_mean
@@ -213,20 +214,35 @@ def _keywords(raised: BaseException, function: str) -> list[str] | None:
 
 @contextmanager
 def _kernels_stay() -> Generator[None]:
-    """Makes a program that would end the process from within an operation an error: what comes
-    after the operation, such as its check, would be left out without a word."""
-    leave = os._exit
-
-    def refuse(status: int) -> NoReturn:
-        if current.kernel is None and current.node is None:
-            leave(status)
-        raise error("the program ends the process in an operation, by os._exit")
-
-    os._exit = refuse
+    """Makes a program that would end the process, or put another in its place, an error where
+    something is left out thereby without a word: the rest of an operation, or what is said of the
+    operations that were watched."""
+    kept = [(module, name, getattr(module, name)) for module in _MODULES for name in _ENDINGS]
+    own = os.getpid()
+    for module, name, leave in kept:
+        setattr(module, name, _refusing(name, leave, own))
     try:
         yield
     finally:
-        os._exit = leave
+        for module, name, leave in kept:
+            setattr(module, name, leave)
+
+
+_MODULES = (os, posix)
+_ENDINGS = ("_exit", "execv", "execve")
+"""The functions that the others, as os.execlp, are made of."""
+
+
+def _refusing(name: str, leave: Callable[..., NoReturn], own: int) -> Callable[..., NoReturn]:
+    def refuse(*arguments: Any, **options: Any) -> NoReturn:
+        in_operation = current.kernel is not None or current.node is not None
+        # What was forked may end, as those of multiprocessing do.
+        if os.getpid() != own or not (in_operation or current.watch is not None):
+            leave(*arguments, **options)
+        within = " in an operation" if in_operation else ""
+        raise error(f"the program ends the process{within}, by os.{name}")
+
+    return refuse
 
 
 def _traces(raised: BaseException) -> Generator[TracebackType]:

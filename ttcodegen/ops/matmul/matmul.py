@@ -337,10 +337,13 @@ def _activation(calls: CppCalls, op: CatalogueOp) -> Argument:
 def _verify_library_product(op: CatalogueOp) -> None:
     """The batch of the right factor is one for all, or that of the left one."""
     verify_activation(op)
-    expected = [size for size in shape_of_product(op) if size != 1]
+    product = shape_of_product(op)
+    if len(op.operands) == len(_FACTORS):
+        expect_shape(op, product)
+    # A bias may have more dimensions of size 1 than the result.
+    expected = [size for size in product if size != 1]
     found = [size for size in op.result_shape if size != 1]
-    # A call may leave dimensions of one element away.
-    require(op, expected == found, f"a result of shape {shape_of_product(op)}", op.result_shape)
+    require(op, expected == found, f"a result of shape {product}", op.result_shape)
     a, b = (op.shape(name)[:-2] for name in ("a", "b"))
     rank = max(len(a), len(b))
     batches = [(1,) * (rank - len(batch)) + batch for batch in (a, b)]

@@ -305,6 +305,22 @@ bool is_directory(const std::string& path) {
     return stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
 }
 
+/// Refuses a path below something that is no folder, as a link to nothing: its files are lost,
+/// which is not the same as not given.
+void require_folders(const std::string& path) {
+    for (std::size_t end = path.rfind('/'); end != std::string::npos && end > 0;
+         end = path.rfind('/', end - 1)) {
+        const std::string folder = path.substr(0, end);
+        struct stat status{};
+        if (is_directory(folder)) {
+            return;
+        }
+        if (lstat(folder.c_str(), &status) == 0) {
+            fail(folder, S_ISLNK(status.st_mode) ? "a link to no folder" : "not a folder");
+        }
+    }
+}
+
 /// The folder of the executable or shared object that contains this code; empty if unknown.
 std::string own_directory() {
     Dl_info info{};
@@ -400,6 +416,9 @@ bool file_exists(const std::string& path) {
     if (!is_found && errno != ENOENT && errno != ENOTDIR) {
         fail(path, std::strerror(errno));
     }
+    if (!is_found) {
+        require_folders(path);
+    }
     return is_found;
 }
 
@@ -409,7 +428,9 @@ std::string installed_directory(const char* variable, const std::string& name) {
     }
     const std::string own = own_directory();
     for (const char* relative : {"/", "/../"}) {
-        if (!own.empty() && is_directory(own + relative + name)) {
+        struct stat status{};
+        // One that is no folder is an error by name as soon as a file of it is looked for.
+        if (!own.empty() && lstat((own + relative + name).c_str(), &status) == 0) {
             return own + relative + name;
         }
     }

@@ -288,8 +288,8 @@ def lower(sample: Sample) -> Any:
             except Exception as error:  # What torch cannot export it says in many ways.
                 sample.outcome, sample.detail = "export-fails", _first_line(error)
                 return None
-            functions = frontend._functions(program, tuple(sample.inputs), {})
-            model = frontend._model(functions, run=False)
+            functions = frontend.functions_of(program, tuple(sample.inputs), {})
+            model = frontend.model_of(functions, run=False)
             compile_framework_model(model, "module", ProjectOptions())
     except CompileError as error:
         is_fault = _FAULT.search(str(error)) is not None

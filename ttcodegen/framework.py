@@ -62,6 +62,8 @@ class FrameworkModel:
     """Tensors that functions change in place and share."""
     steps: tuple[tuple[str, Reference], ...] = ()
     """Further calls for the check, after one of each function: on the state that those left."""
+    generation: Mapping[str, Any] | None = None
+    """Of a decoder: its functions by their roles, as the manifest has them."""
 
     def write_reference(self, folder: Path) -> None:
         """Writes weights, examples and results, as `ttcodegen --check --golden` reads them.
@@ -278,6 +280,7 @@ def _described(model: FrameworkModel, compiled: CompiledModule) -> ModuleDescrip
         weights=tuple(files.values()),
         structures={function.name: function.structure for function in model.functions},
         state=model.state,
+        generation=model.generation,
     )
 
 

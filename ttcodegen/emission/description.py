@@ -291,6 +291,8 @@ class ModuleDescription:
     """Files of weights that functions share, by the names of function and weight."""
     state: tuple[StateTensor, ...] = ()
     """Tensors that functions change in place, and share."""
+    generation: Mapping[str, Any] | None = None
+    """Of a decoder: its functions by their roles, as the manifest has them."""
 
     @property
     def has_library(self) -> bool:

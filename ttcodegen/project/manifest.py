@@ -38,6 +38,7 @@ def manifest_text(module: ModuleDescription, hashes: Mapping[str, str]) -> str:
         "input_sha256": module.input_hash,
         "functions": [_function(module, function) for function in module.functions],
         **({"state": [_state(each) for each in module.state]} if module.state else {}),
+        **({"generation": dict(module.generation)} if module.generation else {}),
         "kernels": list(module.kernels),
         **({"programs": list(module.programs)} if module.programs else {}),
         **({"cpu_functions": list(module.cpu_functions)} if module.cpu_functions else {}),

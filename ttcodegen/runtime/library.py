@@ -38,6 +38,7 @@ from ttcodegen.runtime.c_api import (
     describe_library,
     load_c_api,
 )
+from ttcodegen.runtime.generation import Generation
 from ttcodegen.runtime.signatures import (
     WEIGHT_KINDS,
     TensorSignature,
@@ -311,6 +312,7 @@ class LoadedModule:
         count = int(self.library.call("function_count"))
         self._functions: dict[str, LoadedFunction] = {}
         self._files: dict[tuple[str, str], str] = {}
+        self._generation: Generation | None = None
         self.state = ModuleState({}, Path(), {})
         """Tensors that functions change and share, as the model's buffers."""
         if manifest is None:
@@ -331,14 +333,29 @@ class LoadedModule:
             if "file" in argument
         }
         self.state = ModuleState(manifest, data or Path(), self._functions)
+        content = manifest.get("generation")
+        self._generation = None if content is None else Generation(content, self.__getitem__)
 
     @property
     def functions(self) -> tuple[LoadedFunction, ...]:
         """All functions."""
         return tuple(self._functions.values())
 
-    def __getattr__(self, name: str) -> LoadedFunction:
+    @property
+    def generation(self) -> Generation:
+        """Prompts and steps of a decoder that was compiled to generate tokens.
+
+        Raises:
+            ModuleError: if it is none.
+        """
+        if self._generation is None:
+            raise ModuleError(f"'{self.name}' was not compiled to generate tokens")
+        return self._generation
+
+    def __getattr__(self, name: str) -> Any:
         functions: dict[str, LoadedFunction] = self.__dict__.get("_functions", {})
+        if name == "generate" and name not in functions and self.__dict__.get("_generation"):
+            return self.generation
         if name in functions:
             return functions[name]
         raise AttributeError(f"the module has no function '{name}', only {', '.join(functions)}")

@@ -114,8 +114,8 @@ def compile(
         out, example_args = cast("str | os.PathLike[str]", example_args), ()
     if out is None:
         raise TypeError("compile() needs the folder of the project, out=...")
-    functions = _functions(module, example_args, example_kwargs)
-    model = _model(functions, run=check or golden is not None, steps=steps if check else ())
+    functions = functions_of(module, example_args, example_kwargs)
+    model = model_of(functions, run=check or golden is not None, steps=steps if check else ())
     if golden is not None:
         model.write_reference(Path(golden))
     options = ProjectOptions(target, arch, system_desc, build, check, force, seed=seed, **settings)
@@ -144,7 +144,7 @@ def export(
         CompileError: if the module is not supported.
     """
     run = golden is not None or out is not None
-    model = _model(_functions(module, example_args, example_kwargs), run=run)
+    model = model_of(functions_of(module, example_args, example_kwargs), run=run)
     if golden is not None:
         model.write_reference(Path(golden))
     if out is not None:
@@ -153,7 +153,7 @@ def export(
 
 
 @refusals_in_full()
-def _functions(
+def functions_of(
     module: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None
 ) -> dict[str, Example]:
     """The functions to compile, by their names.
@@ -189,7 +189,7 @@ def _name(functions: Mapping[str, Example]) -> str:
 
 
 @refusals_in_full()
-def _model(
+def model_of(
     functions: Mapping[str, Example], *, run: bool, steps: Sequence[Sequence[Any]] = ()
 ) -> FrameworkModel:
     torch = framework("torch")

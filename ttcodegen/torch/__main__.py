@@ -1,0 +1,73 @@
+"""`python -m ttcodegen.torch`: compiles a language model from its folder."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from ttcodegen.foundation.diagnostics import CompileError
+from ttcodegen.framework import CheckError
+
+FAILED, MISMATCH = 1, 4
+"""Exit statuses, as those of `ttcodegen`."""
+
+
+def _lengths(text: str) -> list[int]:
+    return [int(each) for each in text.split(",")]
+
+
+def parser() -> argparse.ArgumentParser:
+    """The parser of the command line."""
+    made = argparse.ArgumentParser("python -m ttcodegen.torch", description=__doc__)
+    made.add_argument("folder", help="a folder with config.json and *.safetensors")
+    made.add_argument("--out", "-o", required=True, help="the folder of the project")
+    made.add_argument(
+        "--prefill", type=_lengths, default=[32], metavar="N,N", help="lengths of prompts"
+    )
+    made.add_argument(
+        "--decode", action="store_true", help="steps of one token, which every project has"
+    )
+    made.add_argument("--batch", type=int, default=1, help="number of sequences")
+    made.add_argument("--length", type=int, help="positions of the cache, prompt and new tokens")
+    made.add_argument(
+        "--dtype", default="", help="f32 or bf16; that of the checkpoint if not given"
+    )
+    made.add_argument("--name", help="what the C++ module is called")
+    made.add_argument("--target", default="ttnn", choices=("ttnn", "ttmetal"))
+    made.add_argument("--arch", default="", help="the card")
+    made.add_argument("--optimize", type=int, default=0, choices=(0, 1, 2))
+    made.add_argument("--weights", default="", help="bfp8_b or bfp4_b")
+    made.add_argument("--build", action="store_true", help="build the project")
+    made.add_argument("--check", action="store_true", help="build it and compare with the model")
+    made.add_argument("--force", action="store_true", help="write into a folder of others")
+    made.add_argument("--seed", type=int, default=0, help="of the prompt of the check")
+    return made
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Compiles a model.
+
+    Returns:
+        The exit status: 0; 1 if the model is wrong or not supported; 4 if the check differs.
+    """
+    given = vars(parser().parse_args(arguments))
+    given.pop("decode")
+    folder, dtype = given.pop("folder"), given.pop("dtype")
+    try:
+        from ttcodegen.torch.generation import compile_decoder, load_decoder
+
+        out = compile_decoder(load_decoder(folder, dtype), **given)
+    except CompileError as error:
+        message = error.render()
+        print(message if "error: " in message else f"error: {message}", file=sys.stderr)
+        return FAILED
+    except CheckError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return MISMATCH
+    print(f"wrote {out}" + (", checked" if given["check"] else ""))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -109,6 +109,60 @@ def test_only_scalars_stand_for_all_elements(op: str, operands: tuple[str, ...])
     assert refusals(text) == [f"'stablehlo.{op}': expected a scalar or the shape [4, 4], found [4]"]
 
 
+WINDOW = """"stablehlo.reduce_window"(%x, %c) <{{window_dimensions = array<i64: 3>, padding =
+  dense<[[1, 1]]> : tensor<1x2x{element}>}}> ({{
+^bb0(%l: tensor<f32>, %r: tensor<f32>):
+  %s = stablehlo.add %l, %r : tensor<f32>
+  stablehlo.return %s : tensor<f32>
+}}) : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32>"""
+
+
+@pytest.mark.parametrize("element", ["i32", "bf16"])
+def test_padding_is_of_64_bit_integers(element: str) -> None:
+    text = f"""func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {{
+      %c = stablehlo.constant dense<0.0> : tensor<f32>
+      %0 = {WINDOW.format(element=element)}
+      return %0 : tensor<4xf32> }}"""
+    (message,) = refusals(text)
+    assert message.endswith(f"'padding' holds 64-bit integers, found {element}")
+    read(text.replace(f"x{element}>}}>", "xi64>}>"))
+
+
+@pytest.mark.parametrize("name", ["window_strides", "base_dilations", "window_dilations"])
+def test_windows_advance(name: str) -> None:
+    text = f"""func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {{
+      %c = stablehlo.constant dense<0.0> : tensor<f32>
+      %0 = {WINDOW.format(element="i64")}
+      return %0 : tensor<4xf32> }}"""
+    for wrong in ("0", "-1", "1, 1"):
+        (message,) = refusals(text.replace("padding =", f"{name} = array<i64: {wrong}>, padding ="))
+        assert f"'{name}' has a positive integer for each of 1 dimensions" in message
+
+
+@pytest.mark.parametrize(
+    ("window", "inserted", "message"),
+    [
+        ("[1]", "[5]", "[5] are not those of an operand of rank 2"),
+        ("[1]", "[0, 1]", "[0, 1] are not those of an operand of rank 2"),
+        ("[1]", "[]", "[] are not those of an operand of rank 2"),
+        ("[2]", "[0]", "[2] are no dimensions of updates of rank 2"),
+    ],
+)
+def test_dimensions_of_a_scatter(window: str, inserted: str, message: str) -> None:
+    text = f"""func.func @main(%x: tensor<10x4xf32>, %i: tensor<3x1xi32>, %u: tensor<3x4xf32>)
+        -> tensor<10x4xf32> {{
+      %0 = "stablehlo.scatter"(%x, %i, %u) <{{scatter_dimension_numbers = #stablehlo.scatter<
+        update_window_dims = {window}, inserted_window_dims = {inserted},
+        scatter_dims_to_operand_dims = [0], index_vector_dim = 1>, unique_indices = true}}> ({{
+      ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+        %z = stablehlo.atan2 %a, %b : tensor<f32>
+        stablehlo.return %z : tensor<f32>
+      }}) : (tensor<10x4xf32>, tensor<3x1xi32>, tensor<3x4xf32>) -> tensor<10x4xf32>
+      return %0 : tensor<10x4xf32> }}"""
+    (found,) = refusals(text)
+    assert message in found
+
+
 def test_a_cast_that_a_conversion_left_behind() -> None:
     for body in ("", "%1 = stablehlo.abs %a : tensor<4xf32>\n"):
         text = f"""func.func @main(%a: tensor<4xf32>) -> tensor<4xbf16> {{

@@ -255,7 +255,15 @@ def _joined(
     dims = _scattered(op)
     shape, window = shape_of(inputs[0].type), shape_of(updates[0].type)
     dropped = {*dims["inserted_window_dims"], *dims["input_batching_dims"]}
-    sizes = iter(window[dim] for dim in dims["update_window_dims"])
+    kept = dims["update_window_dims"]
+    if not dropped <= {*range(len(shape))} or len(kept) + len(dropped) != len(shape):
+        raise ValueError(
+            f"the window dimensions {kept} of the updates and the inserted or batching dimensions "
+            f"{sorted(dropped)} are not those of an operand of rank {len(shape)}"
+        )
+    if not {*kept} <= {*range(len(window))}:
+        raise ValueError(f"{kept} are no dimensions of updates of rank {len(window)}")
+    sizes = iter(window[dim] for dim in kept)
     extents = [1 if axis in dropped else next(sizes) for axis in range(len(shape))]
     moved = dims["scatter_dims_to_operand_dims"]
     vector_dim = int(op["scatter_dimension_numbers"].get("index_vector_dim", 0))

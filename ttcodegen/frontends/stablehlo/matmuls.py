@@ -19,7 +19,7 @@ from ttcodegen.frontends.stablehlo.conversion import (
     Value,
 )
 from ttcodegen.frontends.stablehlo.movement import padded
-from ttcodegen.frontends.stablehlo.reading.operations import StableHLOOp, part_element
+from ttcodegen.frontends.stablehlo.reading.operations import StableHLOOp, factors, part_element
 from ttcodegen.ops.core.builder import OpBuilder
 
 # Products of matrices, and convolutions.
@@ -256,10 +256,10 @@ def _window(op: StableHLOOp, rank: int) -> Window:
     reversal = op.get("window_reversal")
     flags = [] if reversal is None else [bool(each) for each in np.asarray(reversal).flat]
     return Window(
-        op.ints("window_strides", ones),
+        factors(op, "window_strides", rank, ones),
         [(int(low), int(high)) for low, high in padding],
-        op.ints("lhs_dilation", ones),
-        op.ints("rhs_dilation", ones),
+        factors(op, "lhs_dilation", rank, ones),
+        factors(op, "rhs_dilation", rank, ones),
         flags * (rank if len(flags) == 1 else 1) or [False] * rank,
     )
 

@@ -15,7 +15,7 @@ from ttcodegen.foundation.lazy_numpy import np
 from ttcodegen.frontends.stablehlo.bodies import block_of, reducer, returned
 from ttcodegen.frontends.stablehlo.conversion import Conversion, Results, Rule, Value
 from ttcodegen.frontends.stablehlo.movement import padded
-from ttcodegen.frontends.stablehlo.reading.operations import StableHLOOp
+from ttcodegen.frontends.stablehlo.reading.operations import StableHLOOp, factors
 from ttcodegen.frontends.stablehlo.reductions import (
     applied,
     is_neutral,
@@ -44,10 +44,10 @@ class Windows:
         ones = [1] * rank
         padding = np.asarray(op.get("padding", [[0, 0]] * rank)).reshape(rank, 2)
         return Windows(
-            op.ints("window_dimensions"),
-            op.ints("window_strides", ones),
-            op.ints("base_dilations", ones),
-            op.ints("window_dilations", ones),
+            factors(op, "window_dimensions", rank),
+            factors(op, "window_strides", rank, ones),
+            factors(op, "base_dilations", rank, ones),
+            factors(op, "window_dilations", rank, ones),
             [(int(low), int(high)) for low, high in padding],
         )
 

@@ -18,6 +18,7 @@ from xdsl.dialects.builtin import (
     StringAttr,
     SymbolRefAttr,
     UnregisteredAttr,
+    i64,
 )
 from xdsl.ir import Attribute, Operation, OpTraits
 
@@ -35,6 +36,10 @@ if TYPE_CHECKING:
 
 _ITEM = re.compile(r"([a-z_]\w*)\s*=\s*(\[[^\]]*\]|\"[^\"]*\"|-?[\w.]+)")
 _ENUMERATION = re.compile(r"^<?\s*(?:[a-z_]+\s+)?([A-Za-z0-9_]+)\s*>?$")
+
+
+_OF_64_BITS = frozenset({"padding", "replica_groups", "source_target_pairs"})
+"""The attributes that are tensors of 64-bit integers by the definitions of their operations."""
 
 
 class StableHLOOp(Operation):
@@ -63,6 +68,8 @@ class StableHLOOp(Operation):
             attribute = self.attributes.get(name)
         if attribute is None:
             return default
+        if name in _OF_64_BITS:
+            _check_64_bits(name, attribute)
         value = given[name] = python_value(attribute)
         return value
 
@@ -85,6 +92,29 @@ class StableHLOOp(Operation):
         if value is None:
             raise ValueError(f"'{self.name}' needs the attribute '{name}'")
         return [int(each) for each in _flat(value)]
+
+
+def _check_64_bits(name: str, attribute: Attribute) -> None:
+    if isinstance(attribute, DenseIntOrFPElementsAttr):
+        found = cast("DenseIntOrFPElementsAttr[Any]", attribute).get_element_type()
+        if found != i64:
+            raise ValueError(f"'{name}' holds 64-bit integers, found {found}")
+
+
+def factors(
+    op: StableHLOOp, name: str, rank: int, default: Sequence[int] | None = None
+) -> list[int]:
+    """An attribute with a positive integer for each dimension of a window.
+
+    Raises:
+        ValueError: if it has another number of them, or one that is not positive.
+    """
+    found = op.ints(name, default)
+    if len(found) != rank or min(found, default=1) < 1:
+        raise ValueError(
+            f"'{name}' has a positive integer for each of {rank} dimensions, found {found}"
+        )
+    return found
 
 
 def _flat(value: Any) -> list[Any]:

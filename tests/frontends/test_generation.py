@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from pathlib import Path
@@ -105,6 +106,15 @@ def test_impossible_numbers_are_refused(
     assert main([str(folder), "--out", str(tmp_path / "out"), *options]) == 1
     assert message in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.slow
+def test_scores_have_the_type_of_the_model(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    options = ["--prefill", "8", "--length", "32", "--dtype", "bf16"]
+    assert main([str(folder), "--out", str(out), *options]) == 0
+    rows = json.loads((out / "manifest.json").read_text())["functions"]
+    assert [row["outputs"][0]["source_dtype"] for row in rows] == ["bfloat16", "bfloat16"]
 
 
 @pytest.mark.slow

@@ -119,7 +119,9 @@ class Generation:
         scores = self._functions(self.buckets[size])(padded, padding)
         found: list[np.ndarray] = []
         while True:
-            chosen = np.where(ended, self._pad, sampling.choose(np.asarray(scores), random))
+            chosen = np.where(
+                ended, self._pad, sampling.choose(np.asarray(scores, np.float32), random)
+            )
             found.append(chosen)
             ended |= np.isin(chosen, ends)
             if len(found) == count or ended.all():

@@ -261,6 +261,6 @@ def _module_class() -> Any:
                 use_cache=True,
                 logits_to_keep=1,
             )
-            return found.logits[:, -1].float()
+            return found.logits[:, -1]
 
     return Decoder

@@ -92,6 +92,14 @@ CASES = {
         function("ttnn.matmul", "tensor<32x64xbf16>, tensor<96x32xbf16>", "tensor<32x32xbf16>"),
         "cannot multiply (32, 64) and (96, 32)",
     ),
+    "a constant of a tensor": (
+        function("ttir.constant", T, T, f"value = dense<1.0> : {T}"),
+        "ttir.constant takes no operands, found 1",
+    ),
+    "zeros of a tensor": (
+        function("ttir.zeros", T, T, "shape = array<i32: 4, 32>"),
+        "ttir.zeros takes no operands, found 1",
+    ),
     "a product of another rank": (
         function("ttnn.matmul", "tensor<4x32xbf16>, tensor<32x8xbf16>", "tensor<1x4x8xbf16>"),
         "expected a result of shape (4, 8), found (1, 4, 8)",

@@ -156,6 +156,9 @@ def _destination_count(op: CatalogueOp, operands: Sequence[SSAValue]) -> int:
         return 0
     if op.name == _EMPTY:
         return 0  # It makes destinations, and has none.
+    if op.name.startswith("ttir.") and not definition.operands:
+        # A tensor with values is no destination of an op that makes one from nothing.
+        return results if all(map(_is_empty, operands)) else 0
     last = operands[len(operands) - results :]
     if any(a.type != b.type for a, b in zip(last, op.results, strict=True)):
         return 0

@@ -5,7 +5,7 @@
 
 `select` makes calls of the rows of class A of a collection of public measurements. The tuned
 configurations of products are those of `test_benchmark.py` of tt-metal. `compare` prints the
-median of card / model and the share within 1.5x of each kind of op.
+median of card / model and the share within 1.5x of each kind of op, fitted half and held-out half.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tests.cost.measured import estimate, measured
+from tests.cost.measured import Measured, estimate, measured
 from ttcodegen.ops.core.definition import call_kind, takes_two_tensors
 from ttcodegen.ops.core.traits import CallKind
 from ttcodegen.ops.dialects import ttnn_op_classes
@@ -414,15 +414,22 @@ def select(source: Path, benchmark: Path, target: Path) -> None:
 
 def compare() -> None:
     """Prints how far the model is from the cards, by kind."""
-    kinds: defaultdict[str, list[float]] = defaultdict(list)
+    kinds: defaultdict[str, list[tuple[Measured, float]]] = defaultdict(list)
     for row in measured():
-        ratio = row.nanoseconds / estimate(row)
-        for kind in (row.kind, "all"):
-            kinds[kind].append(ratio)
+        ratio = row.nanoseconds / (estimate(row) or 1.0)
+        kinds[row.kind].append((row, ratio))
+        kinds["all"].append((row, ratio))
     for kind, found in sorted(kinds.items()):
-        share = sum(1 / 1.5 <= ratio <= 1.5 for ratio in found) / len(found)
-        median = statistics.median(found)
-        print(f"{kind:28} n {len(found):4} median {median:6.2f} within 1.5x {share:4.0%}")
+        parts = [
+            [ratio for row, ratio in found if row.is_held_out is half] for half in (False, True)
+        ]
+        words = [
+            f"n {len(part):4} median {statistics.median(part):6.2f} within 1.5x "
+            f"{sum(1 / 1.5 <= ratio <= 1.5 for ratio in part) / len(part):4.0%}"
+            for part in parts
+            if part
+        ]
+        print(f"{kind:24}", " | ".join(words))
 
 
 if __name__ == "__main__":

@@ -16,12 +16,13 @@ from ttcodegen.dialects.ttcore.dialect import system_of
 from ttcodegen.dialects.ttnn.placement import TensorPlacement, given_placement, placed_type
 from ttcodegen.dialects.ttnn.program_configs import ProgramConfig
 from ttcodegen.ops.core.builder import OpBuilder
-from ttcodegen.ops.core.definition import TTNNDefinition
+from ttcodegen.ops.core.definition import TTNNDefinition, call_kind
 from ttcodegen.ops.dialects import ttnn_op_classes
 from ttcodegen.optimizer.beam_search import Decision, Search
 from ttcodegen.optimizer.call import Way, call_of
 from ttcodegen.optimizer.candidates import Ways
 from ttcodegen.optimizer.cost.calls import CostModel
+from ttcodegen.optimizer.cost.fitted import NINE_OF_TEN
 from ttcodegen.optimizer.overrides.given_candidates import (
     GivenChoices,
     give_data_types,
@@ -43,7 +44,18 @@ from ttcodegen.transforms.rewriting import body_of, set_type
 
 # Explanation of decisions: the choice, the reason, and the cost of the runner-up.
 
-HEADINGS = ("call", "op", "result", "program", "us", "bound", "L1 KiB", "why", "next best")
+HEADINGS = (
+    "call",
+    "op",
+    "result",
+    "program",
+    "us",
+    "90 % in",
+    "bound",
+    "L1 KiB",
+    "why",
+    "next best",
+)
 
 
 def placement_text(placement: TensorPlacement) -> str:
@@ -63,6 +75,14 @@ def _program(way: Way) -> str:
         return ""
     name = config.cpp.rpartition("::")[2].removesuffix("ProgramConfig")
     return name.removeprefix("MatmulMultiCore") or name
+
+
+def _interval(op: CatalogueOp, seconds: float) -> str:
+    """The microseconds that 90 % of measured calls of a kind would take; `?` if too few are."""
+    factors = NINE_OF_TEN.get(call_kind(op.definition.short_name))
+    if factors is None:
+        return "?"
+    return "-".join(f"{factor * seconds * 1e6:.1f}" for factor in factors)
 
 
 def reason(decision: Decision, overridden: bool) -> str:
@@ -105,6 +125,7 @@ def table(
                 placement_text(decision.way.results[0]),
                 _program(decision.way),
                 f"{decision.seconds * 1e6:.1f}",
+                _interval(op, decision.seconds),
                 bound,
                 f"{decision.l1_bytes / 1024:.0f}",
                 reason(decision, overrides[op] is not None),

@@ -35,10 +35,6 @@ class Performance:
     """Bytes per second of one ethernet link in one direction, with packets of 4 KiB on a line of
     chips (tests/tt_metal/microbenchmarks/ethernet/golden/*/fabric_edm_bandwidth_golden.csv of
     tt-metal: 11.67 of the 12.5 bytes per cycle that a link has, and 12.78 on blackhole)."""
-    dram_interleaved: float = 190 / 288
-    """Fraction of the bandwidth for interleaved tensors (LLMs/llms.md: 190 GB/s)."""
-    dram_sharded: float = 240 / 288
-    """The same for factors that are sharded over the banks (LLMs/llms.md: 240 GB/s)."""
     tile_product: int = 16
     """Cycles of a product of two 32x32 tiles in the lowest fidelity (GEMM_FLOPS.md)."""
     vector_lanes: int = 32

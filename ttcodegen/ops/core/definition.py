@@ -178,8 +178,8 @@ class TTNNDefinition(Definition):
     flops: FlopRule = one_per_element
     """Rule that counts the floating-point operations of the op."""
     vector_cycles: int = VECTOR_CYCLES
-    """Of an elementwise op: cycles of the vector engine for 32 elements, from the length of the
-    kernel (an estimate)."""
+    """Of an elementwise op: cycles of the vector engine for 32 elements (calls of one tile on
+    cards, see tests/cost/measured.tsv; by the length of the kernel where there are none)."""
     traits: Trait = Trait.NONE
     call_kind: CallKind = CallKind.ELEMENTWISE
 

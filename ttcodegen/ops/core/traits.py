@@ -29,6 +29,8 @@ class CallKind(Enum):
     COPY = auto()
     """It puts elements somewhere else, in tiles or rows as they are."""
     INTERPOLATION = auto()
+    SCAN = auto()
+    """It sums up along a dimension and keeps every sum on the way."""
     LAYOUT = auto()
     """It makes tiles of rows, or rows of tiles."""
     RESHAPE = auto()

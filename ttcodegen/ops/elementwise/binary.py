@@ -56,7 +56,7 @@ from ttcodegen.ops.core.lowering import (
     widened,
 )
 from ttcodegen.ops.core.lowering import in_floats as in_float_tiles
-from ttcodegen.ops.core.traits import COMPARISON, VECTOR_CYCLES, Trait
+from ttcodegen.ops.core.traits import COMPARISON, Trait
 from ttcodegen.ops.elementwise.registration import (
     BINARY_HEADER,
     counted,
@@ -82,6 +82,10 @@ SHIFTED: dict[str, Any] = {
 }
 
 
+TWO_OPERAND_CYCLES = 18
+"""Vector engine cycles of an op of two tensors for 32 elements (`eq`, `lt`, `le` on cards)."""
+
+
 @dataclass(frozen=True)
 class Row:
     """An elementwise binary op: TTIR name and meaning; where they differ from the usual the TTNN
@@ -105,7 +109,7 @@ class Row:
     on_booleans: str | None = None
     noun: str = ""
     participle: str = ""
-    vector_cycles: int = VECTOR_CYCLES
+    vector_cycles: int = TWO_OPERAND_CYCLES
 
 
 def _comparison_tiles(name: str) -> TileLowering:
@@ -286,7 +290,7 @@ ROWS = (
         traits=Trait.ADJUSTS | Trait.OUTGROWS,
         noun="quotient",
         participle="scaled",
-        vector_cycles=24,
+        vector_cycles=39,
     ),
     Row(
         "maximum",
@@ -317,7 +321,7 @@ ROWS = (
         dtype=False,
         domains=((0.25, 2.0), (-2.0, 2.0)),
         tile=binary_tiles("power_binary_tile"),
-        vector_cycles=24,
+        vector_cycles=100,
         traits=Trait.OUTGROWS,
     ),
     Row(
@@ -331,6 +335,7 @@ ROWS = (
         domains=(None, (0.5, 4.0)),
         tile=binary_tiles("remainder_binary_tile", int32="remainder_int32_tile"),
         traits=Trait.INDEX_ARITHMETIC,
+        vector_cycles=94,
     ),
     Row(
         "atan2",
@@ -340,6 +345,7 @@ ROWS = (
         dtype=False,
         scalar=False,
         tile=tile_function("atan2_binary_tile"),
+        vector_cycles=47,
     ),
     Row("eq", lambda a, b: a == b, commutes=True, tile=_comparison_tiles("eq"), traits=COMPARISON),
     Row("ne", lambda a, b: a != b, commutes=True, tile=_comparison_tiles("ne"), traits=COMPARISON),
@@ -354,6 +360,7 @@ ROWS = (
         commutes=True,
         tile=_logical_tiles("mul_binary_tile"),
         traits=Trait.TRUTH,
+        vector_cycles=30,
     ),
     Row(
         "logical_or",
@@ -362,6 +369,7 @@ ROWS = (
         commutes=True,
         tile=_logical_tiles("binary_max_tile"),
         traits=Trait.TRUTH,
+        vector_cycles=30,
     ),
     Row(
         "logical_xor",
@@ -370,6 +378,7 @@ ROWS = (
         commutes=True,
         tile=_logical_tiles("ne_binary_tile"),
         traits=Trait.TRUTH,
+        vector_cycles=30,
     ),
     Row(
         "bitwise_and",

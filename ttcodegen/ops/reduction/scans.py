@@ -31,7 +31,7 @@ from ttcodegen.ops.core.definition import (
 )
 from ttcodegen.ops.core.dimensions import along, expect_shape, normalized_dim
 from ttcodegen.ops.core.lowering import cpu_call, dimension
-from ttcodegen.ops.core.traits import Trait
+from ttcodegen.ops.core.traits import CallKind, Trait
 from ttcodegen.ops.elementwise.registration import same_op
 from ttcodegen.ops.reduction.reduce import accumulator
 
@@ -174,6 +174,7 @@ for _name in ("cumsum", "cumprod"):
             (attribute("dim", INTEGER), attribute("dtype", DATA_TYPE, None)),
             verify=_verify_scan,
             numpy=_scan(_name),
+            call_kind=CallKind.SCAN,
             result_rules=(ResultRule("attribute"),),
             cpp=cpp_call(
                 f"ttnn::{_name}",

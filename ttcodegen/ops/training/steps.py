@@ -122,6 +122,7 @@ register(
         "ttnn.gelu_bw",
         (OperandSpec("lhs", data_types=_FLOATS), OperandSpec("rhs", data_types=_FLOATS)),
         (_APPROXIMATE,),
+        vector_cycles=137,
         verify=_verify_gelu_bw,
         numpy=_gelu_bw,
         cpp=cpp_call(

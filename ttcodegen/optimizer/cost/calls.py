@@ -20,14 +20,14 @@ from ttcodegen.ops.dialects import ttnn_op_classes
 from ttcodegen.optimizer import call
 from ttcodegen.optimizer.call import LibraryCall, call_of
 from ttcodegen.optimizer.cost import convolution as image_work
-from ttcodegen.optimizer.cost import program_work
+from ttcodegen.optimizer.cost import program_work, transfers
 from ttcodegen.optimizer.cost import program_work as product_work
 from ttcodegen.optimizer.cost.work import LinkWork, Machine, Work, WorkRule
 from ttcodegen.optimizer.memory.circular_buffers import circular_buffers
 from ttcodegen.systems.cards import default_system
 from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, ChipDescription
 from ttcodegen.systems.machines import links_between
-from ttcodegen.systems.performance import Performance
+from ttcodegen.systems.performance import Performance, performance
 from ttcodegen.transforms.const_eval import constant_calls
 from ttcodegen.transforms.rewriting import body_of
 from ttcodegen.transforms.ttnn.layout import TTNNLayout
@@ -64,6 +64,8 @@ class CallCost:
     """Seconds that the links between devices are busy."""
     chip_seconds: float = 0.0
     """Seconds on the device without link time."""
+    between_seconds: float = 0.0
+    """Those of `seconds` in which no kernel runs, between its programs and the next."""
 
     @property
     def l1_bytes(self) -> int:
@@ -113,9 +115,12 @@ class CostModel:
 
     def _finish(self, call: LibraryCall, work: Work) -> CallCost:
         speed = self.speed
-        share = work.dram_share or speed.dram_interleaved
+        fitted = self.machine.fitted
+        banks = speed.dram_bandwidth / performance(self.chip.arch).dram_bandwidth
+        rate = (work.dram_rate or fitted.dram_interleaved) * banks
+        page = fitted.dram_page if work.page_seconds is None else work.page_seconds
         times = {
-            "dram": work.dram_bytes / (speed.dram_bandwidth * share),
+            "dram": work.dram_bytes / rate + work.dram_pages * page / banks,
             "noc": max(work.noc_bytes / (work.cores * speed.noc_bytes), work.movement_cycles)
             / speed.clock,
             "engine": work.engine_cycles / speed.clock,
@@ -123,11 +128,11 @@ class CostModel:
         }
         # One thread of a core issues to both engines, so that their times add up.
         computing = times["engine"] + times["vector"]
-        on_chip = max(times["dram"], times["noc"], computing)
+        on_chip = _overlapped((times["dram"], times["noc"], computing), work.overlap)
         if work.links is not None:
             times["link"] = self._link_seconds(call, work.links)
         longest = max(on_chip, times.get("link", 0.0))
-        launching = work.launches * speed.launch
+        launching = work.launches * (fitted.between + (work.start or self._start(call)))
         bound = max(times, key=lambda name: times[name]) if longest > launching else "launch"
         return CallCost(
             work.cores,
@@ -143,7 +148,17 @@ class CostModel:
             0 if work.links is None else work.links.bytes,
             times.get("link", 0.0),
             on_chip + launching,
+            work.launches * fitted.between,
         )
+
+    def _start(self, call: LibraryCall) -> float:
+        """Seconds of a program before its first tile."""
+        home = call.result.shards
+        local = home is not None and all(
+            each.shards == home and each.buffer_type == "l1"
+            for each in (*call.operands, *call.results)
+        )
+        return self.machine.fitted.start_in_shards if local else self.machine.fitted.start
 
     def exchange(self, link_bytes: int, hops: int) -> CallCost:
         """Cost of exchanging pages between device programs over one link per direction."""
@@ -162,6 +177,14 @@ class CostModel:
         links = links_between(self.chip.arch, chips_of(call.attributes))
         speed = self.speed
         return work.bytes / (links * speed.link_bandwidth) + work.hops * speed.link_latency
+
+
+def _overlapped(times: tuple[float, ...], exponent: float) -> float:
+    """The norm of times of an exponent."""
+    longest = max(times)
+    if not longest:
+        return 0.0
+    return longest * sum((time / longest) ** exponent for time in times) ** (1 / exponent)
 
 
 _FREE = frozenset({"deallocate", "get_device"})
@@ -186,19 +209,20 @@ _RULES: dict[CallKind, WorkRule] = {
     CallKind.PRODUCT: product_work.multiplied,
     CallKind.NORMALIZATION: program_work.normalised,
     CallKind.REDUCTION: program_work.reduced,
-    CallKind.COPY: program_work.copied,
-    CallKind.INTERPOLATION: program_work.copied,
-    CallKind.LAYOUT: program_work.changed_layout,
-    CallKind.RESHAPE: program_work.reshaped,
-    CallKind.PERMUTATION: program_work.permuted,
-    CallKind.SLICE: program_work.sliced,
-    CallKind.GATHER: program_work.gathered,
-    CallKind.CACHE_WRITE: program_work.written,
+    CallKind.COPY: transfers.copied,
+    CallKind.INTERPOLATION: transfers.copied,
+    CallKind.SCAN: transfers.scanned,
+    CallKind.LAYOUT: transfers.changed_layout,
+    CallKind.RESHAPE: transfers.reshaped,
+    CallKind.PERMUTATION: transfers.permuted,
+    CallKind.SLICE: transfers.sliced,
+    CallKind.GATHER: transfers.gathered,
+    CallKind.CACHE_WRITE: transfers.written,
     CallKind.CONVOLUTION: image_work.convolved,
     CallKind.POOLING: image_work.pooled,
     CallKind.ATTENTION: product_work.attended,
     CallKind.ATTENTION_OF_ONE: product_work.attended_by_one,
-    CallKind.COLLECTIVE: program_work.between_chips,
+    CallKind.COLLECTIVE: transfers.between_chips,
 }
 
 

@@ -7,11 +7,11 @@ from math import prod
 
 from ttcodegen.dialects.ttcore.shards import Layout
 from ttcodegen.dialects.ttcore.tile import TILE_SIDE, tiles_along
-from ttcodegen.dialects.ttnn.placement import TensorPlacement
 from ttcodegen.dialects.ttnn.program_configs import (
     SDPA,
     CoreGrid,
     MatmulDRAMSharded,
+    MatmulMultiCast1D,
     MatmulReuse,
     ProgramConfig,
 )
@@ -20,7 +20,8 @@ from ttcodegen.ops.core.definition import call_has_trait, takes_two_tensors, vec
 from ttcodegen.ops.core.traits import Trait
 from ttcodegen.optimizer import call as footprint
 from ttcodegen.optimizer.call import LibraryCall, bank_bytes
-from ttcodegen.optimizer.cost.work import Machine, Work, cores_of, link_work, page_bytes, traffic
+from ttcodegen.optimizer.cost.transfers import in_tiles, tile_by_tile
+from ttcodegen.optimizer.cost.work import Machine, Work, cores_of, traffic
 from ttcodegen.optimizer.memory.circular_buffers import elementwise as elementwise_buffers
 from ttcodegen.optimizer.programs import matmul as products
 from ttcodegen.optimizer.programs.attention_and_norms import DecodeAttention
@@ -29,7 +30,14 @@ from ttcodegen.optimizer.programs.matmul import automatic_config
 # Work of the programs of matmul and attention.
 
 BLOCK_SYNC = 400
-"""Cycles in which senders and receivers of a multicast synchronize (estimate)."""
+"""Cycles in which the cores of attention synchronize (estimate)."""
+MIXED_PRODUCT = 30
+"""Cycles of a product of two tiles in attention, at least (estimate)."""
+SOFTMAX_CYCLES = 3
+"""Vector engine cycles of attention for 32 scores (7 prefills of 1,024 and 4,096 on p100a, of which
+that of 128 queries and keys at a time without a mask takes 596 cycles for each tile of scores)."""
+WHOLLY = 8.0
+"""Exponent of overlap of matmuls, which read blocks while they multiply others (486 matmuls)."""
 
 
 def multiplied(chip: Machine, call: LibraryCall) -> Work:
@@ -54,29 +62,62 @@ def multiplied(chip: Machine, call: LibraryCall) -> Work:
     repeats = 1 if getattr(config, "fuse_batch", True) else product.batch
     sub_h = getattr(config, "out_subblock_h", 1)
     sub_w = getattr(config, "out_subblock_w", min(8, columns))
+    fitted = chip.fitted
     # A tile of one operand is unpacked for each tile multiplication, of the other once a subblock.
-    unpack = tile_bytes(right) // chip.speed.unpacked_bytes
-    feeding = unpack * (1 + 1 / max(sub_h, sub_w))
-    each = max(chip.speed.tile_product * passes, feeding)
-    count = repeats * rows * columns * product.inner
-    blocks = -(-product.inner // k)
+    feeding = fitted.operand_sync + tile_bytes(right) * fitted.operand_byte * (
+        1 + 1 / max(sub_h, sub_w)
+    )
+    each = max(fitted.tile_product * passes, feeding)
     out = repeats * rows * columns
-    compute = call.compute_config
-    sums = 1 if compute is not None and compute.packer_l1_acc else 2
-    respilled = (blocks - 1) * out * sums * (tile_bytes(result) // chip.speed.unpacked_bytes)
-    packed = out * chip.pass_cycles([result])
+    count = out * product.inner
+    blocks = -(-product.inner // k)
     splits = -(-rows // height) * -(-columns // width) * repeats
-    work.engine_cycles = int(count * each) + respilled + packed + blocks * splits * BLOCK_SYNC
-    work.dram_share = chip.speed.dram_interleaved
-    if isinstance(config, MatmulDRAMSharded):
-        work.dram_share = chip.speed.dram_sharded
+    packed = out * tile_bytes(result) * fitted.packed_byte
+    work.engine_cycles = int(count * each + packed + blocks * splits * fitted.block_sync)
     traffic(work, call)
+    work.overlap, work.start = WHOLLY, fitted.start_of_product
+    work.dram_rate, work.page_seconds = fitted.dram_product, fitted.product_page
+    if isinstance(config, MatmulDRAMSharded):
+        work.dram_rate, work.page_seconds = fitted.dram_sharded, 0.0
     received = repeats * product.inner * (rows * tile_bytes(left) + columns * tile_bytes(right))
     work.noc_bytes = max(work.noc_bytes, received * cores // 2)
+    sent = rows * -(-columns // width), columns * -(-rows // height)
+    work.movement_cycles = _sending(chip, call, config, repeats * product.inner, sent)
     if call.attributes.get("activation") or config.activation is not None:
         work.vector_cycles = out * TILE_SIDE * 8
     work.circular_buffers = _buffers(call, config, product)
     return work
+
+
+def _sending(
+    chip: Machine, call: LibraryCall, config: ProgramConfig, inner: int, tiles: tuple[int, int]
+) -> int:
+    """Cycles of the busier sender, of the left or the right factor.
+
+    Args:
+        inner: tiles of the inner dimension.
+        tiles: rows and columns of tiles that a core reads, again for each block of its result.
+    """
+    if isinstance(config, MatmulDRAMSharded):
+        return 0
+    fitted, (left, right) = chip.fitted, call.operands[:2]
+    shared = (True, True)
+    if isinstance(config, MatmulMultiCast1D):
+        shared = (config.mcast_in0, not config.mcast_in0)
+    elif isinstance(config, MatmulReuse):
+        shared = (False, False)
+    cycles = [
+        inner
+        * count
+        * (
+            fitted.multicast + tile_bytes(factor) * fitted.multicast_byte
+            if sends
+            else fitted.own_read + tile_bytes(factor) * fitted.own_read_byte
+        )
+        for factor, count, sends in zip((left, right), tiles, shared, strict=True)
+        if factor.shards is None or factor.buffer_type != "l1"
+    ]
+    return int(max(cycles, default=0))
 
 
 def product_call_buffers(call: LibraryCall, grid: CoreGrid, l1: int) -> int:
@@ -143,7 +184,8 @@ def _blockless(
 def attended(chip: Machine, call: LibraryCall) -> Work:
     """Work of attention with an online softmax over chunks.
 
-    Each chunk of queries reads all keys and values that its mask does not exclude."""
+    Each chunk of queries of causal attention reads all keys and values that its mask does not
+    exclude; without a mask, cores pass them on."""
     query, key, value = call.operands[:3]
     passes = products.fidelity_passes(call)
     heads, rows = prod(query.shape[:-2]), tiles_along(query.shape[-2])
@@ -161,7 +203,8 @@ def attended(chip: Machine, call: LibraryCall) -> Work:
     work = Work(cores)
     traffic(work, call)
     read = chunks * seen * keys * depth
-    for operand in (key, value):
+    causal = call.attributes.get("is_causal", True)
+    for operand in (key, value) if causal else ():
         again = max(0, int(read * tile_bytes(operand)) - whole_bytes(operand))
         work.noc_bytes += again
         work.dram_bytes += again if operand.buffer_type == "dram" else 0
@@ -169,12 +212,12 @@ def attended(chip: Machine, call: LibraryCall) -> Work:
     # Online softmax: each step rescales the accumulated output and sums.
     corrected = steps * q * (depth + 3) * chip.pass_cycles([query])
     work.engine_cycles = int(
-        scores * depth * 2 * max(chip.speed.tile_product * passes, 40)
-        + scores * 4 * chip.pass_cycles([query])
+        scores * depth * 2 * max(chip.fitted.tile_product * passes, MIXED_PRODUCT)
+        + scores * 2 * chip.pass_cycles([query])
         + corrected
         + steps * 2 * BLOCK_SYNC
     )
-    work.vector_cycles = int(scores * TILE_SIDE * 12)
+    work.vector_cycles = int(scores * TILE_SIDE * SOFTMAX_CYCLES)
     return work
 
 
@@ -200,12 +243,7 @@ def attended_by_one(chip: Machine, call: LibraryCall) -> Work:
     return work
 
 
-# Work of elementwise, data movement and row-wise programs.
-
-HOST_READ = 8
-"""Time of reading a number on the host, in launches: it drains the queue first (estimate)."""
-ROW_OF_FACE = 32
-"""Bytes of a row of a face of 16-bit elements: contiguous bytes in a move across tiles."""
+# Work of elementwise and row-wise programs.
 
 
 def elementwise(chip: Machine, call: LibraryCall) -> Work:
@@ -215,148 +253,19 @@ def elementwise(chip: Machine, call: LibraryCall) -> Work:
     each = -(-units // cores)
     work = Work(cores, elementwise_buffers(call))
     traffic(work, call)
-    work.engine_cycles = each * chip.pass_cycles(placements)
+    fitted = chip.fitted
+    work.movement_cycles = each * tile_by_tile(chip, call)
     wide = any(placement.data_type.mlir == "f32" for placement in call.operands)
     if wide or not call_has_trait(call.name, Trait.ON_MATRIX_ENGINE):
         steps = TILE_SIDE * TILE_SIDE // chip.speed.vector_lanes
         work.vector_cycles = each * steps * vector_cycles(call.name)
+        work.engine_cycles = each * fitted.one_tile * len(placements) // 2
+    else:
+        work.engine_cycles = each * fitted.two_tiles
     in_rows = any(p.layout is Layout.ROW_MAJOR for p in placements)
     if takes_two_tensors(call.name) and in_rows and any(p.shards for p in placements):
         # ttnn tilizes row-major shards first, and untilizes the result.
-        work.intermediates = sum(_in_tiles(chip, placement) for placement in placements)
-    return work
-
-
-def _in_tiles(chip: Machine, placement: TensorPlacement) -> int:
-    """Bytes of L1 per core of a tilized copy with the same placement."""
-    return bank_bytes(placement.with_(layout=Layout.TILE), chip.description)
-
-
-# Data movement
-
-
-def _moving(chip: Machine, call: LibraryCall, whole_pages: bool) -> Work:
-    """Work of moving a tensor by whole pages, or by rows of faces if it crosses tiles."""
-    units = max(tiles(placement) for placement in (*call.operands, *call.results))
-    cores = cores_of(chip, call, units)
-    work = Work(cores, 4 * page_bytes(call.result))
-    traffic(work, call)
-    each = -(-units // cores)
-    pieces = 1 if whole_pages else page_bytes(call.result) // ROW_OF_FACE
-    work.movement_cycles = each * 2 * pieces * chip.speed.transaction
-    return work
-
-
-def copied(chip: Machine, call: LibraryCall) -> Work:
-    work = _moving(chip, call, whole_pages=True)
-    if call.name == "repeat":
-        work.intermediates = _repeated_rows(chip, call)
-    return work
-
-
-def _repeated_rows(chip: Machine, call: LibraryCall) -> int:
-    """Bytes of L1 per core of the intermediates of `repeat`, which untilizes tiles first."""
-    source, target = call.operands[0], call.result
-    if source.layout is Layout.ROW_MAJOR:
-        return 0 if source.shards is None else _gathered_in_l1(chip, source)
-    rows = [each.with_(layout=Layout.ROW_MAJOR) for each in (source, target)]
-    if source.shards is not None:
-        return _gathered_in_l1(chip, rows[1])
-    before, after = (bank_bytes(each, chip.description) for each in rows)
-    return max(before + after - bank_bytes(target, chip.description), after)
-
-
-def changed_layout(chip: Machine, call: LibraryCall) -> Work:
-    """Work of tilize and untilize: whole rows move, unpacker or packer reorder them."""
-    work = _moving(chip, call, whole_pages=True)
-    rows = max(placement.collapsed_shape()[1] for placement in (*call.operands, *call.results))
-    if call.operands[0].layout is not call.result.layout:
-        units = max(tiles(placement) for placement in (*call.operands, *call.results))
-        work.engine_cycles = -(-units // work.cores) * chip.pass_cycles(
-            [*call.operands, *call.results]
-        )
-        # Narrow rows take more transactions per tile: 32, one per row, up to a width of 8 tiles,
-        # and fewer in proportion to the width from there on.
-        narrow = min(max(1, 512 // max(1, rows * 2)), TILE_SIDE)
-        work.movement_cycles *= narrow
-    return work
-
-
-def reshaped(chip: Machine, call: LibraryCall) -> Work:
-    source, target = call.operands[0], call.result
-    work = _moving(chip, call, whole_pages=source.layout is Layout.ROW_MAJOR)
-    if source.layout is Layout.ROW_MAJOR or _is_cut_in_columns(target):
-        # ttnn converts shards to interleaved before, and back after the reshape.
-        for sharded in (source, target):
-            if sharded.shards is not None and sharded.buffer_type == "l1":
-                work.intermediates += _gathered_in_l1(chip, sharded)
-    return work
-
-
-def _is_cut_in_columns(placement: TensorPlacement) -> bool:
-    """True if the shards of a tensor hold parts of rows."""
-    return placement.memory_layout in ("width_sharded", "block_sharded")
-
-
-def _gathered_in_l1(chip: Machine, placement: TensorPlacement) -> int:
-    """Bytes of L1 per core of the same tensor interleaved."""
-    return bank_bytes(placement.interleaved().with_(buffer_type="l1"), chip.description)
-
-
-def permuted(chip: Machine, call: LibraryCall) -> Work:
-    order = list(call.attributes.get("permutation", ()))
-    last = sorted(order)[-2:]
-    work = _moving(chip, call, whole_pages=sorted(order[-2:]) == last)
-    if order[-2:] == last[::-1]:
-        units = tiles(call.result)
-        work.engine_cycles = -(-units // work.cores) * chip.pass_cycles([call.result])
-    return work
-
-
-def sliced(chip: Machine, call: LibraryCall) -> Work:
-    """Work of slices and concatenations: by whole pages if they are aligned to tiles."""
-    shapes = [(1, *placement.shape)[-2:] for placement in (*call.operands, *call.results)]
-    full = call.result.shape[-2:]
-    aligned = all(
-        size % TILE_SIDE == 0 or size == whole
-        for shape in shapes
-        for size, whole in zip(shape[-len(full) :], full, strict=True)
-    )
-    work = _moving(chip, call, whole_pages=aligned or call.result.layout is Layout.ROW_MAJOR)
-    if call.name == "slice_static":
-        # Only the slice is read.
-        work.dram_bytes = min(work.dram_bytes, 2 * whole_bytes(call.result))
-    return work
-
-
-def gathered(chip: Machine, call: LibraryCall) -> Work:
-    """Work of a lookup: only the indexed rows of the table are read."""
-    size = whole_bytes(call.result)
-    cores = min(chip.description.cores, tiles(call.result))
-    rows = prod(call.result.shape[:-1])
-    work = Work(cores, 4 * 2048, dram_bytes=2 * size, noc_bytes=2 * size)
-    work.movement_cycles = -(-rows // cores) * 2 * chip.speed.transaction
-    return work
-
-
-def written(chip: Machine, call: LibraryCall) -> Work:
-    """Work of a cache update, which writes only a part of the cache."""
-    taken = call.operands[1]
-    cores = min(chip.description.cores, tiles(taken))
-    size = whole_bytes(taken)
-    work = Work(cores, 6 * page_bytes(taken), dram_bytes=3 * size, noc_bytes=3 * size)
-    work.movement_cycles = -(-tiles(taken) // cores) * 4 * chip.speed.transaction
-    if call.name == "update_cache":
-        work.launches += HOST_READ  # The host reads the position, a runtime argument.
-    return work
-
-
-def between_chips(chip: Machine, call: LibraryCall) -> Work:
-    """Work of a collective: a copy on each device, and fabric traffic."""
-    work = copied(chip, call)
-    work.links = link_work(call)
-    # all_reduce is a reduce-scatter program and an all-gather program.
-    work.launches = 2 if call.name == "all_reduce" else 1
+        work.intermediates = sum(in_tiles(chip, placement) for placement in placements)
     return work
 
 
@@ -370,12 +279,15 @@ def normalised(chip: Machine, call: LibraryCall) -> Work:
     each = -(-height * width // cores)
     if source.shards is None:
         each = -(-height // cores) * width
-    softmax = call.name == "softmax"
+    fitted = chip.fitted
     work = Work(cores)
     traffic(work, call)
-    passes = 4 if softmax else 5
-    work.engine_cycles = each * passes * chip.pass_cycles([source])
-    work.vector_cycles = each * TILE_SIDE * (12 if softmax else 0)
+    if call.name == "softmax":
+        rows = -(-each // max(1, width))
+        work.engine_cycles = each * fitted.softmax_tile + rows * fitted.softmax_row
+        return work
+    steps = fitted.rms_norm if "rms" in call.name else fitted.layer_norm
+    work.engine_cycles = steps[0] + each * steps[1]
     return work
 
 
@@ -398,7 +310,7 @@ def _between_reductions(chip: Machine, call: LibraryCall) -> int:
     source, description = call.operands[0], chip.description
     rank = len(source.shape)
     dims = sorted(dim % rank for dim in call.attributes.get("dim_arg") or ())
-    copied = _in_tiles(chip, source) if source.layout is Layout.ROW_MAJOR else 0
+    copied = in_tiles(chip, source) if source.layout is Layout.ROW_MAJOR else 0
     both = dims[-2:] == [rank - 2, rank - 1] and rank >= 2
     by_rows = source.with_(layout=Layout.TILE, shape=(*source.shape[:-1], 1))
     first = bank_bytes(by_rows, description) if both and source.shards is None else 0

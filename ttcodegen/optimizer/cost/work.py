@@ -10,8 +10,9 @@ from ttcodegen.dialects.ttcore.shards import Layout, Memory
 from ttcodegen.dialects.ttcore.tile import TILE_SIDE
 from ttcodegen.dialects.ttnn.placement import TensorPlacement
 from ttcodegen.dialects.ttnn.program_configs import CoreGrid
-from ttcodegen.layout.placements import element_bits, tile_bytes, whole_bytes
+from ttcodegen.layout.placements import element_bits, tile_bytes, tiles, whole_bytes
 from ttcodegen.optimizer.call import LibraryCall
+from ttcodegen.optimizer.cost.fitted import FITTED, Fitted
 from ttcodegen.systems.description import ChipDescription
 from ttcodegen.systems.performance import Performance, performance_of
 
@@ -150,8 +151,12 @@ class Work:
     _: KW_ONLY
     intermediates: int = 0
     dram_bytes: int = 0
-    dram_share: float = 0.0
-    """Fraction of the DRAM bandwidth that it reaches; 0: that of interleaved tensors."""
+    dram_rate: float = 0.0
+    """Bytes per second that DRAM gives it; 0 for those of interleaved tensors."""
+    dram_pages: int = 0
+    """Pages of interleaved tensors, of which each costs time besides that of its bytes."""
+    page_seconds: float | None = None
+    """Seconds of each of them; None for that of tensors which are read page by page."""
     noc_bytes: int = 0
     """Bytes over the NoC, summed over all cores."""
     movement_cycles: int = 0
@@ -159,6 +164,11 @@ class Work:
     engine_cycles: int = 0
     vector_cycles: int = 0
     launches: int = 1
+    start: float = 0.0
+    """Seconds before the first tile of each program; 0 for those of tensors where they are."""
+    overlap: float = 2.0
+    """Exponent of the norm by which times of movement and computation add up: they overlap
+    wholly if it is large, and wait for each other tile by tile if it is near one."""
     links: LinkWork | None = None
     """Traffic over the links of the mesh."""
 
@@ -169,6 +179,7 @@ class Machine:
     def __init__(self, description: ChipDescription) -> None:
         self.description = description
         self.speed: Performance = performance_of(description)
+        self.fitted: Fitted = FITTED[description.arch]
         self.grid = CoreGrid(description.grid[1], description.grid[0])
 
     def pass_cycles(self, placements: list[TensorPlacement]) -> int:
@@ -184,6 +195,13 @@ def page_bytes(placement: TensorPlacement) -> int:
     return TILE_SIDE * TILE_SIDE * element_bits(placement) // 8
 
 
+def page_count(placement: TensorPlacement) -> int:
+    """Pages that a tensor is transferred in: tiles, or rows of a row-major tensor."""
+    if placement.layout is Layout.TILE:
+        return tiles(placement)
+    return prod(placement.shape[:-1])
+
+
 def traffic(work: Work, call: LibraryCall) -> None:
     """Adds the traffic of reading or writing every tensor once.
 
@@ -195,6 +213,7 @@ def traffic(work: Work, call: LibraryCall) -> None:
         if placement.buffer_type == "dram":
             work.dram_bytes += size
             work.noc_bytes += size
+            work.dram_pages += page_count(placement)
         elif placement.memory is Memory.DEVICE and (home is None or placement.shards != home):
             work.noc_bytes += size
 

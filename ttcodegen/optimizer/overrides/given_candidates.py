@@ -78,9 +78,11 @@ class GivenChoices:
         self._check(op, entry)
         config = self._config(op, entry)
         brought = list(self._operand_placements(op, call, entry, fixed, config))
-        # A convolution reshards its image as it needs: operands keep their placements if a
-        # candidate agrees so, and are resharded only if none does.
-        first = [brought[:1]] if call.name == "conv2d" else []
+        # A convolution reshards its image as it needs, and sharded operands decide where others are
+        # read: operands keep their placements if a candidate agrees so, and are resharded only if
+        # none does.
+        sharded = any(operand.shards is not None for operand in call.operands)
+        first = [brought[:1]] if call.name == "conv2d" or sharded else []
         refused: CompileError | None = None
         for operands in (*first, brought):
             try:
@@ -294,8 +296,11 @@ class GivenChoices:
         if operand.memory is Memory.HOST:
             return [operand]
         places = [interleaved(operand, buffer) for buffer in ("dram", "l1")]
-        for kind in SHARDED:
-            if found := sharded_as(operand, kind, grid, wanted.get("grid"), wanted.get("shard")):
+        # A grid may name the bounding box of cores that fill it row by row, and not to its end.
+        boxes = dict.fromkeys((wanted.get("grid") and tuple(wanted["grid"]), None))
+        for kind, box in product(SHARDED, boxes):
+            found = sharded_as(operand, kind, grid, box, wanted.get("shard"))
+            if found is not None and found not in places:
                 places.append(found)
         kept = [
             found

@@ -1,0 +1,361 @@
+"""Work of programs that move data: copies, layout changes, reshapes, slices and lookups."""
+
+from __future__ import annotations
+
+from math import prod
+
+from ttcodegen.dialects.ttcore.shards import Layout
+from ttcodegen.dialects.ttcore.tile import FACE_SIDE, TILE_SIDE, tiles_along
+from ttcodegen.dialects.ttnn.placement import TensorPlacement
+from ttcodegen.layout.placements import element_bits, tiles, whole_bytes
+from ttcodegen.optimizer.call import LibraryCall, bank_bytes
+from ttcodegen.optimizer.cost.work import (
+    Machine,
+    Work,
+    cores_of,
+    link_work,
+    page_bytes,
+    page_count,
+    traffic,
+)
+
+# How long a core takes for a page depends on what its kernel waits for: some ask for many pages
+# and wait once, others wait for each page before they ask for the next. All figures are cycles,
+# from the calls in tests/cost/measured.tsv that are named with them.
+
+HOST_READ = 12
+"""Time of reading a number on the host, in launches: it drains the queue first (estimate)."""
+ROW_IN = 545
+"""To read a row from DRAM or L1 into shards, one by one (20 row-major tensors of 128 B to 1 KiB a
+row)."""
+ROW_OUT = 54
+"""To write a row of a shard, many at a time (12 such tensors)."""
+ROW_OVER = 500
+"""To read a row and write it elsewhere (`to_memory_config` of 5 row-major tensors)."""
+ROW_OF_SLICE = 160
+"""The same of a slice (9 row-major tensors)."""
+ROW_OF_RESHAPE = 450
+"""The same where rows become shorter or longer (6 row-major tensors)."""
+TILE_IN = 17
+"""To read a tile into a shard, besides its bytes (18 tensors of bfp8 and bf16)."""
+BYTE_IN = 0.07
+"""For each byte of a tile that is read into a shard."""
+BYTE_OUT = 0.112
+"""For each byte of a tile of a shard that is written (12 tensors)."""
+TILED = 68
+"""To make a tile of rows in a shard (8 tensors)."""
+UNTILED = 75
+"""To make rows of a tile in a shard, besides those for a row of tiles (14 tensors)."""
+UNTILED_ROW = 400
+PADDED_ROW = 450
+"""To read or write a row of a tensor that tiles pad, one by one, and for each byte (30 tensors)."""
+WHOLE_ROW = 85
+"""The same without padding, many at a time, and for each byte (24 tensors)."""
+ROW_BYTE = 0.15
+FACE_BYTE = 3.2
+"""To move a row of a face that crosses tiles, for each byte (26 permuted and reshaped tensors)."""
+FACE_ROW = 80
+"""At least, to move a row of a face that crosses tiles (`permute` of 3 channels, 3 tensors)."""
+FILLED_ROW = 26
+"""To fill a row of a face with padding (`permute` to tiles of one row, 3 tensors)."""
+TILE_OVER = 430
+"""To read a tile and write it, one after the other, besides its bytes (43 calls of `slice`,
+`permute` and `concat` that keep tiles)."""
+TILE_BYTE = 0.08
+RESHARDED = 60
+"""To bring a tile from one shard to another (`to_memory_config`, 4 tensors)."""
+CROSSED = 700
+"""The same of a tile whose rows come from others, besides those (`permute`, `reshape`)."""
+RESHAPED = 6000
+"""Once, to read the plan by which rows change tiles (`reshape` of 19 rows to heads, 4 tensors)."""
+LOOKED_UP = 600
+"""To read a row of a table and write it (`embedding`, 4 calls)."""
+ROWS_OF_INDICES = 16
+"""Rows of a table that a core looks up at least (`embedding` of 19 rows on 2 cores)."""
+SCATTERED = 5
+"""To put an element of a row elsewhere (3 row-major permutes of the last dimension)."""
+SCANNED = 660
+"""To add a tile to the sum of those before it (`cumsum` over 12 to 160 tiles, 15 tensors)."""
+
+
+def tile_by_tile(chip: Machine, call: LibraryCall) -> int:
+    """Cycles to read a tile of each operand, or to write one of the result: the longer of both."""
+    fitted, home = chip.fitted, call.result.shards
+
+    def away(placement: TensorPlacement) -> bool:
+        return placement.shards is None or placement.shards != home
+
+    reading = sum(
+        fitted.read_wait
+        + page_bytes(operand) / fitted.read_bytes
+        + (fitted.broadcast if _is_broadcast(operand, call.result) else 0)
+        for operand in call.operands
+        if away(operand)
+    )
+    if not away(call.result):
+        return int(reading)
+    writing = fitted.write_wait + page_bytes(call.result) / fitted.write_bytes
+    return int(max(reading, writing))
+
+
+def _is_broadcast(operand: TensorPlacement, result: TensorPlacement) -> bool:
+    """True if a row or column of an operand is used for all of the result, not a single number."""
+    return operand.shape[-2:] != result.shape[-2:] and prod(operand.shape[-2:]) > 1
+
+
+def in_tiles(chip: Machine, placement: TensorPlacement) -> int:
+    """Bytes of L1 per core of a tilized copy with the same placement."""
+    return bank_bytes(placement.with_(layout=Layout.TILE), chip.description)
+
+
+def _is_row_major(call: LibraryCall) -> bool:
+    return call.operands[0].layout is call.result.layout is Layout.ROW_MAJOR
+
+
+def _width(placement: TensorPlacement) -> int:
+    """Elements of a row; one of a number."""
+    return placement.shape[-1] if placement.shape else 1
+
+
+def _row_bytes(placement: TensorPlacement) -> int:
+    """Bytes of a row of a shard, or of the tensor."""
+    shards, width = placement.shards, _width(placement)
+    width = width if shards is None else min(shards.shape[1], width)
+    return max(1, width * element_bits(placement) // 8)
+
+
+def _moving(chip: Machine, call: LibraryCall, cycles: float, units: int) -> Work:
+    """Tensors of which a core moves its share of pages, one by one."""
+    cores = cores_of(chip, call, units)
+    work = Work(cores, 4 * page_bytes(call.result))
+    traffic(work, call)
+    work.movement_cycles = int(-(-units // cores) * cycles)
+    return work
+
+
+def _pages(call: LibraryCall) -> int:
+    """Pages of the larger tensor; pieces of rows if a row is divided among shards."""
+    counts: list[int] = []
+    for placement in (*call.operands, *call.results):
+        count = page_count(placement)
+        if placement.layout is Layout.ROW_MAJOR and placement.shards is not None:
+            count = placement.shards.shape[0] * placement.shards.cores
+        counts.append(count)
+    return max(counts)
+
+
+def _page_cycles(call: LibraryCall) -> float:
+    """Cycles of a core for a page that stays as it is."""
+    source, target = call.operands[0], call.result
+    into, out_of = (each.shards is not None for each in (target, source))
+    if _is_row_major(call):
+        if into and out_of:
+            return ROW_OUT
+        return ROW_IN if into else ROW_OUT if out_of else ROW_OVER
+    size = page_bytes(target)
+    if into and out_of:
+        return RESHARDED
+    if into or out_of:
+        return TILE_IN + size * BYTE_IN if into else size * BYTE_OUT
+    return TILE_OVER + size * TILE_BYTE
+
+
+def copied(chip: Machine, call: LibraryCall) -> Work:
+    """Pages that stay as they are, in another place."""
+    if not call.operands:
+        return _moving(
+            chip, call, chip.fitted.write_wait + page_bytes(call.result) / 16, tiles(call.result)
+        )
+    work = _moving(chip, call, _page_cycles(call), _pages(call))
+    if any(placement.shards is not None for placement in (*call.operands, *call.results)):
+        work.overlap = 8.0
+    if call.name == "repeat":
+        work.intermediates = _repeated_rows(chip, call)
+    return work
+
+
+def _repeated_rows(chip: Machine, call: LibraryCall) -> int:
+    """Bytes of L1 per core of the intermediates of `repeat`, which untilizes tiles first."""
+    source, target = call.operands[0], call.result
+    if source.layout is Layout.ROW_MAJOR:
+        return 0 if source.shards is None else _gathered_in_l1(chip, source)
+    rows = [each.with_(layout=Layout.ROW_MAJOR) for each in (source, target)]
+    if source.shards is not None:
+        return _gathered_in_l1(chip, rows[1])
+    before, after = (bank_bytes(each, chip.description) for each in rows)
+    return max(before + after - bank_bytes(target, chip.description), after)
+
+
+def changed_layout(chip: Machine, call: LibraryCall) -> Work:
+    """Work of tilize and untilize: whole rows move, unpacker or packer reorder them."""
+    source, target = call.operands[0], call.result
+    if source.layout is target.layout:
+        work = _moving(chip, call, _page_cycles(call), _pages(call))
+        if source.data_type is not target.data_type:
+            work.engine_cycles = -(-tiles(target) // work.cores) * 2 * chip.fitted.one_tile
+        return work
+    tiled = target.layout is Layout.TILE
+    rows = tiles(target) // max(1, tiles_along(_width(target)))
+    wide = tiles_along(_row_bytes(target) * 8 // element_bits(target))
+    work = _moving(chip, call, 0, max(1, rows))
+    each = -(-rows // work.cores)
+    shards = source.shards if target.shards is None else target.shards
+    if shards is not None:
+        each = tiles_along(shards.shape[0])
+    work.engine_cycles = each * (TILED * wide if tiled else UNTILED_ROW + UNTILED * wide)
+    if source.shards is None or target.shards is None:
+        height, width = (1, 1, *target.shape)[-2:]
+        padded = height % TILE_SIDE or width % TILE_SIDE
+        row = (PADDED_ROW if padded else WHOLE_ROW) + ROW_BYTE * _row_bytes(target)
+        work.movement_cycles = int(each * max(1, height) / max(1, tiles_along(height)) * row)
+        work.dram_pages //= 2
+    return work
+
+
+def reshaped(chip: Machine, call: LibraryCall) -> Work:
+    """Rows that are cut or joined, or rows of faces that go to other tiles."""
+    source, target = call.operands[0], call.result
+    if source.layout is Layout.ROW_MAJOR:
+        work = _moving(chip, call, ROW_OF_RESHAPE, _pages(call))
+    else:
+        work = _moving(chip, call, 0, max(tiles(source), tiles(target)))
+        work.movement_cycles = RESHAPED + _crossing(call, work.cores)
+    if source.layout is Layout.ROW_MAJOR or _is_cut_in_columns(target):
+        # ttnn converts shards to interleaved before, and back after the reshape.
+        for sharded in (source, target):
+            if sharded.shards is not None and sharded.buffer_type == "l1":
+                work.intermediates += _gathered_in_l1(chip, sharded)
+    return work
+
+
+def _crossing(call: LibraryCall, cores: int) -> int:
+    """Cycles of a core that puts rows of faces together to tiles, and fills the padding."""
+    target = call.result
+    count = tiles(target)
+    width = max(1, _width(target))
+    size = min(width, FACE_SIDE) * element_bits(target) // 8
+    moved = prod(target.shape[:-1]) * -(-width // FACE_SIDE)
+    filled = max(0, count * 4 * FACE_SIDE - moved)
+    piece = max(FACE_ROW, FACE_BYTE * size)
+    return int(-(-count // cores) * (CROSSED + (moved * piece + filled * FILLED_ROW) / count))
+
+
+def _is_cut_in_columns(placement: TensorPlacement) -> bool:
+    """True if the shards of a tensor hold parts of rows."""
+    return placement.memory_layout in ("width_sharded", "block_sharded")
+
+
+def _gathered_in_l1(chip: Machine, placement: TensorPlacement) -> int:
+    """Bytes of L1 per core of the same tensor interleaved."""
+    return bank_bytes(placement.interleaved().with_(buffer_type="l1"), chip.description)
+
+
+def permuted(chip: Machine, call: LibraryCall) -> Work:
+    """Whole tiles, turned or not, or rows of faces that go to other tiles."""
+    order = list(call.attributes.get("permutation", ()))
+    last = sorted(order)[-2:]
+    if _is_row_major(call):
+        source = call.operands[0]
+        row = ROW_OUT if order[-1:] == last[-1:] else 30 + SCATTERED * _width(source)
+        return _moving(chip, call, row, page_count(source))
+    if sorted(order[-2:]) != last:
+        work = _moving(chip, call, 0, tiles(call.result))
+        work.movement_cycles = _crossing(call, work.cores)
+        return work
+    cycles = TILE_OVER + page_bytes(call.result) * TILE_BYTE
+    work = _moving(chip, call, cycles, tiles(call.result))
+    if order[-2:] == last[::-1]:
+        work.engine_cycles = -(-tiles(call.result) // work.cores) * chip.pass_cycles([call.result])
+    return work
+
+
+def sliced(chip: Machine, call: LibraryCall) -> Work:
+    """Work of slices and concatenations: by whole pages if they are aligned to tiles."""
+    is_slice = call.name == "slice_static"
+    if call.result.layout is Layout.ROW_MAJOR:
+        cycles = ROW_OF_SLICE if is_slice else ROW_OVER
+        work = _moving(chip, call, cycles, page_count(call.result))
+    elif _keeps_tiles(call):
+        cycles = TILE_OVER + page_bytes(call.result) * TILE_BYTE
+        work = _moving(chip, call, cycles, tiles(call.result))
+    else:
+        work = _moving(chip, call, 0, tiles(call.result))
+        work.movement_cycles = _crossing(call, work.cores)
+    if is_slice:
+        # Only the slice is read.
+        work.dram_bytes = min(work.dram_bytes, 2 * whole_bytes(call.result))
+        work.dram_pages = min(work.dram_pages, 2 * page_count(call.result))
+    return work
+
+
+def _keeps_tiles(call: LibraryCall) -> bool:
+    """True if tiles of the result are tiles of the operands."""
+    if call.name == "slice_static":
+        steps = call.attributes.get("step") or ()
+        begins = list(call.attributes.get("begins") or ())[-2:]
+        return all(step == 1 for step in steps) and not any(n % TILE_SIDE for n in begins)
+    full = call.result.shape[-2:]
+    return all(
+        size % TILE_SIDE == 0 or size == whole
+        for placement in call.operands
+        for size, whole in zip((1, *placement.shape)[-2:][-len(full) :], full, strict=True)
+    )
+
+
+def scanned(chip: Machine, call: LibraryCall) -> Work:
+    """Sums or products of all tiles before each along a dimension. The library turns one of the
+    last two dimensions to the front before, and back: then each element is in a tile of its own."""
+    source = call.operands[0]
+    shape = source.shape
+    axis = int(call.attributes.get("dim", 0)) % len(shape)
+    steps = shape[axis]
+    if axis < len(shape) - 2:
+        work = _moving(chip, call, 0, max(1, tiles(source) // max(1, steps)))
+    else:
+        order = list(range(len(shape)))
+        order[0], order[axis] = axis, 0
+        turned = source.with_(shape=tuple(shape[n] for n in order))
+        work = _moving(chip, call, 0, max(1, tiles(turned) // max(1, steps)))
+        turns = [(source, turned), (turned, source)]
+        for before, after in turns:
+            turn = permuted(
+                chip, LibraryCall("permute", (before,), (after,), {"permutation": order})
+            )
+            work.movement_cycles += turn.movement_cycles
+            work.dram_bytes += turn.dram_bytes
+        work.launches = 3
+        source = turned
+    units = max(1, tiles(source) // max(1, steps))
+    work.movement_cycles += -(-units // work.cores) * steps * SCANNED
+    return work
+
+
+def gathered(chip: Machine, call: LibraryCall) -> Work:
+    """Work of a lookup: only the indexed rows of the table are read."""
+    size = whole_bytes(call.result)
+    blocks = -(-prod(call.result.shape[:-1]) // ROWS_OF_INDICES)
+    cores = max(1, min(chip.description.cores, blocks))
+    work = Work(cores, 4 * 2048, dram_bytes=2 * size, noc_bytes=2 * size)
+    work.movement_cycles = -(-blocks // cores) * ROWS_OF_INDICES * LOOKED_UP
+    return work
+
+
+def written(chip: Machine, call: LibraryCall) -> Work:
+    """Work of a cache update, which writes only a part of the cache."""
+    taken = call.operands[1]
+    cores = min(chip.description.cores, tiles(taken))
+    size = whole_bytes(taken)
+    work = Work(cores, 6 * page_bytes(taken), dram_bytes=3 * size, noc_bytes=3 * size)
+    work.movement_cycles = -(-tiles(taken) // cores) * 4 * chip.speed.transaction
+    if call.name == "update_cache":
+        work.launches += HOST_READ  # The host reads the position, a runtime argument.
+    return work
+
+
+def between_chips(chip: Machine, call: LibraryCall) -> Work:
+    """Work of a collective: a copy on each device, and fabric traffic."""
+    work = copied(chip, call)
+    work.links = link_work(call)
+    # all_reduce is a reduce-scatter program and an all-gather program.
+    work.launches = 2 if call.name == "all_reduce" else 1
+    return work

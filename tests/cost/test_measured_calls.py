@@ -63,10 +63,10 @@ def test_estimates_of_all_calls_are_near_the_cards() -> None:
     assert 0.95 <= statistics.median(found) <= 1.05
 
 
-def test_no_kind_is_off_to_one_side() -> None:
-    for kind in KINDS:
-        found = held_out(kind)
-        assert min(found) < 1 < max(found), kind
+@pytest.mark.parametrize("kind", KINDS)
+def test_errors_of_a_kind_have_both_signs(kind: str) -> None:
+    slower = sum(ratio > 1 for ratio in held_out(kind)) / len(held_out(kind))
+    assert 0.25 <= slower <= 0.75
 
 
 def test_the_fastest_configuration_is_picked() -> None:

@@ -133,6 +133,7 @@ class CostModel:
             times["link"] = self._link_seconds(call, work.links)
         longest = max(on_chip, times.get("link", 0.0))
         launching = work.launches * (fitted.between + (work.start or self._start(call)))
+        launching += work.host_wait
         bound = max(times, key=lambda name: times[name]) if longest > launching else "launch"
         return CallCost(
             work.cores,
@@ -148,7 +149,7 @@ class CostModel:
             0 if work.links is None else work.links.bytes,
             times.get("link", 0.0),
             on_chip + launching,
-            work.launches * fitted.between,
+            work.launches * fitted.between + work.host_wait,
         )
 
     def _start(self, call: LibraryCall) -> float:

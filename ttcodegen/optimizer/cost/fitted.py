@@ -19,7 +19,11 @@ class Fitted:
 
     between: float = 0.65e-6
     """Seconds from the end of the kernels of a program to those of the next in a trace (a decode
-    layer of 17 programs on Blackhole: 0.52 to 1.6 us)."""
+    layer of 17 programs on Blackhole: 0.52 to 1.6 us; decode of Llama 70B on Wormhole: 0.70 us in
+    the median of 150)."""
+    host_read: float = 22e-6
+    """Seconds from a program whose result the host reads to the next, at least (474 calls of
+    DeepLab and OFT without a trace on Blackhole: 95 % of the gaps are longer than 22 and 33 us)."""
     start: float = 1.37e-6
     """Seconds of a program of tensors that are interleaved before its first tile (`relu`, `add`
     and 65 unary ops of one tile)."""
@@ -64,9 +68,8 @@ class Fitted:
     rms_norm: tuple[int, int] = (5300, 600)
     """The same without a mean (4 sharded calls and 5 interleaved ones)."""
     softmax_row: int = 12500
-    """Cycles of a row of tiles of a softmax (2 calls of heads of one tile)."""
-    softmax_tile: int = 600
-    """Cycles of each of its tiles (estimate)."""
+    """Cycles of a row of tiles of a softmax, besides those of its tiles, which are counted as those
+    of a normalisation without a mean (2 calls of heads of one tile)."""
 
     # Products
 

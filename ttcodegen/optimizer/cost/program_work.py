@@ -29,10 +29,6 @@ from ttcodegen.optimizer.programs.matmul import automatic_config
 
 # Work of the programs of matmul and attention.
 
-BLOCK_SYNC = 400
-"""Cycles in which the cores of attention synchronize (estimate)."""
-MIXED_PRODUCT = 30
-"""Cycles of a product of two tiles in attention, at least (estimate)."""
 SOFTMAX_CYCLES = 3
 """Vector engine cycles of attention for 32 scores (7 prefills of 1,024 and 4,096 on p100a, of which
 that of 128 queries and keys at a time without a mask takes 596 cycles for each tile of scores)."""
@@ -212,10 +208,10 @@ def attended(chip: Machine, call: LibraryCall) -> Work:
     # Online softmax: each step rescales the accumulated output and sums.
     corrected = steps * q * (depth + 3) * chip.pass_cycles([query])
     work.engine_cycles = int(
-        scores * depth * 2 * max(chip.fitted.tile_product * passes, MIXED_PRODUCT)
+        scores * depth * 2 * chip.fitted.tile_product * passes
         + scores * 2 * chip.pass_cycles([query])
         + corrected
-        + steps * 2 * BLOCK_SYNC
+        + steps * 2 * chip.fitted.block_sync
     )
     work.vector_cycles = int(scores * TILE_SIDE * SOFTMAX_CYCLES)
     return work
@@ -237,8 +233,8 @@ def attended_by_one(chip: Machine, call: LibraryCall) -> Work:
     product = max(chip.speed.tile_product * products.fidelity_passes(call), 40)
     scores = plan.rows * plan.chunk_tiles
     summed = plan.rows * (plan.depth + 3) * each
-    step = scores * (2 * plan.depth * product + 4 * each) + summed + 2 * BLOCK_SYNC
-    work.engine_cycles = plan.steps * step + plan.rounds * (2 * summed + BLOCK_SYNC)
+    step = scores * (2 * plan.depth * product + 4 * each) + summed + 2 * chip.fitted.block_sync
+    work.engine_cycles = plan.steps * step + plan.rounds * (2 * summed + chip.fitted.block_sync)
     work.vector_cycles = plan.steps * scores * TILE_SIDE * 12
     return work
 
@@ -284,7 +280,7 @@ def normalised(chip: Machine, call: LibraryCall) -> Work:
     traffic(work, call)
     if call.name == "softmax":
         rows = -(-each // max(1, width))
-        work.engine_cycles = each * fitted.softmax_tile + rows * fitted.softmax_row
+        work.engine_cycles = each * fitted.rms_norm[1] + rows * fitted.softmax_row
         return work
     steps = fitted.rms_norm if "rms" in call.name else fitted.layer_norm
     work.engine_cycles = steps[0] + each * steps[1]

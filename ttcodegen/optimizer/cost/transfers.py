@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import prod
+from math import isqrt, prod
 
 from ttcodegen.dialects.ttcore.shards import Layout
 from ttcodegen.dialects.ttcore.tile import FACE_SIDE, TILE_SIDE, tiles_along
@@ -23,8 +23,6 @@ from ttcodegen.optimizer.cost.work import (
 # and wait once, others wait for each page before they ask for the next. All figures are cycles,
 # from the calls in tests/cost/measured.tsv that are named with them.
 
-HOST_READ = 12
-"""Time of reading a number on the host, in launches: it drains the queue first (estimate)."""
 ROW_IN = 545
 """To read a row from DRAM or L1 into shards, one by one (20 row-major tensors of 128 B to 1 KiB a
 row)."""
@@ -49,6 +47,9 @@ UNTILED = 75
 UNTILED_ROW = 400
 PADDED_ROW = 450
 """To read or write a row of a tensor that tiles pad, one by one, and for each byte (30 tensors)."""
+WIDE_ROW = 32
+"""Tiles of a row, beyond which rows are divided among cores (threshold_row_block of tilize and
+untilize)."""
 WHOLE_ROW = 85
 """The same without padding, many at a time, and for each byte (24 tensors)."""
 ROW_BYTE = 0.15
@@ -196,20 +197,49 @@ def changed_layout(chip: Machine, call: LibraryCall) -> Work:
         return work
     tiled = target.layout is Layout.TILE
     rows = tiles(target) // max(1, tiles_along(_width(target)))
-    wide = tiles_along(_row_bytes(target) * 8 // element_bits(target))
+    wide, size = tiles_along(_row_bytes(target) * 8 // element_bits(target)), _row_bytes(target)
     work = _moving(chip, call, 0, max(1, rows))
     each = -(-rows // work.cores)
     shards = source.shards if target.shards is None else target.shards
     if shards is not None:
         each = tiles_along(shards.shape[0])
+    elif (block := _block(chip, target)) is not None:
+        side, cores = block
+        high = tiles_along((1, *target.shape)[-2])
+        if work.cores < cores:
+            work.cores = cores
+            # A core has one block of each matrix.
+            each, wide = min(side, high) * max(1, rows // max(1, high)), side
+            size = side * TILE_SIDE * element_bits(target) // 8
     work.engine_cycles = each * (TILED * wide if tiled else UNTILED_ROW + UNTILED * wide)
     if source.shards is None or target.shards is None:
         height, width = (1, 1, *target.shape)[-2:]
         padded = height % TILE_SIDE or width % TILE_SIDE
-        row = (PADDED_ROW if padded else WHOLE_ROW) + ROW_BYTE * _row_bytes(target)
+        row = (PADDED_ROW if padded else WHOLE_ROW) + ROW_BYTE * size
         work.movement_cycles = int(each * max(1, height) / max(1, tiles_along(height)) * row)
         work.dram_pages //= 2
     return work
+
+
+def _block(chip: Machine, placement: TensorPlacement) -> tuple[int, int] | None:
+    """Side in tiles of the square blocks that wide interleaved tensors are divided into, and cores.
+
+    None if they are divided into rows of tiles. The rules are those of compute_ncores_wh in
+    work_split_tilize.hpp and of select_program_factory of tilize and untilize."""
+    if not placement.shape:
+        return None
+    high, wide = (tiles_along(size) for size in (1, *placement.shape)[-2:])
+    if wide <= WIDE_ROW or not (high > WIDE_ROW or wide > high):
+        return None
+    cores = chip.description.cores
+    each = -(-wide * high // cores)
+    side = isqrt(each)
+    if side * side != each or -(-wide // side) * -(-high // side) >= cores:
+        # Fewer blocks than cores: no smaller side can do.
+        side = max(side + 1, -(-wide // cores))
+        while -(-wide // side) * -(-high // side) >= cores:
+            side += 1
+    return side, -(-wide // side) * -(-high // side)
 
 
 def reshaped(chip: Machine, call: LibraryCall) -> Work:
@@ -348,7 +378,7 @@ def written(chip: Machine, call: LibraryCall) -> Work:
     work = Work(cores, 6 * page_bytes(taken), dram_bytes=3 * size, noc_bytes=3 * size)
     work.movement_cycles = -(-tiles(taken) // cores) * 4 * chip.speed.transaction
     if call.name == "update_cache":
-        work.launches += HOST_READ  # The host reads the position, a runtime argument.
+        work.host_wait = chip.fitted.host_read  # The position is a runtime argument.
     return work
 
 

@@ -164,6 +164,8 @@ class Work:
     engine_cycles: int = 0
     vector_cycles: int = 0
     launches: int = 1
+    host_wait: float = 0.0
+    """Seconds in which the device waits for the host."""
     start: float = 0.0
     """Seconds before the first tile of each program; 0 for those of tensors where they are."""
     overlap: float = 2.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -205,6 +206,15 @@ def test_attention_takes_chunks_that_fit(mask: bool) -> None:
     share = 0.8 if mask else 0.7
     assert seconds(module) < share * seconds(compiled(attention(512, mask), 0))
     assert most_l1(module) <= CostModel(default_system("wormhole_b0").chip).speed.usable_l1
+
+
+def test_masks_of_attention_are_in_dram() -> None:
+    """sdpa_device_operation.cpp refuses them in L1, where a small one is otherwise as cheap."""
+    example = Path(__file__).parents[2] / "examples" / "transformer" / "transformer.mlir"
+    program = entry(compiled(example.read_text(), 2))
+    (call,) = [op for op in program.operations if "attention" in op.name]
+    mask = program.tensors[call.operands[3]].type.placement
+    assert mask.buffer_type == "dram"
 
 
 def test_chunks_of_attention_divide_what_they_are_taken_of() -> None:

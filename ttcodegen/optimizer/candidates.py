@@ -107,7 +107,8 @@ _RULES = {
     "normalisations those by width or blocks that its tiles fill",
     "view": "the call makes nothing: its result is where its operand is",
     "moved": "the library makes it of interleaved tensors, interleaved",
-    "attention": "the library takes queries, keys and values that are interleaved",
+    "attention": "the library takes queries, keys and values that are interleaved, and masks and "
+    "sinks in DRAM",
     "decoding": "the library takes queries in DRAM, or those of each user on a core of its own, "
     "and caches in DRAM; its result is in DRAM, or as the queries if keys have one head",
     "heads": "the library takes rows that are interleaved, or sharded by width on a rectangle of "
@@ -307,7 +308,9 @@ class Ways:
 
     def _attended(self, call: LibraryCall) -> Iterator[Way]:
         """Yields candidates of attention: interleaved, with the fastest chunk sizes."""
-        operands = self._unsharded(call)
+        # sdpa_device_operation.cpp: a mask and a sink must be in DRAM.
+        attended, others = self._unsharded(call)[:3], call.operands[3:]
+        operands = (*attended, *(interleaved(other, "dram") for other in others))
         attributes = self._chunked(replace(call, operands=operands))
         for buffer in self._buffers(call):
             yield Way(operands, (interleaved(call.result, buffer),), attributes)

@@ -1,9 +1,11 @@
 // Precision of operands and sums under compute kernel configs and ttnn's defaults.
 
 #include <cmath>
+#include <limits>
 
 #include "compute_testing.hpp"
 #include "ttnn/operations/matmul/matmul.hpp"
+#include "ttnn/operations/normalization/rmsnorm/rmsnorm.hpp"
 #include "ttnn/operations/normalization/softmax/softmax.hpp"
 #include "ttnn/operations/reduction/generic/generic_reductions.hpp"
 
@@ -44,6 +46,20 @@ void test_passes_of_the_multiplier() {
         expect(product(above_one(first + 1), 1.0F, config) == 1.0F, "first is cut");
         expect(product(1.0F, above_one(second), config) == above_one(second), "second is kept");
         expect(product(1.0F, above_one(second + 1), config) == 1.0F, "second is cut");
+    }
+}
+
+/// An infinity in a row makes the mean of its squares infinite: nothing is left of the others, and
+/// nothing is known of itself. torch.nn.functional.rms_norm has the same.
+void test_norms_of_infinities() {
+    constexpr float kInfinity = std::numeric_limits<float>::infinity();
+    const Tensor rows = make_tensor(Shape({2, 3}), {kInfinity, 1.0F, -2.0F, 1.0F, 1.0F, 1.0F});
+    const auto found =
+        values_of(ttnn::rms_norm(rows, 1e-5F, std::nullopt, std::nullopt, std::nullopt,
+                                 std::nullopt, std::nullopt, config_of(MathFidelity::HiFi3)));
+    expect(std::isnan(found[0]) && found[1] == 0.0F && found[2] == 0.0F, "the row of the infinity");
+    for (std::size_t i = 3; i < 6; ++i) {
+        expect(std::abs(found[i] - 1.0F) < 0.01F, "the other row");
     }
 }
 
@@ -129,6 +145,7 @@ void test_defaults_of_products() {
 
 int main() {
     test_passes_of_the_multiplier();
+    test_norms_of_infinities();
     test_narrow_sources();
     test_widths_of_sums();
     test_reductions();

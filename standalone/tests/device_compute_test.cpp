@@ -1,6 +1,9 @@
 // Compute kernels on a core of the emulated device, against plain loops.
 
+#include <bit>
+#include <cmath>
 #include <functional>
+#include <limits>
 #include <span>
 
 #include "device_compute_testing.hpp"
@@ -141,6 +144,45 @@ void test_fidelity() {
                                                                    ", " + std::to_string(second) +
                                                                    ", " + std::to_string(exact));
     expect(error(MathFidelity::HiFi3) < second, "HiFi3 is closer than HiFi2");
+}
+
+/// Products of infinities, and those that overflow, are what IEEE 754 has, in all fidelities.
+void test_fidelity_of_infinities() {
+    using tt::tt_metal::MathFidelity;
+    constexpr float kInfinity = std::numeric_limits<float>::infinity();
+    Tile ones;
+    std::fill_n(ones.floats(), 1024, 1.0F);
+    Tile a = ones;
+    Tile b = ones;
+    // The largest bfloat16: all bits of its mantissa are set, those of the rests too.
+    const float largest = std::bit_cast<float>(0x7f7f0000U);
+    a.floats()[tile_offset(0, 0)] = kInfinity;
+    a.floats()[tile_offset(1, 1)] = -largest;
+    a.floats()[tile_offset(2, 2)] = std::numeric_limits<float>::quiet_NaN();
+    b.floats()[tile_offset(1, 1)] = largest;
+    buffers().in_a.write(Tiles(4, a));
+    buffers().in_b.write(Tiles(4, b));
+    for (const MathFidelity fidelity :
+         {MathFidelity::LoFi, MathFidelity::HiFi2, MathFidelity::HiFi3, MathFidelity::HiFi4}) {
+        ComputeConfig config = wide();
+        config.math_fidelity = fidelity;
+        run(Case::Matmul, config);
+        const Tile product = buffers().out.read()[0];
+        run(Case::MultiplyTwice, config);
+        const Tile elements = buffers().out.read()[0];
+        for (std::size_t i = 0; i < 32; ++i) {
+            expect(at(product, 0, i) == kInfinity, "a row with an infinity");
+            expect(std::isnan(at(product, 2, i)), "a row with NaN");
+            expect(std::isfinite(at(product, 3, i)) == (i != 1), "a row of ones");
+            expect(std::isnan(at(elements, 2, i)) == (i == 2), "NaN stays where it is");
+        }
+        expect(at(product, 1, 1) == -kInfinity, "a sum that overflows");
+        expect(at(elements, 0, 0) == kInfinity, "an infinity");
+        expect(at(elements, 1, 1) == -kInfinity, "a product that overflows");
+        expect(at(elements, 3, 3) == 2.0, "ones");
+    }
+    buffers().in_a.write(buffers().a);
+    buffers().in_b.write(buffers().b);
 }
 
 void test_reductions() {
@@ -330,6 +372,7 @@ int main() {
     test_elements();
     test_products();
     test_fidelity();
+    test_fidelity_of_infinities();
     test_reductions();
     test_copies();
     test_unpack_to_destination();

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <numeric>
 
 #include "device/compute/sfpu_rows.hpp"
@@ -40,7 +41,7 @@ void test_products() {
     const std::vector<float> before = vector_of(sum.floats());
     multiply_matrices(a.floats(), b.floats(), sum.floats());
     expect_close(vector_of(sum.floats()), expected, 1e-6);
-    subtract_matrix_product(a.floats(), b.floats(), sum.floats());
+    subtract_dropped_product(a.floats(), b.floats(), sum.floats());
     expect_close(vector_of(sum.floats()), before, 1e-5);
 }
 
@@ -146,6 +147,32 @@ void test_fidelity() {
     expect(cut[0] == 1.0F + 0x1p-4F, "4 bits after the leading one");
     mantissa_rests(values.data(), kFirstBitsOfA, rest.data());
     expect(cut[0] + rest[0] == values[0], "and the rest");
+}
+
+/// Products that are not finite are not subtracted, which would make NaN of an infinity.
+void test_dropped_products_that_are_not_finite() {
+    constexpr float kInfinity = std::numeric_limits<float>::infinity();
+    constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+    Tile a{};
+    Tile b{};
+    Tile sum{};
+    const auto set = [](Tile& tile, std::size_t row, std::size_t column, float value) {
+        tile.floats()[tile_offset(row, column)] = value;
+    };
+    for (std::size_t column = 0; column < 32; ++column) {
+        set(a, 0, column, 1.0F);
+        set(b, column, 20, 2.0F);
+    }
+    set(a, 1, 0, kInfinity);
+    set(a, 2, 17, kNan);
+    set(a, 3, 0, 3e38F);
+    set(b, 0, 20, 3e38F);
+    set(sum, 3, 20, kInfinity);
+    subtract_dropped_product(a.floats(), b.floats(), sum.floats());
+    expect(at(sum.floats(), 0, 20) == -3e38F, "finite products are subtracted");
+    expect(at(sum.floats(), 1, 20) == 0.0F, "those of infinities are not");
+    expect(at(sum.floats(), 2, 20) == 0.0F, "nor are those of NaN");
+    expect(at(sum.floats(), 3, 20) == kInfinity, "nor are those that overflow");
 }
 
 /// Runs an operation on input tiles; the result is in a separate tile.
@@ -483,6 +510,7 @@ int main() {
     test_broadcasts();
     test_reductions();
     test_fidelity();
+    test_dropped_products_that_are_not_finite();
     test_all_operations_have_rows();
     test_unary_floats();
     test_float_pairs();

@@ -51,6 +51,33 @@ def test_the_fourth_pass_multiplies_what_is_low_in_both() -> None:
     }
 
 
+@pytest.mark.parametrize("fidelity", MathFidelity)
+def test_products_that_are_not_finite_are_those_of_ieee(fidelity: MathFidelity) -> None:
+    largest = np.float32(2.0**128 - 2.0**104)
+    a = np.float32([np.inf, -np.inf, np.inf, np.nan, largest, 1.0])
+    b = np.float32([1.0, np.inf, 0.0, 1.0, -largest, 2.0])
+    how = Arithmetic.of(ComputeConfig(fidelity, fp32_dest_acc_en=True))
+    with np.errstate(all="ignore"):
+        found = element_product(a, b, how)
+    assert np.array_equal(found, [np.inf, -np.inf, np.nan, np.nan, -np.inf, 2.0], equal_nan=True)
+
+
+def test_norms_of_a_row_with_an_infinity_are_those_of_pytorch() -> None:
+    torch = pytest.importorskip("torch")
+    text = f"""
+func.func @f(%x: tensor<2x32xf32>) -> tensor<2x32xf32> {{
+  %0 = "ttnn.rms_norm"(%x) <{{epsilon = 1.0e-5 : f32, {config("hifi3", True)},
+    operandSegmentSizes = array<i32: 1, 0, 0, 0>}}> : (tensor<2x32xf32>) -> tensor<2x32xf32>
+  return %0 : tensor<2x32xf32>
+}}
+"""
+    x = np.linspace(-2, 2, 64, dtype=np.float32).reshape(2, 32)
+    x[0, 5] = np.inf
+    expected = torch.nn.functional.rms_norm(torch.from_numpy(x), (32,), eps=1e-5).numpy()
+    assert np.isnan(expected).sum() == 1
+    np.testing.assert_allclose(run(text, x), expected, rtol=0.02, atol=1e-3)
+
+
 def pooled(kernel: int, configuration: str = "") -> float:
     size = kernel * kernel
     image = f"tensor<1x1x{size}x32xbf16>"

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <bit>
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -69,8 +70,11 @@ struct Arithmetic {
         if (!drops_low_product) {
             return left * right;
         }
-        return left * right - (left - MantissaCut(kFirstPassOfA)(left)) *
-                                  (right - MantissaCut(kFirstPassOfB)(right));
+        const float dropped =
+            (left - MantissaCut(kFirstPassOfA)(left)) * (right - MantissaCut(kFirstPassOfB)(right));
+        // The result of IEEE 754 is chosen where an operand is not finite or this product
+        // overflows: infinities would be subtracted from each other otherwise.
+        return left * right - (std::isfinite(dropped) ? dropped : 0.0F);
     }
     /// A number as stored in the destination registers.
     float in_destination(float value) const { return narrow_sums ? round_to_bf16(value) : value; }

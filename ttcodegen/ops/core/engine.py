@@ -61,7 +61,10 @@ def element_product(a: Array, b: Array, arithmetic: Arithmetic | None) -> Array:
     a, b = second_factor(a, arithmetic), first_factor(b, arithmetic)
     result = a * b
     if arithmetic is not None and arithmetic.drops_low_product and result.dtype == np.float32:
-        result -= _low(a, FIRST_PASS_BITS[0]) * _low(b, FIRST_PASS_BITS[1])
+        dropped = _low(a, FIRST_PASS_BITS[0]) * _low(b, FIRST_PASS_BITS[1])
+        # The result of IEEE 754 is chosen where an operand is not finite or this product
+        # overflows: infinities would be subtracted from each other otherwise.
+        np.subtract(result, dropped, out=result, where=np.isfinite(dropped))
     return result
 
 

@@ -1,6 +1,7 @@
 // The matrix engine on tiles of circular buffers: copies, sums, differences, elementwise products.
 
 #include <algorithm>
+#include <cmath>
 #include <string_view>
 
 #include "device/compute/engines.hpp"
@@ -175,7 +176,10 @@ void multiply_elements(std::uint8_t fidelity, FloatTile& a, FloatTile& b) {
         mantissa_rests(a.data(), kFirstBitsOfA, rest_a.data());
         mantissa_rests(b.data(), kFirstBitsOfB, rest_b.data());
         for (std::size_t i = 0; i < kTileElements; ++i) {
-            a.values[i] = a.values[i] * b.values[i] - rest_a.values[i] * rest_b.values[i];
+            // The result of IEEE 754 is chosen where an operand is not finite or this product
+            // overflows: infinities would be subtracted from each other otherwise.
+            const float dropped = rest_a.values[i] * rest_b.values[i];
+            a.values[i] = a.values[i] * b.values[i] - (std::isfinite(dropped) ? dropped : 0.0F);
         }
         return;
     }

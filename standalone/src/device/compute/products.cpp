@@ -21,7 +21,7 @@ void accumulate_product(ComputeState& state, std::uint8_t fidelity, const float*
     if (fidelity == 3) {
         mantissa_rests(first, kFirstBitsOfB, state.scratch[0].data());
         mantissa_rests(second, kFirstBitsOfA, state.scratch[1].data());
-        subtract_matrix_product(state.scratch[0].data(), state.scratch[1].data(), output);
+        subtract_dropped_product(state.scratch[0].data(), state.scratch[1].data(), output);
     }
 }
 

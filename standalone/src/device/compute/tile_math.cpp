@@ -29,9 +29,12 @@ constexpr Index face_start(Index face_row, Index face_column) {
 /// convention.
 void load_row(Row& row, const float* from) { std::memcpy(&row, from, sizeof(Row)); }
 
+/// Sets elements that are not finite to zero: the difference of such a number and itself is NaN.
+void keep_finite(Row& row) { row = row - row == 0.0F ? row : Row{}; }
+
 /// Computes kRowsAtOnce rows of a face of the result, over both faces of `a` in the row and of `b`
-/// in the column.
-template <bool negative>
+/// in the column. `dropped` products are subtracted where they are finite.
+template <bool dropped>
 void multiply_rows(const float* a, const float* b, float* output) {
     Row sums[kRowsAtOnce];
     for (Index row = 0; row < kRowsAtOnce; ++row) {
@@ -45,7 +48,13 @@ void multiply_rows(const float* a, const float* b, float* output) {
             load_row(b_row, b_face + inner * kFaceWidth);
             for (Index row = 0; row < kRowsAtOnce; ++row) {
                 const float factor = a_face[row * kFaceWidth + inner];
-                sums[row] += (negative ? -factor : factor) * b_row;
+                if constexpr (dropped) {
+                    Row product = factor * b_row;
+                    keep_finite(product);
+                    sums[row] -= product;
+                } else {
+                    sums[row] += factor * b_row;
+                }
             }
         }
     }
@@ -54,12 +63,12 @@ void multiply_rows(const float* a, const float* b, float* output) {
     }
 }
 
-template <bool negative>
+template <bool dropped>
 void multiply_tiles(const float* a, const float* b, float* output) {
     for (Index face_row = 0; face_row < 2; ++face_row) {
         for (Index face_column = 0; face_column < 2; ++face_column) {
             for (Index row = 0; row < kFaceWidth; row += kRowsAtOnce) {
-                multiply_rows<negative>(
+                multiply_rows<dropped>(
                     a + face_start(face_row, 0) + row * kFaceWidth, b + face_start(0, face_column),
                     output + face_start(face_row, face_column) + row * kFaceWidth);
             }
@@ -166,7 +175,7 @@ void multiply_matrices(const float* a, const float* b, float* output) {
     multiply_tiles<false>(a, b, output);
 }
 
-void subtract_matrix_product(const float* a, const float* b, float* output) {
+void subtract_dropped_product(const float* a, const float* b, float* output) {
     multiply_tiles<true>(a, b, output);
 }
 

@@ -13,8 +13,10 @@ namespace ttcodegen::device::compute {
 /// output += a * b, a matmul accumulated in f32.
 void multiply_matrices(const float* a, const float* b, float* output);
 
-/// output -= a * b.
-void subtract_matrix_product(const float* a, const float* b, float* output);
+/// output -= a * b, where a and b are the rests of mantissas that HiFi3 does not multiply with each
+/// other. The result of IEEE 754 is chosen: products that are not finite (of infinities and NaN,
+/// and those that overflow) are left out, for `output` is not finite there, and would become NaN.
+void subtract_dropped_product(const float* a, const float* b, float* output);
 
 /// Exchanges the two off-diagonal faces, transposes each face, or both: a full transposition.
 /// `output` is not `input`.

@@ -8,8 +8,18 @@ import numpy as np
 import pytest
 
 from tests.flatbuffer.programs import tensor
-from ttcodegen.cost.roofline import Cost, Roofline, card_roofline, cost_of, host_roofline
+from ttcodegen.compilation import CompileOptions, compile_module
+from ttcodegen.cost.roofline import (
+    Cost,
+    Roofline,
+    card_roofline,
+    cost_of,
+    host_roofline,
+    quick_runs,
+)
 from ttcodegen.flatbuffer import program as file
+from ttcodegen.foundation.diagnostics import Source
+from ttcodegen.numerics.lowered import read_flatbuffer
 from ttcodegen.rt.device_profile import Span, Trace
 from ttcodegen.systems.cards import default_system
 
@@ -134,3 +144,21 @@ def test_traces() -> None:
         (1e6, 1e6, 1, 2),
     ]
     assert spans[0]["args"] == {"bytes": 3}
+
+
+@pytest.mark.parametrize(
+    ("target", "rows", "again"),
+    [("ttnn", 64, True), ("ttnn", 16384, False), ("ttmetal", 64, True), ("ttmetal", 4096, False)],
+)
+def test_small_programs_run_again_in_a_part_of_their_build(
+    target: str, rows: int, again: bool
+) -> None:
+    whole = f"tensor<{rows}x2048xf32>"
+    text = f"""
+func.func @main(%x: {whole}) -> {whole} {{
+  %0 = "ttir.exp"(%x) : ({whole}) -> {whole}
+  return %0 : {whole}
+}}"""
+    compiled = compile_module(Source("m.mlir", text), CompileOptions("m", target=target))
+    runs = quick_runs(read_flatbuffer(compiled.flatbuffer))
+    assert runs >= 2 if again else runs == 0

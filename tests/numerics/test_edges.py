@@ -11,7 +11,7 @@ from xdsl.dialects.func import FuncOp
 from ttcodegen.cli.ttcodegen import main
 from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.numerics.drawing import draw_inputs
-from ttcodegen.numerics.edges import chosen_edges, edge_cases
+from ttcodegen.numerics.edges import chosen_edges, edge_cases, follows_convention
 from ttcodegen.parsing import parse_module
 
 TEXT = """
@@ -85,20 +85,48 @@ def test_large_numbers_are_among_the_cases() -> None:
     assert np.abs(positive).max() < 1e38
 
 
-def test_the_choice_is_finite_and_has_several_kinds() -> None:
-    module = parse_module(Source("m.mlir", TEXT))
+def choices(text: str) -> dict[str, tuple[np.ndarray, ...]]:
+    module = parse_module(Source("m.mlir", text))
     (function,) = (op for op in module.ops if isinstance(op, FuncOp))
-    chosen = chosen_edges(module, function, draw_inputs(module, function, 0))
-    assert chosen is not None
-    x, i, u, at, _, positive = chosen
-    assert all(np.isfinite(each).all() for each in chosen)
-    assert (np.signbit(x) & (x == 0)).any()
-    assert (~np.signbit(x) & (x == 0)).any()
-    assert len(np.unique(x)) < x.size - 8
-    assert {-(2**31), 2**31 - 1, 2**24 + 1} <= set(i.reshape(-1).tolist())
-    assert 2**32 - 1 in u
-    assert at.max() < 10
-    assert positive.min() > 0
+    return dict(chosen_edges(module, function, draw_inputs(module, function, 0)))
+
+
+def test_the_choice_has_several_kinds_without_and_with_numbers_that_are_not_finite() -> None:
+    finite, all_kinds = choices(TEXT).values()
+    for x, i, u, at, _, positive in (finite, all_kinds):
+        assert (np.signbit(x) & (x == 0)).any()
+        assert (~np.signbit(x) & (x == 0)).any()
+        assert ((x != 0) & (np.abs(x) < 1e-38)).any()
+        assert len(np.unique(x)) < x.size - 8
+        assert {-(2**31), 2**31 - 1, 2**24 + 1} <= set(i.reshape(-1).tolist())
+        assert {2**31 + 1, 2**32 - 1} <= set(u.reshape(-1).tolist())
+        assert at.max() < 10
+        assert (positive[np.isfinite(positive)] > 0).all()
+    assert all(np.isfinite(each).all() for each in finite)
+    assert np.isnan(all_kinds[0]).any()
+    assert np.isposinf(all_kinds[0]).any()
+    assert np.isneginf(all_kinds[0]).any()
+
+
+def test_the_choice_has_indices_beyond_the_ends_and_masks_of_nothing() -> None:
+    assert 10 in choices(LIMITED)["edges"][0]
+    _, mask = choices(ATTENTION)["edges with NaN"]
+    assert np.isneginf(mask[..., -1, :]).all()
+
+
+def test_outputs_of_which_a_convention_decides_are_known() -> None:
+    text = """
+func.func @main(%x: tensor<8x32xf32>) -> (tensor<8x32xf32>, tensor<8x32xf32>) {
+  %0 = "ttir.clamp_scalar"(%x) <{min = 0.0 : f32, max = 9.0 : f32}>
+    : (tensor<8x32xf32>) -> tensor<8x32xf32>
+  %1 = "ttir.exp"(%0) : (tensor<8x32xf32>) -> tensor<8x32xf32>
+  %2 = "ttir.cumsum"(%x) <{dim = 1 : i64}> : (tensor<8x32xf32>) -> tensor<8x32xf32>
+  return %1, %2 : tensor<8x32xf32>, tensor<8x32xf32>
+}"""
+    module = parse_module(Source("m.mlir", text))
+    (function,) = (op for op in module.ops if isinstance(op, FuncOp))
+    assert follows_convention(module, function, "ttnn") == [True, False]
+    assert follows_convention(module, function, "ttmetal") == [True, True]
 
 
 def test_floats_that_become_integers_are_beyond_their_ends() -> None:

@@ -154,14 +154,21 @@ def expected_of(element: str) -> list[np.ndarray]:
     return [np.asarray(each) for each in found]
 
 
+def kind_that_differs(expected: np.ndarray, found: np.ndarray) -> str | None:
+    """NaN or the infinity that is at other places, None if all are where they should be."""
+    for kind, is_kind in (("NaN", np.isnan), ("+inf", np.isposinf), ("-inf", np.isneginf)):
+        if (is_kind(expected) != is_kind(found)).any():
+            return kind
+    return None
+
+
 def differs(expected: np.ndarray, found: np.ndarray) -> str | None:
     """Kind of the first difference between two runs, None if there is none."""
     if expected.dtype.kind == "b":
         expected = expected.astype(np.int64)
     expected, found = np.asarray(expected, np.float64), found.astype(np.float64)
-    for kind, is_kind in (("NaN", np.isnan), ("+inf", np.isposinf), ("-inf", np.isneginf)):
-        if (is_kind(expected) != is_kind(found)).any():
-            return kind
+    if (kind := kind_that_differs(expected, found)) is not None:
+        return kind
     finite = np.isfinite(expected)
     error = np.abs(expected[finite] - found[finite])
     limit = 1e-2 * np.abs(expected)[finite] + 1e-5
@@ -223,10 +230,10 @@ def test_cpp_computes_the_same(
     assert failure is None
     for run in runs:
         element = run.function.name
-        found = [_read(outputs[element][output.field]) for output in run.function.outputs]
+        found = [as_numpy(outputs[element][output.field]) for output in run.function.outputs]
         assert differences(element, run.flatbuffer, found) == set(), element
 
 
-def _read(array: np.ndarray) -> np.ndarray:
+def as_numpy(array: np.ndarray) -> np.ndarray:
     """An output as numpy reads it: bfloat16 comes as records of two bytes."""
     return array.view(ml_dtypes.bfloat16) if array.dtype.kind == "V" else array

@@ -72,28 +72,32 @@ def test_the_cpp_runs_beside_numpy(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     )
 
 
-@pytest.mark.parametrize("fault", [False, True])
+@pytest.mark.parametrize("fault", [None, 0.0, np.nan])
+@pytest.mark.parametrize("target", ["ttnn", "ttmetal"])
 def test_a_choice_of_edges_is_run_beside_what_is_drawn(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str, fault: float | None
 ) -> None:
-    """The C++ is wrong for zeros alone, of which none is drawn."""
+    """The C++ is wrong for zeros, or for NaN, of which none is drawn."""
     source = Source("double.mlir", SOURCE.text.replace("2x3", "16x32"))
-    compiled = compile_module(source, CompileOptions("double"))
+    compiled = compile_module(source, CompileOptions("double", target=target))
     runs: list[np.ndarray] = []
 
     def execute(_: Path, given: Any, *__: Any) -> Any:
         (x,) = given[0].inputs
         runs.append(x)
-        return {"double": {"y": np.where(x == 0, 7.0 * fault, x * 2).astype(np.float32)}}, None
+        is_wrong = np.isnan(x) if fault is not None and np.isnan(fault) else x == fault
+        return {"double": {"y": np.where(is_wrong, 7.0, x * 2).astype(np.float32)}}, None
 
     monkeypatch.setattr(checking, "build_project", lambda *_: BuiltProject(tmp_path / "x", None))
     monkeypatch.setattr(checking, "run_executable", execute)
     checks = checking.check_project(source, compiled, tmp_path, TOOLCHAIN)
-    assert len(runs) == 2
-    assert not (runs[0] == 0).any()
-    assert (runs[1] == 0).any()
-    found = [(check.name, check.passed) for check in checks]
-    assert found == [("y", True), *([("y (edges)", False)] if fault else [])]
+    kinds = [(False, False), (True, False), (True, True)]
+    most = 3 if target == "ttnn" else 2
+    assert [(bool((x == 0).any()), bool(np.isnan(x).any())) for x in runs] == kinds[:most]
+    failed = [check.name for check in checks if not check.passed]
+    zeros, nans = "y (edges)", "y (edges with NaN)"
+    expected = [] if fault is None else [zeros, nans] if fault == 0 else [nans]
+    assert failed == [name for name in expected if name == zeros or target == "ttnn"]
 
 
 def test_a_failed_build_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -192,7 +192,7 @@ def _shifts_index(use: Use) -> bool:
 
 def depends_on_floats(module: ModuleOp, function: FuncOp) -> list[bool]:
     """For each result of a function, whether any float took part in computing it."""
-    return _reaching(module, function, lambda v: _is_float(v) and not _is_boolean(v))
+    return reaching(module, function, lambda v: _is_float(v) and not _is_boolean(v))
 
 
 def depends_on_draws(module: ModuleOp, function: FuncOp, *, in_programs: bool) -> list[bool]:
@@ -209,10 +209,10 @@ def depends_on_draws(module: ModuleOp, function: FuncOp, *, in_programs: bool) -
             return False
         return isinstance(meant, TTIRDefinition | TTNNDefinition) and meant.draws
 
-    return _reaching(module, function, is_drawn)
+    return reaching(module, function, is_drawn)
 
 
-def _reaching(module: ModuleOp, function: FuncOp, wanted: Callable[[SSAValue], bool]) -> list[bool]:
+def reaching(module: ModuleOp, function: FuncOp, wanted: Callable[[SSAValue], bool]) -> list[bool]:
     """For each result of a function, whether it is computed from a value of that kind."""
     functions = {op.sym_name.data: op for op in module.ops if isinstance(op, FuncOp)}
     block = function.body.blocks.first

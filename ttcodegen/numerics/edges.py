@@ -14,15 +14,29 @@ from dataclasses import dataclass
 import numpy as np
 from xdsl.dialects.builtin import IntegerType, ModuleOp, bf16, f16, f32, f64
 from xdsl.dialects.func import FuncOp
+from xdsl.ir import SSAValue
 
 from ttcodegen.dialects.core.datatypes import DataType, element_of, normalized_data_type
+from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttcore.dialect import ArgumentType
 from ttcodegen.naming.arguments import argument_names
-from ttcodegen.numerics.drawing import Usage, Use, common_domain, is_mask, masks_scores
+from ttcodegen.numerics.drawing import (
+    Usage,
+    Use,
+    common_domain,
+    is_mask,
+    masks_scores,
+    reaching,
+)
 from ttcodegen.transforms.ttnn.layout import argument_type
 
 LARGEST = "largest"
 """The case of numbers that products and sums of them overflow with."""
+NAN, INFINITIES = "NaN", "infinities"
+FINITE_CHOICE, CHOICE = "edges", "edges with NaN"
+"""The cases of a choice of edges of several kinds at once."""
+NOT_FINITE = frozenset({NAN, INFINITIES, CHOICE})
+"""The cases in which inputs are not finite."""
 
 CASES = (
     "all equal",
@@ -31,8 +45,8 @@ CASES = (
     "one beyond",
     LARGEST,
     "zeros and subnormals",
-    "infinities",
-    "NaN",
+    INFINITIES,
+    NAN,
     "empty masks",
 )
 """Edge cases of inputs, one kind at a time."""
@@ -81,17 +95,38 @@ def edge_cases(
 
 
 def chosen_edges(
-    module: ModuleOp, function: FuncOp, drawn: Mapping[str, np.ndarray]
-) -> tuple[np.ndarray, ...] | None:
-    """The inputs with a choice of finite edges, of several kinds at once; None if they have none.
+    module: ModuleOp, function: FuncOp, drawn: Mapping[str, np.ndarray], most: int = 2
+) -> Iterator[tuple[str, tuple[np.ndarray, ...]]]:
+    """A choice of the edges, of several kinds at once: of finite ones, and with NaN and infinities
+    as well, which leave little to compare where matrices are multiplied.
 
     Args:
         module: the module of the function.
         function: a function of TTIR ops.
         drawn: its inputs by name, as `draw_inputs` draws them.
+        most: the most cases.
     """
     arguments = _arguments(module, function, drawn)
-    return _changed(arguments, [_choice(each) for each in arguments])
+    for case in (FINITE_CHOICE, CHOICE)[:most]:
+        found = [_choice(each, case) for each in arguments]
+        has_edges = case == FINITE_CHOICE or any(
+            array is not None and not np.isfinite(array.astype(np.float64)).all() for array in found
+        )
+        if has_edges and (changed := _changed(arguments, found)) is not None:
+            yield case, changed
+
+
+def follows_convention(module: ModuleOp, function: FuncOp, target: str) -> list[bool]:
+    """For each result of a function, whether an op takes part in it that has NaN or infinities
+    otherwise than frameworks have them (docs/numbers.md, Where frameworks differ)."""
+
+    names = _CONVENTIONAL[target]
+
+    def is_conventional(value: SSAValue) -> bool:
+        owner = value.owner
+        return isinstance(owner, CatalogueOp) and owner.definition.short_name in names
+
+    return reaching(module, function, is_conventional)
 
 
 def _arguments(
@@ -138,6 +173,11 @@ def _argument(
     )
 
 
+_CONVENTIONAL = {
+    "ttnn": frozenset({"clamp_scalar", "clamp_tensor", "sign"}),
+    "ttmetal": frozenset({"clamp_scalar", "clamp_tensor", "sign", "softmax", "cumsum"}),
+}
+"""Ops by target that have NaN or infinities otherwise than frameworks."""
 _FLOATS = (bf16, f16, f32, f64)
 _FIXED_KINDS = frozenset({"weight", "variance"})
 
@@ -168,20 +208,27 @@ def _edges(case: str, argument: _Argument) -> np.ndarray | None:
     return _float_edges(case, argument)
 
 
-def _choice(argument: _Argument) -> np.ndarray | None:
-    """The argument with ties, zeros of both signs or integers at both ends, None if it has none."""
+def _choice(argument: _Argument, case: str) -> np.ndarray | None:
+    """The argument with ties, zeros of both signs and subnormals, or integers at both ends, and
+    NaN and infinities if the case has them; None if it has none of these."""
     drawn = argument.drawn
-    if argument.is_weight or argument.is_mask or drawn.dtype == bool or drawn.size == 0:
+    if argument.is_weight or drawn.dtype == bool or drawn.size == 0:
         return None
+    if argument.is_mask:
+        return _with_empty_rows(argument) if case == CHOICE else None
     if argument.is_index:
-        return _integer_edges("first and last", argument)
+        beyond = _integer_edges("one beyond", argument)
+        return _integer_edges("first and last", argument) if beyond is None else beyond
     if drawn.size < _LEAST_CHOSEN:
         return None
     if not argument.data_type.is_float:
         return None if argument.becomes_float else _integer_edges("first and last", argument)
     tie = float(drawn.reshape(-1)[0])
     low, high = argument.domain or (-math.inf, math.inf)
-    return _sprinkled(drawn, [tie, tie, 0.0, -0.0] if low < 0 < high else [tie])
+    edges = [tie, tie, 0.0, -0.0, 1e-40, -1e-40] if low < 0 < high else [tie]
+    if case == CHOICE:
+        edges += [math.nan, math.inf, -math.inf]
+    return _sprinkled(drawn, edges)
 
 
 def _with_empty_rows(argument: _Argument) -> np.ndarray | None:
@@ -238,9 +285,9 @@ def _float_edges(case: str, argument: _Argument) -> np.ndarray | None:
             return _sprinkled(drawn, [3e38, -3e38]) if is_free else None
         case "zeros and subnormals":
             return _sprinkled(drawn, [-0.0, 0.0, 1e-40, -1e-40]) if low < 0 < high else None
-        case "infinities":
+        case _ if case == INFINITIES:
             return _sprinkled(drawn, [math.inf, -math.inf])
-        case "NaN":
+        case _ if case == NAN:
             return _sprinkled(drawn, [math.nan])
         case _:
             return None

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <utility>
@@ -232,7 +233,8 @@ void cut_mantissas(const float* input, int bits, float* output) {
 
 void mantissa_rests(const float* input, int bits, float* output) {
     for (Index i = 0; i < kTileElements; ++i) {
-        output[i] = input[i] - cut_mantissa(input[i], bits);
+        // Infinities and NaN have no rest: the whole product is what they make it.
+        output[i] = std::isfinite(input[i]) ? input[i] - cut_mantissa(input[i], bits) : 0.0F;
     }
 }
 

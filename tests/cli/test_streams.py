@@ -158,3 +158,39 @@ def test_an_interrupt_ends_what_the_program_started(
         time.sleep(0.1)
     os.kill(child, signal.SIGKILL)
     pytest.fail("the child runs on")
+
+
+_WAITS_FOR_A_THREAD = """
+import sys, threading, time
+from ttcodegen.cli.entry import run_program
+
+def command(invocation):
+    threading.Thread(target=time.sleep, args=(600,)).start()
+    print(flush=True)
+    time.sleep(600)
+
+sys.exit(run_program("ttcodegen", command, None))
+"""
+
+
+def test_a_second_interrupt_ends_a_program_that_waits_for_a_thread() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", _WAITS_FOR_A_THREAD],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as program:
+        assert program.stdout is not None
+        assert program.stderr is not None
+        program.stdout.readline()
+        program.send_signal(signal.SIGTERM)
+        said = program.stderr.readline()
+        for _ in range(600):
+            if program.poll() is not None:
+                break
+            program.send_signal(signal.SIGTERM)
+            time.sleep(0.1)
+        program.kill()
+        said += program.stderr.read()
+    assert said == "ttcodegen: terminated\n"
+    assert program.returncode == 143

@@ -11,7 +11,7 @@ from xdsl.dialects.func import FuncOp
 from ttcodegen.cli.ttcodegen import main
 from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.numerics.drawing import draw_inputs
-from ttcodegen.numerics.edges import chosen_edges, edge_cases, follows_convention
+from ttcodegen.numerics.edges import chosen_edges, edge_cases, follows_convention, hides_values
 from ttcodegen.parsing import parse_module
 
 TEXT = """
@@ -114,6 +114,28 @@ def test_the_choice_has_indices_beyond_the_ends_and_masks_of_nothing() -> None:
     assert np.isneginf(mask[..., -1, :]).all()
 
 
+SCATTER_OF_THE_LIBRARY = """
+#dram = #ttnn.buffer_type<dram>
+#f32 = #ttnn.ttnn_layout<(d0, d1) -> (d0, d1), <1x1>,
+  memref<1x1x!ttcore.tile<32x32, f32>, #dram>, <interleaved>>
+#si32 = #ttnn.ttnn_layout<(d0, d1) -> (d0, d1), <1x1>,
+  memref<1x1x!ttcore.tile<32x32, si32>, #dram>, <interleaved>>
+func.func @main(%a: tensor<32x32xf32, #f32>, %i: tensor<32x32xi32, #si32>,
+    %s: tensor<32x32xf32, #f32>) -> tensor<32x32xf32, #f32> {
+  %0 = "ttnn.scatter"(%a, %i, %s) <{dim = 1 : si32,
+      scatter_reduce_type = #ttcore.reduce_type<invalid>}>
+    : (tensor<32x32xf32, #f32>, tensor<32x32xi32, #si32>, tensor<32x32xf32, #f32>)
+      -> tensor<32x32xf32, #f32>
+  return %0 : tensor<32x32xf32, #f32>
+}"""
+
+
+def test_indices_of_a_scatter_of_the_library_stay_within_bounds() -> None:
+    (_, given), *_ = choices(SCATTER_OF_THE_LIBRARY).items()
+    assert 0 <= given[1].min() <= given[1].max() < 32
+    assert "one beyond" not in cases(SCATTER_OF_THE_LIBRARY)
+
+
 def test_outputs_of_which_a_convention_decides_are_known() -> None:
     text = """
 func.func @main(%x: tensor<8x32xf32>) -> (tensor<8x32xf32>, tensor<8x32xf32>) {
@@ -127,6 +149,13 @@ func.func @main(%x: tensor<8x32xf32>) -> (tensor<8x32xf32>, tensor<8x32xf32>) {
     (function,) = (op for op in module.ops if isinstance(op, FuncOp))
     assert follows_convention(module, function, "ttnn") == [True, False]
     assert follows_convention(module, function, "ttmetal") == [True, True]
+    assert hides_values(module, function) == [False, False]
+
+
+def test_outputs_that_attention_computes_are_known() -> None:
+    module = parse_module(Source("m.mlir", ATTENTION))
+    (function,) = (op for op in module.ops if isinstance(op, FuncOp))
+    assert hides_values(module, function) == [True]
 
 
 def test_floats_that_become_integers_are_beyond_their_ends() -> None:

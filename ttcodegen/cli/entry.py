@@ -100,13 +100,28 @@ def run_program(
     except KeyboardInterrupt as interrupt:
         is_terminated = isinstance(interrupt, Terminated)
         report(Level.ERROR, f"{program}: {'terminated' if is_terminated else 'interrupted'}")
+        status = ExitStatus.TERMINATED if is_terminated else ExitStatus.INTERRUPTED
         if argv is None:
             _end_children()
-        return ExitStatus.TERMINATED if is_terminated else ExitStatus.INTERRUPTED
+            _end_at_once(status)
+        return status
 
 
 def _terminate(number: int, frame: object) -> None:
+    # `timeout` sends it to the process and then to its group: the second one is the same request.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     raise Terminated
+
+
+def _end_at_once(status: int) -> None:
+    """Has a further interrupt end the process: it would raise where the interpreter waits for
+    threads, of which nobody catches it."""
+
+    def end(number: int, frame: object) -> None:
+        os._exit(status)
+
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, end)
 
 
 def _end_children() -> None:

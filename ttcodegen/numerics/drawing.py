@@ -92,7 +92,8 @@ class Usage:
         last = [use.op.parameter("max") for use in uses if use.name == "clamp_scalar"]
         for use in uses:
             if use.spec.input_kind == "index":
-                if use.name != "scatter" or not use.op.parameter("scatter_dims_to_operand_dims"):
+                # The library's scatter, of the same name, has no such attribute: it limits nothing.
+                if not use.op.parameters().get("scatter_dims_to_operand_dims"):
                     return None
                 last += [size - 1 for size in use.op.shape(use.op.definition.operands[0].name)]
         return (int(max(last)) + 1, -1) if last and self.as_index(value) else None

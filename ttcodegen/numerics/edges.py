@@ -119,14 +119,21 @@ def chosen_edges(
 def follows_convention(module: ModuleOp, function: FuncOp, target: str) -> list[bool]:
     """For each result of a function, whether an op takes part in it that has NaN or infinities
     otherwise than frameworks have them (docs/numbers.md, Where frameworks differ)."""
+    return _computed_by(module, function, _CONVENTIONAL[target])
 
-    names = _CONVENTIONAL[target]
 
-    def is_conventional(value: SSAValue) -> bool:
+def hides_values(module: ModuleOp, function: FuncOp) -> list[bool]:
+    """For each result of a function, whether NaN and infinities reach it through attention, where
+    those that are hidden take part or not by how keys are divided into chunks."""
+    return _computed_by(module, function, _HIDES_VALUES)
+
+
+def _computed_by(module: ModuleOp, function: FuncOp, names: frozenset[str]) -> list[bool]:
+    def is_result(value: SSAValue) -> bool:
         owner = value.owner
         return isinstance(owner, CatalogueOp) and owner.definition.short_name in names
 
-    return reaching(module, function, is_conventional)
+    return reaching(module, function, is_result)
 
 
 def _arguments(
@@ -178,6 +185,8 @@ _CONVENTIONAL = {
     "ttmetal": frozenset({"clamp_scalar", "clamp_tensor", "sign", "softmax", "cumsum"}),
 }
 """Ops by target that have NaN or infinities otherwise than frameworks."""
+_HIDES_VALUES = frozenset({"scaled_dot_product_attention", "sdpa_bw", "sdpa_fw"})
+"""Ops that skip hidden keys in part: NaN in these reaches the result, or not, by the chunk."""
 _FLOATS = (bf16, f16, f32, f64)
 _FIXED_KINDS = frozenset({"weight", "variance"})
 

@@ -46,6 +46,12 @@ class Descriptor {
     int value_;
 };
 
+std::string quoted(const fs::path& path) {
+    // Appended, as GCC 12 warns of an overflow where a literal and a temporary string are added.
+    std::string text("'");
+    return text.append(path.string()).append("'");
+}
+
 std::string foreign(const struct stat& status) {
     if (status.st_uid != geteuid()) {
         return "it belongs to user " + std::to_string(status.st_uid);
@@ -58,11 +64,11 @@ std::string foreign(const struct stat& status) {
 /// with the user's own number has no other members by convention.
 std::string untrusted_parent(const struct stat& status, const fs::path& place) {
     if (status.st_uid != 0 && status.st_uid != geteuid() && status.st_uid != kNobody) {
-        return "'" + place.string() + "' belongs to user " + std::to_string(status.st_uid);
+        return quoted(place) + " belongs to user " + std::to_string(status.st_uid);
     }
     const mode_t writers = status.st_gid == geteuid() ? S_IWOTH : kOthers;
     const bool open = (status.st_mode & writers) != 0 && (status.st_mode & S_ISVTX) == 0;
-    return open ? "other users can write to '" + place.string() + "'" : "";
+    return open ? std::string("other users can write to ").append(quoted(place)) : "";
 }
 
 /// The reason not to use a folder, empty if there is none. It is opened step by step from the root,
@@ -93,7 +99,7 @@ std::string untrusted_reason(const fs::path& folder) {
             const bool is_link =
                 fstatat(current.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 &&
                 S_ISLNK(status.st_mode);
-            return is_link ? "it is a link" : "'" + place.string() + "' cannot be opened";
+            return is_link ? "it is a link" : quoted(place) + " cannot be opened";
         }
         current.replace(next);
     }

@@ -190,8 +190,12 @@ def differences(
     element: str, expected: Sequence[np.ndarray], found: Sequence[np.ndarray]
 ) -> set[tuple[str, str]]:
     """The ops that have something otherwise, and what."""
-    named = zip(ops_of(element), expected, found, strict=True)
-    pairs = [(op.name, differs(first, second)) for op, first, second in named]
+    # Where sums overflow depends on the order of what is added.
+    adds_up = ~(np.abs(inputs_of(element)[0].astype(np.float64)) > 1e38).any(axis=1)
+    pairs: list[tuple[str, str | None]] = []
+    for op, first, second in zip(ops_of(element), expected, found, strict=True):
+        rows = adds_up if op.name == "sum" else slice(None)
+        pairs.append((op.name, differs(first[rows], second[rows])))
     return {(name, what) for name, what in pairs if what is not None}
 
 

@@ -111,12 +111,9 @@ class TileBuilder:
         """
         if tile.data_type is data_type:
             return tile
-        if (tile.data_type, data_type) == (DataType.INT32, DataType.UINT32):
-            # Bits stay what they are, but there is nothing below 0.
-            return self.call("relu_tile_int32", tile, data_type=data_type)
-        if (tile.data_type, data_type) == (DataType.UINT32, DataType.INT32):
-            most = self.fill(0x7FFFFFFF, tile.data_type)
-            return self.call("binary_min_uint32_tile", tile, most, data_type=data_type)
+        if {tile.data_type, data_type} == {DataType.INT32, DataType.UINT32}:
+            # Bits stay what they are: of integers that have no place the lowest bits are kept.
+            return self.call("add_unary_tile_int32", tile, parameters=(0,), data_type=data_type)
         if tile.data_type.is_float and data_type is DataType.UINT16:
             # To 16 bits it rounds, to others it cuts the fraction off.
             tile = self.call("trunc_tile", tile)

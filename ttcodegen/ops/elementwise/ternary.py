@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from xdsl.dialects.builtin import i1
 from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
@@ -77,6 +78,12 @@ def _where_tiles(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -
     """The op takes the three in one format; what a condition is compared with is 0 in each."""
     condition, first, second = widened(builder, tiles)
     data_type = first.data_type
+    if element_of(op.operands[0].type) != i1:
+        # Of integers the least one has the bits of -0.0, and of floats a conversion cuts 0.5 to 0.
+        if not condition.data_type.is_float:
+            condition = builder.call("nez_tile_int32", condition)
+        elif not data_type.is_float:
+            condition = builder.call("nez_tile", condition)
     if condition.data_type.is_float != data_type.is_float:
         condition = builder.convert(condition, data_type)
     # The registers hold 32 bits of either format, whose meaning does not matter here.

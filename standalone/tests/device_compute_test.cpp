@@ -151,7 +151,7 @@ void test_fidelity_of_infinities() {
     using tt::tt_metal::MathFidelity;
     constexpr float kInfinity = std::numeric_limits<float>::infinity();
     Tile ones;
-    std::fill_n(ones.floats(), 1024, 1.0F);
+    ones.words.fill(std::bit_cast<std::uint32_t>(1.0F));
     Tile a = ones;
     Tile b = ones;
     // The largest bfloat16: all bits of its mantissa are set, those of the rests too.

@@ -82,11 +82,11 @@ def test_cmake_lists_the_compiled_files(compiled: CompiledModule) -> None:
 
 
 MOST_SUPPORT = {
-    "both": (19, 2970),
-    "exe": (17, 2535),
-    "runner": (13, 2315),
-    "so": (15, 2370),
-    "sources": (9, 1505),
+    "both": (19, 3030),
+    "exe": (17, 2595),
+    "runner": (13, 2375),
+    "so": (15, 2430),
+    "sources": (9, 1525),
 }
 """The most files of support/ and the most lines in them, by what a project is for."""
 IMPLEMENTED_IN = {"support/tensor.hpp": "support/tensors.cpp"}

@@ -46,7 +46,7 @@ POOLS: dict[str, tuple[float, ...]] = {
 
 @dataclass(frozen=True)
 class Row:
-    """An op of TTIR on operands of some shapes, and what PyTorch has for it."""
+    """An op of TTIR on operands of some shapes, and its meaning in PyTorch."""
 
     name: str
     shapes: tuple[tuple[int, ...], ...]
@@ -56,7 +56,7 @@ class Row:
     types: tuple[str, ...] = FLOAT
     pool: str = "sums"
     weights: int = 0
-    """How many of the last operands are finite."""
+    """Number of the last operands, which are finite."""
     indices: int | None = None
     """Places that the operand `index` has indices of."""
     index: int = 1
@@ -303,7 +303,7 @@ def tensor(shape: Sequence[int], element: str) -> str:
 
 
 def text_of(element: str, rows: Sequence[Row]) -> str:
-    """A function of all rows, with operands of its own for each."""
+    """A function of all rows, each with its own operands."""
     arguments: list[str] = []
     lines: list[str] = []
     results: list[tuple[str, str]] = []
@@ -357,7 +357,7 @@ _WIDE = {"bf16": np.float32, "ui32": np.int64, "ui16": np.int32}
 
 
 def expected_of(element: str, rows: Sequence[Row]) -> list[np.ndarray]:
-    """What PyTorch computes: for bf16 in float32, for integers modulo their width."""
+    """Results of PyTorch: those for bf16 in float32, integers modulo their width."""
     operands = iter(inputs_of(element, rows))
     found: list[np.ndarray] = []
     for row in rows:
@@ -379,7 +379,7 @@ def expected_of(element: str, rows: Sequence[Row]) -> list[np.ndarray]:
 
 
 def differs(row: Row, expected: np.ndarray, found: np.ndarray) -> str | None:
-    """What one run has otherwise than another, None if nothing."""
+    """Kind of the first difference between two runs, None if there is none."""
     expected, found = np.asarray(expected, np.float64), found.astype(np.float64)
     if expected.shape != found.shape:
         return "shape"
@@ -398,14 +398,14 @@ def differs(row: Row, expected: np.ndarray, found: np.ndarray) -> str | None:
 def differences(
     element: str, expected: Sequence[np.ndarray], found: Sequence[np.ndarray]
 ) -> set[tuple[str, str]]:
-    """The ops that have something otherwise, and what."""
+    """The ops whose results differ, and the kind of difference."""
     named = zip(rows_of(element), expected, found, strict=True)
     pairs = [(row.name, differs(row, first, second)) for row, first, second in named]
     return {(name, what) for name, what in pairs if what is not None}
 
 
 def in_numpy(target: str, elements: tuple[str, ...]) -> tuple[CompiledModule, list[FunctionRuns]]:
-    """The program of all rows of some types, run in numpy before and after it was lowered."""
+    """The program of all rows of some types, run in numpy before and after lowering."""
     text = "\n".join(text_of(element, rows_of(element)) for element in elements)
     source = Source("families.mlir", text)
     compiled = compile_module(source, CompileOptions("families", target=target))
@@ -418,7 +418,7 @@ def in_numpy(target: str, elements: tuple[str, ...]) -> tuple[CompiledModule, li
 
 
 OWN_MEANING = {"ttnn": set[tuple[str, str]](), "ttmetal": {("cumsum", "NaN")}}
-"""What differs from PyTorch by target (docs/numbers.md, Where frameworks differ)."""
+"""Differences from PyTorch by target (docs/numbers.md, Where frameworks differ)."""
 
 
 @pytest.mark.parametrize("target", ["ttnn", "ttmetal"])

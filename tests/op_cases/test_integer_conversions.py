@@ -47,7 +47,7 @@ CONDITIONS = ("i32", "ui32", "i8", "f32")
 
 
 def program() -> tuple[str, list[np.ndarray]]:
-    """The text, and what numpy computes."""
+    """The text, and the results of numpy."""
     given = arrays()
     names = ", ".join(f"%{name}: {tensor(name)}" for name in given)
     lines: list[str] = []

@@ -97,8 +97,8 @@ def edge_cases(
 def chosen_edges(
     module: ModuleOp, function: FuncOp, drawn: Mapping[str, np.ndarray], most: int = 2
 ) -> Iterator[tuple[str, tuple[np.ndarray, ...]]]:
-    """A choice of the edges, of several kinds at once: of finite ones, and with NaN and infinities
-    as well, which leave little to compare where matrices are multiplied.
+    """A choice of the edges, of several kinds at once: the finite ones, then with NaN and
+    infinities, which leave little to compare after a matmul.
 
     Args:
         module: the module of the function.
@@ -117,14 +117,14 @@ def chosen_edges(
 
 
 def follows_convention(module: ModuleOp, function: FuncOp, target: str) -> list[bool]:
-    """For each result of a function, whether an op takes part in it that has NaN or infinities
-    otherwise than frameworks have them (docs/numbers.md, Where frameworks differ)."""
+    """For each result of a function, whether it depends on an op whose semantics of NaN and
+    infinities is not that of frameworks (docs/numbers.md, Where frameworks differ)."""
     return _computed_by(module, function, _CONVENTIONAL[target])
 
 
 def hides_values(module: ModuleOp, function: FuncOp) -> list[bool]:
-    """For each result of a function, whether NaN and infinities reach it through attention, where
-    those that are hidden take part or not by how keys are divided into chunks."""
+    """For each result of a function, whether it depends on attention, where NaN and infinities of
+    hidden keys reach the result or not, by the division of keys into chunks."""
     return _computed_by(module, function, _HIDES_VALUES)
 
 
@@ -184,9 +184,9 @@ _CONVENTIONAL = {
     "ttnn": frozenset({"clamp_scalar", "clamp_tensor", "sign"}),
     "ttmetal": frozenset({"clamp_scalar", "clamp_tensor", "sign", "softmax", "cumsum"}),
 }
-"""Ops by target that have NaN or infinities otherwise than frameworks."""
+"""Ops by target whose semantics of NaN or infinities is not that of frameworks."""
 _HIDES_VALUES = frozenset({"scaled_dot_product_attention", "sdpa_bw", "sdpa_fw"})
-"""Ops that skip hidden keys in part: NaN in these reaches the result, or not, by the chunk."""
+"""Ops that skip chunks of hidden keys: NaN in the other chunks reaches the result."""
 _FLOATS = (bf16, f16, f32, f64)
 _FIXED_KINDS = frozenset({"weight", "variance"})
 

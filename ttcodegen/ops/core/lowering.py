@@ -112,7 +112,7 @@ class TileBuilder:
         if tile.data_type is data_type:
             return tile
         if {tile.data_type, data_type} == {DataType.INT32, DataType.UINT32}:
-            # Bits stay what they are: of integers that have no place the lowest bits are kept.
+            # The bits are kept: integers out of range wrap.
             return self.call("add_unary_tile_int32", tile, parameters=(0,), data_type=data_type)
         if tile.data_type.is_float and data_type is DataType.UINT16:
             # To 16 bits it rounds, to others it cuts the fraction off.

@@ -79,7 +79,7 @@ def _where_tiles(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -
     condition, first, second = widened(builder, tiles)
     data_type = first.data_type
     if element_of(op.operands[0].type) != i1:
-        # Of integers the least one has the bits of -0.0, and of floats a conversion cuts 0.5 to 0.
+        # The lowest int32 has the bits of -0.0, and a conversion of floats truncates 0.5 to 0.
         if not condition.data_type.is_float:
             condition = builder.call("nez_tile_int32", condition)
         elif not data_type.is_float:

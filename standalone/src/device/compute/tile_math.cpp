@@ -233,7 +233,7 @@ void cut_mantissas(const float* input, int bits, float* output) {
 
 void mantissa_rests(const float* input, int bits, float* output) {
     for (Index i = 0; i < kTileElements; ++i) {
-        // Infinities and NaN have no rest: the whole product is what they make it.
+        // Infinities and NaN have no rest; the first product has their result.
         output[i] = std::isfinite(input[i]) ? input[i] - cut_mantissa(input[i], bits) : 0.0F;
     }
 }

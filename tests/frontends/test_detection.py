@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import ttcodegen.frontends as frontends
+from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.foundation.diagnostics import BYTECODE_MAGIC, CompileError, Source
 from ttcodegen.frontends import Frontend, frontend_of, read_module
 
@@ -79,4 +80,52 @@ def test_functions_are_verified_in_every_dialect(name: str) -> None:
   }}) {{sym_name = "f"}} : () -> ()
 }}"""
     with pytest.raises(CompileError, match="'function_type' expected"):
+        read_module(Source("in.mlir", text))
+
+
+@pytest.fixture
+def real(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+
+
+SLICE = "%0 = tensor.extract_slice %x[1, 0] [2, 8] [1, 1] : tensor<4x8xf32> to tensor<2x8xf32>"
+
+
+def test_slices_alone_are_for_linalg(real: None) -> None:
+    text = f"""func.func @f(%x: tensor<4x8xf32>) -> tensor<2x8xf32> {{
+      {SLICE}
+      return %0 : tensor<2x8xf32>
+    }}"""
+    assert "ttir.slice_static" in str(read_module(Source("in.mlir", text)))
+
+
+def test_slices_beside_operations_of_ttir_are_refused(real: None) -> None:
+    text = f"""func.func @f(%y: tensor<4x8xf32>) -> tensor<2x8xf32> {{
+      %x = "ttir.abs"(%y) : (tensor<4x8xf32>) -> tensor<4x8xf32>
+      {SLICE}
+      return %0 : tensor<2x8xf32>
+    }}"""
+    with pytest.raises(CompileError, match="beside operations of TTIR or TTNN"):
+        compile_module(Source("in.mlir", text), CompileOptions("in"))
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (
+            "%0 = linalg.abs ins(%x : tensor<4xf32>) outs(%x : tensor<4xf32>) -> tensor<2xf32>",
+            "the results have other types than the outs",
+        ),
+        (
+            "%0 = tosa.clamp %x {min_val = 2.0 : f32, max_val = 1.0 : f32}"
+            " : (tensor<4xf32>) -> tensor<4xf32>",
+            "min_val 2.0 is not at most max_val 1.0",
+        ),
+    ],
+)
+def test_operations_that_contradict_themselves_are_refused(
+    real: None, body: str, message: str
+) -> None:
+    text = f"func.func @f(%x: tensor<4xf32>) {{\n  {body}\n  return\n}}"
+    with pytest.raises(CompileError, match=message):
         read_module(Source("in.mlir", text))

@@ -57,7 +57,7 @@ def test_outputs_that_are_called_as_inputs_are(monkeypatch: pytest.MonkeyPatch) 
     def signature(tensor: Tensor, row: Any) -> Any:
         return (tensor.field.decode(), row["kind"])
 
-    monkeypatch.setattr("ttcodegen.runtime.library._signature", signature)
+    monkeypatch.setattr("ttcodegen.runtime.library.signature_of", signature)
     function = LoadedFunction(Module(), 0, ROW)  # type: ignore[arg-type]
     found: Any = function.arguments
     assert found == (("h", "input"), ("w", "parameter"), ("mask", "input"))

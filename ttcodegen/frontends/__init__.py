@@ -44,6 +44,8 @@ class Frontend:
     """The module with the function `read`; imported when a file needs it."""
     bytecode: bool = False
     """True if it reads MLIR bytecode, too."""
+    companions: frozenset[str] = frozenset()
+    """Dialects that decide only in a file without an operation of the compiler's dialects."""
 
     def read(self, source: Source, diagnostics: Diagnostics) -> ModuleOp:
         """The module of TTIR that a source means; raises CompileError with all that is wrong."""
@@ -59,7 +61,12 @@ FRONTENDS: tuple[Frontend, ...] = (
         bytecode=True,
     ),
     Frontend("TOSA", frozenset({"tosa"}), "ttcodegen.frontends.tosa"),
-    Frontend("linalg", frozenset({"linalg"}), "ttcodegen.frontends.linalg"),
+    Frontend(
+        "linalg",
+        frozenset({"linalg"}),
+        "ttcodegen.frontends.linalg",
+        companions=frozenset({"tensor"}),
+    ),
 )
 """All front ends. Where a file has operations of several, the first in this order reads it."""
 
@@ -137,23 +144,36 @@ def frontend_of(source: Source) -> Frontend | None:
             if frontend.bytecode:
                 return frontend
         raise CompileError("MLIR bytecode is not read", remedy="give the module as text")
-    if not FRONTENDS:
-        return None
     text = source.text
-    if not any(f"{name}." in text for each in FRONTENDS for name in each.dialects):
-        return None
-    found = {match.group(1) for match in _operations(FRONTENDS).finditer(text)}
-    return next((each for each in FRONTENDS if not found.isdisjoint(each.dialects)), None)
+    deciding = frozenset(name for each in FRONTENDS for name in each.dialects)
+    found = _dialects_in(text, deciding)
+    if found:
+        return next(each for each in FRONTENDS if not found.isdisjoint(each.dialects))
+    for each in FRONTENDS:
+        if _dialects_in(text, each.companions) and not _dialects_in(text, _OWN):
+            return each
+    return None
+
+
+_OWN = frozenset({"d2m", "emitc", "ttcore", "ttir", "ttkernel", "ttmetal", "ttnn"})
+"""The dialects that the parser of TTIR is for."""
+
+
+def _dialects_in(text: str, dialects: frozenset[str]) -> set[str]:
+    """Those of some dialects that a text has operations of."""
+    if not any(f"{name}." in text for name in dialects):
+        return set()
+    return {match.group(1) for match in _operations(dialects).finditer(text)}
 
 
 @cache
-def _operations(frontends: tuple[Frontend, ...]) -> re.Pattern[str]:
-    """Pattern of a frontend's operations in a text.
+def _operations(dialects: frozenset[str]) -> re.Pattern[str]:
+    """Pattern of the operations of dialects in a text.
 
     They start a line or a region, or follow result names; strings and attributes that mention one
     do not count.
     """
-    names = "|".join(sorted({re.escape(name) for each in frontends for name in each.dialects}))
+    names = "|".join(sorted(map(re.escape, dialects)))
     return re.compile(
         rf"(?:^|[{{}}])[ \t]*(?:%[^=\"\n]*=[ \t]*)?\"?({names})\.[a-z_]\w*+(?![ \t]*[=,]|}})",
         re.MULTILINE,

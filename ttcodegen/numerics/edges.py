@@ -28,6 +28,8 @@ from ttcodegen.numerics.drawing import (
     masks_scores,
     reaching,
 )
+from ttcodegen.ops.core.definition import traits_of
+from ttcodegen.ops.core.traits import Trait
 from ttcodegen.transforms.ttnn.layout import argument_type
 
 LARGEST = "largest"
@@ -119,19 +121,22 @@ def chosen_edges(
 def follows_convention(module: ModuleOp, function: FuncOp, target: str) -> list[bool]:
     """For each result of a function, whether it depends on an op whose semantics of NaN and
     infinities is not that of frameworks (docs/numbers.md, Where frameworks differ)."""
-    return _computed_by(module, function, _CONVENTIONAL[target])
+    in_tiles = Trait.OWN_NAN_IN_TILES if target == "ttmetal" else Trait.NONE
+    return _computed_by(module, function, Trait.OWN_NAN | in_tiles)
 
 
 def hides_values(module: ModuleOp, function: FuncOp) -> list[bool]:
     """For each result of a function, whether it depends on attention, where NaN and infinities of
     hidden keys reach the result or not, by the division of keys into chunks."""
-    return _computed_by(module, function, _HIDES_VALUES)
+    return _computed_by(module, function, Trait.SKIPS_HIDDEN)
 
 
-def _computed_by(module: ModuleOp, function: FuncOp, names: frozenset[str]) -> list[bool]:
+def _computed_by(module: ModuleOp, function: FuncOp, traits: Trait) -> list[bool]:
+    """For each result of a function, whether it depends on an op with one of the traits."""
+
     def is_result(value: SSAValue) -> bool:
         owner = value.owner
-        return isinstance(owner, CatalogueOp) and owner.definition.short_name in names
+        return isinstance(owner, CatalogueOp) and bool(traits & traits_of(owner.definition))
 
     return reaching(module, function, is_result)
 
@@ -180,13 +185,6 @@ def _argument(
     )
 
 
-_CONVENTIONAL = {
-    "ttnn": frozenset({"clamp_scalar", "clamp_tensor", "sign"}),
-    "ttmetal": frozenset({"clamp_scalar", "clamp_tensor", "sign", "softmax", "cumsum"}),
-}
-"""Ops by target whose semantics of NaN or infinities is not that of frameworks."""
-_HIDES_VALUES = frozenset({"scaled_dot_product_attention", "sdpa_bw", "sdpa_fw"})
-"""Ops that skip chunks of hidden keys: NaN in the other chunks reaches the result."""
 _FLOATS = (bf16, f16, f32, f64)
 _FIXED_KINDS = frozenset({"weight", "variance"})
 

@@ -381,6 +381,10 @@ def check_supported(module: ModuleOp) -> None:
             message = f"'{op.name}' of tensors is not supported"
             findings.setdefault(message, []).append(op)
             remedies[message] = _IN_GENERIC
+        elif op.dialect_name() == "tensor":
+            message = f"'{op.name}' beside operations of TTIR or TTNN is not supported"
+            findings.setdefault(message, []).append(op)
+            remedies[message] = "write the op of TTIR"
         elif refused(op.name) is not None:
             findings.setdefault(unsupported(op.name), []).append(op)
         elif (reason := _refused_form(op)) is not None:

@@ -4,7 +4,7 @@
 // Tensors between calls are in L1; results are in DRAM.
 // CHECK: #[[DRAM:.*]] = #ttnn.ttnn_layout<{{.*}}memref<64x64x!ttcore.tile<32x32, bf16>, #dram>
 // CHECK: #[[L1:.*]] = #ttnn.ttnn_layout<{{.*}}memref<64x64x!ttcore.tile<32x32, bf16>, #l1_>
-// CHECK: "ttnn.matmul"({{.*}}) <{{.*}}matmul_program_config = #ttnn.matmul_multi_core_reuse_multi_cast_1d_program_config<
+// CHECK: "ttnn.matmul"({{.*}}) <{{.*}}matmul_program_config = #ttnn.matmul_multi_core_reuse_multi_cast_{{(1d_)?}}program_config<
 // CHECK-SAME: math_fidelity = hifi2
 // CHECK-SAME: -> tensor<2048x2048xbf16, #[[L1]]>
 // CHECK: "ttnn.exp"

@@ -448,7 +448,8 @@ def _labels(call: Call) -> Sequence[str]:
         isinstance(argument, Use) or device
         for argument, device in zip(call.arguments, is_device, strict=True)
     ]
-    first = plain.index(False) if False in plain[:MOST_UNNAMED] else 0
+    # No more than so many tensors are left without a name before it.
+    first = plain.index(False) if False in plain[: MOST_UNNAMED + 1] else 0
     return ["" if index < first or is_device[index] else name for index, name in enumerate(names)]
 
 

@@ -280,6 +280,7 @@ def _call(function: OutlinedFunction, each: Group, title: str | None) -> Stateme
     given |= {p: Text(found[min(p.places)]) for p in function.texts}
     members = function.places
     arguments: list[Argument] = [given[p] for p in function.tensors if p not in members]
+    names = [p.name for p in function.tensors if p not in members]
     for struct in function.structs:
         fields = tuple(parameter.name for parameter in struct.fields)
         values = tuple(given[parameter] for parameter in struct.fields)
@@ -287,10 +288,20 @@ def _call(function: OutlinedFunction, each: Group, title: str | None) -> Stateme
         texts = {f: v.text for f, v in zip(fields, values, strict=True) if isinstance(v, Text)}
         named = next((value.name for value in function.values if value.fields == texts), None)
         arguments.append(braced if named is None else NamedConstant(named, struct.type))
+        names.append(struct.name)
     arguments += [given[p] for p in function.texts if p not in members]
     arguments += [Text(name) for name, _ in function.used_context]
+    texts_alone = [p.name for p in function.texts if p not in members]
+    names += [*texts_alone, *(name for name, _ in function.used_context)]
     types = function.result_types
-    call = Call(function.name, tuple(arguments), returned_type(types) or "void", outlined=True)
+    call = Call(
+        function.name,
+        tuple(arguments),
+        returned_type(types) or "void",
+        outlined=True,
+        # Of tensors and the device their own names say what they are.
+        parameters=tuple(names) if texts_alone else (),
+    )
     ops = [op for statement in each.statements for op in statement.ops]
     return Statement(
         ops[0], call, each.live_out, each.live_in, title, types=types, others=tuple(ops[1:])

@@ -48,8 +48,9 @@ def linalg_form(parser: Parser, op_type: type[Operation]) -> Operation:
     region = _region(parser)
     regions = [] if region is None else [region]
     results: list[Attribute] = [t for t in output_types if isinstance(t, TensorType)]
-    if parser.parse_optional_punctuation("->") is not None:
-        results = _types(parser)
+    position = parser.pos
+    if parser.parse_optional_punctuation("->") is not None and _types(parser) != results:
+        parser.raise_error("the results have other types than the outs", position, parser.pos)
     attributes[INPUTS] = DenseArrayBase.from_list(i32, [len(inputs), len(outputs)])
     operands, types = [*inputs, *outputs], [*input_types, *output_types]
     return make(parser, op_type, operands, types, results, attributes, regions)

@@ -211,6 +211,8 @@ def _clamp(build: Translator, op: SourceOp) -> SSAValue:
     high = number(op.given("max_val", "max_fp" if _is_float(op) else "max_int"))
     if low is None or high is None:
         raise CompileError(f"{op.name} needs the attributes 'min_val' and 'max_val'")
+    if not low <= high:
+        raise CompileError(f"{op.name}: min_val {low} is not at most max_val {high}")
     value = op.operands[0]
     if _is_float(op):
         if low == 0 and high >= _LARGEST:

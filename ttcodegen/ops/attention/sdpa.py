@@ -460,6 +460,7 @@ register(
         primitives=_attention_primitives,
         stays=is_one_program,
         matrix_engine=True,
+        traits=Trait.SKIPS_HIDDEN,
     )
 )
 
@@ -517,7 +518,7 @@ register(
         ),
         flops=attention_flops,
         nouns=("attention",),
-        traits=Trait.ATTENDS,
+        traits=Trait.ATTENDS | Trait.SKIPS_HIDDEN,
         call_kind=CallKind.ATTENTION,
     )
 )

@@ -98,6 +98,12 @@ class Trait(Flag):
     """The op exchanges elements between the chips of a mesh; a single chip keeps what it has."""
     PLACES = auto()
     """The op sets the placement and data type of a tensor, not its elements."""
+    OWN_NAN = auto()
+    """NaN or infinities have another result than in frameworks (docs/numbers.md)."""
+    OWN_NAN_IN_TILES = auto()
+    """They have in device programs, where NaN spreads over a tile or is lost in a maximum."""
+    SKIPS_HIDDEN = auto()
+    """Kernels skip chunks of hidden keys; NaN in the other chunks reaches the result."""
     USES_HOST = auto()
     """The call makes its elements on the host, or reads an operand there, although its tensors are
     on the device."""

@@ -353,7 +353,7 @@ ROWS = (
         "sign",
         _sign,
         data_types=None,
-        traits=Trait.IDEMPOTENT | Trait.KEEPS_TRUTH,
+        traits=Trait.IDEMPOTENT | Trait.KEEPS_TRUTH | Trait.OWN_NAN,
         vector_cycles=12,
     ),
     Row(

@@ -419,6 +419,7 @@ register(
         verify=_verify_softmax,
         dimensions=along("dimension"),
         numpy=_softmax,
+        traits=Trait.OWN_NAN_IN_TILES,
         primitives=_softmax_primitives,
         # The library's default is the stable form, which is right in either case.
         lower=lambda builder, op: builder.like(

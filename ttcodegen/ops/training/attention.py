@@ -31,6 +31,7 @@ from ttcodegen.ops.core.definition import (
     register,
 )
 from ttcodegen.ops.core.dimensions import expect_shape, require
+from ttcodegen.ops.core.traits import Trait
 
 Shape = tuple[int, ...]
 
@@ -356,6 +357,7 @@ register(
         verify=_verify_forward,
         numpy=_sdpa_fw,
         decompose=_decompose_forward,
+        traits=Trait.SKIPS_HIDDEN,
     )
 )
 
@@ -376,5 +378,6 @@ register(
         verify=_verify_backward,
         numpy=_sdpa_bw,
         decompose=_decompose_backward,
+        traits=Trait.SKIPS_HIDDEN,
     )
 )

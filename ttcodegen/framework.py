@@ -331,7 +331,7 @@ def _equal(first: np.ndarray, second: np.ndarray) -> bool:
 
 
 def _place(array: np.ndarray) -> tuple[object, ...]:
-    """Where an array is in memory, and what of it."""
+    """Address, shape, strides and dtype of an array, which views of the same elements share."""
     return array.ctypes.data, array.shape, array.strides, array.dtype.str
 
 

@@ -12,23 +12,20 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.op_cases.cpp_runs import run_cpp
 from tests.op_cases.test_edge_values import (
     FLOATS,
     INTEGERS,
     NUMPY,
     SEEDS,
-    as_numpy,
     kind_that_differs,
 )
 from ttcodegen.compilation import CompiledModule, CompileOptions, compile_module
 from ttcodegen.foundation.diagnostics import Source
-from ttcodegen.project.building import BUILD_FOLDER, build_project
-from ttcodegen.project.checking import run_executable, run_in_numpy
+from ttcodegen.project.checking import run_in_numpy
 from ttcodegen.project.cpu_backend import CPUBackend
 from ttcodegen.project.reference import FunctionRuns
-from ttcodegen.project.sources import project_files
 from ttcodegen.project.toolchain import Toolchain
-from ttcodegen.project.writer import write_project
 
 torch = pytest.importorskip("torch")
 functional = torch.nn.functional
@@ -442,13 +439,7 @@ def test_cpp_computes_the_same(
 ) -> None:
     assert cpu_backend is not None
     compiled, runs = in_numpy(target, elements)
-    out = tmp_path / "out"
-    write_project(compiled.description, out, project_files(compiled, formatted=False))
-    built = build_project(out, "families", toolchain, "exe")
-    assert built.executable is not None
-    outputs, failure = run_executable(built.executable, runs, out / BUILD_FOLDER, 1200.0)
-    assert failure is None
-    for run in runs:
+    outputs = run_cpp(compiled, runs, tmp_path / "out", toolchain)
+    for run, found in zip(runs, outputs, strict=True):
         element = run.function.name
-        found = [as_numpy(outputs[element][output.field]) for output in run.function.outputs]
         assert differences(element, run.flatbuffer, found) == set(), element

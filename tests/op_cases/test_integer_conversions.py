@@ -9,14 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.op_cases.cpp_runs import run_cpp
 from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.foundation.diagnostics import Source
-from ttcodegen.project.building import BUILD_FOLDER, build_project
-from ttcodegen.project.checking import run_executable, run_in_numpy
+from ttcodegen.project.checking import run_in_numpy
 from ttcodegen.project.cpu_backend import CPUBackend
-from ttcodegen.project.sources import project_files
 from ttcodegen.project.toolchain import Toolchain
-from ttcodegen.project.writer import write_project
 
 DTYPES = {
     "i8": np.int8,
@@ -90,13 +88,7 @@ def test_cpp_converts_and_selects_as_numpy(
     source = Source("f.mlir", text)
     compiled = compile_module(source, CompileOptions("f", target=target))
     runs = run_in_numpy(source, compiled, lambda *_: tuple(arrays().values()))
-    out = tmp_path / "out"
-    write_project(compiled.description, out, project_files(compiled, formatted=False))
-    built = build_project(out, "f", toolchain, "exe")
-    assert built.executable is not None
-    outputs, failure = run_executable(built.executable, runs, out / BUILD_FOLDER, 600.0)
-    assert failure is None
-    found = [outputs["f"][output.field] for output in runs[0].function.outputs]
+    (found,) = run_cpp(compiled, runs, tmp_path / "out", toolchain)
     for array, meant, flatbuffer in zip(found, expected, runs[0].flatbuffer, strict=True):
         np.testing.assert_array_equal(flatbuffer, meant)
         np.testing.assert_array_equal(array, meant)

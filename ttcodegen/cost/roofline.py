@@ -66,8 +66,7 @@ def quick_runs(binary: object) -> int:
 
 
 def _emulated_work(binary: file.DeviceBinary) -> int:
-    """The work of the emulated device, in operations and bytes of the library's calls that take
-    as long."""
+    """Work of the emulated device, in the unit of `_QUICK`."""
     launched = [
         binary.programs[attribute.value.value].costs
         for function in binary.functions

@@ -107,8 +107,7 @@ def references_of(
     state: Mapping[str, Mapping[str, str]],
     calls: Sequence[tuple[str, Example]],
 ) -> list[Reference]:
-    """What the functions compute in calls one after the other, each with the buffers as those
-    before it left them."""
+    """References of calls in sequence, each on the buffers that the calls before it left."""
     values: dict[str, Any] = {}
     found: list[Reference] = []
     pairs = zip(functions, imported, strict=True)

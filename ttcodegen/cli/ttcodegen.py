@@ -118,7 +118,8 @@ def argument_parser() -> ArgumentParser:
     add("--keep-edits", choices=("merge", "fail"), default="merge", help="if files in "
         "OUT were edited: merge the edits into the new files or write nothing (merge)")  # fmt: skip
     add("--edits", metavar="OUT", type=Path, help="print the edits made in OUT since it was "
-        "generated, as a patch, and exit")  # fmt: skip
+        "generated, as decisions by op and as a patch, and exit; with --write-overrides, write the "
+        "decisions to a file as well")  # fmt: skip
     add("--no-format", action="store_true", help="do not format the C++")
     add("--dump-ir", metavar="DIR", type=Path, help="write the module after each pass")
     add("--time-passes", action="store_true", help="print the time of each stage")
@@ -163,7 +164,7 @@ def _run(invocation: Invocation) -> int:
     if options.cpu_backend_dir:
         return _print_cpu_backend()
     if options.edits is not None:
-        return _print_edits(options.edits)
+        return _print_edits(options.edits, options.write_overrides)
     if options.golden is not None and not options.check:
         parser.error("--golden needs --check")
     if options.check and options.kind == "sources":
@@ -230,11 +231,18 @@ def _print_cpu_backend() -> int:
     return ExitStatus.DONE
 
 
-def _print_edits(out: Path) -> int:
-    from ttcodegen.project.edits import edits_patch
+def _print_edits(out: Path, overrides: Path | None) -> int:
+    from ttcodegen.project.edits import edits_patch, tuned_files
+    from ttcodegen.project.tuning.decisions import overrides_text, report_lines
 
+    patch = "".join(edits_patch(out))
+    tuned = tuned_files(out)
+    # Tools that apply a patch skip what is above it.
+    report = "".join(f"# {line}\n" for line in report_lines(tuned))
     # In its own encoding: a patch has to have the bytes of the files.
-    sys.stdout.buffer.write("".join(edits_patch(out)).encode())
+    sys.stdout.buffer.write((report + patch).encode())
+    if overrides is not None:
+        overrides.write_text(overrides_text(tuned), encoding="utf-8")
     return ExitStatus.DONE
 
 

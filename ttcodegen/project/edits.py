@@ -13,11 +13,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from ttcodegen.emission.op_lines import LoweredOp, OpLines
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.project.manifest import manifest_hashes, read_manifest
+
+if TYPE_CHECKING:
+    from ttcodegen.project.tuning.decisions import EditedFile
 
 # Ops that a person edited and that are no longer what they were: a merge of lines alone would
 # keep an edit that belongs to an op which the model has lost.
@@ -289,6 +292,18 @@ def edits_patch(out: Path) -> Iterator[str]:
     for path in edited_files(out):
         if path not in before and path != PRISTINE:
             yield f"# {path} was edited as well; it is no text\n"
+
+
+def tuned_files(out: Path) -> list[EditedFile]:
+    """The edited texts of a project, with the decisions that are read from them."""
+    from ttcodegen.project.tuning.decisions import compared
+
+    before = read_pristine(out) or {}
+    texts: dict[str, str] = {}
+    for path in edited_files(out):
+        if path in before:
+            texts[path] = out.joinpath(path).read_bytes().decode("utf-8", "replace")
+    return compared(before, texts, read_lines(out))
 
 
 def _unified(path: str, before: str, after: str, *, deleted: bool = False) -> Iterator[str]:

@@ -214,6 +214,7 @@ _FIELDS: Mapping[str, _Rule] = {
     "math_fidelity": _one_of([fidelity.value for fidelity in MathFidelity]),
     "fuse": _TRUTH,
     "operands": (_is_table, "operands by index, with the placement of each"),
+    "comment": (_is_text, "a text, which decides nothing"),
 }
 _OF_OPERAND = {field: _FIELDS[field] for field in PLACES}
 

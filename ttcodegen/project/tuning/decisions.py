@@ -1,0 +1,565 @@
+"""Compares the C++ that a person edited with what was generated, call by call.
+
+What only says how a call is made, and not what it computes, is a decision; everything else is an
+edit of text.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import SequenceMatcher
+from typing import Any
+
+from ttcodegen.emission.op_lines import LoweredOp, OpLines
+from ttcodegen.project.code_lines import CodeLines
+from ttcodegen.project.tuning.statements import Argument, Statement, joined, statements
+from ttcodegen.project.tuning.values import (
+    ACTIVATIONS,
+    KINDS,
+    NOTHING,
+    Constant,
+    constants_of,
+    kind_of,
+    override_fields,
+)
+
+TUNING_FILE = "src/tuning.hpp"
+
+
+@dataclass(frozen=True)
+class Change:
+    """An argument that a person changed."""
+
+    parameter: str
+    """What it decides: a key of `KINDS`."""
+    words: tuple[str, ...]
+    """The new value; empty if the argument was taken out."""
+    before: tuple[str, ...]
+    """The value as it was generated; empty if there was none."""
+    option: bool
+    """True for a field of options, False for a positional argument."""
+    position: int = -1
+    fillers: tuple[tuple[str, ...], ...] = ()
+    """All positional arguments as the person wrote them, from the first that was not there."""
+
+
+@dataclass(frozen=True)
+class EditedCall:
+    """A call with decisions of a person."""
+
+    path: str
+    ops: tuple[LoweredOp, ...]
+    """Its ops: several for a function that all layers call."""
+    before: Statement
+    after: Statement
+    changes: tuple[Change, ...]
+    fused: Statement | None = None
+    """The activation, as it was generated, that the call applies now."""
+    fused_ops: tuple[LoweredOp, ...] = ()
+    comments: tuple[str, ...] = ()
+    """What the person wrote beside it."""
+    line: int = 0
+
+
+@dataclass(frozen=True)
+class EditedConstant:
+    """A constant of tuning.hpp that a person changed or added."""
+
+    constant: Constant
+    before: Constant | None
+    """The constant as it was generated; None if the person added it."""
+    ops: tuple[LoweredOp, ...]
+    """The ops whose calls use it."""
+    text: str
+    """The declaration."""
+    comments: tuple[str, ...] = ()
+    line: int = 0
+
+
+@dataclass(frozen=True)
+class TextEdit:
+    """An edit that is no decision."""
+
+    place: CodeLines
+    ops: tuple[LoweredOp, ...]
+
+
+@dataclass
+class EditedFile:
+    """A file of a project as it was generated and as it is."""
+
+    path: str
+    before: str
+    after: str
+    ops: Sequence[OpLines]
+    """The lines of its ops as it was generated."""
+    calls: list[EditedCall] = field(default_factory=list[EditedCall])
+    constants: list[EditedConstant] = field(default_factory=list[EditedConstant])
+    rest: str = ""
+    """The file with the edits that are no decisions alone."""
+
+    @property
+    def text_edits(self) -> list[TextEdit]:
+        """What is no decision, by its lines in the file as it was generated."""
+        if self.rest == self.before:
+            return []
+        old, new = self.before.split("\n"), self.rest.split("\n")
+        found: list[TextEdit] = []
+        for kind, low, high, _, _ in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+            if kind == "equal":
+                continue
+            first, last = min(low + 1, len(old)), max(high, low + 1)
+            # Between two ops, what is inserted belongs to the one before.
+            inside = [each for each in self.ops if each.first <= last and each.last >= first]
+            if not inside:
+                above = [each for each in self.ops if each.last <= first]
+                inside = above[-1:]
+            ops = tuple(dict.fromkeys(each.op for each in inside))
+            found.append(TextEdit(CodeLines(self.path, first, last), ops))
+        return found
+
+
+def compared(
+    before: Mapping[str, str], edited: Mapping[str, str], ops: Iterable[OpLines]
+) -> list[EditedFile]:
+    """The edited files, with the decisions that are read from them.
+
+    Args:
+        before: the texts as they were generated, by path.
+        edited: the texts that differ, by path.
+        ops: the lines of the ops as they were generated.
+    """
+    known = list(ops)
+    constants = {
+        **constants_of(statements(before.get(TUNING_FILE, ""))),
+        **constants_of(statements(edited.get(TUNING_FILE, ""))),
+    }
+    files: list[EditedFile] = []
+    for path, text in sorted(edited.items()):
+        found = EditedFile(path, before[path], text, [each for each in known if each.path == path])
+        if path == TUNING_FILE:
+            _compare_constants(found, before, known)
+        elif path.endswith(".cpp"):
+            _Comparison(found, constants).run()
+        else:
+            found.rest = text
+        files.append(found)
+    return files
+
+
+def ops_at(text: str, statement: Statement, ops: Iterable[OpLines]) -> tuple[LoweredOp, ...]:
+    """The ops that a statement belongs to."""
+    first = text.count("\n", 0, statement.start) + 1
+    last = text.count("\n", 0, statement.end) + 1
+    inside = [each for each in ops if each.first <= last and each.last >= first]
+    return tuple(dict.fromkeys(each.op for each in inside))
+
+
+def new_comments(before: Statement | None, after: Statement) -> list[tuple[int, int, str]]:
+    """Comments that a person wrote at a statement: where, and what they say."""
+    old = [] if before is None else [each.text for each in before.comments]
+    found: list[tuple[int, int, str]] = []
+    for each in after.comments:
+        if each.text in old:
+            old.remove(each.text)
+        elif not (each.start >= after.start and each.end <= after.end):
+            text = each.text.removeprefix("//").removeprefix("/*").removesuffix("*/").strip()
+            found.append((each.start, each.end, text))
+    return found
+
+
+_Edits = list[tuple[int, int, str]]
+"""Parts of a text, and what takes their place."""
+
+
+def with_edits(text: str, edits: _Edits) -> str:
+    """A text with parts of it replaced, from the first to the last."""
+    made: list[str] = []
+    position = 0
+    for start, end, new in sorted(edits, key=lambda each: each[:2]):
+        made += [text[position:start], new]
+        position = max(position, end)
+    return "".join([*made, text[position:]])
+
+
+def line_of_comment(text: str, start: int, end: int) -> tuple[int, int]:
+    """A comment with the rest of its line if nothing else is in it, else with the spaces before."""
+    left = start
+    while left and text[left - 1] in " \t":
+        left -= 1
+    if left == 0 or text[left - 1] == "\n":
+        right = text.find("\n", end)
+        return left, len(text) if right < 0 else right + 1
+    return left, end
+
+
+@dataclass
+class _Comparison:
+    file: EditedFile
+    constants: Mapping[str, Constant]
+
+    def run(self) -> None:
+        """Finds the decisions, and the text without them."""
+        file = self.file
+        old, new = statements(file.before), statements(file.after)
+        pairs, removed = _aligned(old, new)
+        places = {id(o): n for o, n in pairs}
+        edits: _Edits = []
+        taken: set[int] = set()
+        for o, n in pairs:
+            if o.words == n.words:
+                continue
+            found = self._edited_call(o, n, [r for r in removed if id(r) not in taken])
+            if found is None:
+                continue
+            file.calls.append(found)
+            edits.append((n.start, n.end, file.before[o.start : o.end]))
+            edits += [
+                (*line_of_comment(file.after, start, end), "")
+                for start, end, _ in new_comments(o, n)
+            ]
+            if found.fused is not None:
+                taken.add(id(found.fused))
+                edits += self._restored(old, found.fused, places)
+        file.rest = with_edits(file.after, edits)
+
+    def _restored(
+        self, old: Sequence[Statement], gone: Statement, places: Mapping[int, Statement]
+    ) -> _Edits:
+        """A removed statement, put back behind the one before it."""
+        index = next(i for i, each in enumerate(old) if each is gone)
+        if not index or id(old[index - 1]) not in places:
+            return []
+        previous = old[index - 1]
+        behind = places[id(previous)].end
+        return [(behind, behind, self.file.before[previous.end : gone.end])]
+
+    def _edited_call(
+        self, before: Statement, after: Statement, removed: Sequence[Statement]
+    ) -> EditedCall | None:
+        changes = _changes(before, after, removed, self.constants)
+        if not changes:
+            return None
+        activations = [each for each in changes if each.parameter in ACTIVATIONS]
+        fused: Statement | None = None
+        if activations:
+            # An activation more is a decision if it is taken out elsewhere.
+            fused = _fused(before, after, activations, removed)
+            if fused is None:
+                return None
+        elif before.variables != after.variables:
+            return None
+        text, ops = self.file.before, self.file.ops
+        return EditedCall(
+            self.file.path,
+            ops_at(text, before, ops),
+            before,
+            after,
+            tuple(changes),
+            fused,
+            () if fused is None else ops_at(text, fused, ops),
+            tuple(comment for _, _, comment in new_comments(before, after)),
+            self.file.after.count("\n", 0, after.start) + 1,
+        )
+
+
+def _aligned(
+    old: Sequence[Statement], new: Sequence[Statement]
+) -> tuple[list[tuple[Statement, Statement]], list[Statement]]:
+    """The statements that are still there with what they are now, and those that are gone."""
+    pairs: list[tuple[Statement, Statement]] = []
+    gone: list[Statement] = []
+    matcher = SequenceMatcher(
+        None, [(s.function, s.words) for s in old], [(s.function, s.words) for s in new], False
+    )
+    for kind, low, high, first, last in matcher.get_opcodes():
+        if kind == "equal":
+            pairs += zip(old[low:high], new[first:last], strict=True)
+            continue
+        left = list(new[first:last])
+        for each in old[low:high]:
+            match = next((n for n in left if _same_call(each, n)), None)
+            if match is None:
+                gone.append(each)
+            else:
+                pairs.append((each, match))
+                del left[: left.index(match) + 1]
+    return pairs, gone
+
+
+def _same_call(old: Statement, new: Statement) -> bool:
+    if old.function != new.function or old.call is None or new.call is None:
+        return False
+    return old.target == new.target and old.call.callee == new.call.callee
+
+
+def _changes(
+    before: Statement,
+    after: Statement,
+    removed: Sequence[Statement],
+    constants: Mapping[str, Constant],
+) -> list[Change] | None:
+    """The arguments that were changed; None if one of them is no decision."""
+    assert before.call is not None
+    assert after.call is not None
+    if before.is_declaration != after.is_declaration:
+        return None
+    found: list[Change] = []
+    old, new = before.call, after.call
+    renamed = {r.target: r.variables[0] for r in removed if r.variables}
+    for index in range(max(len(old.positional), len(new.positional))):
+        was = old.positional[index] if index < len(old.positional) else None
+        is_ = new.positional[index] if index < len(new.positional) else None
+        if was is not None and is_ is not None and was.words == is_.words:
+            continue
+        if (
+            was is not None
+            and is_ is not None
+            and was.variable is not None
+            and renamed.get(was.variable) == is_.variable
+        ):
+            continue
+        if was is None and is_ is not None and is_.text in NOTHING:
+            continue
+        parameter = _parameter(was, is_, constants)
+        if parameter is None:
+            return None
+        found.append(
+            Change(
+                parameter,
+                () if is_ is None else is_.words,
+                () if was is None else was.words,
+                False,
+                index,
+                tuple(each.words for each in new.positional),
+            )
+        )
+    fields = {each.label: each for each in old.options}
+    given = {each.label: each for each in new.options}
+    for label in dict.fromkeys((*fields, *given)):
+        was, is_ = fields.get(label), given.get(label)
+        if was is not None and is_ is not None and was.words == is_.words:
+            continue
+        if label not in KINDS:
+            return None
+        found.append(
+            Change(
+                label,
+                () if is_ is None else is_.words,
+                () if was is None else was.words,
+                True,
+            )
+        )
+    return found
+
+
+def _parameter(
+    was: Argument | None, is_: Argument | None, constants: Mapping[str, Constant]
+) -> str | None:
+    """The parameter that a positional argument is for, if it is one of decisions."""
+    for each in (is_, was):
+        if each is not None and each.label in KINDS:
+            return each.label
+    for each in (is_, was):
+        if each is not None and each.text not in NOTHING:
+            return kind_of(each.words, constants)
+    return None
+
+
+def activation_named(words: Sequence[str]) -> str | None:
+    """The activation that a value names: `"silu"`, or a unary op."""
+    text = joined(words)
+    if text.startswith('"'):
+        return text.strip('"')
+    marked = [word for word in words if "UnaryOpType::" in word]
+    return marked[0].rpartition("::")[2].lower() if len(marked) == 1 else None
+
+
+def _fused(
+    before: Statement,
+    after: Statement,
+    changes: Sequence[Change],
+    removed: Sequence[Statement],
+) -> Statement | None:
+    """The activation, gone as a call, that a call applies instead."""
+    if len(changes) != 1 or (changes[0].before and joined(changes[0].before) not in NOTHING):
+        return None
+    name = activation_named(changes[0].words)
+    for each in removed:
+        if each.call is None or each.call.callee != f"ttnn::{name}" or not each.variables:
+            continue
+        makes = before.target in (each.variables[0], each.target)
+        reads = each.target is not None and each.target in before.variables
+        others = [v for v in before.variables if v != each.target]
+        if (makes and before.variables == after.variables) or (
+            reads and all(v in after.variables for v in others)
+        ):
+            return each
+    return None
+
+
+# Constants of tuning.hpp
+
+
+def _compare_constants(file: EditedFile, before: Mapping[str, str], ops: Sequence[OpLines]) -> None:
+    old = constants_of(statements(file.before))
+    new = constants_of(statements(file.after))
+    edits: _Edits = []
+    for name, constant in new.items():
+        was = old.get(name)
+        if was is not None and was.statement.words == constant.statement.words:
+            continue
+        statement = constant.statement
+        comments = new_comments(None if was is None else was.statement, statement)
+        start = statement.start if was is not None else comments[0][0] if comments else None
+        start = statement.start if start is None else start
+        file.constants.append(
+            EditedConstant(
+                constant,
+                was,
+                tuple(uses_of(name, before, ops)),
+                file.after[start : statement.end],
+                tuple(text for _, _, text in comments),
+                file.after.count("\n", 0, statement.start) + 1,
+            )
+        )
+        if was is None:
+            low, high = line_of_comment(file.after, start, statement.end)
+            # The empty line that set it apart goes as well.
+            if file.after[:low].endswith("\n\n") and file.after[high : high + 1] == "\n":
+                high += 1
+            edits.append((low, high, ""))
+        else:
+            edits.append(
+                (
+                    statement.start,
+                    statement.end,
+                    file.before[was.statement.start : was.statement.end],
+                )
+            )
+            edits += [(*line_of_comment(file.after, s, e), "") for s, e, _ in comments]
+    file.rest = with_edits(file.after, edits)
+
+
+def uses_of(name: str, texts: Mapping[str, str], ops: Sequence[OpLines]) -> Iterator[LoweredOp]:
+    """The ops whose calls a constant of tuning.hpp decides."""
+    seen: set[LoweredOp] = set()
+    for path in sorted({each.path for each in ops}):
+        text = texts.get(path, "")
+        here = [each for each in ops if each.path == path]
+        for each in statements(text):
+            if each.function and uses_constant(each, name, text):
+                for op in ops_at(text, each, here):
+                    if op not in seen:
+                        seen.add(op)
+                        yield op
+
+
+_DEFAULTS = {
+    "product_memory": "memory_config",
+    "product_program": "program_config",
+    "product_compute": "compute_kernel_config",
+}
+"""Constants that calls use where their options do not say otherwise."""
+
+
+def uses_constant(statement: Statement, name: str, text: str) -> bool:
+    """True if a call takes a constant, by its name or as the default of its options."""
+    call = statement.call
+    if f"tuning::{name}" in statement.words:
+        return True
+    field_name = _DEFAULTS.get(name)
+    if field_name is None or call is None or not call.callee.startswith("call::"):
+        return False
+    return field_name not in [each.label for each in call.options] and f"tuning::{name}" in text
+
+
+# The entries of the overrides file
+
+
+def entries(files: Iterable[EditedFile]) -> dict[str, dict[str, dict[str, Any]]]:
+    """Decisions as the functions of an overrides file; what it cannot say is left out."""
+    found: dict[str, dict[str, dict[str, Any]]] = {}
+    known = list(files)
+    constants = constants_of(
+        statements(next((each.after for each in known if each.path == TUNING_FILE), ""))
+    )
+    for file in known:
+        for constant in file.constants:
+            for parameter in _parameters_of(constant):
+                said = override_fields(parameter, constant.constant.value, constants)
+                for op in constant.ops:
+                    _add(found, op, said, constant.comments)
+    for file in known:
+        for call in file.calls:
+            for change in call.changes:
+                said = override_fields(change.parameter, change.words, constants)
+                ops = call.fused_ops if "fuse" in said else call.ops
+                for op in ops:
+                    _add(found, op, said, call.comments)
+    return found
+
+
+def _parameters_of(edited: EditedConstant) -> list[str]:
+    kind = _DEFAULTS.get(edited.constant.name)
+    if kind is None and edited.constant.name != "product_weights_type":
+        words = (f"tuning::{edited.constant.name}",)
+        kind = kind_of(words, {edited.constant.name: edited.constant})
+    return [] if kind is None else [kind]
+
+
+def _add(
+    found: dict[str, dict[str, dict[str, Any]]],
+    op: LoweredOp,
+    said: Mapping[str, Any],
+    comments: Sequence[str],
+) -> None:
+    if not said:
+        return
+    entry = found.setdefault(op.function, {}).setdefault(op.name, {})
+    entry.update(said)
+    if comments:
+        entry["comment"] = " ".join(comments)
+
+
+def overrides_text(files: Iterable[EditedFile]) -> str:
+    """The decisions as a file for `--overrides`."""
+    return json.dumps({"version": 1, "functions": entries(files)}, indent=2) + "\n"
+
+
+def report_lines(files: Iterable[EditedFile]) -> Iterator[str]:
+    """A line for each edit: the decisions by op, then what stays text."""
+    known = list(files)
+    for file in known:
+        for call in file.calls:
+            comment = f'  "{" ".join(call.comments)}"' if call.comments else ""
+            for change in call.changes:
+                yield (
+                    f"{_names(call.ops)}: {described(change.parameter, change.words)}"
+                    f"  ({file.path}:{call.line}){comment}"
+                )
+        for constant in file.constants:
+            comment = f'  "{" ".join(constant.comments)}"' if constant.comments else ""
+            used = f", used by {_names(constant.ops)}" if constant.ops else ""
+            value = joined(constant.constant.value)
+            yield (
+                f"{constant.constant.name} = {value}{used}  ({file.path}:{constant.line}){comment}"
+            )
+    for file in known:
+        for edit in file.text_edits:
+            inside = f" in {_names(edit.ops)}" if edit.ops else ""
+            yield f"text{inside}: {edit.place}"
+
+
+def described(parameter: str, words: Sequence[str]) -> str:
+    """A decision in words."""
+    value = joined(words)
+    return f"{KINDS[parameter]} {value or 'left to the default'}"
+
+
+def _names(ops: Sequence[LoweredOp]) -> str:
+    names = list(dict.fromkeys(op.name for op in ops))
+    shown = ", ".join(names[:4])
+    return f"{shown}, ..." if len(names) > 4 else shown or "?"

@@ -13,6 +13,12 @@ from difflib import SequenceMatcher
 from typing import Any
 
 from ttcodegen.emission.op_lines import LoweredOp, OpLines
+from ttcodegen.naming.tuning import (
+    PRODUCT_COMPUTE,
+    PRODUCT_MEMORY,
+    PRODUCT_PROGRAM,
+    PRODUCT_WEIGHTS,
+)
 from ttcodegen.project.code_lines import CodeLines
 from ttcodegen.project.tuning.statements import Argument, Statement, joined, statements
 from ttcodegen.project.tuning.values import (
@@ -228,13 +234,13 @@ class _Comparison:
     def _restored(
         self, old: Sequence[Statement], gone: Statement, places: Mapping[int, Statement]
     ) -> _Edits:
-        """A removed statement, put back behind the one before it."""
+        """A removed statement, put back after the one before it."""
         index = next(i for i, each in enumerate(old) if each is gone)
         if not index or id(old[index - 1]) not in places:
             return []
         previous = old[index - 1]
-        behind = places[id(previous)].end
-        return [(behind, behind, self.file.before[previous.end : gone.end])]
+        place = places[id(previous)].end
+        return [(place, place, self.file.before[previous.end : gone.end])]
 
     def _edited_call(
         self, before: Statement, after: Statement, removed: Sequence[Statement]
@@ -458,9 +464,9 @@ def uses_of(name: str, texts: Mapping[str, str], ops: Sequence[OpLines]) -> Iter
 
 
 _DEFAULTS = {
-    "product_memory": "memory_config",
-    "product_program": "program_config",
-    "product_compute": "compute_kernel_config",
+    PRODUCT_MEMORY: "memory_config",
+    PRODUCT_PROGRAM: "program_config",
+    PRODUCT_COMPUTE: "compute_kernel_config",
 }
 """Constants that calls use where their options do not say otherwise."""
 
@@ -504,7 +510,7 @@ def entries(files: Iterable[EditedFile]) -> dict[str, dict[str, dict[str, Any]]]
 
 def _parameters_of(edited: EditedConstant) -> list[str]:
     kind = _DEFAULTS.get(edited.constant.name)
-    if kind is None and edited.constant.name != "product_weights_type":
+    if kind is None and edited.constant.name != PRODUCT_WEIGHTS:
         words = (f"tuning::{edited.constant.name}",)
         kind = kind_of(words, {edited.constant.name: edited.constant})
     return [] if kind is None else [kind]

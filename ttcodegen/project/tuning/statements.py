@@ -112,12 +112,12 @@ class Statement:
     """The tokens without comments."""
     start: int
     end: int
-    """The place behind its semicolon."""
+    """The place after its semicolon."""
     target: str | None
     """The variable that is assigned or declared."""
     call: Call | None
     comments: tuple[Token, ...]
-    """Comments above it and inside of it, and the one behind it on its last line."""
+    """Comments above it and inside of it, and the one after it on its last line."""
 
     @property
     def variables(self) -> tuple[str, ...]:

@@ -61,7 +61,7 @@ def constants_of(declared: Sequence[Statement]) -> dict[str, Constant]:
 
 
 def kind_of(words: Sequence[str], constants: Mapping[str, Constant]) -> str | None:
-    """The parameter that a value is for by its type; None if the type does not tell."""
+    """The parameter that a value is for by its type; None if the type is of no such parameter."""
     text = joined(words)
     constant = constants.get(text.removeprefix(TUNING)) if text.startswith(TUNING) else None
     if constant is not None:

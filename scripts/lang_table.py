@@ -11,6 +11,7 @@ import argparse
 from pathlib import Path
 
 from ttcodegen.lang.simulator.functions import MATH_FUNCTIONS
+from ttcodegen.lang.specification import FEATURES
 
 DOCUMENT = Path(__file__).parent.parent / "docs" / "tt-lang.md"
 TESTS = DOCUMENT.parent.parent / "tests" / "lang"
@@ -84,6 +85,35 @@ ROWS: tuple[tuple[str, str, str], ...] = (
 """Rows of feature, simulator test and compiler test; an empty cell is unsupported."""
 
 
+_ELEMENTS = "test_elements.py"
+_MAKING = "test_buffer_making.py"
+_NEWER: tuple[tuple[str, str], ...] = (
+    (f"{_ELEMENTS}::test_elements_are_read_and_written", f"{_ELEMENTS}::test_a_gather_on_device"),
+    (f"{_MAKING}::test_a_buffer_of_a_data_type", f"{_MAKING}::test_buffers_on_device"),
+    (f"{_MAKING}::test_the_memory_of_a_shard", f"{_MAKING}::test_buffers_on_device"),
+    (f"{_MAKING}::test_a_part_of_a_shard", ""),
+    (f"{_MAKING}::test_a_group_takes_the_memory_of_its_largest_buffer", ""),
+    (f"{_FUNCTIONS}::test_a_fill_of_a_data_type", f"{_MAKING}::test_buffers_on_device"),
+    (_OPERATORS, _ON_DEVICE),
+    (f"{_FUNCTIONS}::test_flags_of_the_exponential", f"{_MAKING}::test_buffers_on_device"),
+    (f"{_FUNCTIONS}::test_flags_of_the_exponential", ""),
+    (f"{_ELEMENTS}::test_an_index_is_read", f"{_ELEMENTS}::test_a_gather_on_device"),
+    (f"{_RULES}::test_a_block_may_be_read_and_overwritten_and_read_again", _CHECKED),
+    ("test_work_division.py::test_work_is_divided_as_evenly_as_possible",
+     "test_work_division.py::test_work_is_divided_as_evenly_as_possible"),
+    ("test_work_division.py::test_shards_of_several_dimensions", ""),
+)  # fmt: skip
+"""The tests of each feature since version 0.17, in order."""
+
+
+def _newer_rows() -> tuple[tuple[str, str, str], ...]:
+    """Rows of the features since version 0.17."""
+    return tuple(
+        (f"{feature.version}: {feature.name}", *tests)
+        for feature, tests in zip(FEATURES, _NEWER, strict=True)
+    )
+
+
 def _answer(test: str) -> str:
     return f"`{test}`" if test else "no"
 
@@ -91,7 +121,10 @@ def _answer(test: str) -> str:
 def table() -> str:
     """The table in Markdown."""
     lines = ["| | simulator | compiler |", "|---|---|---|"]
-    lines += [f"| {what} | {_answer(sim)} | {_answer(made)} |" for what, sim, made in ROWS]
+    lines += [
+        f"| {what} | {_answer(sim)} | {_answer(made)} |"
+        for what, sim, made in (*ROWS, *_newer_rows())
+    ]
     sections: dict[str, list[str]] = {}
     for function in MATH_FUNCTIONS.values():
         sections.setdefault(function.section, []).append(function.name)
@@ -104,7 +137,7 @@ def table() -> str:
 
 def tests() -> set[str]:
     """The tests that the table names."""
-    return {test for row in ROWS for test in row[1:] if test}
+    return {test for row in (*ROWS, *_newer_rows()) for test in row[1:] if test}
 
 
 def documented() -> str:

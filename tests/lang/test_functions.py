@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from tests.lang.running import failure, operation, run_text
+from tests.lang.running import compiler_refusal, failure, operation, run_text
 from ttcodegen.lang.simulator.functions import MATH_FUNCTIONS
 
 Scalar = Callable[[float], float]
@@ -126,6 +126,12 @@ def test_a_function_of_each_element(name: str) -> None:
         ("x_blk + x_blk", [[2, 4], [6, 8]]),
         ("x_blk - x_blk", [[0, 0], [0, 0]]),
         ("x_blk * x_blk", [[1, 4], [9, 16]]),
+        ("ttl.math.gt(x_blk, x_blk * x_blk - x_blk)", [[1, 0], [0, 0]]),
+        ("ttl.math.ge(x_blk, x_blk * x_blk - x_blk)", [[1, 1], [0, 0]]),
+        ("ttl.math.lt(x_blk, x_blk * x_blk - x_blk)", [[0, 0], [1, 1]]),
+        ("ttl.math.le(x_blk, x_blk * x_blk - x_blk)", [[0, 1], [1, 1]]),
+        ("ttl.math.eq(x_blk, x_blk * x_blk - x_blk)", [[0, 1], [0, 0]]),
+        ("ttl.math.ne(x_blk, x_blk * x_blk - x_blk)", [[1, 0], [1, 1]]),
         ("x_blk / (x_blk * x_blk)", [[1, 0.5], [1 / 3, 0.25]]),
         ("x_blk % ttl.block.fill(2, shape=(1, 1))", [[1, 0], [1, 0]]),
         ("x_blk // ttl.block.fill(2, shape=(1, 1))", [[0, 1], [1, 2]]),
@@ -194,3 +200,39 @@ def test_wrong_expressions(expression: str, message: str) -> None:
     assert lines[1] == text.splitlines()[number - 1]
     assert expression in lines[1]
     assert lines[2] == " " * (column - 1) + "^"
+
+
+def test_flags_of_the_exponential() -> None:
+    points = np.array([[-1.5, 0.25]])
+    found = computed("ttl.math.exp(x_blk, scale=2.0, approx=True, iterations=4)", points)
+    np.testing.assert_allclose(found[0, :2], [math.exp(-3), math.exp(0.5)], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ("scales=2", "ttl.math.exp takes the arguments (expr, *, approx=, scale=, "),
+        ("approx=1", "the approx of ttl.math.exp is True or False, not 1"),
+        ("iterations=0", "the iterations of ttl.math.exp is a positive integer, not 0"),
+        ("scale=x_blk", "the scale of ttl.math.exp is a number that Python knows, not a Block"),
+    ],
+)
+def test_flags_that_are_refused(flags: str, message: str) -> None:
+    call = f"ttl.math.exp(x_blk, {flags})"
+    text = operation(KERNELS.replace("\n    ", "\n").replace("EXPRESSION", call))
+    assert message in failure(text)
+
+
+def test_the_compiler_takes_the_exponential_of_whole_tiles() -> None:
+    call = "ttl.math.exp(x_blk, iterations=4)"
+    text = operation(KERNELS.replace("\n    ", "\n").replace("EXPRESSION", call))
+    message = "the compiler takes the exponential of whole tiles, iterations=8, not 4"
+    assert message in compiler_refusal(text)
+
+
+def test_a_fill_of_a_data_type() -> None:
+    fill = "ttl.block.fill(0.3, shape=(1, 1), layout=ttnn.TILE_LAYOUT, dtype=ttnn.DTYPE)"
+    for dtype, expected in (("bfloat16", 0.30078125), ("float32", 0.3)):
+        call = f"x_blk + {fill.replace('DTYPE', dtype)}"
+        found = computed(call, np.array([[0.0]]))
+        assert found[0, 0] == np.float32(expected)

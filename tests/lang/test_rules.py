@@ -404,3 +404,10 @@ def test_the_real_packages_are_not_hidden_outside() -> None:
     text = "import ttcodegen.lang.ttl, sys; print([n for n in ('ttl', 'ttnn') if n in sys.modules])"
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+def test_the_versions_of_the_specification_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--spec"]) == 0
+    printed = capsys.readouterr().out
+    assert "0.21     yes        yes       ttl.read_index\n" in printed
+    assert "0.22     yes        no        ttnn.NdShardSpec" in printed

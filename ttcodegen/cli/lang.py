@@ -17,6 +17,7 @@ from ttcodegen.cli.arguments import (
 )
 from ttcodegen.cli.entry import ExitStatus, Invocation, run_program, tell_warnings
 from ttcodegen.foundation.messages import Level, report
+from ttcodegen.lang.specification import overview
 
 if TYPE_CHECKING:
     from ttcodegen.lang.projects.projects import Projects
@@ -42,7 +43,9 @@ def argument_parser() -> argparse.ArgumentParser:
         epilog=_EPILOG,
     )
     add = parser.add_argument
-    add("file", metavar="PROGRAM", help="the program")
+    add("file", metavar="PROGRAM", nargs="?", help="the program")
+    add("--spec", action="store_true", help="print the versions of the specification, and what of "
+        "them the simulator and the compiler take")  # fmt: skip
     add("-o", dest="out", metavar="OUT", type=Path, help="the folder to write the projects to, one "
         "for each operation that the program calls")  # fmt: skip
     add("--build", action="store_true", help="with -o: build the projects for the CPU backend, a "
@@ -75,6 +78,11 @@ def _run(invocation: Invocation) -> int:
     end = given.index("--") if "--" in given else len(given)
     parser = argument_parser()
     options = parser.parse_args(given[:end])
+    if options.spec:
+        print(overview())
+        return ExitStatus.DONE
+    if options.file is None:
+        parser.error("the following arguments are required: PROGRAM")
     if options.build and options.out is None:
         parser.error("--build needs -o, the folder of the projects")
     if options.mlir and options.out is None:

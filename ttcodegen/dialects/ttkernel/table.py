@@ -24,6 +24,7 @@ from ttcodegen.dialects.ttkernel.vector_table import VECTOR_ROWS
 # Rows of the building blocks of kernels, which come with a project (kernels/blocks).
 
 _ELEMENTS = "blocks/tile_elements.hpp"
+_ACCESS = "blocks/element_access.hpp"
 _CACHE = "blocks/tile_cache.hpp"
 _KEPT = "blocks/kept_tiles.hpp"
 _ORDER = "blocks/row_order.hpp"
@@ -55,6 +56,17 @@ def _on_elements(name: str, operands: str = "", results: str = "") -> KernelOp:
         name,
         f"address:l1_addr {operands}",
         calls(_ELEMENTS, f"blocks::{name}", template_words="element"),
+        attributes="element:element",
+        results=results,
+    )
+
+
+def _on_block(name: str, operands: str, results: str = "") -> KernelOp:
+    """Row of an op on the elements of the block at an address."""
+    return _block(
+        name,
+        f"address:l1_addr {operands}",
+        calls(_ACCESS, f"blocks::{name}", template_words="element"),
         attributes="element:element",
         results=results,
     )
@@ -111,6 +123,23 @@ BLOCK_ROWS: tuple[KernelOp, ...] = (
         "set_element",
         "elements:l1_ptr row:int column:int value:int",
         calls(_ELEMENTS, "blocks::set_element"),
+    ),
+    _on_block("element_value", "offset:int", "value:f32"),
+    _on_block("element_index", "offset:int", "value:int"),
+    _on_block("set_element_value", "offset:int value:f32"),
+    _block(
+        "block_offset",
+        "tile:int row:int column:int",
+        calls(_ACCESS, "blocks::block_offset"),
+        results="offset:int",
+        pure=True,
+    ),
+    _block(
+        "is_greater",
+        "left:f32 right:f32",
+        calls(_ACCESS, "blocks::is_greater"),
+        results="result:int",
+        pure=True,
     ),
     _on_elements("fill_padding", "first_row:int first_column:int value:int"),
     _on_elements("fill_triangle", "value:int"),

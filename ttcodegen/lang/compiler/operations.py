@@ -41,6 +41,12 @@ from ttcodegen.dialects.ttnn.placement import placed_type
 from ttcodegen.emission.device_manifest import page_size
 from ttcodegen.emitc.spelling import identifier
 from ttcodegen.foundation.diagnostics import CompileError, Diagnostic
+from ttcodegen.lang.compiler.circular_buffers import (
+    check_alike,
+    check_memory,
+    circular_buffer,
+    own_buffer,
+)
 from ttcodegen.lang.compiler.compute.compute import SCALER, BlockWriter, Needs
 from ttcodegen.lang.compiler.compute.expressions import INTEGERS
 from ttcodegen.lang.compiler.compute.translation import ComputeTranslator
@@ -54,7 +60,6 @@ from ttcodegen.lang.simulator import context
 from ttcodegen.lang.simulator.buffers import DataflowBuffer
 from ttcodegen.lang.simulator.context import KernelKind, Launch
 from ttcodegen.lang.simulator.tensors import Tensor
-from ttcodegen.layout.placements import tile_bytes_of
 from ttcodegen.naming.programs import address_name
 from ttcodegen.ops.dialects import load_dialects
 
@@ -216,14 +221,14 @@ class _OperationCompiler:
         first = next(iter(launch.nodes.values()))
         self.buffers = first.made.of(DataflowBuffer)
         for node in launch.nodes.values():
-            _check_alike(first, node)
+            check_alike(first, node)
         if len(launch.grid) > 2:
             raise CompileError("the compiler takes grids of one chip: one or two dimensions")
         columns, rows = (*launch.grid, 1)[:2]
         self.grid = (columns, rows)
         self.cores = CoreArea(self.grid[0] - 1, self.grid[1] - 1)
         self.nets = NetUses(launch.grid)
-        self.circular = [_circular_buffer(buffer) for buffer in self.buffers]
+        self.circular = [circular_buffer(buffer) for buffer in self.buffers]
         self._warnings: dict[Diagnostic, None] = {}
         self._tensor_names: dict[int, str] = {}
         parts = [self._parts_of(number, kernel) for number, kernel in enumerate(first.kernels)]
@@ -233,15 +238,35 @@ class _OperationCompiler:
             # Operands of computations are whole tiles: check this before anything is moved.
             for part in self.computing:
                 self._translate_compute(part, self.circular, Needs(), _PLACES)
-            self.circular = [_circular_buffer(buffer) for buffer in self.buffers]
+            self.circular = [circular_buffer(buffer) for buffer in self.buffers]
         for part in self.moving:
             self._translate_movement(part, Processor.READER, is_first_time=True)
         self._check_balance()
         read = self._tensors([part.needs.reads for part in self.moving])
         self.outputs = self._tensors([part.needs.writes for part in self.moving])
+        for buffer in self.buffers:
+            self._add_backing(buffer, read)
         self.inputs = {key: each for key, each in read.items() if key not in self.outputs}
         self.kept = {k: each for k, each in self.outputs.items() if k in kept or k in read}
         """Tensors that are written, and whose elements before that matter."""
+
+    def _add_backing(self, buffer: DataflowBuffer, read: NamedTensors) -> None:
+        """Makes the tensor whose memory a buffer has one that the operation reads or writes."""
+        check_memory(buffer)
+        tensor = buffer.backing
+        if tensor is None:
+            return
+        is_read = any(buffer.name in part.needs.published for part in self.moving)
+        found = read if is_read else self.outputs
+        found.setdefault(id(tensor), (self._name_of(tensor), tensor))
+
+    def _with_memory(self, circular: CircularBuffer) -> CircularBuffer:
+        """A circular buffer, with the operand whose memory it has."""
+        buffer = next((each for each in self.buffers if each.name == circular.name), None)
+        if buffer is None or buffer.backing is None:
+            return circular
+        operands = [*self.inputs, *self.outputs]
+        return replace(circular, operand=operands.index(id(buffer.backing)))
 
     def _check_balance(self) -> None:
         """Raises CompileError if a net of pipes has no kernel at one of its ends."""
@@ -316,7 +341,7 @@ class _OperationCompiler:
             f"the operation `{self.launch.name}`",
             len(self.inputs),
             self.cores,
-            tuple(self.circular),
+            tuple(map(self._with_memory, self.circular)),
             tuple(kernel for kernel, _ in kernels),
             compute=self._settings(self.circular, needs),
             semaphores=semaphores,
@@ -329,7 +354,7 @@ class _OperationCompiler:
         for use in self.nets.uses.values():
             if use.buffer is None:
                 continue
-            like = _circular_buffer(use.buffer)
+            like = circular_buffer(use.buffer)
             pages = use.buffer.pages * use.compiled.slots
             self.circular.append(
                 replace(like, index=len(self.circular), name=use.landing, pages=pages)
@@ -403,10 +428,10 @@ class _OperationCompiler:
         used = self._translate_compute(part, circular, found, _PLACES)[1]
         for scratch in found.scratch.values():
             circular.append(
-                _own_buffer(len(circular), scratch.name, scratch.tiles, scratch.data_type)
+                own_buffer(len(circular), scratch.name, scratch.tiles, scratch.data_type)
             )
         if found.needs_scaler:
-            circular.append(_own_buffer(len(circular), SCALER, 1, DataType.BFLOAT16))
+            circular.append(own_buffer(len(circular), SCALER, 1, DataType.BFLOAT16))
         self._check_count(len(circular))
         mine = [b for b in circular if b.name in used | found.scratch.keys() | {SCALER}]
         places = tuple(each for each in _PLACES if each.name in self._used_places)
@@ -530,43 +555,3 @@ def _erase_unused(function: FuncOp) -> None:
         if is_pure and op.results[0].first_use is None:
             op.detach()
             op.erase()
-
-
-def _check_alike(first: context.Node, node: context.Node) -> None:
-    """Raises CompileError if a node has other kernels or dataflow buffers than the first one."""
-    names, others = ([each.name for each in one.kernels] for one in (first, node))
-    if names != others:
-        raise CompileError(
-            f"node {node} has the kernels {', '.join(others) or 'none'}, but node {first} has "
-            f"{', '.join(names) or 'none'}",
-            remedy="make the same kernels on all nodes; what some of them leave out is a condition "
-            "in the kernel",
-        )
-    kinds, of_node = (
-        [
-            (each.name, each.shape, each.data_type, each.is_tiled, each.block_count)
-            for each in one.made.of(DataflowBuffer)
-        ]
-        for one in (first, node)
-    )
-    if kinds != of_node:
-        raise CompileError(
-            f"node {node} makes other dataflow buffers than node {first}: circular buffers are the "
-            "same on all cores",
-            remedy="make all of them on all nodes, and choose the one to use",
-        )
-
-
-def _circular_buffer(buffer: DataflowBuffer) -> CircularBuffer:
-    return CircularBuffer(
-        buffer.number,
-        buffer.name,
-        buffer.data_type,
-        buffer.pages * buffer.block_count,
-        buffer.page_bytes,
-    )
-
-
-def _own_buffer(index: int, name: str, tiles: int, data_type: DataType) -> CircularBuffer:
-    size = tile_bytes_of(data_type)
-    return CircularBuffer(index, name, data_type, tiles, size)

@@ -121,6 +121,8 @@ class _Lifting:
     def _output(self, tensor: Tensor) -> Value:
         recording = recording_of(self.launch)
         writes = recording.writes.get(id(tensor), []) if recording is not None else []
+        if recording is not None and recording.reads_elements:
+            raise NotRegularError("its kernels read single elements")
         _check_whole(self.launch, tensor, writes)
         values = [write.value for write in writes]
         known = [each for each in values if each is not None]

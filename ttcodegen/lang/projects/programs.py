@@ -166,7 +166,12 @@ def _endless_recursion(frames: Sequence[Instruction]) -> CompileError:
     return CompileError(message, place(frames[repeated]), notes=notes)
 
 
-_RENAMED = {"kernel": "operation", "buffer_factor": "block_count"}
+_RENAMED = {
+    "kernel": "operation",
+    "core": "node",
+    "buffer_factor": "block_count",
+    "make_circular_buffer_like": "make_dataflow_buffer_like",
+}
 """Former names of the language, with their replacements."""
 
 

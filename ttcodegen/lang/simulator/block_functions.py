@@ -7,8 +7,10 @@ from functools import partial
 
 import numpy as np
 
+from ttcodegen.dialects.core.datatypes import DataType
 from ttcodegen.dialects.ttcore.tile import TILE_SIDE
 from ttcodegen.lang.simulator import shape_rules
+from ttcodegen.lang.simulator.buffer_making import check_tile
 from ttcodegen.lang.simulator.buffers import DataflowBuffer
 from ttcodegen.lang.simulator.context import KernelKind, running_kernel
 from ttcodegen.lang.simulator.expressions import (
@@ -28,6 +30,7 @@ from ttcodegen.lang.simulator.shape_rules import (
     unsqueezed,
 )
 from ttcodegen.lang.simulator.shapes import Shape, checked_shape
+from ttcodegen.numerics.rounding import rounded_for_device
 
 EXPR = slice(1)
 """The first operand."""
@@ -109,9 +112,47 @@ def filled_layout(shape: Shape, buffers: Sequence[DataflowBuffer]) -> bool:
     return found.pop() if len(found) == 1 else len(shape) >= 2
 
 
-def fill(*arguments: object, value: object = None, shape: int | Shape | None = None) -> BlockExpr:
+def filled_like(expr: BlockExpr, number: float) -> BlockExpr:
+    """A block of one number with the shape of another one."""
+    return _filled(number, expr.shape, expr.is_tiled)
+
+
+def _filled(value: float, shape: Shape, is_tiled: bool) -> BlockExpr:
+    array = np.full(element_shape(shape, is_tiled), value, np.float32)
+    origin = computed("fill", shape, [], [float(value)])
+    return BlockExpr(array, shape, is_tiled, origin, is_number=True)
+
+
+def checked_filling(layout: object, dtype: object, tile: object) -> bool | None:
+    """True if a fill says that its block is tiled, None if it says nothing.
+
+    Raises:
+        ProgramError: if there is no such layout, data type or tile.
+    """
+    what = "ttl.block.fill"
+    if layout not in (None, *LAYOUTS):
+        raise error(f"the layout of {what} is ttnn.TILE_LAYOUT or ROW_MAJOR_LAYOUT, not {layout!r}")
+    if dtype is not None and not isinstance(dtype, DataType):
+        raise error(f"the dtype of {what} is a data type, such as ttnn.bfloat16, not {dtype!r}")
+    if tile is not None:
+        check_tile(what, tile)
+    return None if layout is None else layout == LAYOUTS[0]
+
+
+LAYOUTS = ("tile", "row_major")
+"""Those of TT-NN."""
+
+
+def fill(
+    *arguments: object,
+    value: object = None,
+    shape: int | Shape | None = None,
+    layout: str | None = None,
+    dtype: DataType | None = None,
+    tile: tuple[int, int] | None = None,
+) -> BlockExpr:
     """A block of one value: `fill(0, shape=(1, 2))`; programs for older releases give the block
-    that it is for, before the value."""
+    that it is for, before the value. It is rounded to `dtype` if that is given."""
     what = "ttl.block.fill"
     running_kernel(what, KernelKind.COMPUTE)
     rest = list(arguments)
@@ -124,10 +165,17 @@ def fill(*arguments: object, value: object = None, shape: int | Shape | None = N
         raise error(f"{what} takes a number and a shape")
     sizes = _target_shape(what, target, given)
     buffers = running_kernel(what).node.made.of(DataflowBuffer)
-    is_tiled = target.is_tiled if target is not None else filled_layout(sizes, buffers)
-    array = np.full(element_shape(sizes, is_tiled), value, np.float32)
-    origin = computed("fill", sizes, [], [float(value)])
-    return BlockExpr(array, sizes, is_tiled, origin, is_number=True)
+    is_tiled = target.is_tiled if target is not None else checked_filling(layout, dtype, tile)
+    if is_tiled is None:
+        is_tiled = filled_layout(sizes, buffers)
+    return _filled(rounded_number(value, dtype), sizes, is_tiled)
+
+
+def rounded_number(value: float, dtype: DataType | None) -> float:
+    """A number as an element of a data type is."""
+    if dtype is None:
+        return value
+    return float(rounded_for_device(np.array([value]), dtype)[0])
 
 
 def _masked(number: float, x: Array, mask: Array) -> Array:

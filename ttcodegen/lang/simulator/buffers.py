@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from math import prod
 from types import TracebackType
@@ -11,9 +12,9 @@ from typing import Self
 
 import numpy as np
 
+from ttcodegen.dialects.core.datatypes import DataType
 from ttcodegen.dialects.ttcore.shards import Layout
 from ttcodegen.dialects.ttcore.tile import TILE_SIDE
-from ttcodegen.dialects.ttmetal.programs import CIRCULAR_BUFFERS
 from ttcodegen.dialects.ttnn.placement import TensorPlacement
 from ttcodegen.foundation.diagnostics import Note, plural
 from ttcodegen.lang.simulator.context import (
@@ -21,7 +22,6 @@ from ttcodegen.lang.simulator.context import (
     Kernel,
     KernelKind,
     Node,
-    building_node,
     current,
     current_chip,
     running_kernel,
@@ -36,14 +36,15 @@ from ttcodegen.lang.simulator.locations import (
     place,
 )
 from ttcodegen.lang.simulator.recording import RecordedValue, current_recording
-from ttcodegen.lang.simulator.shapes import Shape, checked_shape, is_integer, shape_text
+from ttcodegen.lang.simulator.shapes import Shape, shape_text
 from ttcodegen.lang.simulator.tensors import Tensor
+from ttcodegen.lang.simulator.write_coverage import WrittenUnits
 from ttcodegen.layout.collapse import align_up
 from ttcodegen.layout.placements import page_bytes, tile_bytes_of
 from ttcodegen.numerics.rounding import store_rounded
 
 # The states of a block between its acquisition and its release, and what leads from one to
-# another (TT-Lang specification 0.17, "Block states").
+# another (TT-Lang specification 0.22, "Block states").
 
 
 class BlockState(Enum):
@@ -81,6 +82,8 @@ class Event(Enum):
     END_COPY_FROM = "end the copy from"
     BEGIN_COPY_TO = "copy to"
     END_COPY_TO = "end the copy to"
+    READ_ELEMENT = "read an element of"
+    WRITE_ELEMENT = "write an element of"
     PUSH = "push"
     POP = "pop"
 
@@ -97,6 +100,11 @@ _COPIES = {
     (_S.RW, _E.BEGIN_COPY_TO): _S.NAW,
     (_S.NAW, _E.END_COPY_TO): _S.MR,
 }
+_ELEMENTS = {
+    (_S.MR, _E.READ_ELEMENT): _S.RW,
+    (_S.RW, _E.READ_ELEMENT): _S.RW,
+    (_S.RW, _E.WRITE_ELEMENT): _S.RW,
+}
 _PUSH = {(_S.MR, _E.PUSH): _S.OS, (_S.RW, _E.PUSH): _S.OS}
 _POP = {(_S.RW, _E.POP): _S.OS}
 
@@ -106,9 +114,10 @@ TRANSITIONS = {
     },
     (KernelKind.COMPUTE, Acquisition.WAIT): {**_EXPRESSIONS, **_POP},
     (KernelKind.DATA_MOVEMENT, Acquisition.RESERVE): {
-        (_S.MW, _E.BEGIN_COPY_TO): _S.NAW, **_COPIES, **_PUSH,
+        (_S.MW, _E.BEGIN_COPY_TO): _S.NAW, (_S.MW, _E.WRITE_ELEMENT): _S.RW,
+        **_COPIES, **_ELEMENTS, **_PUSH,
     },
-    (KernelKind.DATA_MOVEMENT, Acquisition.WAIT): {**_COPIES, **_POP},
+    (KernelKind.DATA_MOVEMENT, Acquisition.WAIT): {**_COPIES, **_ELEMENTS, **_POP},
 }  # fmt: skip
 """One table for each diagram of the specification. `ROR` is left with the last copy that reads."""
 
@@ -180,28 +189,54 @@ _BEGIN_COPY_FROM, _BEGIN_COPY_TO = Event.BEGIN_COPY_FROM, Event.BEGIN_COPY_TO
 _OF_COPIES = (_BEGIN_COPY_FROM, _BEGIN_COPY_TO, Event.END_COPY_FROM, Event.END_COPY_TO)
 
 
+Region = tuple[Shape, Shape]
+"""Where a part of a tensor starts, and its sizes, in units."""
+
+
 class DataflowBuffer(Awaitable):
     """A queue of blocks between kernels of a node.
 
     Attributes:
         shape: of its blocks, in tiles if it is in the likeness of a tiled tensor, else in elements.
         block_count: how many blocks it has room for.
+        backing: the tensor whose memory its blocks are, None if it has memory of its own.
+        group: those that it is to share memory with, if there are any.
     """
 
-    def __init__(self, likeness: Tensor, shape: Shape, block_count: int, node: Node) -> None:
+    def __init__(
+        self,
+        data_type: DataType,
+        is_tiled: bool,
+        shape: Shape,
+        block_count: int,
+        node: Node,
+        *,
+        memory: Sequence[Array] | None = None,
+    ) -> None:
         super().__init__()
-        self.data_type = likeness.data_type
-        self.is_tiled = likeness.is_tiled
+        self.data_type = data_type
+        self.is_tiled = is_tiled
         self.shape = shape
         self.block_count = block_count
         self.node = node
         self.number = len(node.made.of(DataflowBuffer))
+        self.made_at = here()
         self.name = assigned_name() or f"dfb{self.number}"
+        self.backing: Tensor | None = None
+        self.is_whole_shard = False
+        """True if its blocks are all that a node has of `backing`."""
+        self._regions: dict[int, Region] = {}
+        """The part of `backing` that the memory of a block is, by its identity."""
+        self.group: DFBAllocationGroup | None = None
+        self._is_published = False
         self.is_computed_with = False
         """True if a compute kernel acquires its blocks; those of row-major buffers are whole tiles
         then, which the elements fill in their order."""
-        sizes = element_shape(shape, self.is_tiled)
-        self._free = deque(np.zeros(sizes, likeness.compute_dtype) for _ in range(block_count))
+        if memory is None:
+            sizes = element_shape(shape, is_tiled)
+            kind = np.dtype(np.float32 if data_type.is_float else data_type.numpy)
+            memory = [np.zeros(sizes, kind) for _ in range(block_count)]
+        self._free = deque(memory)
         self._filled: deque[Array] = deque()
         self._held: dict[Acquisition, Block | None] = dict.fromkeys(Acquisition)
         self._released = dict.fromkeys(Acquisition, 0)
@@ -256,6 +291,36 @@ class DataflowBuffer(Awaitable):
     def bytes(self) -> int:
         """Bytes of L1."""
         return self.pages * self.page_bytes * self.block_count
+
+    def take_memory(
+        self, tensor: Tensor, regions: Mapping[int, Region], *, is_whole_shard: bool
+    ) -> None:
+        """Notes what the memory of its blocks is."""
+        self.backing, self._regions, self.is_whole_shard = tensor, dict(regions), is_whole_shard
+
+    def _is_written(self, array: Array) -> None:
+        """Notes that a part of a tensor has its elements, as a copy to it does."""
+        assert self.backing is not None
+        written = self.node.launch.written
+        units = written.setdefault(id(self.backing), WrittenUnits(self.backing.units))
+        units.add(*self._regions[id(array)])
+
+    def publish(self) -> None:
+        """Makes what the tensor holds whose memory this is readable: all blocks, once.
+
+        Raises:
+            ProgramError: if the buffer has memory of its own, or was published before.
+        """
+        running_kernel("ttl.DataflowBuffer.publish", KernelKind.DATA_MOVEMENT)
+        if self.backing is None:
+            raise error(not_backed(self.name), remedy=NOT_BACKED_REMEDY)
+        if self._is_published or self._released[_RESERVE]:
+            raise error(f"'{self.name}' is published once, before anything is pushed to it")
+        self._is_published = True
+        self._filled.extend(self._free)
+        self._free.clear()
+        self._released[_RESERVE] += self.block_count
+        self.node.launch.scheduler.changed(self)
 
     def reserve(self) -> Block:
         """A free block, to be written and pushed; waits until there is one."""
@@ -335,6 +400,8 @@ class DataflowBuffer(Awaitable):
         """Takes a block back: the next filled one after a push, a free one after a pop."""
         if block.acquisition is _RESERVE:
             self._filled.append(array)
+            if self.backing is not None:
+                self._is_written(array)
         else:
             self._free.append(array)
         self._released[block.acquisition] += 1
@@ -364,6 +431,19 @@ class DataflowBuffer(Awaitable):
             f"rd_ptr={read}, wr_ptr={write}, "
             f"wr_tile_ptr={0 if not held else write}, filled={len(self._filled)}"
         )
+
+
+@dataclass(frozen=True, eq=False)
+class DFBAllocationGroup:
+    """Dataflow buffers that are to have one circular buffer, one after the other."""
+
+
+NOT_BACKED_REMEDY = "ttl.make_tensor_backed_dfb makes a buffer of the memory of a tensor"
+
+
+def not_backed(buffer: str) -> str:
+    """The error of a program that publishes a buffer with memory of its own."""
+    return f"'{buffer}' has memory of its own: there is nothing to publish"
 
 
 class Block(BlockExpr):
@@ -516,48 +596,3 @@ def packed_tiles(shape: Shape) -> Shape:
     """The tiles that the elements of a row-major block fill, all in a row."""
     elements = prod(shape[:-1]) * _packed_row(shape)
     return (-(-elements // TILE_ELEMENTS),)
-
-
-def make_dataflow_buffer_like(
-    likeness_tensor: Tensor, shape: int | Shape, block_count: int = 2
-) -> DataflowBuffer:
-    """A dataflow buffer with the data type and the layout of a tensor.
-
-    Args:
-        likeness_tensor: the tensor.
-        shape: of a block: in tiles if the tensor is tiled, then of at least two dimensions.
-        block_count: how many blocks it has room for.
-    """
-    node = building_node("ttl.make_dataflow_buffer_like")
-    if not isinstance(likeness_tensor, Tensor):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise error(
-            "a dataflow buffer is made in the likeness of a TT-NN tensor, not of a "
-            f"{type(likeness_tensor).__name__}"
-        )
-    sizes = checked_shape("a dataflow buffer", shape)
-    if likeness_tensor.is_tiled and len(sizes) < 2:
-        raise error(
-            f"the shape {shape_text(sizes)} has one dimension, but blocks of tiled tensors have at "
-            "least two",
-            remedy=f"sizes are counted in tiles of {TILE_SIDE}x{TILE_SIDE}",
-        )
-    if not is_integer(block_count) or int(block_count) < 1:
-        raise error(f"block_count is a positive integer, not {block_count!r}")
-    buffer = DataflowBuffer(likeness_tensor, sizes, int(block_count), node)
-    buffers = node.made.of(DataflowBuffer)
-    buffers.append(buffer)
-    _check_room(buffers)
-    return buffer
-
-
-def _check_room(buffers: Sequence[DataflowBuffer]) -> None:
-    if len(buffers) > CIRCULAR_BUFFERS:
-        raise error(f"a node has at most {CIRCULAR_BUFFERS} dataflow buffers")
-    taken = sum(buffer.bytes for buffer in buffers)
-    has = current_chip().l1_size
-    if taken > has:
-        sizes = ", ".join(f"'{buffer.name}' {buffer.bytes}" for buffer in buffers)
-        raise error(
-            f"the dataflow buffers take {plural(taken, 'byte')} of L1, but a node has {has}",
-            remedy=f"make blocks smaller, or fewer; bytes by buffer: {sizes}",
-        )

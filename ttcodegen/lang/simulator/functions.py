@@ -1,6 +1,6 @@
 """The table of `ttl.math` functions of each element.
 
-A function's name, its section in Appendix B of the TT-Lang specification (0.17), its meaning in
+A function's name, its section in Appendix B of the TT-Lang specification (0.22), its meaning in
 numpy and the names of its numbers. `ttl.math`, the simulator, the compiler and the table of the
 documentation are derived from it.
 """
@@ -27,12 +27,18 @@ class MathFunction:
     """Of the elements, float32, and the numbers."""
     numbers: tuple[str, ...] = ()
     """The names of the numbers, in order."""
+    flags: tuple[str, ...] = ()
+    """What calls may say by keyword of how the device computes it."""
 
 
 _BASIC = "Basic unary math functions"
 _TRIGONOMETRIC = "Trigonometric unary math functions"
 _ACTIVATION = "Activation functions"
 _ROUNDING = "Rounding functions"
+
+
+def _exp(x: Array) -> Array:
+    return np.exp(x)
 
 
 def _softplus(x: Array, beta: float, beta_reciprocal: float, threshold: float) -> Array:
@@ -87,13 +93,25 @@ def _of(name: str, section: str, meaning: Callable[[Array], Array]) -> MathFunct
 
 
 _F = MathFunction
+EXPONENTIAL_FLAGS = ("approx", "scale", "skip_clamp_check", "iterations")
+
+
+@dataclass(frozen=True)
+class ExponentialFlags:
+    """Options of `ttl.math.exp`; only the scale changes what it means."""
+
+    approx: bool = False
+    scale: float | None = None
+    skip_clamp_check: bool = False
+    iterations: int = 8
+
 
 MATH_FUNCTIONS: dict[str, MathFunction] = {
     function.name: function
     for function in (
         _of("abs", _BASIC, lambda x: np.abs(x)),
         _of("neg", _BASIC, lambda x: np.negative(x)),
-        _of("exp", _BASIC, lambda x: np.exp(x)),
+        _F("exp", _BASIC, _exp, flags=EXPONENTIAL_FLAGS),
         _of("exp2", _BASIC, lambda x: np.exp2(x)),
         _of("expm1", _BASIC, lambda x: np.expm1(x)),
         _of("log", _BASIC, lambda x: np.log(x)),

@@ -61,6 +61,9 @@ class Recording:
     )
     """The contents of the memory of blocks, by the identity of the memory, which is kept."""
 
+    reads_elements: bool = False
+    """True if kernels read single elements: what they do may depend on what tensors hold."""
+
     def content(self, memory: np.ndarray) -> RecordedValue | None:
         """The contents of the memory of a block."""
         return self._contents.get(id(memory), (memory, None))[1]

@@ -120,17 +120,65 @@ class ShardSpec:
     orientation: ShardOrientation = ShardOrientation.ROW_MAJOR
 
 
-@dataclass(frozen=True)
-class MemoryConfig:
-    """The placement of a tensor."""
+class ShardDistributionStrategy(Enum):
+    """Order in which shards of several dimensions are given to cores."""
 
-    memory_layout: TensorMemoryLayout = TensorMemoryLayout.INTERLEAVED
-    buffer_type: BufferType = BufferType.DRAM
-    shard_spec: ShardSpec | None = None
+    ROUND_ROBIN_1D = "round_robin_1d"
+    GRID_2D = "grid_2d"
+
+
+@dataclass(frozen=True)
+class NdShardSpec:
+    """Shard specification of any number of dimensions."""
+
+    shard_shape: Sequence[int]
+    grid: CoreRangeSet
+    orientation: ShardOrientation = ShardOrientation.ROW_MAJOR
+    shard_distribution_strategy: ShardDistributionStrategy = (
+        ShardDistributionStrategy.ROUND_ROBIN_1D
+    )
+
+
+class MemoryConfig:
+    """The placement of a tensor: `MemoryConfig(memory_layout, buffer_type, shard_spec)`, or
+    `MemoryConfig(buffer_type, nd_shard_spec)`."""
+
+    def __init__(
+        self,
+        memory_layout: TensorMemoryLayout | BufferType = TensorMemoryLayout.INTERLEAVED,
+        buffer_type: BufferType | NdShardSpec | None = None,
+        shard_spec: ShardSpec | None = None,
+        nd_shard_spec: NdShardSpec | None = None,
+    ) -> None:
+        if isinstance(buffer_type, NdShardSpec):
+            nd_shard_spec, buffer_type = buffer_type, None
+        if isinstance(memory_layout, BufferType):
+            memory_layout, buffer_type = TensorMemoryLayout.INTERLEAVED, memory_layout
+        self.memory_layout = memory_layout
+        self.buffer_type = buffer_type or BufferType.DRAM
+        self.shard_spec = shard_spec
+        self.nd_shard_spec = nd_shard_spec
 
     def is_sharded(self) -> bool:
         """True if it is divided among cores."""
-        return self.memory_layout is not TensorMemoryLayout.INTERLEAVED
+        return (
+            self.memory_layout is not TensorMemoryLayout.INTERLEAVED
+            or self.nd_shard_spec is not None
+        )
+
+    def _parts(self) -> tuple[object, ...]:
+        return self.memory_layout, self.buffer_type, self.shard_spec, self.nd_shard_spec
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, MemoryConfig) and self._parts() == other._parts()
+
+    def __hash__(self) -> int:
+        return hash((self.memory_layout, self.buffer_type))
+
+    def __repr__(self) -> str:
+        specs = [each for each in (self.shard_spec, self.nd_shard_spec) if each is not None]
+        given = [self.memory_layout.name, self.buffer_type.name, *map(str, specs)]
+        return f"MemoryConfig({', '.join(given)})"
 
 
 DRAM_MEMORY_CONFIG = MemoryConfig()
@@ -196,6 +244,12 @@ def placement(
     if not config.is_sharded():
         return placed
     spec = config.shard_spec
+    if config.nd_shard_spec is not None:
+        raise error(
+            "the compiler places tensors in shards of two dimensions, not those of a "
+            "ttnn.NdShardSpec",
+            remedy="use ttnn.create_sharded_memory_config",
+        )
     if spec is None:
         raise error(f"the memory layout {config.memory_layout.name} needs a shard_spec")
     height, width = spec.shape
@@ -228,6 +282,17 @@ class Tile:
     """The unit in which tiled tensors are stored."""
 
     tile_shape: tuple[int, int] = (TILE_SIDE, TILE_SIDE)
+
+
+@dataclass(frozen=True)
+class TensorSpec:
+    """Description of a tensor without its elements."""
+
+    shape: Sequence[int]
+    dtype: DataType
+    layout: str
+    memory_config: MemoryConfig = DRAM_MEMORY_CONFIG
+    tile: Tile = Tile()
 
 
 class TensorShape(tuple[int, ...]):
@@ -264,7 +329,7 @@ class Tensor:
         self._shape = TensorShape(elements.shape)
         self._device = device
         self._memory_config = memory_config or DRAM_MEMORY_CONFIG
-        if self._memory_config.is_sharded():
+        if self._memory_config.is_sharded() and self._memory_config.nd_shard_spec is None:
             # Raises what is wrong with its shards where it is made.
             _ = self.placement
         self.padded = _padded(rounded_for_device(elements, data_type), self.is_tiled)
@@ -314,6 +379,15 @@ class Tensor:
     def memory_config(self) -> MemoryConfig:
         """Its placement: interleaved in DRAM by default."""
         return self._memory_config
+
+    def is_sharded(self) -> bool:
+        """True if it is divided among cores."""
+        return self._memory_config.is_sharded()
+
+    @property
+    def spec(self) -> TensorSpec:
+        """Its shape, data type, layout and placement."""
+        return TensorSpec(self._shape, self.data_type, self.layout, self._memory_config)
 
     @property
     def placement(self) -> TensorPlacement:

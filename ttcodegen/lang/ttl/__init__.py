@@ -1,10 +1,17 @@
-"""`ttl`: the language of TT-Lang (specification 0.17)."""
+"""`ttl`: the language of TT-Lang (specification 0.22)."""
 
 from __future__ import annotations
 
-from ttcodegen.lang.simulator.buffers import Block, DataflowBuffer, make_dataflow_buffer_like
+from ttcodegen.lang.simulator.buffer_making import (
+    make_dataflow_buffer_like,
+    make_dfb,
+    make_dfb_allocation_group,
+    make_tensor_backed_dfb,
+)
+from ttcodegen.lang.simulator.buffers import Block, DataflowBuffer, DFBAllocationGroup
 from ttcodegen.lang.simulator.context import Coordinates, grid_size, node
 from ttcodegen.lang.simulator.debugging import signpost
+from ttcodegen.lang.simulator.elements import raw_element_read, raw_element_write, read_index
 from ttcodegen.lang.simulator.expressions import BlockExpr
 from ttcodegen.lang.simulator.locations import ProgramError
 from ttcodegen.lang.simulator.operations import compute, datamovement, operation
@@ -34,6 +41,7 @@ __all__ = [
     "Block",
     "BlockExpr",
     "Count",
+    "DFBAllocationGroup",
     "DataflowBuffer",
     "DstPipeIdentity",
     "GroupTransfer",
@@ -59,8 +67,14 @@ __all__ = [
     "datamovement",
     "grid_size",
     "make_dataflow_buffer_like",
+    "make_dfb",
+    "make_dfb_allocation_group",
+    "make_tensor_backed_dfb",
     "math",
     "node",
     "operation",
+    "raw_element_read",
+    "raw_element_write",
+    "read_index",
     "signpost",
 ]

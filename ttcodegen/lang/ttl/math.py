@@ -11,6 +11,7 @@ from ttcodegen.lang.simulator import expressions
 from ttcodegen.lang.simulator.block_functions import (
     broadcast,
     fill,
+    filled_like,
     mask,
     mask_posinf,
     reduce_max,
@@ -19,7 +20,7 @@ from ttcodegen.lang.simulator.block_functions import (
     where,
 )
 from ttcodegen.lang.simulator.expressions import BlockExpr
-from ttcodegen.lang.simulator.functions import MATH_FUNCTIONS, MathFunction
+from ttcodegen.lang.simulator.functions import MATH_FUNCTIONS, ExponentialFlags, MathFunction
 from ttcodegen.lang.simulator.locations import error
 from ttcodegen.lang.simulator.shapes import is_integer
 
@@ -39,6 +40,42 @@ def pow(expr: BlockExpr, exponent: int) -> BlockExpr:
     return expressions.power(expr, exponent)
 
 
+def _comparison(name: str, function: Callable[..., Any]) -> Callable[..., BlockExpr]:
+    def compared(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return function(x, y).astype(x.dtype)
+
+    def compare(a: BlockExpr, b: BlockExpr) -> BlockExpr:
+        return expressions.elementwise(f"ttl.math.{name}", compared, a, b)
+
+    compare.__name__ = compare.__qualname__ = name
+    return compare
+
+
+gt = _comparison("gt", np.greater)
+"""1 where the first of two elements is greater, else 0."""
+ge = _comparison("ge", np.greater_equal)
+lt = _comparison("lt", np.less)
+le = _comparison("le", np.less_equal)
+eq = _comparison("eq", np.equal)
+ne = _comparison("ne", np.not_equal)
+COMPARISONS = {call: call.__name__ for call in (gt, ge, lt, le, eq, ne)}
+"""Functions that compare elements, with their names."""
+
+
+def bound_flags(function: MathFunction, named: dict[str, object]) -> ExponentialFlags:
+    """The flags that a call gives, which it takes out of `named`."""
+    found: dict[str, Any] = {name: named.pop(name) for name in function.flags if name in named}
+    for name, value in found.items():
+        what = f"the {name} of ttl.math.{function.name}"
+        if name in ("approx", "skip_clamp_check") and not isinstance(value, bool):
+            raise error(f"{what} is True or False, not {value!r}")
+        if name == "iterations" and not (is_integer(value) and int(value) > 0):
+            raise error(f"{what} is a positive integer, not {value!r}")
+        if name == "scale" and not (value is None or isinstance(value, float) or is_integer(value)):
+            raise error(f"{what} is a number that Python knows, not a {type(value).__name__}")
+    return ExponentialFlags(**found)
+
+
 def bound_numbers(
     function: MathFunction, given: tuple[object, ...], named: dict[str, object]
 ) -> list[float]:
@@ -48,7 +85,8 @@ def bound_numbers(
         if name in named:
             numbers.append(named.pop(name))
     if named or len(numbers) != len(function.numbers):
-        wanted = ", ".join(["expr", *function.numbers])
+        flags = ["*", *(f"{flag}=" for flag in function.flags)] if function.flags else []
+        wanted = ", ".join(["expr", *function.numbers, *flags])
         raise error(f"ttl.math.{function.name} takes the arguments ({wanted})")
     for number in numbers:
         if not isinstance(number, float) and not is_integer(number):
@@ -58,8 +96,11 @@ def bound_numbers(
 
 def _function(function: MathFunction) -> Callable[..., BlockExpr]:
     def call(expr: BlockExpr, *numbers: Any, **named: Any) -> BlockExpr:
+        flags = bound_flags(function, named)
         bound = bound_numbers(function, numbers, named)
         what = f"ttl.math.{function.name}"
+        if flags.scale is not None:
+            expr = expr * filled_like(expressions.operand(what, expr), flags.scale)
         return expressions.mapped(what, lambda x: function.meaning(x, *bound), expr, bound)
 
     call.__name__ = call.__qualname__ = function.name
@@ -73,6 +114,6 @@ globals().update({call.__name__: call for call in FUNCTIONS})
 
 # Before version 0.17 of the specification these were here, instead of in ttl.block.
 __all__ = [
-    "broadcast", "fill", "mask", "mask_posinf", "max", "min", "pow", "reduce_max", "reduce_sum",
-    "transpose", "where", *MATH_FUNCTIONS,
+    "broadcast", "eq", "fill", "ge", "gt", "le", "lt", "mask", "mask_posinf", "max", "min", "ne",
+    "pow", "reduce_max", "reduce_sum", "transpose", "where", *MATH_FUNCTIONS,
 ]  # fmt: skip  # pyright: ignore[reportUnsupportedDunderAll]

@@ -31,6 +31,7 @@ from ttcodegen.lang.simulator.meshes import (
     on_each_device,
     reduce_scatter,
 )
+from ttcodegen.lang.simulator.shapes import shape_text
 from ttcodegen.lang.simulator.tensors import (
     DRAM_MEMORY_CONFIG,
     L1_MEMORY_CONFIG,
@@ -40,15 +41,19 @@ from ttcodegen.lang.simulator.tensors import (
     CoreRange,
     CoreRangeSet,
     MemoryConfig,
+    NdShardSpec,
+    ShardDistributionStrategy,
     ShardOrientation,
     ShardSpec,
     ShardStrategy,
     Tensor,
     TensorMemoryLayout,
     TensorShape,
+    TensorSpec,
     Tile,
     create_sharded_memory_config,
 )
+from ttcodegen.lang.simulator.work_division import num_cores_to_corerangeset, split_work_to_cores
 
 Array = np.ndarray
 
@@ -160,6 +165,7 @@ def from_torch(
     tensor: Any,
     dtype: DataType | None = None,
     *,
+    spec: TensorSpec | None = None,
     layout: str = ROW_MAJOR_LAYOUT,
     device: object = None,
     memory_config: MemoryConfig | None = None,
@@ -171,12 +177,20 @@ def from_torch(
     Args:
         tensor: the elements.
         dtype: the data type; that of the elements if not given.
+        spec: its data type, layout and placement, instead of those.
         layout: TILE_LAYOUT or ROW_MAJOR_LAYOUT.
         device: kept.
         memory_config: kept.
         mesh_mapper: what each device of a mesh gets; all of it if not given.
     """
     name, array = _elements(tensor)
+    if spec is not None:
+        if tuple(spec.shape) != array.shape:
+            raise error(
+                f"the spec has the shape {shape_text(tuple(spec.shape))}, the elements "
+                f"{shape_text(array.shape)}"
+            )
+        dtype, layout, memory_config = spec.dtype, spec.layout, spec.memory_config
     if dtype is None:
         if name not in _DEFAULT_TYPES:
             raise error(f"there is no data type for elements of the type {name}")
@@ -309,6 +323,16 @@ def zeros_like(tensor: Tensor, **_options: object) -> Tensor:
     return _like(tensor, np.zeros_like(tensor.elements()))
 
 
+def is_sharded(tensor: Tensor) -> bool:
+    """True if a tensor is divided among cores."""
+    return tensor.is_sharded()
+
+
+def get_memory_config(tensor: Tensor) -> MemoryConfig:
+    """The placement of a tensor."""
+    return tensor.memory_config()
+
+
 def _like(tensor: Tensor, array: Array) -> Tensor:
     return Tensor(array, tensor.data_type, tensor.layout, tensor.device(), tensor.memory_config())
 
@@ -374,4 +398,5 @@ __all__ = [name for name in dir() if not name.startswith("_")]  # pyright: ignor
 _ = (Tile, ConcatMesh2dToTensor, ConcatMeshToTensor, ShardTensor2dMesh, ShardTensorToMesh)
 _ = (all_gather, all_reduce, reduce_scatter)
 _ = (DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, BufferType, CoreGrid, CoreRange, CoreRangeSet)
+_ = (NdShardSpec, ShardDistributionStrategy, num_cores_to_corerangeset, split_work_to_cores)
 _ = (ShardOrientation, ShardSpec, ShardStrategy, TensorMemoryLayout, create_sharded_memory_config)

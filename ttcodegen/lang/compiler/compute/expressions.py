@@ -10,9 +10,9 @@ from typing import Any
 from xdsl.ir import SSAValue
 
 from ttcodegen.dialects.core.datatypes import DataType
-from ttcodegen.dialects.ttkernel.attributes import ReduceDim, ReduceType
+from ttcodegen.dialects.ttkernel.attributes import InputClamping, ReduceDim, ReduceType
 from ttcodegen.lang.simulator.expressions import no_comparison
-from ttcodegen.lang.simulator.functions import MathFunction
+from ttcodegen.lang.simulator.functions import ExponentialFlags, MathFunction
 from ttcodegen.lang.simulator.shapes import Shape
 from ttcodegen.ops.core.lowering import Tile, TileBuilder
 
@@ -20,6 +20,9 @@ from ttcodegen.ops.core.lowering import Tile, TileBuilder
 
 INTEGERS = (DataType.INT32, DataType.UINT32)
 """Integers that kernels compute with."""
+
+COMPARISONS = ("gt", "ge", "lt", "le", "eq", "ne")
+"""Comparisons of elements, `ttl.math.gt` and its like."""
 
 TileFunction = Callable[[TileBuilder, Sequence[Tile]], Tile]
 
@@ -346,6 +349,18 @@ def math_call(
     return Apply(of.shape, lower, (of,))
 
 
+TILE_ITERATIONS = 8
+"""Steps in which the vector engine computes a face of a tile."""
+
+
+def exponential(of: Expression, flags: ExponentialFlags) -> Expression:
+    """The exponential with flags; what it is scaled by is in its operand."""
+    attributes: dict[str, Any] = {"approx": True} if flags.approx else {}
+    if flags.approx and flags.skip_clamp_check:
+        attributes["input_clamping"] = InputClamping.NONE
+    return Apply(of.shape, lambda b, t: b.call("exp_tile", t[0], **attributes), (of,))
+
+
 _BINARY = {
     "Add": "add_binary_tile",
     "Sub": "sub_binary_tile",
@@ -354,6 +369,7 @@ _BINARY = {
     "Mod": "remainder_binary_tile",
     "max": "binary_max_tile",
     "min": "binary_min_tile",
+    **{name: f"{name}_binary_tile" for name in COMPARISONS},
 }
 _TYPED = {
     "Add": "add_int_tile",
@@ -378,10 +394,28 @@ _WITH_NUMBER = {
 }
 
 
+def _compared_integers(name: str, kind: DataType) -> TileFunction:
+    """1 or 0: two integers are equal if their difference is 0, and the greater one of two is one of
+    them."""
+
+    def lower(builder: TileBuilder, tiles: Sequence[Tile]) -> Tile:
+        first, second = tiles
+        if name in ("ge", "lt", "le", "gt"):
+            greater = builder.call(_BINARY_OF_INTEGERS[kind]["max"], first, second)
+            first, second = greater, first if name in ("ge", "lt") else second
+        difference = builder.call("sub_int_tile", first, second, dtype=kind)
+        is_zero = name in ("eq", "ge", "le")
+        return builder.call("eqz_tile_int32" if is_zero else "nez_tile_int32", difference)
+
+    return lower
+
+
 def binary_call(symbol: str, left: Expression, right: Expression) -> Expression | None:
     """An operator of two expressions; None if there is no operation on tiles."""
     if not (left.data_type.is_float and right.data_type.is_float):
         kind = left.data_type if right.data_type.is_float else right.data_type
+        if symbol in COMPARISONS:
+            return Apply(left.shape, _compared_integers(symbol, kind), (left, right))
         typed = _TYPED.get(symbol)
         name = typed or _BINARY_OF_INTEGERS[kind].get(symbol)
         attributes: dict[str, Any] = {"dtype": kind} if typed else {}

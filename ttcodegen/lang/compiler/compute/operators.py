@@ -14,6 +14,7 @@ from xdsl.ir import SSAValue
 from ttcodegen.dialects.core.datatypes import DataType
 from ttcodegen.lang.compiler.compute.compute import BlockWriter
 from ttcodegen.lang.compiler.compute.expressions import (
+    TILE_ITERATIONS,
     Broadcast,
     Expression,
     Fill,
@@ -22,6 +23,7 @@ from ttcodegen.lang.compiler.compute.expressions import (
     Reshaped,
     Transposed,
     binary_call,
+    exponential,
     inner_reduction,
     masked,
     math_call,
@@ -38,6 +40,7 @@ from ttcodegen.lang.simulator.block_functions import filled_layout
 from ttcodegen.lang.simulator.buffers import DataflowBuffer, packed_tiles
 from ttcodegen.lang.simulator.context import Kernel
 from ttcodegen.lang.simulator.expressions import no_condition, no_element
+from ttcodegen.lang.simulator.functions import ExponentialFlags
 from ttcodegen.lang.simulator.shape_rules import (
     broadcast_axes,
     product_shape,
@@ -77,6 +80,8 @@ class ExpressionTranslator(KernelTranslator):
             block_functions.reduce_sum: partial(self._reduce, "sum"),
             block_functions.reduce_max: partial(self._reduce, "max"),
         }
+        for call, name in ttl_math.COMPARISONS.items():
+            self.calls[call] = partial(self.operator, name)
         for call, function in ttl_math.FUNCTIONS.items():
             self.calls[call] = self._math(function)
 
@@ -167,9 +172,21 @@ class ExpressionTranslator(KernelTranslator):
 
     def _math(self, function: Any) -> Callable[..., Expression]:
         def call(expr: Any, *numbers: Any, **named: Any) -> Expression:
+            flags = ttl_math.bound_flags(function, named)
             bound = ttl_math.bound_numbers(function, numbers, named)
             of = self.expression(expr, f"ttl.math.{function.name}")
-            return self._mapped(function.name, bound, of)
+            if flags == ExponentialFlags():
+                return self._mapped(function.name, bound, of)
+            if flags.iterations != TILE_ITERATIONS:
+                self.refuse(
+                    f"the compiler takes the exponential of whole tiles, iterations="
+                    f"{TILE_ITERATIONS}, not {flags.iterations}"
+                )
+            if flags.scale is not None:
+                of = self.operator("Mult", of, Fill(of.shape, flags.scale, elements=of.elements))
+            if not of.data_type.is_float:
+                self.refuse(self._no_operation(f"ttl.math.{function.name}", of))
+            return exponential(of, flags)
 
         return call
 
@@ -188,19 +205,28 @@ class ExpressionTranslator(KernelTranslator):
         a, b = self._of_floats("@", left), self._of_floats("@", right)
         return Product(product_shape(a.shape, b.shape), a, b)
 
-    def _fill(self, *arguments: Any, value: Any = None, shape: Any = None) -> Expression:
+    def _fill(
+        self,
+        *arguments: Any,
+        value: Any = None,
+        shape: Any = None,
+        layout: Any = None,
+        dtype: Any = None,
+        tile: Any = None,
+    ) -> Expression:
         rest = list(arguments)
         target = rest.pop(0) if rest and isinstance(rest[0], Expression) else None
         value = rest.pop(0) if value is None and rest else value
         shape = rest.pop(0) if shape is None and rest else shape
         held = self.writer.only_type
+        given_layout = block_functions.checked_filling(layout, dtype, tile)
+        if dtype is not None and isinstance(value, int | float):
+            value = block_functions.rounded_number(value, dtype)
         number = self._filling(value, held)
         sizes = self._target("ttl.block.fill", target, shape)
-        is_tiled = (
-            target.elements is None
-            if isinstance(target, Expression)
-            else filled_layout(sizes, self.kernel.node.made.of(DataflowBuffer))
-        )
+        is_tiled = target.elements is None if isinstance(target, Expression) else given_layout
+        if is_tiled is None:
+            is_tiled = filled_layout(sizes, self.kernel.node.made.of(DataflowBuffer))
         if is_tiled:
             return Fill(sizes, number, holds=held)
         return Fill(packed_tiles(sizes), number, holds=held, elements=sizes)

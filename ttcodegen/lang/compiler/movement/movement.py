@@ -13,15 +13,37 @@ from typing import Any
 from xdsl.ir import SSAValue
 
 from ttcodegen.dialects.ttkernel.definition import PRINTED
+from ttcodegen.lang.compiler.movement.elements import ElementCalls
 from ttcodegen.lang.compiler.movement.resources import MovementResources
 from ttcodegen.lang.compiler.movement.synchronization import MovedPipe, PipeCalls, SemaphoreCalls
 from ttcodegen.lang.compiler.python.block_lifetimes import BlockLife, BlockLives, Regions
 from ttcodegen.lang.compiler.python.captured import Captured
-from ttcodegen.lang.compiler.python.numbers import SPELLINGS, Number, is_computed
+from ttcodegen.lang.compiler.python.numbers import (
+    SPELLINGS,
+    Condition,
+    KernelFloat,
+    Number,
+    is_computed,
+)
 from ttcodegen.lang.compiler.python.pipe_nets import NetUses
 from ttcodegen.lang.compiler.python.translation import KernelTranslator
-from ttcodegen.lang.simulator.buffers import Acquisition, DataflowBuffer, Event
+from ttcodegen.lang.simulator.buffers import (
+    NOT_BACKED_REMEDY,
+    Acquisition,
+    DataflowBuffer,
+    Event,
+    not_backed,
+)
 from ttcodegen.lang.simulator.context import Kernel, KernelKind, current_chip, running_kernel
+from ttcodegen.lang.simulator.elements import (
+    INDEX,
+    READ,
+    WRITE,
+    coordinates_and_value,
+    raw_element_read,
+    raw_element_write,
+    read_index,
+)
 from ttcodegen.lang.simulator.pipes import Pipe, PipeNet
 from ttcodegen.lang.simulator.shapes import is_integer, is_tuple, shape_text
 from ttcodegen.lang.simulator.tensors import Tensor, ends_of, out_of_range, wrong_indices
@@ -107,7 +129,14 @@ class MovementTranslator(KernelTranslator):
         self.resources = resources
         self.semaphores = SemaphoreCalls(self, resources)
         self.pipes = PipeCalls(self, resources)
-        self.calls |= {copy: self._copy, GroupTransfer: MovedGroup}
+        self.elements = ElementCalls(self, self._bytes_of_tile)
+        self.calls |= {
+            copy: self._copy,
+            GroupTransfer: MovedGroup,
+            raw_element_read: self._read_element,
+            raw_element_write: self._write_element,
+            read_index: self._read_index,
+        }
         self._lives = BlockLives(KernelKind.DATA_MOVEMENT)
         self._tile_bytes: dict[str, SSAValue] = {}
 
@@ -137,6 +166,8 @@ class MovementTranslator(KernelTranslator):
         match value, name:
             case DataflowBuffer(), "reserve" | "wait":
                 return lambda: self._acquire(value, Acquisition(name))
+            case DataflowBuffer(), "publish":
+                return lambda: self._publish(value)
             case MovedBlock(), "push" | "pop":
                 return lambda: self._release(value, Event(name))
             case MovedBlock(), "store":
@@ -235,6 +266,19 @@ class MovementTranslator(KernelTranslator):
             self._clear_gaps(block)
         return block
 
+    def _publish(self, buffer: DataflowBuffer) -> None:
+        """Makes all blocks of a tensor's memory readable."""
+        if buffer.backing is None:
+            self.refuse(not_backed(buffer.name), remedy=NOT_BACKED_REMEDY)
+        if self.regions:
+            self.refuse(
+                f"the compiler publishes '{buffer.name}' outside of loops and conditions only"
+            )
+        self.resources.needs.published.add(buffer.name)
+        pages = buffer.pages * buffer.block_count
+        for op in ("cb_reserve_back", "cb_push_back"):
+            self.builder.op(op, self.resources.buffer(buffer.name), pages)
+
     def _clear_gaps(self, block: MovedBlock) -> None:
         """Zeroes the tile padding that copies leave and kernels compute with."""
         buffer = block.buffer
@@ -266,6 +310,31 @@ class MovementTranslator(KernelTranslator):
             self.refuse(GROUP_AFTER_WAIT)
         group.is_done = True
         self._wait(group.transfers)
+
+    # Elements
+
+    def _accessed(self, what: str, block: Any, event: Event) -> tuple[DataflowBuffer, SSAValue]:
+        if not isinstance(block, MovedBlock):
+            self.refuse(f"{what} takes a block, not a {_kind_of(block)}")
+        self.happens(block, event)
+        return block.buffer, self.address(block)
+
+    def _read_element(self, block: Any, *coords: Any) -> KernelFloat:
+        return self.elements.read(*self._accessed(READ, block, Event.READ_ELEMENT), coords)
+
+    def _read_index(self, block: Any, *coords: Any) -> SSAValue:
+        return self.elements.index(*self._accessed(INDEX, block, Event.READ_ELEMENT), coords)
+
+    def _write_element(self, block: Any, *given: Any, value: Any = None) -> None:
+        coords, number = coordinates_and_value(given, value)
+        place = self._accessed(WRITE, block, Event.WRITE_ELEMENT)
+        self.elements.write(*place, coords, number)
+
+    def _comparison(self, symbol: str, first: Any, second: Any, node: ast.AST) -> Condition | bool:
+        if isinstance(first, KernelFloat) or isinstance(second, KernelFloat):
+            self.here = node
+            return self.elements.comparison(symbol, first, second)
+        return super()._comparison(symbol, first, second, node)
 
     def _wait(self, transfers: Sequence[MovedTransfer]) -> None:
         """A barrier for each direction; it also ends other copies of that direction."""

@@ -10,7 +10,7 @@ namespace ttcodegen::cpu {
 namespace {
 
 constexpr std::size_t kChunk = 1024;
-constexpr std::size_t kGrain = 32 * kChunk;
+constexpr std::size_t kConversionGrain = 32 * kChunk;
 
 /// Saturates integers to the range of 16 bits, as the vector engine does (tt-llk,
 /// ckernel_sfpu_typecast.h).
@@ -52,7 +52,7 @@ void convert_into(const Tensor& input, const Tensor& output) {
     const DataType from = input.dtype();
     const DataType to = output.dtype();
     const bool same_bits = from == to || (is_stored_as_float(from) && to == DataType::FLOAT32);
-    parallel_for(count, kGrain, [&](std::size_t begin, std::size_t end) {
+    parallel_for(count, kConversionGrain, [&](std::size_t begin, std::size_t end) {
         if (same_bits || (is_stored_as_float(from) && is_block(to))) {
             std::memcpy(target.data() + begin * stored_size(to),
                         source.data() + begin * stored_size(from), (end - begin) * stored_size(to));

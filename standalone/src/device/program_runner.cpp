@@ -16,7 +16,7 @@ namespace {
 
 /// Unowned guard bytes after each circular buffer, which detect stores beyond its end; fewer if L1
 /// is nearly full.
-constexpr std::uint32_t kGuardBytes = 1024;
+constexpr std::uint32_t kOverrunBytes = 1024;
 
 /// Places circular buffers one after another from the start of the free L1, `guard` bytes apart;
 /// one that is on several cores has the same address on all of them.
@@ -68,7 +68,7 @@ void place_circular_buffers(EmulatedDevice& device, tt::tt_metal::detail::Progra
     }
     const std::uint32_t alignment = architecture.dram_alignment;
     const std::uint32_t room = (limit - highest) / count / alignment * alignment;
-    place_circular_buffers(device, program, std::min(kGuardBytes, room));
+    place_circular_buffers(device, program, std::min(kOverrunBytes, room));
 }
 
 std::string list(const char* type, const char* name, const std::vector<std::uint32_t>& values) {

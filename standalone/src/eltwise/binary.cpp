@@ -32,10 +32,6 @@ std::optional<DataType> quotient_type(const Tensor& lhs, const Tensor* rhs,
 cpu::Operand operand(const Tensor& tensor) { return tensor; }
 cpu::Operand operand(std::int32_t value) { return static_cast<double>(value); }
 
-double number(operations::unary::ScalarVariant scalar) {
-    return std::visit([](auto value) { return static_cast<double>(value); }, scalar);
-}
-
 }  // namespace
 
 #define CORES const std::optional<CoreRangeSet>&
@@ -308,7 +304,7 @@ BINARY(minimum, MINIMUM);
 #define BINARY(name, TYPE)                                                               \
     Tensor name(const Tensor& lhs, operations::unary::ScalarVariant value, IGNORED_TYPE, \
                 ACTIVATIONS, std::optional<bool>) {                                      \
-        const double rhs = number(value);                                                \
+        const double rhs = cpu::as_double(value);                                        \
         EVALUATE(TYPE, std::nullopt);                                                    \
     }
 BINARY(maximum, MAXIMUM);

@@ -32,10 +32,6 @@ Int remainder_of(Int a, Int b) {
     const Int rest = b == 0 ? 0 : a % b;
     return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
 }
-float remainder_of(float a, float b) {
-    const float rest = std::fmod(a, b);
-    return rest != 0.0F && (rest < 0.0F) != (b < 0.0F) ? rest + b : rest;
-}
 Int power(Int base, Int exponent) {
     if (exponent < 0) {
         return base == 1 ? 1 : base == -1 ? (exponent % 2 == 0 ? 1 : -1) : 0;
@@ -95,7 +91,7 @@ void integers(const Int* a, const Int* b, Int* output, std::size_t count) {
     }
 #define BITS(TYPE, TYPES, EXPRESSION) ROW(TYPE, TYPES, 0.0F, EXPRESSION)
 
-constexpr std::array kFunctions = {
+constexpr std::array kBinaryFunctions = {
     ROW(ADD, kAny, a + b, wrapping_add(a, b)),
     ROW(SUB, kAny, a - b, wrapping_add(a, -b)),
     ROW(RSUB, kAny, b - a, wrapping_add(b, -a)),
@@ -258,9 +254,9 @@ Tensor binary_output(const Tensor& first, const Tensor* second, const Shape& sha
 
 const BinaryFunction& binary_function(BinaryOpType type) {
     const auto row =
-        std::find_if(kFunctions.begin(), kFunctions.end(),
+        std::find_if(kBinaryFunctions.begin(), kBinaryFunctions.end(),
                      [&](const BinaryFunction& function) { return function.type == type; });
-    TT_FATAL(row != kFunctions.end(), "The CPU backend has no binary operation number {}",
+    TT_FATAL(row != kBinaryFunctions.end(), "The CPU backend has no binary operation number {}",
              static_cast<int>(type));
     return *row;
 }

@@ -356,11 +356,9 @@ Tensor clamp(const Tensor& input, std::optional<std::variant<float, std::int32_t
     TT_FATAL(!min || !max || min->index() == max->index(),
              "'min' and 'max' must both be floats or both be integers");
     const bool whole = (min ? *min : *max).index() == 1;
-    const auto number = [](const std::variant<float, std::int32_t>& value) {
-        return std::visit([](auto scalar) { return static_cast<double>(scalar); }, value);
-    };
-    return cpu::clamp_numbers(input, min ? number(*min) : kLowest, max ? number(*max) : kHighest,
-                              whole, memory_config, output_tensor);
+    return cpu::clamp_numbers(input, min ? cpu::as_double(*min) : kLowest,
+                              max ? cpu::as_double(*max) : kHighest, whole, memory_config,
+                              output_tensor);
 }
 
 Tensor clamp(const Tensor& input, std::optional<Tensor> min, std::optional<Tensor> max,

@@ -118,14 +118,6 @@ namespace ttnn {
 namespace cpu = ttcodegen::cpu;
 using operations::unary::UnaryOpType;
 
-namespace {
-
-double number(operations::unary::ScalarVariant scalar) {
-    return std::visit([](auto value) { return static_cast<double>(value); }, scalar);
-}
-
-}  // namespace
-
 #define TAIL                                                                                    \
     const std::optional<MemoryConfig>&memory_config, const std::optional<Tensor>&output_tensor, \
         const std::optional<CoreRangeSet>&
@@ -241,10 +233,10 @@ UNARY(selu, SELU);
 UNARY(clamp_tss, CLAMP_TSS);
 #undef UNARY
 
-#define UNARY(name, TYPE)                                                                \
-    Tensor name(const Tensor& input, operations::unary::ScalarVariant parameter, TAIL) { \
-        return cpu::unary_operation(input, UnaryOpType::TYPE, {number(parameter), 0.0},  \
-                                    memory_config, output_tensor);                       \
+#define UNARY(name, TYPE)                                                                       \
+    Tensor name(const Tensor& input, operations::unary::ScalarVariant parameter, TAIL) {        \
+        return cpu::unary_operation(input, UnaryOpType::TYPE, {cpu::as_double(parameter), 0.0}, \
+                                    memory_config, output_tensor);                              \
     }
 UNARY(fill, FILL);
 UNARY(power, POWER);

@@ -45,11 +45,6 @@ std::int64_t whole(double value) {
     return static_cast<std::int64_t>(std::clamp(value, -9.0e18, 9.0e18));
 }
 std::int64_t whole_of(float value) { return value == value ? whole(value) : 0; }
-/// Floored modulo: the result has the sign of the divisor.
-float remainder_of(float x, float divisor) {
-    const float rest = std::fmod(x, divisor);
-    return rest != 0.0F && (rest < 0.0F) != (divisor < 0.0F) ? rest + divisor : rest;
-}
 float softplus_of(float x, float beta, float threshold) {
     return x * beta > threshold ? x : std::log1p(std::exp(beta * x)) / beta;
 }
@@ -99,7 +94,7 @@ void integers(const std::int64_t* input, std::int64_t* output, std::size_t count
                 [](std::int64_t x, [[maybe_unused]] P p) -> std::int64_t { return EXPRESSION; })> \
     }
 
-constexpr std::array kFunctions = {
+constexpr std::array kUnaryFunctions = {
     // Signs, comparisons and rounding
     BOTH(IDENTITY, x),
     BOTH(ABS, x < 0 ? -x : x),
@@ -237,9 +232,9 @@ constexpr std::array kFunctions = {
 
 const UnaryFunction& unary_function(UnaryOpType type) {
     const auto row =
-        std::find_if(kFunctions.begin(), kFunctions.end(),
+        std::find_if(kUnaryFunctions.begin(), kUnaryFunctions.end(),
                      [&](const UnaryFunction& function) { return function.type == type; });
-    TT_FATAL(row != kFunctions.end(), "The CPU backend has no unary operation number {}",
+    TT_FATAL(row != kUnaryFunctions.end(), "The CPU backend has no unary operation number {}",
              static_cast<int>(type));
     return *row;
 }

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <variant>
 
 #include "core/tensor_data.hpp"
 #include "ttnn/operations/eltwise/unary/common/unary_op_types.hpp"
@@ -29,6 +31,17 @@ struct UnaryFunction {
     void (*integers)(const std::int64_t* input, std::int64_t* output, std::size_t count,
                      UnaryParameters);
 };
+
+/// Floored modulo: the result has the sign of the divisor.
+inline float remainder_of(float x, float divisor) {
+    const float rest = std::fmod(x, divisor);
+    return rest != 0.0F && (rest < 0.0F) != (divisor < 0.0F) ? rest + divisor : rest;
+}
+
+template <typename... Scalars>
+double as_double(const std::variant<Scalars...>& scalar) {
+    return std::visit([](auto value) { return static_cast<double>(value); }, scalar);
+}
 
 /// @throws std::runtime_error for an operation that the CPU backend does not support.
 const UnaryFunction& unary_function(UnaryOpType type);

@@ -68,7 +68,7 @@ Shape result_shape(const Shape& a, const Shape& b, bool sparse_a, bool sparse_b)
     return Shape(sizes);
 }
 
-void check_operands(const Tensor& a, const Tensor& b) {
+void check_sparse_operands(const Tensor& a, const Tensor& b) {
     for (const Tensor* operand : {&a, &b}) {
         require_on_device(*operand, "Operand to sparse_matmul");
         TT_FATAL(operand->layout() == Layout::TILE, "Inputs to sparse_matmul must be tilized");
@@ -205,7 +205,7 @@ Tensor sparse_matmul(const Tensor& input_tensor_a, const Tensor& input_tensor_b,
                            global_cb, sub_device_id);
     const Tensor& a = input_tensor_a;
     const Tensor& b = input_tensor_b;
-    check_operands(a, b);
+    check_sparse_operands(a, b);
     const Shape& shape_a = a.logical_shape();
     const Shape& shape_b = b.logical_shape();
     const Pairs pairs = Pairs::of(shape_a, shape_b, is_input_a_sparse, is_input_b_sparse);

@@ -64,7 +64,7 @@ void dequantize(const SfpuOperands& operands) {
     TTCODEGEN_SFPU_ROW(OPERATION, #OPERATION "_tile", OPERATION, false, Float, Float, \
                        TTCODEGEN_SFPU_3(float, EXPRESSION))
 
-constexpr std::array kRows{
+constexpr std::array kBinaryRows{
     BINARY(add_binary, add_binary, false, a + b),
     BINARY(sub_binary, sub_binary, false, a - b),
     BINARY(mul_binary, mul_binary, false, a* b),
@@ -98,6 +98,6 @@ constexpr std::array kRows{
 
 }  // namespace
 
-std::span<const SfpuRow> sfpu_binary_rows() { return kRows; }
+std::span<const SfpuRow> sfpu_binary_rows() { return kBinaryRows; }
 
 }  // namespace ttcodegen::device::compute

@@ -14,7 +14,7 @@ namespace {
 using Signed = std::int32_t;
 using Unsigned = std::uint32_t;
 
-Unsigned truth(bool value) { return value ? 1U : 0U; }
+Unsigned truth_bit(bool value) { return value ? 1U : 0U; }
 Signed signed_of(Unsigned word) { return static_cast<Signed>(word); }
 Unsigned larger(Signed a, Signed b) { return static_cast<Unsigned>(a > b ? a : b); }
 Unsigned smaller(Signed a, Signed b) { return static_cast<Unsigned>(a < b ? a : b); }
@@ -59,15 +59,15 @@ void divide(const SfpuOperands& operands) {
                        TTCODEGEN_SFPU_1(Unsigned, EXPRESSION))
 #define COMPARE(OPERATION, OPERATOR)                                                              \
     UNARY(unary_##OPERATION##_int32, "unary_" #OPERATION "_tile_int32", unary_##OPERATION, false, \
-          truth(signed_of(a) OPERATOR p.i0))
+          truth_bit(signed_of(a) OPERATOR p.i0))
 #define WITH_ZERO(OPERATION, OPERATOR)                                   \
     UNARY(OPERATION##_int32, #OPERATION "_tile_int32", OPERATION, false, \
-          truth(signed_of(a) OPERATOR 0))
+          truth_bit(signed_of(a) OPERATOR 0))
 #define BINARY(OPERATION, INIT, CONSTANTS, EXPRESSION)                                   \
     TTCODEGEN_SFPU_ROW(OPERATION, #OPERATION "_tile", INIT, CONSTANTS, Integer, Integer, \
                        TTCODEGEN_SFPU_2(Unsigned, EXPRESSION))
 
-constexpr std::array kRows{
+constexpr std::array kIntegerRows{
     UNARY(abs_int32, "abs_tile_int32", abs, false, signed_of(a) < 0 ? 0U - a : a),
     UNARY(negative_int32, "negative_tile_int32", negative, false, 0U - a),
     UNARY(signbit_int32, "signbit_tile_int32", signbit_int32, true, a >> 31),
@@ -111,10 +111,10 @@ constexpr std::array kRows{
     BINARY(sub_int, sub_int, false, a - b),
     BINARY(rsub_int, rsub_int, false, b - a),
     BINARY(mul_int, mul_int, true, a* b),
-    BINARY(lt_int, lt_int, false, truth(signed_of(a) < signed_of(b))),
-    BINARY(gt_int, gt_int, false, truth(signed_of(a) > signed_of(b))),
-    BINARY(le_int, le_int, false, truth(signed_of(a) <= signed_of(b))),
-    BINARY(ge_int, ge_int, false, truth(signed_of(a) >= signed_of(b))),
+    BINARY(lt_int, lt_int, false, truth_bit(signed_of(a) < signed_of(b))),
+    BINARY(gt_int, gt_int, false, truth_bit(signed_of(a) > signed_of(b))),
+    BINARY(le_int, le_int, false, truth_bit(signed_of(a) <= signed_of(b))),
+    BINARY(ge_int, ge_int, false, truth_bit(signed_of(a) >= signed_of(b))),
     BINARY(binary_max_int32, binary_max_int32, true, larger(signed_of(a), signed_of(b))),
     BINARY(binary_min_int32, binary_min_int32, true, smaller(signed_of(a), signed_of(b))),
     BINARY(binary_max_uint32, binary_max_uint32, true, a > b ? a : b),
@@ -141,6 +141,6 @@ constexpr std::array kRows{
 
 }  // namespace
 
-std::span<const SfpuRow> sfpu_integer_rows() { return kRows; }
+std::span<const SfpuRow> sfpu_integer_rows() { return kIntegerRows; }
 
 }  // namespace ttcodegen::device::compute

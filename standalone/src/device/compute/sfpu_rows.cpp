@@ -15,10 +15,10 @@ constexpr std::size_t kOperations = [] {
     return count;
 }();
 
-using Index = std::array<const SfpuRow*, kOperations>;
+using RowIndex = std::array<const SfpuRow*, kOperations>;
 
-Index make_index() {
-    Index index{};
+RowIndex make_index() {
+    RowIndex index{};
     for (const auto rows : {sfpu_unary_rows(), sfpu_binary_rows(), sfpu_integer_rows(),
                             sfpu_tile_rows(), sfpu_welford_rows()}) {
         for (const SfpuRow& row : rows) {
@@ -31,7 +31,7 @@ Index make_index() {
 }  // namespace
 
 const SfpuRow& sfpu_row(SfpuOperation operation) {
-    static const Index index = make_index();
+    static const RowIndex index = make_index();
     const SfpuRow* row = index.at(static_cast<std::size_t>(operation));
     if (row == nullptr) {
         throw std::logic_error("an operation of the vector engine has no row");

@@ -277,7 +277,7 @@ constexpr std::uint32_t kInfinityBits = 0x7f800000U;
 #define ROW(OPERATION, NAME, INIT, CONSTANTS, READS, WRITES, FUNCTION) \
     TTCODEGEN_SFPU_ROW(OPERATION, NAME, INIT, CONSTANTS, READS, WRITES, FUNCTION)
 
-constexpr std::array kRows{
+constexpr std::array kTileRows{
     ROW(typecast, "typecast_tile", typecast, true, Format0, Format1, convert_types),
     ROW(where, "where_tile", where, true, Any, Second, choose),
     ROW(addcmul, "addcmul_tile", addcmul, false, Format0, Format0, add_product),
@@ -316,6 +316,6 @@ constexpr std::array kRows{
 
 }  // namespace
 
-std::span<const SfpuRow> sfpu_tile_rows() { return kRows; }
+std::span<const SfpuRow> sfpu_tile_rows() { return kTileRows; }
 
 }  // namespace ttcodegen::device::compute

@@ -92,7 +92,7 @@ void exponential_of(const SfpuOperands& operands) {
     TTCODEGEN_SFPU_ROW(OPERATION, #OPERATION "_tile", INIT, CONSTANTS, Float, Float, \
                        TTCODEGEN_SFPU_1(float, EXPRESSION))
 
-constexpr std::array kRows{
+constexpr std::array kUnaryRows{
     // Exponentials, logarithms, roots
     TTCODEGEN_SFPU_ROW(exp, "exp_tile", exp, true, Float, Float, exponential_of),
     AS_TTNN(exp2, exp2, true, EXP2),
@@ -206,6 +206,6 @@ constexpr std::array kRows{
 
 }  // namespace
 
-std::span<const SfpuRow> sfpu_unary_rows() { return kRows; }
+std::span<const SfpuRow> sfpu_unary_rows() { return kUnaryRows; }
 
 }  // namespace ttcodegen::device::compute

@@ -72,7 +72,7 @@ void load_raw(const SfpuOperands& operands) {
     }
 }
 
-constexpr std::array kRows{
+constexpr std::array kWelfordRows{
     TTCODEGEN_SFPU_ROW(welford_update, "welford_update", welford_update, false, Float, Float,
                        update),
     TTCODEGEN_SFPU_ROW(welford_store_raw, "welford_save_state", welford_update, false, None, Float,
@@ -85,6 +85,6 @@ constexpr std::array kRows{
 
 }  // namespace
 
-std::span<const SfpuRow> sfpu_welford_rows() { return kRows; }
+std::span<const SfpuRow> sfpu_welford_rows() { return kWelfordRows; }
 
 }  // namespace ttcodegen::device::compute

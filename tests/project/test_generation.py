@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 
 from ttcodegen.runtime.c_api import ModuleError
-from ttcodegen.runtime.generation import Generation, Sampling
+from ttcodegen.runtime.generation import Generation, Sampler
 
 CONTENT = {
     "prefill": {"4": "prefill_4", "8": "prefill_8"},
     "decode": "decode",
+    "greedy": "greedy",
+    "sample": "sample",
     "batch": 2,
     "length": 16,
     "vocabulary": 10,
@@ -21,18 +23,27 @@ CONTENT = {
 }
 
 
+class Scores(np.ndarray):
+    """An array in the place of a tensor on the device."""
+
+    def numpy(self) -> np.ndarray:
+        return np.asarray(self)
+
+
 class Counting:
     """A model whose next token is the last one and 1."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, Any]] = []
+        self.settings: list[Any] = []
 
-    def __call__(self, name: str) -> Any:
-        def call(tokens: Any, padding: Any, position: Any = None) -> Any:
-            self.calls.append((name, (tokens.copy(), padding.copy(), position)))
-            return np.eye(10)[(tokens[:, -1] + 1) % 10]
-
-        return call
+    def __call__(self, name: str, *given: Any) -> Any:
+        if name in ("greedy", "sample"):
+            self.settings.append(given[1:])
+            return np.asarray(given[0]).argmax(-1)[:, None].view(Scores)
+        tokens, padding, *position = (np.array(each) for each in given)
+        self.calls.append((name, (tokens, padding, *position)))
+        return np.eye(10)[(tokens[:, -1] + 1) % 10].view(Scores)
 
 
 def test_prompts_are_padded_on_the_left() -> None:
@@ -40,10 +51,10 @@ def test_prompts_are_padded_on_the_left() -> None:
     found = Generation(CONTENT, model)([[1, 2, 3], [8]], 3, stop=[])
     np.testing.assert_array_equal(found, [[4, 5, 6], [9, 0, 1]])
     assert [name for name, _ in model.calls] == ["prefill_4", "decode", "decode"]
-    tokens, padding, _ = model.calls[0][1]
+    tokens, padding = model.calls[0][1]
     np.testing.assert_array_equal(tokens, [[0, 1, 2, 3], [0, 0, 0, 8]])
     np.testing.assert_array_equal(padding, [1, 3])
-    assert [int(position[0]) for _, (_, _, position) in model.calls[1:]] == [4, 5]
+    assert [int(position[0]) for _, (*_, position) in model.calls[1:]] == [4, 5]
 
 
 @pytest.mark.parametrize("row", [[0, 0, 1, 2], [1, 2, 0, 0]])
@@ -90,18 +101,18 @@ def test_wrong_calls_are_refused(tokens: Any, options: dict[str, Any], message: 
     assert not model.calls
 
 
-def test_probabilities_of_drawn_tokens() -> None:
-    random = np.random.default_rng(0)
-    scores = np.log(np.array([[0.5, 0.3, 0.15, 0.05]] * 4000))
+def test_settings_of_drawn_tokens() -> None:
+    model = Counting()
+    Generation(CONTENT, model)([1], 2, temperature=0.5, top_p=0.25, seed=1, stop=[])
+    first, second = model.settings
+    for value, wanted in zip(first, ([0.5], [10], [0.25]), strict=False):
+        np.testing.assert_array_equal(value, wanted)
+    assert [each.dtype for each in first] == ["float32", "int32", "float32", "float32"]
+    numbers = np.concatenate([first[3], second[3]])
+    # The first numbers of SplitMix64 for the seed 1, as its authors' C gives them.
+    bits = [0x910A2DEC89025CC1, 0xBEEB8DA1658EEC67, 0xF893A2EEFB32555E, 0x71C18690EE42C90B]
+    np.testing.assert_array_equal(numbers, [(each >> 42) / 2**22 for each in bits])
 
-    def shares(**options: Any) -> np.ndarray:
-        drawn = Sampling(**options).choose(scores, random)
-        return np.bincount(drawn, minlength=4) / len(drawn)
 
-    np.testing.assert_allclose(shares(temperature=1.0), [0.5, 0.3, 0.15, 0.05], atol=0.03)
-    np.testing.assert_allclose(shares(temperature=1.0, top_k=2), [0.625, 0.375, 0, 0], atol=0.03)
-    # 0.5 does not reach 0.7, 0.5 + 0.3 does.
-    np.testing.assert_allclose(shares(temperature=1.0, top_p=0.7), [0.625, 0.375, 0, 0], atol=0.03)
-    squares = np.array([0.25, 0.09, 0.0225, 0.0025])
-    np.testing.assert_allclose(shares(temperature=0.5), squares / squares.sum(), atol=0.03)
-    np.testing.assert_array_equal(shares(), [1, 0, 0, 0])
+def test_top_k_is_of_the_vocabulary_at_most() -> None:
+    assert [int(Sampler(1.0, k, 1.0, 0).inputs(2, 10)[1][0]) for k in (0, 3, 11)] == [10, 3, 10]

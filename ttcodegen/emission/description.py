@@ -87,7 +87,7 @@ _TAKEN_BY_C = frozenset(
 
 # The other files in src/, and what else is called like a module.
 _OTHER_SOURCES = re.compile(
-    r"main|capi|entry_points|programs(?:_\d+)?|tuning|cpu_functions|ttcodegen"
+    r"main|generate|capi|entry_points|programs(?:_\d+)?|tuning|cpu_functions|ttcodegen"
 )
 
 

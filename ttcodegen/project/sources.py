@@ -48,7 +48,7 @@ _SUPPORT_INCLUDE = re.compile(
 )
 _IMPLEMENTATIONS = {"support/tensor.hpp": "support/tensors.cpp"}
 """Sources that define functions of a header, if not the one of its name."""
-_ENTRY_POINTS = ("src/entry_points.cpp", "src/main.cpp", "src/capi.cpp")
+_ENTRY_POINTS = ("src/entry_points.cpp", "src/main.cpp", "src/generate.cpp", "src/capi.cpp")
 """The sources that CMake adds to the targets they belong to."""
 _COPIED = (".clang-format", "CMakePresets.json")
 _HOST_TYPES: Mapping[str, Mapping[str, Any]] = {
@@ -107,6 +107,8 @@ def render_sources(module: ModuleDescription) -> dict[str, str]:
     context["uses_tuning"] = module.traced or any(tensor.tuned_type for tensor in weights)
     names = ["entry_points.hpp", "entry_points.cpp"] * module.has_entry_points
     names += ["main.cpp"] * module.has_executable + ["capi.cpp"] * module.has_library
+    if module.has_executable and module.generation is not None:
+        names += ["generate.hpp", "generate.cpp"]
     return {
         f"src/{name}": environment.get_template(f"{name}.jinja").render(context) for name in names
     }
@@ -183,6 +185,32 @@ def _context(module: ModuleDescription) -> dict[str, Any]:
         "has_flatbuffer": module.has_flatbuffer,
         "mesh": module.mesh,
         "traced": module.traced,
+        "generation": _generation_context(module),
+    }
+
+
+def _generation_context(module: ModuleDescription) -> dict[str, Any] | None:
+    """A decoder as its executable generates tokens; None for other modules."""
+    content = module.generation
+    if content is None:
+        return None
+    places = {function.name: place for place, function in enumerate(module.functions)}
+    names = {function.name: function.cpp_name for function in module.functions}
+    buckets = sorted((int(length), name) for length, name in content["prefill"].items())
+    roles = {role: names[content[role]] for role in ("decode", "greedy", "sample")}
+    return {
+        **{key: content[key] for key in ("batch", "length", "vocabulary", "stop", "pad")},
+        **roles,
+        "functions": [{"name": names[name], "place": place} for name, place in places.items()],
+        "buckets": [{"length": length, "function": names[name]} for length, name in buckets],
+        "state": [
+            {
+                # All functions are of one module, which has one name for the buffer.
+                "input": string_literal(tensor.inputs[content["decode"]]),
+                "output": string_literal(tensor.outputs[content["decode"]]),
+            }
+            for tensor in module.state
+        ],
     }
 
 

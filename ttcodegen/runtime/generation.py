@@ -2,51 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, cast
+import importlib
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ttcodegen.project.manifest import MANIFEST
-from ttcodegen.runtime.c_api import ModuleError
+from ttcodegen.runtime.c_api import DeviceTensor, ModuleError
+
+_WRAP = 1 << 64
+"""Integers of 64 bits wrap around."""
 
 
-@dataclass(frozen=True)
-class Sampling:
-    """Choice of the next token.
+class RunFunction(Protocol):
+    """Runs a function of a module on its state."""
+
+    def __call__(self, name: str, *given: Any) -> DeviceTensor:
+        """The output of a function on arrays and tensors of the device, left there."""
+        ...
+
+
+class Sampler:
+    """Choice of the next tokens, on the device.
 
     With a temperature of 0 it is the one of the highest score; else one is drawn of the `top_k`
     most likely ones (0 for all), of the fewest whose probabilities sum to `top_p`.
     """
 
-    temperature: float = 0.0
-    top_k: int = 0
-    top_p: float = 1.0
-
-    def __post_init__(self) -> None:
-        if self.temperature < 0 or self.top_k < 0 or not 0 < self.top_p <= 1:
+    def __init__(self, temperature: float, top_k: int, top_p: float, seed: int) -> None:
+        if not temperature >= 0 or top_k < 0 or not 0 < top_p <= 1:
             raise ModuleError(
                 "expected a temperature and top_k of 0 at least, and top_p above 0 and up to 1"
             )
+        self.is_greedy = temperature == 0
+        self._settings = temperature, top_k, top_p
+        self._state = seed % _WRAP
 
-    def choose(self, scores: np.ndarray, random: np.random.Generator) -> np.ndarray:
-        """The next token of each row of scores."""
-        if self.temperature == 0:
-            return scores.argmax(-1)
-        return np.array([self._drawn(row.astype(np.float64), random) for row in scores])
+    def inputs(self, batch: int, vocabulary: int) -> tuple[np.ndarray, ...]:
+        """The inputs of `sample` after the scores, as support/generation of projects has them."""
+        temperature, top_k, top_p = self._settings
+        return (
+            np.array([temperature], np.float32),
+            # All tokens are as many as there are.
+            np.array([min(top_k or vocabulary, vocabulary)], np.int32),
+            np.array([top_p], np.float32),
+            np.array([self._number() for _ in range(batch)], np.float32),
+        )
 
-    def _drawn(self, scores: np.ndarray, random: np.random.Generator) -> int:
-        order = np.argsort(-scores, kind="stable")
-        if self.top_k:
-            order = order[: self.top_k]
-        weights = np.exp((scores[order] - scores[order[0]]) / self.temperature)
-        probabilities = weights / weights.sum()
-        # The token that reaches the sum is among them.
-        count = int(np.searchsorted(probabilities.cumsum(), self.top_p)) + 1
-        kept = probabilities[:count] / probabilities[:count].sum()
-        return int(order[random.choice(len(kept), p=kept)])
+    def _number(self) -> float:
+        """A number in [0, 1) of SplitMix64 (Steele, Lea, Flood 2014), which is in C++ as well.
+
+        Of 22 bits: its product with a sum of probabilities is less than the sum in float32 too.
+        """
+        self._state = (self._state + 0x9E3779B97F4A7C15) % _WRAP
+        value = self._state
+        value = (value ^ value >> 30) * 0xBF58476D1CE4E5B9 % _WRAP
+        value = (value ^ value >> 27) * 0x94D049BB133111EB % _WRAP
+        return ((value ^ value >> 31) >> 42) / (1 << 22)
 
 
 class Generation:
@@ -54,12 +70,10 @@ class Generation:
 
     Args:
         content: what the manifest says of them.
-        functions: gives a function of the module by its name.
+        run: runs a function of the module.
     """
 
-    def __init__(
-        self, content: Mapping[str, Any], functions: Callable[[str], Callable[..., Any]]
-    ) -> None:
+    def __init__(self, content: Mapping[str, Any], run: RunFunction) -> None:
         try:
             self.buckets = {int(k): str(v) for k, v in content["prefill"].items()}
             """Functions by the lengths of prompts."""
@@ -67,11 +81,13 @@ class Generation:
             self.length = int(content["length"])
             self.vocabulary = int(content["vocabulary"])
             self._decode = str(content["decode"])
+            self._greedy = str(content["greedy"])
+            self._sample = str(content["sample"])
             self._stop = [int(each) for each in content["stop"]]
             self._pad = int(content["pad"])
         except (KeyError, TypeError, ValueError, AttributeError):
             raise ModuleError(f"{MANIFEST} is damaged: compile the model again") from None
-        self._functions = functions
+        self._run = run
 
     def __call__(
         self,
@@ -106,7 +122,7 @@ class Generation:
         Raises:
             ModuleError: if prompts and new tokens do not fit, or a token is none of the model.
         """
-        sampling, random = Sampling(temperature, top_k, top_p), np.random.default_rng(seed)
+        sampler = Sampler(temperature, top_k, top_p, seed)
         prompts = self._prompts(tokens, mask)
         size = self._bucket(max(map(len, prompts)), count, bucket)
         # Sequences that nobody wants are copies of the first.
@@ -116,18 +132,53 @@ class Generation:
         ends = np.array(self._stop if stop is None else stop, np.int64)
         ended = np.zeros(self.batch, bool)
         ended[len(prompts) :] = True
-        scores = self._functions(self.buckets[size])(padded, padding)
+        scores = self._run(self.buckets[size], padded, padding)
         found: list[np.ndarray] = []
         while True:
-            chosen = np.where(
-                ended, self._pad, sampling.choose(np.asarray(scores, np.float32), random)
-            )
-            found.append(chosen)
-            ended |= np.isin(chosen, ends)
+            chosen = self._chosen(scores, sampler)
+            # What follows the end is read by no one: the device goes on with what it has chosen.
+            found.append(np.where(ended, self._pad, chosen.numpy()[:, 0].astype(np.int64)))
+            ended |= np.isin(found[-1], ends)
             if len(found) == count or ended.all():
                 return np.stack(found, 1)[: len(prompts)]
             position = np.array([size + len(found) - 1])
-            scores = self._functions(self._decode)(chosen[:, None], padding, position)
+            scores = self._run(self._decode, chosen, padding, position)
+
+    def generate_text(
+        self,
+        texts: str | Sequence[str],
+        count: int,
+        *,
+        tokenizer: str | os.PathLike[str],
+        stop: Sequence[int] | None = None,
+        **options: Any,
+    ) -> list[str]:
+        """Generates text after texts; needs the package tokenizers.
+
+        Args:
+            texts: a prompt, or several.
+            count: the number of new tokens.
+            tokenizer: tokenizer.json, or the folder of the model that it is in.
+            stop: tokens that end a text; those of the model if not given.
+            options: the other ones of a call.
+
+        Returns:
+            What follows each prompt, up to its end.
+
+        Raises:
+            ModuleError: if there is no tokenizer, or a prompt does not fit.
+        """
+        ends = self._stop if stop is None else list(stop)
+        coder = _tokenizer(Path(tokenizer))
+        prompts = [texts] if isinstance(texts, str) else texts
+        rows = self([coder.encode(each).ids for each in prompts], count, stop=ends, **options)
+        return [coder.decode(_until(row, ends)) for row in rows.tolist()]
+
+    def _chosen(self, scores: DeviceTensor, sampler: Sampler) -> DeviceTensor:
+        """The next token of each sequence."""
+        if sampler.is_greedy:
+            return self._run(self._greedy, scores)
+        return self._run(self._sample, scores, *sampler.inputs(self.batch, self.vocabulary))
 
     def _prompts(self, tokens: Any, mask: ArrayLike | None) -> list[np.ndarray]:
         rows: list[Any] = list(tokens)
@@ -167,3 +218,23 @@ class Generation:
                 f"cache of {self.length} positions"
             )
         return fitting[0]
+
+
+def _tokenizer(place: Path) -> Any:
+    """The tokenizer of a file, or of the folder of a model."""
+    try:
+        tokenizers: Any = importlib.import_module("tokenizers")
+    except ImportError:
+        raise ModuleError("text needs the package tokenizers: pip install tokenizers") from None
+    file = place / "tokenizer.json" if place.is_dir() else place
+    if not file.is_file():
+        raise ModuleError(f"there is no tokenizer '{file}'")
+    try:
+        return tokenizers.Tokenizer.from_file(str(file))
+    except Exception as error:  # The package raises nothing more specific.
+        raise ModuleError(f"'{file}' is no tokenizer: {str(error).splitlines()[0]}") from None
+
+
+def _until(row: list[int], ends: Sequence[int]) -> list[int]:
+    """The tokens before the first one that ends a sequence."""
+    return row[: next((i for i, token in enumerate(row) if token in ends), len(row))]

@@ -334,7 +334,7 @@ class LoadedModule:
         }
         self.state = ModuleState(manifest, data or Path(), self._functions)
         content = manifest.get("generation")
-        self._generation = None if content is None else Generation(content, self.__getitem__)
+        self._generation = None if content is None else Generation(content, self.state.call)
 
     @property
     def functions(self) -> tuple[LoadedFunction, ...]:
@@ -354,8 +354,11 @@ class LoadedModule:
 
     def __getattr__(self, name: str) -> Any:
         functions: dict[str, LoadedFunction] = self.__dict__.get("_functions", {})
-        if name == "generate" and name not in functions and self.__dict__.get("_generation"):
-            return self.generation
+        if self.__dict__.get("_generation") and name not in functions:
+            if name == "generate":
+                return self.generation
+            if name == "generate_text":
+                return self.generation.generate_text
         if name in functions:
             return functions[name]
         raise AttributeError(f"the module has no function '{name}', only {', '.join(functions)}")

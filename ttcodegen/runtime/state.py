@@ -96,20 +96,43 @@ class ModuleState:
         Raises:
             ModuleError: if the arrays do not fit, or the run fails.
         """
+        tensors = self.submit(function, arrays)
+        return [None if tensor is None else tensor.numpy() for tensor in tensors]
+
+    def submit(
+        self, function: StateFunction, given: Mapping[int, Any]
+    ) -> list[DeviceTensor | None]:
+        """As `run`, on arrays or tensors of the device; leaves the outputs there."""
         taken, changed = self.inputs_of(function), self.outputs_of(function)
-        inputs: list[DeviceTensor] = [
-            self._tensor(function, index, taken[index])
-            if index in taken
-            else function.to_device(arrays[index], index)
-            for index in range(len(function.inputs))
-        ]
-        outputs = function.submit_all(inputs)
-        found: list[np.ndarray | None] = []
-        for index, tensor in enumerate(outputs):
+        inputs: list[DeviceTensor] = []
+        for index in range(len(function.inputs)):
+            if index in taken:
+                inputs.append(self._tensor(function, index, taken[index]))
+            elif isinstance(given[index], DeviceTensor):
+                inputs.append(function.to_layout(given[index], index))
+            else:
+                inputs.append(function.to_device(given[index], index))
+        found: list[DeviceTensor | None] = []
+        for index, tensor in enumerate(function.submit_all(inputs)):
             if index in changed:
                 self._tensors[changed[index]] = tensor
-            found.append(None if index in changed else tensor.numpy())
+            found.append(None if index in changed else tensor)
         return found
+
+    def call(self, name: str, *given: Any) -> DeviceTensor:
+        """Runs a function on the state and its other inputs, arrays or tensors of the device.
+
+        Returns:
+            The first output that is not part of the state, on the device.
+
+        Raises:
+            ModuleError: if the inputs do not fit, or the run fails.
+        """
+        function = self._functions[name]
+        taken = self.inputs_of(function)
+        own = (index for index in range(len(function.inputs)) if index not in taken)
+        outputs = self.submit(function, dict(zip(own, given, strict=True)))
+        return next(tensor for tensor in outputs if tensor is not None)
 
     def _tensor(self, function: StateFunction, index: int, name: str) -> DeviceTensor:
         if name in self._tensors:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.framework import CheckError
+from ttcodegen.runtime.c_api import ModuleError
+from ttcodegen.runtime.library import load
 
 FAILED, MISMATCH = 1, 4
 """Exit statuses, as those of `ttcodegen`."""
@@ -42,6 +45,13 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--check", action="store_true", help="build it and compare with the model")
     made.add_argument("--force", action="store_true", help="write into a folder of others")
     made.add_argument("--seed", type=int, default=0, help="of the prompt of the check")
+    made.add_argument(
+        "--text",
+        action="append",
+        default=[],
+        help="a prompt to continue with the built project, by the tokenizer.json of the folder",
+    )
+    made.add_argument("--generate", type=int, default=64, help="number of new tokens after it")
     return made
 
 
@@ -54,19 +64,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = vars(parser().parse_args(arguments))
     given.pop("decode")
     folder, dtype = given.pop("folder"), given.pop("dtype")
+    texts, count = given.pop("text"), given.pop("generate")
+    given["build"] |= bool(texts)
     try:
         from ttcodegen.torch.generation import compile_decoder, load_decoder
 
         out = compile_decoder(load_decoder(folder, dtype), **given)
+        continued = _continued(out, folder, texts, count) if texts else []
     except CompileError as error:
         message = error.render()
         print(message if "error: " in message else f"error: {message}", file=sys.stderr)
+        return FAILED
+    except ModuleError as error:
+        print(f"error: {error}", file=sys.stderr)
         return FAILED
     except CheckError as error:
         print(f"error: {error}", file=sys.stderr)
         return MISMATCH
     print(f"wrote {out}" + (", checked" if given["check"] else ""))
+    for text in continued:
+        print(text)
     return 0
+
+
+def _continued(out: Path, folder: str, texts: Sequence[str], count: int) -> list[str]:
+    """The texts that the project generates after others."""
+    with load(out) as loaded:
+        return loaded.generate_text(texts, count, tokenizer=folder)
 
 
 if __name__ == "__main__":

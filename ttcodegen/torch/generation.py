@@ -21,6 +21,7 @@ from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.framework import compile_to_project, framework
 from ttcodegen.project.settings import ProjectOptions, ProjectSettings
 from ttcodegen.torch import functions_of, model_of
+from ttcodegen.torch.sampling import sampling_functions
 
 __all__ = ["compile_decoder", "load_decoder"]
 
@@ -154,12 +155,16 @@ def compile_decoder(
         f"prefill_{each}": (steps, (drawn(each), padding)) for each in lengths
     }
     functions["decode"] = (steps, (drawn(1), padding, torch.tensor([lengths[-1]])))
+    dtype = next(model.parameters()).dtype
+    functions |= sampling_functions(batch, vocabulary, dtype, generator)
     after = range(lengths[-1] + 1, min(capacity, lengths[-1] + 1 + CHECKED_STEPS))
     further = [("decode", (drawn(1), padding, torch.tensor([place]))) for place in after]
     taken = model_of(functions_of(functions, (), None), run=check, steps=further if check else ())
     generation = {
         "prefill": {str(each): f"prefill_{each}" for each in lengths},
         "decode": "decode",
+        "greedy": "greedy",
+        "sample": "sample",
         "batch": batch,
         "length": capacity,
         "vocabulary": vocabulary,

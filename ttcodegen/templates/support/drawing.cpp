@@ -13,43 +13,23 @@ namespace {
 
 constexpr std::uint64_t piece = 1 << 16;
 
-/// SplitMix64 (Steele, Lea, Flood 2014): small, and the same on every machine, unlike <random>'s
-/// distributions.
-class Generator {
-  public:
-    explicit Generator(std::uint64_t seed) : state_(seed) {}
-
-    std::uint64_t bits() {
-        std::uint64_t value = state_ += 0x9e3779b97f4a7c15;
-        value = (value ^ value >> 30) * 0xbf58476d1ce4e5b9;
-        value = (value ^ value >> 27) * 0x94d049bb133111eb;
-        return value ^ value >> 31;
-    }
-
-    /// Uniform in [0, 1).
-    double unit() { return static_cast<double>(bits() >> 11) * 0x1p-53; }
-
-    double next(const Drawing& drawing) {
-        switch (drawing.distribution) {
-            case Distribution::uniform:
-                return drawing.low + (drawing.high - drawing.low) * unit();
-            case Distribution::normal: {
-                // Box-Muller transform; 1 - unit() is never zero.
-                const double radius = std::sqrt(-2 * std::log(1 - unit()));
-                return drawing.low +
-                       drawing.high * radius * std::cos(2 * std::numbers::pi * unit());
-            }
-            case Distribution::integer:
-                return std::floor(drawing.low + (drawing.high - drawing.low + 1) * unit());
-            case Distribution::boolean:
-                return static_cast<double>(bits() >> 63);
+double next(RandomNumbers& random, const Drawing& drawing) {
+    switch (drawing.distribution) {
+        case Distribution::uniform:
+            return drawing.low + (drawing.high - drawing.low) * random.unit();
+        case Distribution::normal: {
+            // Box-Muller transform; 1 - unit() is never zero.
+            const double radius = std::sqrt(-2 * std::log(1 - random.unit()));
+            return drawing.low +
+                   drawing.high * radius * std::cos(2 * std::numbers::pi * random.unit());
         }
-        return 0;
+        case Distribution::integer:
+            return std::floor(drawing.low + (drawing.high - drawing.low + 1) * random.unit());
+        case Distribution::boolean:
+            return static_cast<double>(random.bits() >> 63);
     }
-
-  private:
-    std::uint64_t state_;
-};
+    return 0;
+}
 
 /// FNV-1a.
 std::uint64_t hash(std::string_view text) {
@@ -68,13 +48,13 @@ Array draw(const TensorDescription& tensor, std::uint64_t seed) {
     Array array{type, {shape.begin(), shape.end()}, {}};
     const std::uint64_t count = element_count(shape);
     array.bytes.reserve(count * element_size(type));
-    Generator generator(seed ^ hash(tensor.name));
+    RandomNumbers random(seed ^ hash(tensor.name));
     std::vector<double> values;
     // In chunks: as doubles, a large weight would need several times its memory.
     for (std::uint64_t done = 0; done < count; done += values.size()) {
         values.resize(std::min(count - done, piece));
         for (double& value : values) {
-            value = generator.next(tensor.drawing);
+            value = next(random, tensor.drawing);
         }
         const std::vector<std::byte> bytes = stored(values, type);
         array.bytes.insert(array.bytes.end(), bytes.begin(), bytes.end());

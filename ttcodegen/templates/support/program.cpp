@@ -382,15 +382,6 @@ void check_functions(const Module& module, const Options& options) {
     }
 }
 
-/// Ends the process without running destructors: after a failure on the device, or during kernel
-/// compilation, the library crashes when devices and its threads are torn down.
-[[noreturn]] void leave(const char* message) {
-    std::fflush(stdout);
-    std::fprintf(stderr, "error: %s\n", printable(message).c_str());
-    std::fflush(stderr);
-    std::_Exit(failure);
-}
-
 /// Rejects options whose part is not linked into the executable.
 void check_parts(const ProgramParts& parts, const Options& options) {
     const bool compares = !options.golden_directory.empty() || options.correlation.has_value() ||
@@ -409,6 +400,7 @@ void print_help(const Module& module, const ProgramParts& parts) {
     std::printf("%s.\n\n%s", parts.draw == nullptr ? "" : ", or on random ones", help_text);
     std::printf("%s%s", parts.draw == nullptr ? "" : drawing_help,
                 parts.compare == nullptr ? "" : comparison_help);
+    std::printf("%s", parts.further_help);
     std::printf("\nExit status: 0 success, %s2 usage error, 3 failure.\n",
                 parts.compare == nullptr ? "" : "1 an output differs from the golden one, ");
 }
@@ -434,13 +426,20 @@ int run_options(const Module& module, const ProgramParts& parts, const Options& 
     } catch (const UsageError&) {
         throw;
     } catch (const std::exception& error) {
-        leave(error.what());
+        leave(error.what(), failure);
     } catch (...) {
-        leave("an error of unknown type");
+        leave("an error of unknown type", failure);
     }
 }
 
 }  // namespace
+
+void leave(const char* message, int status) {
+    std::fflush(stdout);
+    std::fprintf(stderr, "error: %s\n", printable(message).c_str());
+    std::fflush(stderr);
+    std::_Exit(status);
+}
 
 int run_program(const Module& module, const ProgramParts& parts, int argc, char** argv) {
     try {

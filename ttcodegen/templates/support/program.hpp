@@ -15,6 +15,8 @@ struct ProgramParts {
     /// Compares outputs with golden ones: see support/comparison.hpp.
     bool (*compare)(const ArrayView& actual, const ArrayView& expected,
                     const Tolerance& tolerance) = nullptr;
+    /// Follows the help on the options.
+    const char* further_help = "";
 };
 
 /// The command line of a module's executable; `--help` lists its options.
@@ -22,5 +24,10 @@ struct ProgramParts {
 /// @return the exit status: 0, 1 if outputs differ from the golden ones, 2 for wrong usage, 3 if a
 /// file cannot be read or written or a run fails. What went wrong is on standard error.
 int run_program(const Module& module, const ProgramParts& parts, int argc, char** argv);
+
+/// Reports an error and ends the process without running destructors: after a failure on the
+/// device, or during kernel compilation, the library crashes when devices and its threads are torn
+/// down.
+[[noreturn]] void leave(const char* message, int status);
 
 }  // namespace support

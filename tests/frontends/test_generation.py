@@ -114,11 +114,15 @@ def test_scores_have_the_type_of_the_model(folder: Path, tmp_path: Path) -> None
     options = ["--prefill", "8", "--length", "32", "--dtype", "bf16"]
     assert main([str(folder), "--out", str(out), *options]) == 0
     rows = json.loads((out / "manifest.json").read_text())["functions"]
-    assert [row["outputs"][0]["source_dtype"] for row in rows] == ["bfloat16", "bfloat16"]
+    assert [row["outputs"][0]["source_dtype"] for row in rows[:2]] == ["bfloat16", "bfloat16"]
+    assert [row["name"] for row in rows[2:]] == ["greedy", "sample"]
 
 
 @pytest.mark.slow
-def test_the_document_can_be_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_document_can_be_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tokenizers = pytest.importorskip("tokenizers", reason="tokenizers is not installed")
     monkeypatch.chdir(tmp_path)
     text = DOCUMENT.read_text()
     pattern = r'^```python(?: title="slow")?\n(.*?)^```$|^    python -m ttcodegen.torch ([^\n]*)$'
@@ -139,3 +143,12 @@ def test_the_document_can_be_followed(tmp_path: Path, monkeypatch: pytest.Monkey
             loaded.generate([[1] * 17], 1)
     np.testing.assert_array_equal(drawn[0], drawn[1])
     assert (drawn[0] != drawn[2]).any()
+    words = {str(number): number for number in range(256)}
+    made = tokenizers.Tokenizer(tokenizers.models.WordLevel(words, unk_token="0"))
+    made.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    made.save("llama/tokenizer.json")
+    command = next(command for _, command in steps if command)
+    asked = ["--text", "5 17 200 3 9", "--text", "44 1 2", "--generate", "4"]
+    assert main([*shlex.split(command), *asked]) == 0
+    said = capsys.readouterr().out.splitlines()[-2:]
+    assert said == [" ".join(map(str, row[:4])) for row in tokens]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -116,3 +117,26 @@ def test_settings_of_drawn_tokens() -> None:
 
 def test_top_k_is_of_the_vocabulary_at_most() -> None:
     assert [int(Sampler(1.0, k, 1.0, 0).inputs(2, 10)[1][0]) for k in (0, 3, 11)] == [10, 3, 10]
+
+
+def test_texts_end_before_a_stop_token(tmp_path: Path) -> None:
+    tokenizers = pytest.importorskip("tokenizers", reason="tokenizers is not installed")
+    words = {word: token for token, word in enumerate("zero one two three four five six".split())}
+    made = tokenizers.Tokenizer(tokenizers.models.WordLevel(words, unk_token="zero"))
+    made.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    made.save(str(tmp_path / "tokenizer.json"))
+    generation = Generation(CONTENT, Counting())
+    texts = ["one two", "three"]
+    assert generation.generate_text(texts, 9, tokenizer=tmp_path) == [
+        "three four five six",
+        "four five six",
+    ]
+    file = tmp_path / "tokenizer.json"
+    found = generation.generate_text("one", 9, tokenizer=file, stop=[4])
+    assert found == ["two three"]
+    file.write_text("{}")
+    with pytest.raises(ModuleError, match="is no tokenizer"):
+        generation.generate_text("one", 1, tokenizer=tmp_path)
+    file.unlink()
+    with pytest.raises(ModuleError, match="there is no tokenizer"):
+        generation.generate_text("one", 1, tokenizer=tmp_path)

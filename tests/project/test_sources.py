@@ -6,10 +6,11 @@ import dataclasses
 import json
 import re
 
+import numpy as np
 import pytest
 
 from ttcodegen.compilation import CompiledModule
-from ttcodegen.emission.description import ModuleDescription, ProjectKind
+from ttcodegen.emission.description import ModuleDescription, ProjectKind, StateTensor
 from ttcodegen.emission.templates import clang_format_style
 from ttcodegen.emitc.formatting import format_files
 from ttcodegen.project.sources import (
@@ -156,3 +157,43 @@ def test_functions_without_arguments_or_outputs(compiled: CompiledModule, part: 
     assert render_project_files(module, {})["README.md"].count("| output |") == len(
         function.outputs
     )
+
+
+GENERATION = {
+    "prefill": {"8": "forward", "4": "types/of all"},
+    "decode": "forward",
+    "greedy": "forward",
+    "sample": "types/of all",
+    "batch": 2,
+    "length": 64,
+    "vocabulary": 100,
+    "stop": [7, 9],
+    "pad": 7,
+}
+
+
+@pytest.mark.parametrize("kind", ["exe", "so", "runner"])
+def test_executables_of_decoders_generate(compiled: CompiledModule, kind: ProjectKind) -> None:
+    keys = StateTensor("keys", np.zeros(1), {"forward": "x"}, {"forward": "y"})
+    module = dataclasses.replace(
+        compiled.description, kind=kind, generation=GENERATION, state=(keys,)
+    )
+    sources = render_sources(module)
+    others = render_project_files(module, {**compiled.files, **sources})
+    generates = kind != "so"
+    assert ("src/generate.cpp" in sources) == ("src/generate.hpp" in sources) == generates
+    assert ("support/generation_program.cpp" in others) == generates
+    assert ("src/main.cpp src/generate.cpp" in others["CMakeLists.txt"]) == generates
+    assert ("--tokens prompt.npy" in others["README.md"]) == generates
+    if not generates:
+        return
+    text = format_files(sources, clang_format_style())["src/generate.cpp"]
+    for line in (
+        "constexpr std::size_t types_of_all = 1;",
+        "constexpr support::Bucket buckets[] = {\n"
+        "    {.length = 4, .function = types_of_all},\n"
+        "    {.length = 8, .function = forward},\n};",
+        "constexpr std::array<std::int32_t, 2> stop_tokens = {7, 9};",
+        '    {.input = "x", .output = "y"},',
+    ):
+        assert line in text

@@ -18,8 +18,10 @@ from typing import TYPE_CHECKING, Any, cast
 from ttcodegen.emission.op_lines import LoweredOp, OpLines
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.project.manifest import manifest_hashes, read_manifest
+from ttcodegen.systems.description import DEFAULT_ARCHITECTURE
 
 if TYPE_CHECKING:
+    from ttcodegen.project.tuning.application import AppliedDecisions
     from ttcodegen.project.tuning.decisions import EditedFile
 
 # Ops that a person edited and that are no longer what they were: a merge of lines alone would
@@ -169,6 +171,7 @@ def merge_edits(
     before = read_pristine(out) or {}
     hashes = manifest_hashes(read_manifest(out) or {})
     merged = MergedFiles()
+    tuned = _tuned_again(out, before, generated)
     for path in edited_files(out):
         if path == PRISTINE:
             continue
@@ -178,6 +181,8 @@ def merge_edits(
         if new_hash is None:
             merged.kept.add(path)
             merged.conflicts.append(Conflict(path, "is no longer generated; the edited file stays"))
+        elif path in tuned.texts:
+            _merge_tuned(merged, out, path, before[path], tuned, generated)
         elif new_hash == hashes[path]:
             merged.contents[path] = edited
             if _MARKER.encode() in edited and path in before and _MARKER not in before[path]:
@@ -186,7 +191,59 @@ def merge_edits(
             _merge_file(merged, path, edited, before.get(path), new)
             if isinstance(new, str) and path in before:
                 _mark_lost_ops(merged, out, path, before[path], edited, new)
+    for path in tuned.texts.keys() - merged.contents.keys():
+        merged.contents[path] = tuned.texts[path].encode()
+    for lost in tuned.lost:
+        merged.conflicts.append(Conflict(lost.path, f"was tuned: {lost}"))
+        text = merged.contents.get(lost.path, tuned.texts[lost.path].encode())
+        merged.contents[lost.path] = text + _lost_decision_text(str(lost)).encode()
     return merged
+
+
+def _tuned_again(
+    out: Path, before: Mapping[str, str], generated: Mapping[str, str | bytes]
+) -> AppliedDecisions:
+    """The new files with the decisions of the old ones; none if no C++ changes."""
+    from ttcodegen.project.tuning.application import AppliedDecisions, apply_decisions
+    from ttcodegen.project.tuning.legality import Legality
+
+    now = {path: text for path, text in generated.items() if isinstance(text, str)}
+    sources = {path for path in before.keys() | now.keys() if path.startswith("src/")}
+    lines = generated.get(LINES)
+    if not isinstance(lines, bytes) or all(before.get(p) == now.get(p) for p in sources):
+        return AppliedDecisions()
+    files = [each for each in tuned_files(out) if each.path in now]
+    manifest = read_manifest(out) or {}
+    programs = (text for path, text in generated.items() if path.endswith(".ttnn"))
+    program = next((each for each in programs if isinstance(each, bytes)), b"")
+    legality = Legality(program, manifest.get("arch", DEFAULT_ARCHITECTURE))
+    return apply_decisions(files, before, read_lines(out), now, lines_in(lines), legality)
+
+
+def _merge_tuned(
+    merged: MergedFiles,
+    out: Path,
+    path: str,
+    before: str,
+    tuned: AppliedDecisions,
+    generated: Mapping[str, str | bytes],
+) -> None:
+    """Merges what is no decision in a file with its new text, which has the decisions."""
+    rest, new = tuned.rest.get(path, before), tuned.texts[path]
+    if rest == before:
+        merged.contents[path] = new.encode("utf-8", "replace")
+        return
+    _merge_file(merged, path, rest.encode("utf-8", "replace"), before, new)
+    _mark_lost_ops(merged, out, path, before, rest.encode("utf-8", "replace"), new)
+
+
+def _lost_decision_text(said: str) -> str:
+    """Message that stops a build until a decision that does not apply any more was looked at."""
+    shown = " ".join(said.split())
+    return (
+        f"{_MARKER}{_LABELS[0]}\n// {shown}\n=======\n"
+        f"// The decision is not in the program.\n>>>>>>> {_LABELS[2]}\n"
+    )
 
 
 def _mark_lost_ops(
@@ -385,7 +442,16 @@ def read_lines(out: Path) -> list[OpLines]:
     """The lines of the ops of a project when it was generated; nothing if it has no record of
     them."""
     try:
-        content = cast("dict[str, Any]", unpacked(out.joinpath(LINES)))
+        data = out.joinpath(LINES).read_bytes()
+    except OSError:
+        return []
+    return lines_in(data)
+
+
+def lines_in(data: bytes) -> list[OpLines]:
+    """The lines in an archive; nothing if it is none."""
+    try:
+        content = cast("dict[str, Any]", json.loads(zlib.decompress(data, _GZIP)))
         ops = [LoweredOp(*op) for op in cast("list[tuple[str, str, int | None]]", content["ops"])]
         files = cast("dict[str, Sequence[tuple[int, int, int]]]", content["files"])
         return [

@@ -463,7 +463,7 @@ def uses_of(name: str, texts: Mapping[str, str], ops: Sequence[OpLines]) -> Iter
                         yield op
 
 
-_DEFAULTS = {
+SHARED_CONSTANTS = {
     PRODUCT_MEMORY: "memory_config",
     PRODUCT_PROGRAM: "program_config",
     PRODUCT_COMPUTE: "compute_kernel_config",
@@ -476,7 +476,7 @@ def uses_constant(statement: Statement, name: str, text: str) -> bool:
     call = statement.call
     if f"tuning::{name}" in statement.words:
         return True
-    field_name = _DEFAULTS.get(name)
+    field_name = SHARED_CONSTANTS.get(name)
     if field_name is None or call is None or not call.callee.startswith("call::"):
         return False
     return field_name not in [each.label for each in call.options] and f"tuning::{name}" in text
@@ -509,7 +509,7 @@ def entries(files: Iterable[EditedFile]) -> dict[str, dict[str, dict[str, Any]]]
 
 
 def _parameters_of(edited: EditedConstant) -> list[str]:
-    kind = _DEFAULTS.get(edited.constant.name)
+    kind = SHARED_CONSTANTS.get(edited.constant.name)
     if kind is None and edited.constant.name != PRODUCT_WEIGHTS:
         words = (f"tuning::{edited.constant.name}",)
         kind = kind_of(words, {edited.constant.name: edited.constant})
@@ -543,19 +543,19 @@ def report_lines(files: Iterable[EditedFile]) -> Iterator[str]:
             comment = f'  "{" ".join(call.comments)}"' if call.comments else ""
             for change in call.changes:
                 yield (
-                    f"{_names(call.ops)}: {described(change.parameter, change.words)}"
+                    f"{names_text(call.ops)}: {described(change.parameter, change.words)}"
                     f"  ({file.path}:{call.line}){comment}"
                 )
         for constant in file.constants:
             comment = f'  "{" ".join(constant.comments)}"' if constant.comments else ""
-            used = f", used by {_names(constant.ops)}" if constant.ops else ""
+            used = f", used by {names_text(constant.ops)}" if constant.ops else ""
             value = joined(constant.constant.value)
             yield (
                 f"{constant.constant.name} = {value}{used}  ({file.path}:{constant.line}){comment}"
             )
     for file in known:
         for edit in file.text_edits:
-            inside = f" in {_names(edit.ops)}" if edit.ops else ""
+            inside = f" in {names_text(edit.ops)}" if edit.ops else ""
             yield f"text{inside}: {edit.place}"
 
 
@@ -565,7 +565,7 @@ def described(parameter: str, words: Sequence[str]) -> str:
     return f"{KINDS[parameter]} {value or 'left to the default'}"
 
 
-def _names(ops: Sequence[LoweredOp]) -> str:
+def names_text(ops: Sequence[LoweredOp]) -> str:
     names = list(dict.fromkeys(op.name for op in ops))
     shown = ", ".join(names[:4])
     return f"{shown}, ..." if len(names) > 4 else shown or "?"

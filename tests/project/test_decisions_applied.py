@@ -1,0 +1,295 @@
+"""Decisions of a person, applied again to a model that has changed: each is kept, or named."""
+
+from __future__ import annotations
+
+import re
+import runpy
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ttcodegen.compilation import CompileOptions, compile_module
+from ttcodegen.emission.description import ModuleDescription
+from ttcodegen.foundation.diagnostics import Source
+from ttcodegen.project.edits import Conflict, tuned_files
+from ttcodegen.project.sources import project_files
+from ttcodegen.project.tuning.statements import statements
+from ttcodegen.project.writer import write_project
+
+EXAMPLE = Path(__file__).parents[2] / "examples/transformer"
+CODE, TUNING = "src/transformer.cpp", "src/tuning.hpp"
+Edit = tuple[tuple[str, str], ...]
+
+
+@cache
+def model(blocks: int = 1, **constants: int) -> str:
+    make: dict[str, Any] = runpy.run_path(str(EXAMPLE / "make.py"))
+    text = make["module_text"]
+    text.__globals__.update(constants)
+    return text(blocks)
+
+
+def renamed(text: str, *names: tuple[str, str]) -> str:
+    for old, new in names:
+        text = re.sub(rf"{re.escape(old)}\b", new, text)
+    return text
+
+
+def changed(change: str) -> tuple[str, dict[str, Any]]:
+    """The model after a change, and the options that it is compiled with."""
+    text = model()
+    gate = '  %silu_22 = "ttir.silu"(%feed_forward_gate)'
+    match change:
+        case "width":
+            return model(HIDDEN=512), {}
+        case "layer":
+            return model(2), {}
+        case "activation":
+            return text.replace("ttir.silu", "ttir.gelu"), {}
+        case "weight":
+            return renamed(
+                text,
+                ("feed_forward_gate_weight", "mlp_gate_weight"),
+                ("feed_forward.gate.weight", "mlp.gate.weight"),
+                ("attention_query_weight", "projection_weight"),
+                ("attention.query.weight", "projection.weight"),
+            ), {}
+        case "value":
+            values = ("%feed_forward_gate", "%gate"), ("%attention_query", "%query")
+            return renamed(text, *values, ("%after_attention", "%residual")).replace(
+                "%query_weight", "%attention_query_weight"
+            ), {}
+        case "batch":
+            return model(POSITIONS=64), {}
+        case "dtype":
+            return text.replace("bf16", "f32"), {}
+        case "op removed":
+            assert gate in text
+            kept = [line for line in text.splitlines(True) if not line.startswith(gate)]
+            return "".join(kept).replace("%silu_22", "%feed_forward_gate"), {}
+        case "level":
+            return text, {"optimize": 2}
+        case _:
+            return text, {"release": _other_release()}
+
+
+def _other_release() -> str:
+    from ttcodegen.systems.releases import DEFAULT_RELEASE, RELEASES
+
+    return next(name for name in RELEASES if name != DEFAULT_RELEASE)
+
+
+CHANGES = (
+    *("width", "layer", "activation", "weight", "value"),
+    *("batch", "dtype", "op removed", "level", "release"),
+)
+
+
+@cache
+def generated(change: str) -> tuple[ModuleDescription, dict[str, str | bytes]]:
+    text, options = (model(), {}) if not change else changed(change)
+    compiled = compile_module(
+        Source("transformer.mlir", text), CompileOptions("transformer", **options)
+    )
+    return compiled.description, project_files(compiled, formatted=True)
+
+
+L1 = "ttnn::L1_MEMORY_CONFIG"
+LOFI = "ttnn::DeviceComputeKernelConfig{.math_fidelity = MathFidelity::LoFi}"
+PROGRAM = (
+    "ttnn::operations::matmul::MatmulMultiCoreReuseMultiCast1DProgramConfig{"
+    ".compute_with_storage_grid_size = {8, 1}, .in0_block_w = 4, .out_subblock_h = 1, "
+    ".out_subblock_w = 1, .out_block_h = 1, .out_block_w = 1, .per_core_M = 1, .per_core_N = 1, "
+    ".fuse_batch = true, .fused_activation = {}, .mcast_in0 = true, .gather_in0 = false, "
+    ".hop_cores = {}, .num_global_cb_receivers = 0, .untilize_out = false}"
+)
+UNARY = "ttnn::operations::unary::"
+SILU = "    feed_forward_gate = ttnn::silu(feed_forward_gate);\n"
+LAST = "}  // namespace transformer::tuning"
+
+
+def product(weight: str, options: str) -> Edit:
+    return ((f"weights.{weight}_weight)", f"weights.{weight}_weight, {{{options}}})"),)
+
+
+EDITS: Mapping[str, tuple[Edit, str]] = {
+    "memory of a product": (
+        product("attention_query", f".memory_config = {L1}"),
+        r"(attention_query|query) = call::matmul\([^;]*\.memory_config = ttnn::L1_MEMORY_CONFIG}",
+    ),
+    "data type of a product": (
+        product("feed_forward_up", ".dtype = ttnn::DataType::BFLOAT8_B"),
+        r"feed_forward_up = call::matmul\([^;]*\.dtype = ttnn::DataType::BFLOAT8_B}",
+    ),
+    "fidelity of a product": (
+        product("feed_forward_down", f".compute_kernel_config = {LOFI}"),
+        r"feed_forward_down = call::matmul\([^;]*MathFidelity::LoFi}}",
+    ),
+    "program of a product": (
+        product("feed_forward_up", f".program_config = {PROGRAM}"),
+        r"feed_forward_up = call::matmul\([^;]*compute_with_storage_grid_size = {8, 1}",
+    ),
+    "activation in a product": (
+        (*product("feed_forward_gate", '.activation = "silu"'), (SILU, "")),
+        r'(feed_forward_gate|gate) = call::matmul\([^;]*\.activation = "silu"}',
+    ),
+    "activation in a multiplication": (
+        (
+            (SILU, ""),
+            (
+                "last_use(feed_forward_up));",
+                "last_use(feed_forward_up), std::nullopt, std::nullopt, std::nullopt, {}, "
+                f"std::array{{{UNARY}EltwiseUnaryWithParam({UNARY}UnaryOpType::SILU)}});",
+            ),
+        ),
+        r"product = ttnn::multiply\([^;]*UnaryOpType::SILU\)}\)",
+    ),
+    "memory of a norm": (
+        (
+            (
+                "weights.feed_forward_norm_weight)",
+                f"weights.feed_forward_norm_weight, std::nullopt, std::nullopt, {L1})",
+            ),
+        ),
+        r"feed_forward_norm = ttnn::rms_norm\([^;]*ttnn::L1_MEMORY_CONFIG[,)]",
+    ),
+    "memory of a sum": (
+        (("last_use(attention_output));", f"last_use(attention_output), std::nullopt, {L1});"),),
+        r"(after_attention|residual) = ttnn::add\([^;]*nullopt, ttnn::L1_MEMORY_CONFIG\)",
+    ),
+    "fidelity of all products": (
+        (("product_compute = std::nullopt", f"product_compute = {LOFI}"),),
+        r"product_compute = [^;]*LoFi",
+    ),
+    "memory of all products": (
+        (("product_memory = std::nullopt", f"product_memory = {L1}"),),
+        r"product_memory = ttnn::L1_MEMORY_CONFIG",
+    ),
+    "data type of all weights": (
+        (
+            (
+                "_weights_type = ttnn::DataType::BFLOAT16",
+                "_weights_type = ttnn::DataType::BFLOAT8_B",
+            ),
+        ),
+        r"product_weights_type = ttnn::DataType::BFLOAT8_B",
+    ),
+    "constant with comments": (
+        (
+            (
+                LAST,
+                "// Precise enough.\n"
+                "const ttnn::DeviceComputeKernelConfig fast_compute"
+                f"{{.math_fidelity = MathFidelity::LoFi}};\n\n{LAST}",
+            ),
+            (
+                "    ttnn::Tensor attention_output =\n",
+                "    // a third of the time\n    ttnn::Tensor attention_output =\n",
+            ),
+            *product("attention_output", ".compute_kernel_config = tuning::fast_compute"),
+        ),
+        r"// a third of the time ttnn::Tensor attention_output = "
+        r"call::matmul\([^;]*tuning::fast_compute}.*"
+        r"// Precise enough. const ttnn::DeviceComputeKernelConfig fast_compute{",
+    ),
+}
+MERGED = "'qkv' (matmul) is there now"
+NAMED: Mapping[tuple[str, str], tuple[str, ...]] = {
+    ("width", "program of a product"): ("'feed_forward_up': program", "has out_subblock_w = 2"),
+    ("batch", "program of a product"): ("'feed_forward_up': program", "has out_subblock_h = 2"),
+    ("activation", "activation in a product"): ("'feed_forward_gate': act", "'gelu' is there now"),
+    ("activation", "activation in a multiplication"): ("'multiply': act", "'gelu' is there now"),
+    ("op removed", "activation in a product"): (
+        "'feed_forward_gate': act",
+        "'silu' (silu) is gone",
+    ),
+    ("op removed", "activation in a multiplication"): ("'multiply': act", "'silu' (silu) is gone"),
+    ("level", "memory of a product"): ("'attention_query': memory", MERGED),
+    ("level", "activation in a multiplication"): ("'multiply': activation", "applies silu already"),
+    ("level", "memory of a norm"): ("'feed_forward_norm': memory", '{"feed_forward_norm": {"mem'),
+    ("level", "memory of a sum"): ("'after_attention': memory", '{"after_attention": {"memory"'),
+    ("level", "fidelity of all products"): ("'attention_query, attention_key, ", MERGED),
+    ("level", "memory of all products"): ("'attention_output': product_memory", MERGED),
+}
+
+
+def spaced(text: str) -> str:
+    """A text on one line, as it would be without a limit on its length."""
+    return re.sub(r" (?=})", "", re.sub(r"(?<=[({]) ", "", " ".join(text.split())))
+
+
+def regenerate(out: Path, change: str) -> list[Conflict]:
+    description, files = generated(change)
+    return write_project(description, out, files)
+
+
+def tune(out: Path, edits: Edit) -> None:
+    description, files = generated("")
+    write_project(description, out, files)
+    texts = {path: (out / path).read_text() for path in (CODE, TUNING)}
+    for old, new in edits:
+        assert [text.count(old) for text in texts.values() if old in text] == [1], old
+        texts = {path: text.replace(old, new) for path, text in texts.items()}
+    for path, text in texts.items():
+        (out / path).write_text(text)
+
+
+def edited_variables(out: Path, change: str) -> set[str | None]:
+    """The variables of statements that are not as they were generated."""
+    _, files = generated(change)
+    found: set[str | None] = set()
+    for path in (CODE, TUNING):
+        text = files[path]
+        assert isinstance(text, str)
+        words = {each.words for each in statements(text)}
+        now = statements((out / path).read_text().partition("<<<<<<<")[0])
+        found |= {each.target for each in now if each.words not in words}
+    return found
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(
+            change, marks=() if change in ("activation", "value", "level") else pytest.mark.slow
+        )
+        for change in CHANGES
+    ],
+)
+def test_each_edit_is_kept_or_named(change: str, tmp_path: Path) -> None:
+    for number, (name, (edits, shown)) in enumerate(EDITS.items()):
+        out = tmp_path / str(number)
+        tune(out, edits)
+        conflicts = regenerate(out, change)
+        text = spaced((out / CODE).read_text() + (out / TUNING).read_text())
+        said = " ".join(str(each.reason) for each in conflicts)
+        named = NAMED.get((change, name), ())
+        assert [words for words in named if words not in said] == [], name
+        if named:
+            # What is not applied stops the build, and leaves the program as it is generated.
+            assert "<<<<<<<" in text, name
+            assert all(part in text for part in (" ".join(named[0].split()),)), name
+        else:
+            assert said == "", name
+            assert re.search(shown, text), name
+        # No other op gets the decision.
+        if "all products" not in name:
+            assert len(edited_variables(out, change)) <= (2 if "constant" in name else 1), name
+
+
+@pytest.mark.parametrize("change", ["value", pytest.param("layer", marks=pytest.mark.slow)])
+def test_decisions_survive_changes_one_after_the_other(change: str, tmp_path: Path) -> None:
+    kept = [n for n in EDITS if n not in ("activation in a multiplication", "program of a product")]
+    tune(tmp_path / "out", tuple(edit for name in kept for edit in EDITS[name][0]))
+    for each in (change, "", change, ""):
+        assert regenerate(tmp_path / "out", each) == []
+    text = spaced((tmp_path / "out" / CODE).read_text() + (tmp_path / "out" / TUNING).read_text())
+    for name in kept:
+        assert re.search(EDITS[name][1], text), name
+    # They are still edits of a person, and not what the compiler decided.
+    files = tuned_files(tmp_path / "out")
+    assert sum(len(file.calls) + len(file.constants) for file in files) == len(kept) + 1
+    assert all(file.rest == file.before for file in files)

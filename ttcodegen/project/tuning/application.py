@@ -1,0 +1,561 @@
+"""Applies the decisions of a person again, to the C++ of a model that has changed."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ttcodegen.emission.op_lines import LoweredOp, OpLines
+from ttcodegen.emission.templates import clang_format_style
+from ttcodegen.emitc.formatting import format_files
+from ttcodegen.foundation.diagnostics import CompileError
+from ttcodegen.foundation.messages import closest
+from ttcodegen.project.tuning.decisions import (
+    SHARED_CONSTANTS,
+    TUNING_FILE,
+    Change,
+    EditedCall,
+    EditedConstant,
+    EditedFile,
+    described,
+    names_text,
+    uses_constant,
+    with_edits,
+)
+from ttcodegen.project.tuning.legality import Legality
+from ttcodegen.project.tuning.matching import Node, matched, program
+from ttcodegen.project.tuning.statements import (
+    Argument,
+    Statement,
+    braced_fields,
+    joined,
+    statements,
+)
+from ttcodegen.project.tuning.values import (
+    ACTIVATIONS,
+    NOTHING,
+    TUNING,
+    Constant,
+    constants_of,
+    kind_of,
+    override_fields,
+)
+
+
+@dataclass(frozen=True)
+class LostDecision:
+    """A decision that could not be applied again."""
+
+    path: str
+    ops: tuple[LoweredOp, ...]
+    decision: str
+    reason: str
+    nearest: str = ""
+    """What is legal, or where else the decision may belong."""
+
+    def __str__(self) -> str:
+        hint = f"; {self.nearest}" if self.nearest else ""
+        return f"'{names_text(self.ops)}': {self.decision}: {self.reason}{hint}"
+
+
+@dataclass
+class AppliedDecisions:
+    """Files of a project with the decisions of a person."""
+
+    texts: dict[str, str] = field(default_factory=dict[str, str])
+    """The new files with decisions, by path."""
+    rest: dict[str, str] = field(default_factory=dict[str, str])
+    """The edited files without their decisions, by path."""
+    lost: list[LostDecision] = field(default_factory=list[LostDecision])
+
+
+def apply_decisions(
+    files: Sequence[EditedFile],
+    before: Mapping[str, str],
+    ops_before: Iterable[OpLines],
+    now: Mapping[str, str],
+    ops_now: Iterable[OpLines],
+    legality: Legality,
+) -> AppliedDecisions:
+    """Applies the decisions of edited files to newly generated ones.
+
+    Args:
+        files: the edited files.
+        before: the texts as they were generated when they were edited, by path.
+        ops_before: the lines of their ops.
+        now: the texts as they are generated now.
+        ops_now: the lines of their ops.
+        legality: the rules for the calls of the new program.
+    """
+    if not any(file.calls or file.constants for file in files):
+        return AppliedDecisions()
+    old = program(before, ops_before)
+    new = program(now, ops_now)
+    return _Application(files, before, now, old, new, legality).run()
+
+
+@dataclass
+class _EditedNode:
+    """A call as it is generated, with the arguments that it is to have."""
+
+    text: str
+    statement: Statement
+    positional: list[str] = field(default_factory=list[str])
+    options: dict[str, str] = field(default_factory=dict[str, str])
+    target: str | None = None
+    comments: list[str] = field(default_factory=list[str])
+    changed: bool = False
+
+    def __post_init__(self) -> None:
+        call = self.statement.call
+        assert call is not None
+        self.target = self.statement.target
+        self.positional = [_source(self.text, each) for each in call.positional]
+        self.options = {
+            each.label: self.text[each.start : each.end].partition("=")[2].strip()
+            for each in call.options
+            if each.label is not None
+        }
+
+    def render(self) -> str:
+        """The statement."""
+        statement, call = self.statement, self.statement.call
+        assert call is not None
+        head = self.text[statement.start : statement.end]
+        head = head[: re.search(re.escape(call.callee) + r"\s*\(", head).end()]  # pyright: ignore[reportOptionalMemberAccess]
+        if self.target != statement.target and statement.target is not None:
+            before, name, after = head.partition(statement.target)
+            head = f"{before}{self.target}{after}" if name else head
+        arguments = list(self.positional)
+        if self.options:
+            fields = ", ".join(f".{name} = {value}" for name, value in self.options.items())
+            arguments.append(f"{{{fields}}}")
+        return f"{head}{', '.join(arguments)});"
+
+
+def _source(text: str, argument: Argument) -> str:
+    value = text[argument.start : argument.end]
+    return f"/*{argument.label}=*/{value}" if argument.label else value
+
+
+class _Application:
+    def __init__(
+        self,
+        files: Sequence[EditedFile],
+        before: Mapping[str, str],
+        now: Mapping[str, str],
+        old: Sequence[Node],
+        new: Sequence[Node],
+        legality: Legality,
+    ) -> None:
+        self._legality = legality
+        self._files = files
+        self._before = before
+        self._now = now
+        self._old = {(node.path, node.statement.start): node for node in old}
+        self._new = new
+        self._match = matched(old, new)
+        self._found = set(self._match.values())
+        self._edited: dict[Node, _EditedNode] = {}
+        self._removed: dict[Node, None] = {}
+        self._constants = constants_of(statements(now.get(TUNING_FILE, "")))
+        edited = next((f.after for f in files if f.path == TUNING_FILE), None)
+        text = before.get(TUNING_FILE, "") if edited is None else edited
+        self._known = {**constants_of(statements(text))}
+        """The constants as the person had them."""
+        self._texts = {f.path: f.after for f in files}
+        self._declared: dict[str, str] = {}
+        """Constants to add, by name."""
+        self._tuning_edits: list[tuple[int, int, str]] = []
+        self._result = AppliedDecisions()
+
+    def run(self) -> AppliedDecisions:
+        for file in self._files:
+            for constant in file.constants:
+                self._apply_constant(file.path, constant)
+        for file in self._files:
+            for call in file.calls:
+                self._apply_call(call)
+        self._write()
+        return self._result
+
+    # Calls
+
+    def _apply_call(self, call: EditedCall) -> None:
+        node = self._old.get((call.path, call.before.start))
+        target = None if node is None else self._match.get(node)
+        decisions = "; ".join(described(c.parameter, c.words) for c in call.changes)
+        if target is None:
+            reason = "there is no such call any more"
+            self._lose(call.path, call.ops, decisions, reason, self._nearest(node))
+            return
+        applied = False
+        for change in call.changes:
+            lost = self._refusal(call, target, change)
+            if lost is None:
+                lost = self._set(target, change)
+            if lost is None:
+                applied = True
+            else:
+                said = described(change.parameter, change.words)
+                self._lose(call.path, target.ops or call.ops, said, *lost)
+        if applied and call.comments:
+            self._node(target).comments += call.comments
+
+    def _refusal(self, call: EditedCall, target: Node, change: Change) -> tuple[str, str] | None:
+        """Reason for which a decision does not apply to a call, and the nearest that does."""
+        if change.parameter in ACTIVATIONS:
+            return self._fuse(call, target, change)
+        current = self._current(target, change)
+        if joined(current) == joined(change.words):
+            return None
+        if change.parameter in ("memory_config", "program_config"):
+            memory = self._sharded(target)
+            if memory is not None and joined(current) != joined(change.before):
+                return self._sharded_reason(target, memory, change)
+        return self._legality.misfit(
+            target.ops, change.parameter, change.words, {**self._constants, **self._known}
+        )
+
+    def _current(self, target: Node, change: Change) -> tuple[str, ...]:
+        call = target.statement.call
+        assert call is not None
+        found = [a for a in (*call.options, *call.positional) if a.label == change.parameter]
+        if not found and not change.option:
+            found = list(call.positional[change.position : change.position + 1])
+        return found[0].words if found else ()
+
+    def _sharded(self, target: Node) -> str | None:
+        """The constant by which the result of a call is sharded; None if it is not."""
+        call = target.statement.call
+        assert call is not None
+        for each in (*call.options, *call.positional):
+            constant = self._constants.get(each.text.removeprefix(TUNING))
+            if constant is not None and "_SHARDED" in joined(constant.value):
+                return each.text
+        return None
+
+    def _sharded_reason(self, target: Node, memory: str, change: Change) -> tuple[str, str]:
+        """Refusal of a placement that the optimizer made for the calls around as well."""
+        constants = {**self._constants, **self._known}
+        entry = override_fields(change.parameter, change.words, constants)
+        said = f"the optimizer shards its result as {memory}"
+        if not entry or not target.ops:
+            return said, "that is the nearest legal one"
+        override = json.dumps({target.ops[0].name: entry})
+        return said, f"with --overrides, {override} places the calls around it as well"
+
+    def _fuse(self, call: EditedCall, target: Node, change: Change) -> tuple[str, str] | None:
+        """Takes out the call of an activation that another call applies; or why it cannot."""
+        gone = call.fused
+        assert gone is not None
+        assert gone.call is not None
+        name = gone.call.callee.rpartition("::")[2]
+        if joined(self._current(target, change)) == joined(change.words):
+            return None
+        node = self._old.get((call.path, gone.start))
+        unary = None if node is None else self._match.get(node)
+        if unary is None:
+            around = [user for user, _ in target.users]
+            around += [each for each in target.operands if isinstance(each, Node)]
+            other = next((each for each in around if each.callee in _UNARY), None)
+            applied = next((each for each in around if _applies(each.statement, name)), None)
+            nearest = "" if other is None else f"'{other.callee}' is there now"
+            if applied is not None:
+                nearest = f"{_shown(applied)} applies {name} already"
+            return f"the op '{names_text(call.fused_ops)}' ({name}) is gone", nearest
+        statement = unary.statement
+        if unary.operands[:1] == [target] and target.users == [(unary, 0)]:
+            self._node(target).target = statement.target
+            self._node(target).changed = True
+            self._removed[unary] = None
+            return None
+        place = next((i for i, each in enumerate(target.operands) if each is unary), None)
+        if place is None or unary.users != [(target, place)] or statement.call is None:
+            return f"the result of '{name}' has another use", "it stays a call of its own"
+        operand = statement.call.positional[0]
+        edited = self._node(target)
+        moved = [v for v in target.statement.call.positional if v.variable == statement.target]  # pyright: ignore[reportOptionalMemberAccess]
+        if len(moved) == 1 and operand.variable != statement.target:
+            index = target.statement.call.positional.index(moved[0])  # pyright: ignore[reportOptionalMemberAccess]
+            edited.positional[index] = _source(self._now[unary.path], operand)
+        self._removed[unary] = None
+        return None
+
+    def _set(self, target: Node, change: Change) -> tuple[str, str] | None:
+        """Gives a call an argument; or why it cannot be given."""
+        edited = self._node(target)
+        call = target.statement.call
+        assert call is not None
+        value = self._value(change.words)
+        labels = [each.label for each in call.positional]
+        if call.callee.startswith("call::"):
+            if value:
+                edited.options[change.parameter] = value
+            else:
+                edited.options.pop(change.parameter, None)
+        elif change.parameter in labels:
+            index = labels.index(change.parameter)
+            edited.positional[index] = f"/*{change.parameter}=*/{value or 'std::nullopt'}"
+        elif change.option:
+            return f"'{call.callee}' takes no options", ""
+        else:
+            return self._set_position(edited, call.positional, change, value)
+        edited.changed = True
+        return None
+
+    def _set_position(
+        self, edited: _EditedNode, there: Sequence[Argument], change: Change, value: str
+    ) -> tuple[str, str] | None:
+        index = change.position
+        constants = {**self._known, **self._constants}
+        if index < len(there):
+            found = there[index]
+            other = kind_of(found.words, constants)
+            if found.text not in NOTHING and other != change.parameter:
+                return f"its argument {index + 1} is {found.text} now", ""
+            if found.label is not None:
+                return f"its argument {index + 1} is {found.label} now", ""
+        elif any(each.label for each in there):
+            return "its arguments are in another form now", ""
+        for position in range(len(edited.positional), index):
+            filler = joined(change.fillers[position]) if position < len(change.fillers) else ""
+            if filler not in NOTHING:
+                return f"its argument {position + 1} is not there any more", ""
+            edited.positional.append(filler or "std::nullopt")
+        if index < len(edited.positional):
+            edited.positional[index] = value or "std::nullopt"
+        elif value:
+            edited.positional.append(value)
+        if len(change.fillers) > len(edited.positional) == index + 1:
+            for words in change.fillers[index + 1 :]:
+                if joined(words) in NOTHING:
+                    edited.positional.append(joined(words))
+        edited.changed = True
+        return None
+
+    def _value(self, words: Sequence[str]) -> str:
+        """A value as text; constants that it names are declared."""
+        for word in words:
+            name = word.removeprefix(TUNING)
+            if word.startswith(TUNING) and name not in self._constants and name in self._known:
+                self._declare(name)
+        return joined(words)
+
+    def _declare(self, name: str) -> None:
+        statement = self._known[name].statement
+        text = self._texts.get(TUNING_FILE, self._before.get(TUNING_FILE, ""))
+        above = "".join(f"{each.text}\n" for each in statement.comments)
+        self._declared.setdefault(name, f"{above}{text[statement.start : statement.end]}")
+
+    def _node(self, target: Node) -> _EditedNode:
+        if target not in self._edited:
+            self._edited[target] = _EditedNode(self._now[target.path], target.statement)
+        return self._edited[target]
+
+    def _nearest(self, node: Node | None) -> str:
+        """What took the place of a call that is gone."""
+        if node is None:
+            return ""
+        sources = [self._match.get(e) if isinstance(e, Node) else None for e in node.operands]
+        others = [each for each in self._new if each not in self._found]
+        found = [
+            each
+            for each in others
+            if each.callee == node.callee
+            and any(s is not None and s in each.operands for s in sources)
+        ]
+        if not found:
+            named = {"/".join(sorted(each.names)): each for each in others if each.names}
+            close = [closest(name, named) for name in node.names]
+            found = [named[name] for name in close if name is not None]
+        return f"{_shown(found[0])} is there now" if found else ""
+
+    def _lose(
+        self,
+        path: str,
+        ops: tuple[LoweredOp, ...],
+        decision: str,
+        reason: str,
+        nearest: str = "",
+    ) -> None:
+        self._result.lost.append(LostDecision(path, ops, decision, reason, nearest))
+
+    # Constants of tuning.hpp
+
+    def _apply_constant(self, path: str, edited: EditedConstant) -> None:
+        constant, name = edited.constant, edited.constant.name
+        said = f"{name} = {joined(constant.value)}"
+        there = self._constants.get(name)
+        if edited.before is None:
+            if there is None:
+                self._declare(name)
+            elif there.value != constant.value:
+                self._lose(path, edited.ops, said, "a constant of that name is generated now")
+            return
+        if there is None:
+            if edited.ops:
+                self._declare(name)
+        elif there.value != constant.value:
+            value, lost = self._merged_value(edited, there)
+            if lost is None:
+                text = self._now[TUNING_FILE]
+                start = there.statement.start
+                head = text[start : text.index(name, start) + len(name)]
+                assigned = "=" if there.statement.words[len(there.type_words) + 1] == "=" else ""
+                above = "".join(f"// {comment}\n" for comment in edited.comments)
+                self._tuning_edits.append(
+                    (start, there.statement.end, f"{above}{head} {assigned}{value};")
+                )
+            else:
+                self._lose(path, edited.ops, said, *lost)
+                return
+        self._give_constant(path, edited, said)
+
+    def _merged_value(
+        self, edited: EditedConstant, there: Constant
+    ) -> tuple[str, tuple[str, str] | None]:
+        """The value of a constant that is generated differently now; or why it has none."""
+        assert edited.before is not None
+        was, wanted = edited.before, edited.constant
+        words = wanted.value
+        if there.value != was.value:
+            before, after = braced_fields(was.value), braced_fields(wanted.value)
+            now = braced_fields(there.value)
+            if there.type_words == was.type_words and before and now:
+                changed = {n: v for n, v in after.items() if before.get(n) != v}
+                merged = {**now, **changed}
+                fields = ", ".join(f".{n} = {joined(v)}" for n, v in merged.items())
+                probe = constants_of(
+                    statements(f"{' '.join(there.type_words)} {there.name}{{{fields}}};")
+                )
+                words = probe[there.name].value if there.name in probe else words
+        kind = kind_of((f"{TUNING}{there.name}",), {there.name: there})
+        users = [n for n in self._new if uses_constant(n.statement, there.name, self._now[n.path])]
+        probe_constant = Constant(there.name, there.type_words, words, there.statement)
+        for node in users:
+            lost = self._legality.misfit(
+                node.ops, kind or "", (f"{TUNING}{there.name}",), {there.name: probe_constant}
+            )
+            if lost is not None:
+                return "", lost
+        return joined(words), None
+
+    def _give_constant(self, path: str, edited: EditedConstant, said: str) -> None:
+        """Makes the calls use a constant that used it when it was edited."""
+        name = edited.constant.name
+        constants = {**self._constants, **self._known}
+        parameter = SHARED_CONSTANTS.get(name) or kind_of((f"{TUNING}{name}",), constants)
+        if parameter is None:
+            return
+        gone: list[LoweredOp] = []
+        lost: dict[tuple[str, str], list[LoweredOp]] = {}
+        for node in self._old.values():
+            if not uses_constant(node.statement, name, self._before[node.path]):
+                continue
+            target = self._match.get(node)
+            if target is None:
+                gone += node.ops
+                continue
+            if uses_constant(target.statement, name, self._now[target.path]):
+                continue
+            position = next(
+                (
+                    index
+                    for index, each in enumerate(node.statement.call.positional)  # pyright: ignore[reportOptionalMemberAccess]
+                    if f"{TUNING}{name}" in each.words
+                ),
+                -1,
+            )
+            fillers = tuple(a.words for a in node.statement.call.positional)  # pyright: ignore[reportOptionalMemberAccess]
+            words = (f"{TUNING}{name}",)
+            change = Change(parameter, words, words, position < 0, position, fillers)
+            refused = self._constant_refusal(target, change) or self._set(target, change)
+            if refused is not None:
+                lost.setdefault(refused, []).extend(target.ops)
+        for (reason, nearest), ops in lost.items():
+            self._lose(path, tuple(ops), said, reason, nearest)
+        # Calls that took the place of others, and decide for themselves.
+        others = [
+            each
+            for each in self._new
+            if each not in self._found
+            and each.callee in {n.callee for n in self._old.values() if set(n.ops) & set(gone)}
+            and not uses_constant(each.statement, name, self._now[each.path])
+        ]
+        is_unused = not any(
+            uses_constant(n.statement, name, self._now[n.path]) for n in self._new
+        ) and not any(
+            f"{TUNING}{name}" in "".join(e.options.values()) for e in self._edited.values()
+        )
+        if gone and (others or is_unused) and edited.ops:
+            nearest = f"{', '.join(map(_shown, others))} is there now" if others else ""
+            self._lose(path, tuple(gone), said, "there is no such call any more", nearest)
+
+    def _constant_refusal(self, target: Node, change: Change) -> tuple[str, str] | None:
+        memory = self._sharded(target)
+        if memory is not None and change.parameter in ("memory_config", "program_config"):
+            return self._sharded_reason(target, memory, change)
+        return self._legality.misfit(
+            target.ops, change.parameter, change.words, {**self._constants, **self._known}
+        )
+
+    # The files
+
+    def _write(self) -> None:
+        edits: dict[str, list[tuple[int, int, str]]] = {}
+        for node, edited in self._edited.items():
+            if node in self._removed:
+                continue
+            statement, text = node.statement, self._now[node.path]
+            indent = text[text.rfind("\n", 0, statement.start) + 1 : statement.start]
+            above = "".join(f"// {comment}\n{indent}" for comment in edited.comments)
+            if edited.changed or above:
+                edits.setdefault(node.path, []).append(
+                    (statement.start, statement.end, above + edited.render())
+                )
+        for node in self._removed:
+            text, statement = self._now[node.path], node.statement
+            start = text.rfind("\n", 0, statement.start) + 1
+            end = text.find("\n", statement.end) + 1
+            edits.setdefault(node.path, []).append((start, end, ""))
+        tuning = self._now.get(TUNING_FILE)
+        if tuning is not None and (self._declared or self._tuning_edits):
+            place = tuning.rfind("\n}") + 1
+            added = "".join(f"{text}\n\n" for text in self._declared.values())
+            edits[TUNING_FILE] = [*self._tuning_edits, *([(place, place, added)] if added else [])]
+        for file in self._files:
+            if file.calls or file.constants:
+                self._result.texts[file.path] = self._now[file.path]
+                self._result.rest[file.path] = file.rest
+        for path, found in edits.items():
+            text = with_edits(self._now[path], found)
+            self._result.texts[path] = _formatted_like(self._now[path], path, text)
+
+
+def _formatted_like(before: str, path: str, text: str) -> str:
+    """A text in the style of the project, if that is what it was in before."""
+    style = clang_format_style()
+    try:
+        if format_files({path: before}, style)[path] == before:
+            return format_files({path: text}, style)[path]
+    except CompileError:
+        # Projects can be written without clang-format.
+        pass
+    return text
+
+
+def _shown(node: Node) -> str:
+    """A call by the variable that it makes, and its op."""
+    return f"'{node.statement.target}' ({names_text(node.ops)})"
+
+
+def _applies(statement: Statement, activation: str) -> bool:
+    """True if the options of a call name an activation."""
+    options = () if statement.call is None else statement.call.options
+    return any(each.label == "activation" and each.text == f'"{activation}"' for each in options)
+
+
+_UNARY = frozenset(("relu", "gelu", "silu", "sigmoid", "tanh", "relu6", "mish", "hardsigmoid"))

@@ -37,6 +37,8 @@ _KINDS = (
 )
 """Words of template arguments that distinguish the uses of a low-level kernel."""
 _TRANSPOSED = "transposed"
+_TRANSPOSES = ("transpose_wh.", "transpose.")
+"""The header of transposes, in 0.70.1 and later."""
 _NOT_OPERATIONS = re.compile(
     r"section_done|wait_for|reconfig|hw_configure|dummy_valid|set_fp32|special_value|relu|l1_acc|"
     r"offset_registers"
@@ -91,7 +93,7 @@ class InitialisationTable:
             for name, parameters, body in _functions(text):
                 header = path.relative_to(root).as_posix()
                 bodies.setdefault(name, []).append(_Body(header, parameters, body))
-        return cls(bodies)
+        return cls({name: _of_circular_buffers(each) for name, each in bodies.items()})
 
     def steps(self, name: str, template: str = "") -> tuple[Step, ...]:
         """The steps of a call, in order; none of a function that is not in the API.
@@ -109,7 +111,7 @@ class InitialisationTable:
         """Unpacking that transposes is distinguished by an argument of its initialisation;
         operations that need it are in one header with it."""
         bodies = self.bodies.get(name, ())
-        transposes = any(each.header.startswith("transpose_wh.") for each in bodies)
+        transposes = any(each.header.startswith(_TRANSPOSES) for each in bodies)
         return tuple(
             replace(step, kind=_TRANSPOSED)
             if transposes and (step.engine, step.core) == ("unpack", "A")
@@ -183,6 +185,13 @@ class InitialisationTable:
     def is_vector_initialisation(self, name: str) -> bool:
         """True if a function sets the vector engine up."""
         return "init" in name and name in self.bodies and _is_vector(self.bodies[name][0].text)
+
+
+def _of_circular_buffers(bodies: Sequence[_Body]) -> Sequence[_Body]:
+    """The overloads of a function that take circular buffers: headers in experimental/ have others,
+    of operands as objects, with low-level kernels of their own."""
+    stable = [body for body in bodies if not body.header.startswith("experimental/")]
+    return stable or bodies
 
 
 def _is_vector(text: str) -> bool:

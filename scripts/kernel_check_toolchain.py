@@ -51,6 +51,8 @@ MENDS = {
     r"(_params_\(\s*sfpu::calculate_sfpu_(gcd|lcm)),": r"\1<>,",
     # GCC takes the keyword before a member function that is no template.
     r"\.template (get_noc_addr_from_bank_id\()": r".\1",
+    # GCC, and clang since version 17, look at it where the template is instantiated.
+    r"(?m)^(\s+)static_assert\(false\b": r"\1static_assert([] { return false; }()",
 }
 """Replacements of header text that clang and GCC read differently."""
 

@@ -77,6 +77,23 @@ ALWI void reduce_tile(uint32_t a, uint32_t b, uint32_t i, uint32_t j, uint32_t d
     UNPACK((llk_unpack_AB_reduce<type, dim>(a, b, i, j)));
 }
 """,
+    "transpose.h": """
+ALWI void transpose_init(uint32_t cb) {
+    UNPACK((llk_unpack_A_init<BroadcastType::NONE>(true, true, cb)));
+    MATH((llk_math_eltwise_unary_datacopy_init<DataCopyType::A2D, BroadcastType::NONE>(cb)));
+}
+ALWI void transpose_tile(uint32_t cb, uint32_t tile, uint32_t dst) {
+    UNPACK((llk_unpack_A<BroadcastType::NONE>(cb, tile)));
+    MATH((llk_math_eltwise_unary_datacopy<DataCopyType::A2D, BroadcastType::NONE>(dst, cb)));
+}
+""",
+    "experimental/2_0/reduce.h": """
+template <PoolType type, ReduceDim dim, typename A, typename B>
+ALWI void reduce_tile(const A& a, const B& b, uint32_t i, uint32_t j, uint32_t dst) {
+    UNPACK((llk_unpack_AB_reduce_impl<type, dim>(a, b, i, j)));
+}
+ALWI void sum_tile(uint32_t dst) { MATH((llk_math_sum(dst))); }
+""",
     "tilize.h": """
 #ifndef ARCH_QUASAR
 ALWI void tilize_init(uint32_t a, uint32_t block, uint32_t b) {
@@ -159,6 +176,26 @@ def test_full_initialisations_are_those_that_give_the_registers_back(
     }
     assert table.undone == {("unpack", "tilize"): "tilize_uninit"}
     assert table.vector_initialisations("exp_tile") == {"exp_tile_init"}
+
+
+def test_overloads_of_experimental_headers_are_of_other_operands(
+    table: InitialisationTable,
+) -> None:
+    needed = [(step.engine, step.core) for step in table.steps("reduce_tile")]
+    assert sorted(needed) == [("math", "reduce"), ("unpack", "AB_reduce")]
+    assert [step.core for step in table.steps("sum_tile")] == ["sum"]
+
+
+def test_a_copy_is_no_initialisation_of_a_transpose(
+    table: InitialisationTable, tmp_path: Path
+) -> None:
+    kernel = KERNEL.replace("copy_tile(0, 0, 0)", "transpose_tile(0, 0, 0)")
+    [(line, message)] = messages(table, tmp_path, kernel)
+    assert line == 11
+    assert "unpacking is set up by copy_tile_init in line 3, not for this" in message
+    assert (
+        messages(table, tmp_path, kernel.replace("copy_tile_init(cb)", "transpose_init(cb)")) == []
+    )
 
 
 def test_a_kernel_that_is_right_has_no_fault(table: InitialisationTable, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <string>
 #include <unordered_map>
@@ -8,6 +9,7 @@
 
 #include "tt-metalium/base_types.hpp"
 #include "tt-metalium/hal_types.hpp"
+#include "ttcodegen/release.hpp"
 #include "umd/device/types/arch.hpp"
 
 namespace tt::tt_metal {
@@ -54,18 +56,22 @@ struct DataMovementConfig {
 
 /// RISCV_1 and the NoC preferred for reads from DRAM.
 struct ReaderDataMovementConfig : public DataMovementConfig {
-    ReaderDataMovementConfig(std::vector<std::uint32_t> compile_args = {},
-                             std::map<std::string, std::string> defines = {},
-                             std::unordered_map<std::string, std::uint32_t> named_compile_args = {},
-                             KernelBuildOptLevel opt_level = KernelBuildOptLevel::O2);
+    ReaderDataMovementConfig(
+        std::vector<std::uint32_t> compile_args = {},
+        std::map<std::string, std::string> defines = {},
+        std::unordered_map<std::string, std::uint32_t> named_compile_args = {},
+        KernelBuildOptLevel opt_level = KernelBuildOptLevel::O2 TTCODEGEN_ADDED_8101(
+            , std::vector<std::filesystem::path> include_paths = {}));
 };
 
 /// RISCV_0 and the NoC preferred for writes to DRAM.
 struct WriterDataMovementConfig : public DataMovementConfig {
-    WriterDataMovementConfig(std::vector<std::uint32_t> compile_args = {},
-                             std::map<std::string, std::string> defines = {},
-                             std::unordered_map<std::string, std::uint32_t> named_compile_args = {},
-                             KernelBuildOptLevel opt_level = KernelBuildOptLevel::O2);
+    WriterDataMovementConfig(
+        std::vector<std::uint32_t> compile_args = {},
+        std::map<std::string, std::string> defines = {},
+        std::unordered_map<std::string, std::uint32_t> named_compile_args = {},
+        KernelBuildOptLevel opt_level = KernelBuildOptLevel::O2 TTCODEGEN_ADDED_8101(
+            , std::vector<std::filesystem::path> include_paths = {}));
 };
 
 struct ComputeConfig {

@@ -3,9 +3,14 @@
 #include <cstdint>
 #include <string>
 
+#include "ttcodegen/release.hpp"
 #include "ttnn/tensor/tensor.hpp"
 
+#if TTCODEGEN_EXACT_8101
+namespace ttnn {
+#else
 namespace tt::tt_metal {
+#endif
 
 /// The hosts of a distributed program that write; there is one here, so that both are the same.
 enum class DumpTensorMode : std::uint8_t {
@@ -25,8 +30,11 @@ void dump_tensor_flatbuffer(const std::string& file_name, const Tensor& tensor,
 /// @throws std::runtime_error if the file cannot be read, or `dump_tensor_flatbuffer` did not write
 /// it.
 Tensor load_tensor_flatbuffer(const std::string& file_name,
-                              distributed::MeshDevice* device = nullptr);
+                              tt::tt_metal::distributed::MeshDevice* device = nullptr);
 
+#if TTCODEGEN_EXACT_8101
+}  // namespace ttnn
+#else
 }  // namespace tt::tt_metal
 
 namespace ttnn {
@@ -36,3 +44,4 @@ using tt::tt_metal::dump_tensor_flatbuffer;
 using tt::tt_metal::load_tensor_flatbuffer;
 
 }  // namespace ttnn
+#endif

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "ttcodegen/release.hpp"
 #include "ttnn/operations/core/compute_kernel/compute_kernel_config.hpp"
 #include "ttnn/types.hpp"
 
@@ -10,8 +11,13 @@
 namespace ttnn {
 
 /// Older name of fill_cache.
+#if TTCODEGEN_TT_METAL >= 8101
+ttnn::Tensor fill_cache_for_user_(const ttnn::Tensor& cache, const ttnn::Tensor& input,
+                                  uint32_t batch_index, uint32_t update_index);
+#else
 ttnn::Tensor fill_cache_for_user_(const ttnn::Tensor& cache, const ttnn::Tensor& input,
                                   uint32_t batch_index);
+#endif
 
 /// Older name of update_cache.
 ttnn::Tensor update_cache_for_token_(
@@ -28,7 +34,12 @@ ttnn::Tensor update_cache(
 
 /// Writes the first tokens of one user: input (1, H, S', D) to user `batch_idx`, starting at
 /// position 0.
+#if TTCODEGEN_TT_METAL >= 8101
+ttnn::Tensor fill_cache(const ttnn::Tensor& cache_tensor, const ttnn::Tensor& input_tensor,
+                        uint32_t batch_idx, uint32_t update_idx);
+#else
 ttnn::Tensor fill_cache(const ttnn::Tensor& cache_tensor, const ttnn::Tensor& input_tensor,
                         uint32_t batch_idx);
+#endif
 
 }  // namespace ttnn

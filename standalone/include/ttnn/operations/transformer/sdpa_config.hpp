@@ -5,6 +5,8 @@
 #include <optional>
 #include <tt-metalium/core_coord.hpp>
 
+#include "ttcodegen/release.hpp"
+
 namespace ttnn::operations::transformer {
 
 /// Chunk sizes and cores of the attention kernels. The CPU backend checks the chunk rules and
@@ -17,5 +19,9 @@ struct SDPAProgramConfig {
     std::optional<bool> exp_approx_mode;
     uint32_t max_cores_per_head_batch = 16;
 };
+
+#if TTCODEGEN_EXACT_8101
+struct PagedCacheGeometryOverride {};
+#endif
 
 }  // namespace ttnn::operations::transformer

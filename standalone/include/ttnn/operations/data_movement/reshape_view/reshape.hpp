@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "tt_stl/span.hpp"
+#include "ttcodegen/release.hpp"
 #include "ttnn/core.hpp"
 #include "ttnn/tensor/tensor.hpp"
 #include "ttnn/types.hpp"
@@ -23,12 +24,14 @@ ttnn::Tensor reshape(const ttnn::Tensor& input_tensor, const ttnn::Shape& logica
                      const std::optional<tt::tt_metal::MemoryConfig>& memory_config = std::nullopt,
                      const std::optional<PadValue>& pad_value = std::nullopt,
                      TileReshapeMapMode reshape_map_mode = TileReshapeMapMode::CACHE,
-                     const std::optional<CoreRangeSet>& sub_core_grid = std::nullopt);
+                     const std::optional<CoreRangeSet>& sub_core_grid =
+                         std::nullopt TTCODEGEN_ADDED_8101(, bool skip_padding_fill = false));
 /// One dimension of `shape_vector` may be -1, which is inferred.
 ttnn::Tensor reshape(const ttnn::Tensor& input_tensor, ttsl::Span<const std::int32_t> shape_vector,
                      const std::optional<tt::tt_metal::MemoryConfig>& memory_config = std::nullopt,
                      const std::optional<PadValue>& pad_value = std::nullopt,
                      TileReshapeMapMode reshape_map_mode = TileReshapeMapMode::CACHE,
-                     const std::optional<CoreRangeSet>& sub_core_grid = std::nullopt);
+                     const std::optional<CoreRangeSet>& sub_core_grid =
+                         std::nullopt TTCODEGEN_ADDED_8101(, bool skip_padding_fill = false));
 
 }  // namespace ttnn

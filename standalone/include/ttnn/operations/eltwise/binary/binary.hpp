@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "tt_stl/span.hpp"
+#include "ttcodegen/release.hpp"
 #include "ttnn/operations/eltwise/binary/common/binary_op_types.hpp"
 #include "ttnn/operations/eltwise/unary/common/unary_op_types.hpp"
 #include "ttnn/types.hpp"
@@ -24,15 +25,32 @@ namespace ttnn {
     const std::optional<const DataType>&output_dtype = std::nullopt,                          \
                               const std::optional<MemoryConfig>&memory_config = std::nullopt, \
                               const std::optional<Tensor>&output = std::nullopt
-#define TTCODEGEN_CORES const std::optional<CoreRangeSet>& sub_core_grids = std::nullopt
+#define TTCODEGEN_CORES                                                                    \
+    const std::optional<CoreRangeSet>& sub_core_grids = std::nullopt TTCODEGEN_ADDED_8101( \
+        , const std::optional<tt::tt_metal::SubDeviceId>& sub_device_id = std::nullopt)
+#if TTCODEGEN_EXACT_8101
+#define TTCODEGEN_NUMBER operations::unary::ScalarVariant
+#else
+#define TTCODEGEN_NUMBER float
+#endif
 
-#define TTCODEGEN_BINARY(name)                                                                 \
-    Tensor name(const Tensor& lhs, const Tensor& rhs, TTCODEGEN_RESULT, TTCODEGEN_ACTIVATIONS, \
-                const std::optional<bool>& use_legacy = std::nullopt, TTCODEGEN_CORES);        \
-    Tensor name(const Tensor& lhs, float rhs, TTCODEGEN_RESULT, TTCODEGEN_ACTIVATIONS,         \
+/// The `bool` of 0.81.1 is `fast_and_approximate_mode`.
+#define TTCODEGEN_BINARY(name)                                                                    \
+    Tensor name(const Tensor& lhs, const Tensor& rhs, TTCODEGEN_RESULT, TTCODEGEN_ACTIVATIONS,    \
+                const std::optional<bool>& use_legacy = std::nullopt, TTCODEGEN_CORES);           \
+    Tensor name(const Tensor& lhs, TTCODEGEN_NUMBER rhs, TTCODEGEN_RESULT, TTCODEGEN_ACTIVATIONS, \
                 const std::optional<bool>& use_legacy = std::nullopt, TTCODEGEN_CORES);
 TTCODEGEN_BINARY(add)
 TTCODEGEN_BINARY(subtract)
+#undef TTCODEGEN_BINARY
+
+#define TTCODEGEN_BINARY(name)                                                                    \
+    Tensor name(const Tensor& lhs, const Tensor& rhs, TTCODEGEN_RESULT, TTCODEGEN_ACTIVATIONS,    \
+                TTCODEGEN_REMOVED_8101(const std::optional<bool>& use_legacy = std::nullopt, )    \
+                    TTCODEGEN_CORES);                                                             \
+    Tensor name(const Tensor& lhs, TTCODEGEN_NUMBER rhs, TTCODEGEN_RESULT, TTCODEGEN_ACTIVATIONS, \
+                TTCODEGEN_REMOVED_8101(const std::optional<bool>& use_legacy = std::nullopt, )    \
+                    TTCODEGEN_CORES);
 TTCODEGEN_BINARY(eq)
 TTCODEGEN_BINARY(ne)
 TTCODEGEN_BINARY(ge)
@@ -60,30 +78,40 @@ TTCODEGEN_BINARY(le)
 TTCODEGEN_BINARY(lt)
 #undef TTCODEGEN_BINARY
 
-#define TTCODEGEN_BINARY(name)                                                                 \
-    Tensor name(const Tensor& lhs, const Tensor& rhs, TTCODEGEN_RESULT, TTCODEGEN_ACTIVATIONS, \
-                const std::optional<bool>& use_legacy = std::nullopt,                          \
-                const std::optional<bool>& fast_and_approximate_mode = std::nullopt,           \
-                TTCODEGEN_CORES);                                                              \
-    Tensor name(const Tensor& lhs, float rhs, TTCODEGEN_RESULT, TTCODEGEN_ACTIVATIONS,         \
-                const std::optional<bool>& use_legacy = std::nullopt,                          \
-                const std::optional<bool>& fast_and_approximate_mode = std::nullopt,           \
+#define TTCODEGEN_BINARY(name)                                                                    \
+    Tensor name(const Tensor& lhs, const Tensor& rhs, TTCODEGEN_RESULT, TTCODEGEN_ACTIVATIONS,    \
+                TTCODEGEN_REMOVED_8101(const std::optional<bool>& use_legacy = std::nullopt, )    \
+                    const std::optional<bool>& fast_and_approximate_mode = std::nullopt,          \
+                TTCODEGEN_CORES);                                                                 \
+    Tensor name(const Tensor& lhs, TTCODEGEN_NUMBER rhs, TTCODEGEN_RESULT, TTCODEGEN_ACTIVATIONS, \
+                TTCODEGEN_REMOVED_8101(const std::optional<bool>& use_legacy = std::nullopt, )    \
+                    const std::optional<bool>& fast_and_approximate_mode = std::nullopt,          \
                 TTCODEGEN_CORES);
 TTCODEGEN_BINARY(divide)
 TTCODEGEN_BINARY(multiply)
 #undef TTCODEGEN_BINARY
 
 Tensor multiply(const Tensor& lhs, const Tensor& rhs, bool fast_and_approximate_mode);
-Tensor multiply(const Tensor& lhs, float rhs, bool fast_and_approximate_mode);
+Tensor multiply(const Tensor& lhs, TTCODEGEN_NUMBER rhs, bool fast_and_approximate_mode);
 
 /// The result is written to `lhs`.
 #define TTCODEGEN_BINARY(name)                                                   \
     Tensor name(const Tensor& lhs, const Tensor& rhs, TTCODEGEN_ACTIVATIONS,     \
                 std::optional<bool> use_legacy = std::nullopt, TTCODEGEN_CORES); \
-    Tensor name(const Tensor& lhs, float rhs, TTCODEGEN_ACTIVATIONS,             \
+    Tensor name(const Tensor& lhs, TTCODEGEN_NUMBER rhs, TTCODEGEN_ACTIVATIONS,  \
                 std::optional<bool> use_legacy = std::nullopt, TTCODEGEN_CORES);
 TTCODEGEN_BINARY(add_)
 TTCODEGEN_BINARY(subtract_)
+TTCODEGEN_BINARY(rsub_)
+#undef TTCODEGEN_BINARY
+
+#define TTCODEGEN_BINARY(name)                                                          \
+    Tensor name(const Tensor& lhs, const Tensor& rhs, TTCODEGEN_ACTIVATIONS,            \
+                TTCODEGEN_REMOVED_8101(std::optional<bool> use_legacy = std::nullopt, ) \
+                    TTCODEGEN_CORES);                                                   \
+    Tensor name(const Tensor& lhs, TTCODEGEN_NUMBER rhs, TTCODEGEN_ACTIVATIONS,         \
+                TTCODEGEN_REMOVED_8101(std::optional<bool> use_legacy = std::nullopt, ) \
+                    TTCODEGEN_CORES);
 TTCODEGEN_BINARY(ldexp_)
 TTCODEGEN_BINARY(logaddexp_)
 TTCODEGEN_BINARY(logaddexp2_)
@@ -97,17 +125,20 @@ TTCODEGEN_BINARY(ne_)
 TTCODEGEN_BINARY(logical_and_)
 TTCODEGEN_BINARY(logical_or_)
 TTCODEGEN_BINARY(logical_xor_)
-TTCODEGEN_BINARY(rsub_)
 TTCODEGEN_BINARY(bias_gelu_)
 #undef TTCODEGEN_BINARY
 
-#define TTCODEGEN_BINARY(name)                                                                  \
-    Tensor name(const Tensor& lhs, const Tensor& rhs, TTCODEGEN_ACTIVATIONS,                    \
-                std::optional<bool> use_legacy = std::nullopt,                                  \
-                std::optional<bool> fast_and_approximate_mode = std::nullopt, TTCODEGEN_CORES); \
-    Tensor name(const Tensor& lhs, float rhs, TTCODEGEN_ACTIVATIONS,                            \
-                std::optional<bool> use_legacy = std::nullopt,                                  \
-                std::optional<bool> fast_and_approximate_mode = std::nullopt, TTCODEGEN_CORES);
+#define TTCODEGEN_BINARY(name)                                                          \
+    Tensor name(const Tensor& lhs, const Tensor& rhs, TTCODEGEN_ACTIVATIONS,            \
+                TTCODEGEN_REMOVED_8101(std::optional<bool> use_legacy = std::nullopt, ) \
+                    std::optional<bool>                                                 \
+                        fast_and_approximate_mode = std::nullopt,                       \
+                TTCODEGEN_CORES);                                                       \
+    Tensor name(const Tensor& lhs, TTCODEGEN_NUMBER rhs, TTCODEGEN_ACTIVATIONS,         \
+                TTCODEGEN_REMOVED_8101(std::optional<bool> use_legacy = std::nullopt, ) \
+                    std::optional<bool>                                                 \
+                        fast_and_approximate_mode = std::nullopt,                       \
+                TTCODEGEN_CORES);
 TTCODEGEN_BINARY(divide_)
 TTCODEGEN_BINARY(multiply_)
 #undef TTCODEGEN_BINARY
@@ -125,11 +156,13 @@ Tensor subalpha(const Tensor& lhs, const Tensor& rhs, float alpha,
     Tensor name(const Tensor& lhs, const Tensor& rhs,                                      \
                 const std::optional<MemoryConfig>& memory_config = std::nullopt,           \
                 const std::optional<Tensor>& output = std::nullopt, TTCODEGEN_ACTIVATIONS, \
-                std::optional<bool> use_legacy = std::nullopt, TTCODEGEN_CORES);           \
+                TTCODEGEN_REMOVED_8101(std::optional<bool> use_legacy = std::nullopt, )    \
+                    TTCODEGEN_CORES);                                                      \
     Tensor name(const Tensor& lhs, std::int32_t rhs,                                       \
                 const std::optional<MemoryConfig>& memory_config = std::nullopt,           \
                 const std::optional<Tensor>& output = std::nullopt, TTCODEGEN_ACTIVATIONS, \
-                std::optional<bool> use_legacy = std::nullopt, TTCODEGEN_CORES);
+                TTCODEGEN_REMOVED_8101(std::optional<bool> use_legacy = std::nullopt, )    \
+                    TTCODEGEN_CORES);
 TTCODEGEN_BINARY(bitwise_and)
 TTCODEGEN_BINARY(bitwise_or)
 TTCODEGEN_BINARY(bitwise_xor)
@@ -145,5 +178,6 @@ Tensor hypot(const Tensor& input_tensor_a, const Tensor& input_tensor_b,
 #undef TTCODEGEN_ACTIVATIONS
 #undef TTCODEGEN_RESULT
 #undef TTCODEGEN_CORES
+#undef TTCODEGEN_NUMBER
 
 }  // namespace ttnn

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "ttcodegen/release.hpp"
 #include "ttnn/operations/eltwise/unary/common/unary_op_types.hpp"
 #include "ttnn/types.hpp"
 
@@ -109,13 +110,23 @@ TTCODEGEN_UNARY(sigmoid_accurate)
     Tensor name(const Tensor& input_tensor, float parameter, TTCODEGEN_UNARY_TAIL);
 TTCODEGEN_UNARY(heaviside)
 TTCODEGEN_UNARY(leaky_relu)
-TTCODEGEN_UNARY(relu_max)
-TTCODEGEN_UNARY(relu_min)
-TTCODEGEN_UNARY(unary_remainder)
 TTCODEGEN_UNARY(celu)
 TTCODEGEN_UNARY(rpow)
 TTCODEGEN_UNARY(unary_fmod)
 TTCODEGEN_UNARY(prelu_sfpu)
+#undef TTCODEGEN_UNARY
+
+#if TTCODEGEN_EXACT_8101
+#define TTCODEGEN_UNARY(name)                                                           \
+    Tensor name(const Tensor& input_tensor, operations::unary::ScalarVariant parameter, \
+                TTCODEGEN_UNARY_TAIL);
+#else
+#define TTCODEGEN_UNARY(name) \
+    Tensor name(const Tensor& input_tensor, float parameter, TTCODEGEN_UNARY_TAIL);
+#endif
+TTCODEGEN_UNARY(relu_max)
+TTCODEGEN_UNARY(relu_min)
+TTCODEGEN_UNARY(unary_remainder)
 #undef TTCODEGEN_UNARY
 
 Tensor hardshrink(const Tensor& input_tensor, float parameter = 0.5F, TTCODEGEN_UNARY_TAIL);

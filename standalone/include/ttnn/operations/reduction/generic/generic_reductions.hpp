@@ -5,6 +5,7 @@
 #include <tt-metalium/core_coord.hpp>
 #include <variant>
 
+#include "ttcodegen/release.hpp"
 #include "ttnn/operations/core/compute_kernel/compute_kernel_config.hpp"
 #include "ttnn/types.hpp"
 
@@ -19,7 +20,9 @@ Tensor sum(
     bool keepdim = false, const std::optional<MemoryConfig>& memory_config_arg = std::nullopt,
     const std::optional<DeviceComputeKernelConfig>& compute_kernel_config = std::nullopt,
     float scalar = 1.0f, bool correction = true,
-    const std::optional<CoreRangeSet>& sub_core_grids = std::nullopt);
+    const std::optional<CoreRangeSet>& sub_core_grids = std::nullopt TTCODEGEN_ADDED_8101(
+        , bool fast_and_approximate_mode = false,
+        const std::optional<Layout>& output_layout = std::nullopt));
 
 Tensor mean(
     const Tensor& input_tensor_arg,
@@ -27,7 +30,9 @@ Tensor mean(
     bool keepdim = false, const std::optional<MemoryConfig>& memory_config_arg = std::nullopt,
     const std::optional<DeviceComputeKernelConfig>& compute_kernel_config = std::nullopt,
     float scalar = 1.0f, bool correction = true,
-    const std::optional<CoreRangeSet>& sub_core_grids = std::nullopt);
+    const std::optional<CoreRangeSet>& sub_core_grids = std::nullopt TTCODEGEN_ADDED_8101(
+        , bool fast_and_approximate_mode = false,
+        const std::optional<Layout>& output_layout = std::nullopt));
 
 Tensor max(
     const Tensor& input_tensor_arg,
@@ -35,7 +40,8 @@ Tensor max(
     bool keepdim = false, const std::optional<MemoryConfig>& memory_config_arg = std::nullopt,
     const std::optional<DeviceComputeKernelConfig>& compute_kernel_config = std::nullopt,
     float scalar = 1.0f, bool correction = true,
-    const std::optional<CoreRangeSet>& sub_core_grids = std::nullopt);
+    const std::optional<CoreRangeSet>& sub_core_grids =
+        std::nullopt TTCODEGEN_ADDED_8101(, bool fast_and_approximate_mode = false));
 
 Tensor min(
     const Tensor& input_tensor_arg,
@@ -43,7 +49,8 @@ Tensor min(
     bool keepdim = false, const std::optional<MemoryConfig>& memory_config_arg = std::nullopt,
     const std::optional<DeviceComputeKernelConfig>& compute_kernel_config = std::nullopt,
     float scalar = 1.0f, bool correction = true,
-    const std::optional<CoreRangeSet>& sub_core_grids = std::nullopt);
+    const std::optional<CoreRangeSet>& sub_core_grids =
+        std::nullopt TTCODEGEN_ADDED_8101(, bool fast_and_approximate_mode = false));
 
 Tensor std(
     const Tensor& input_tensor_arg,
@@ -51,7 +58,8 @@ Tensor std(
     bool keepdim = false, const std::optional<MemoryConfig>& memory_config_arg = std::nullopt,
     const std::optional<DeviceComputeKernelConfig>& compute_kernel_config = std::nullopt,
     float scalar = 1.0f, bool correction = true,
-    const std::optional<CoreRangeSet>& sub_core_grids = std::nullopt, bool use_legacy = false);
+    const std::optional<CoreRangeSet>& sub_core_grids =
+        std::nullopt TTCODEGEN_REMOVED_8101(, bool use_legacy = false));
 
 Tensor var(
     const Tensor& input_tensor_arg,
@@ -59,6 +67,7 @@ Tensor var(
     bool keepdim = false, const std::optional<MemoryConfig>& memory_config_arg = std::nullopt,
     const std::optional<DeviceComputeKernelConfig>& compute_kernel_config = std::nullopt,
     float scalar = 1.0f, bool correction = true,
-    const std::optional<CoreRangeSet>& sub_core_grids = std::nullopt, bool use_legacy = false);
+    const std::optional<CoreRangeSet>& sub_core_grids =
+        std::nullopt TTCODEGEN_REMOVED_8101(, bool use_legacy = false));
 
 }  // namespace ttnn

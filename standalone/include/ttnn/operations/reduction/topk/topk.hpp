@@ -5,6 +5,7 @@
 #include <tuple>
 #include <vector>
 
+#include "ttcodegen/release.hpp"
 #include "ttnn/types.hpp"
 
 namespace ttnn {
@@ -15,6 +16,7 @@ std::vector<Tensor> topk(
     const std::optional<tt::tt_metal::MemoryConfig>& memory_config = std::nullopt,
     const std::optional<tt::tt_metal::CoreRangeSet>& sub_core_grids = std::nullopt,
     const std::optional<Tensor>& indices_tensor = std::nullopt,
-    std::optional<std::tuple<Tensor&, Tensor&>> preallocated_output_tensors = std::nullopt);
+    std::optional<std::tuple<Tensor&, Tensor&>> preallocated_output_tensors =
+        std::nullopt TTCODEGEN_ADDED_8101(, bool stable = false));
 
 }  // namespace ttnn

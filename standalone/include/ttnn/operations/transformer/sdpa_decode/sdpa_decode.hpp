@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "ttcodegen/release.hpp"
 #include "ttnn/operations/core/compute_kernel/compute_kernel_config.hpp"
 #include "ttnn/operations/transformer/sdpa_config.hpp"
 #include "ttnn/types.hpp"
@@ -39,6 +40,11 @@ ttnn::Tensor paged_scaled_dot_product_attention_decode(
     std::optional<uint32_t> sliding_window_size = std::nullopt,
     const std::optional<MemoryConfig>& memory_config = std::nullopt,
     std::optional<operations::transformer::SDPAProgramConfig> program_config = std::nullopt,
-    std::optional<DeviceComputeKernelConfig> compute_kernel_config = std::nullopt);
+    std::optional<DeviceComputeKernelConfig> compute_kernel_config = std::nullopt
+        TTCODEGEN_ADDED_8101(,
+                             std::optional<operations::transformer::PagedCacheGeometryOverride>
+                                 paged_cache_geometry = std::nullopt,
+                             std::optional<uint32_t> cache_position_modulo = std::nullopt,
+                             uint32_t spec_multi_pos_tiles = 0));
 
 }  // namespace ttnn::transformer

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "ttcodegen/release.hpp"
 #include "ttnn/types.hpp"
 
 namespace ttnn {
@@ -11,6 +12,7 @@ namespace ttnn {
 Tensor cumsum(const Tensor& input, const std::int32_t& dim,
               std::optional<DataType> dtype = std::nullopt, const bool& reverse_order = false,
               std::optional<Tensor> optional_out = std::nullopt,
-              const std::optional<MemoryConfig>& memory_config = std::nullopt);
+              const std::optional<MemoryConfig>& memory_config =
+                  std::nullopt TTCODEGEN_ADDED_8101(, bool disable_compensated_sum = false));
 
 }  // namespace ttnn

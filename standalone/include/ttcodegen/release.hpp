@@ -1,0 +1,25 @@
+#pragma once
+
+// The release of tt-metal that the declarations are those of, as a number: 7001 is 0.70.1. Programs
+// of another release define it. All of them call one compiled backend, whose tensors are those of
+// 0.70.1: parameters that a release added at the end are not declared to programs, which leave them
+// out, and where the order changed a program gets a function that forwards.
+//
+// With TTCODEGEN_EXACT_DECLARATIONS namespaces, types and parameters are exactly those of the
+// release, so that names in object files can be looked up in its libraries. Nothing that is
+// compiled so runs.
+
+#ifndef TTCODEGEN_TT_METAL
+#define TTCODEGEN_TT_METAL 7001
+#endif
+
+#if defined(TTCODEGEN_EXACT_DECLARATIONS) && TTCODEGEN_TT_METAL >= 8101
+#define TTCODEGEN_EXACT_8101 1
+/// Parameters that 0.81.1 added, and those that it removed.
+#define TTCODEGEN_ADDED_8101(...) __VA_ARGS__
+#define TTCODEGEN_REMOVED_8101(...)
+#else
+#define TTCODEGEN_EXACT_8101 0
+#define TTCODEGEN_ADDED_8101(...)
+#define TTCODEGEN_REMOVED_8101(...) __VA_ARGS__
+#endif

@@ -49,6 +49,7 @@ MENDS = {
     r"#pragma GCC unroll 0\b": "#pragma GCC unroll 1",
     # GCC deduces a function template whose parameters all have defaults from its name alone.
     r"(_params_\(\s*sfpu::calculate_sfpu_(gcd|lcm)),": r"\1<>,",
+    r"(NO_TEMPLATE_ARGS\(\s*DST_SYNC_MODE, DST_ACCUM_MODE, calculate_sfpu_(gcd|lcm)),": r"\1<>,",
     # GCC takes the keyword before a member function that is no template.
     r"\.template (get_noc_addr_from_bank_id\()": r".\1",
     # GCC, and clang since version 17, look at it where the template is instantiated.
@@ -282,6 +283,7 @@ _OPTIONS = (
     "-Wno-unused-variable",
     "-Wno-unused-const-variable",
     "-Wno-unused-function",
+    r"(NO_TEMPLATE_ARGS\(\s*DST_SYNC_MODE, DST_ACCUM_MODE, calculate_sfpu_(gcd|lcm)),": r"\1<>,",
     # GCC takes the keyword before a member function that is no template.
     "-Wno-missing-template-arg-list-after-template-kw",
 )

@@ -119,11 +119,15 @@ def wheel_libraries(cache: Path, release: str = DEFAULT_RELEASE) -> Path:
 
 
 def defined_functions(library: Path) -> list[str]:
-    """The API functions that a library of ours defines (strong symbols: no inline functions)."""
+    """The API functions that a library of ours defines (strong symbols: no inline functions); not
+    those in the form of a later release, which forward and have sources of their own."""
     symbols: list[str] = []
+    member = ""
     for line in _run(["nm", "-g", "--defined-only", str(library)]).splitlines():
         fields = line.split()
-        if len(fields) == 3 and fields[1] == "T":
+        if line.endswith(".o:"):
+            member = line
+        elif len(fields) == 3 and fields[1] == "T" and not member.startswith("tt_metal_"):
             symbols.append(fields[2])
     ours = sorted(set(symbols))
     return [
@@ -193,16 +197,13 @@ def project_objects(project: Path, cache: Path, release: str) -> list[Path]:
 
 def _declarations(cache: Path, release: str) -> tuple[Path, list[str]]:
     """The folder for what is compiled against the declarations of a release, as they are now, and
-    the command that does so; they are precompiled once.
-
-    Raises LinkCheckError if what a release declares otherwise no longer fits our headers.
-    """
-    ours, patch = ROOT / "standalone" / "include", declarations_patch(release)
+    the command that does so; they are precompiled once."""
+    ours = ROOT / "standalone" / "include"
     command = ["g++", "-std=c++20", "-O0", "-w"]
     command += [f"-D{name}" for name in (*release_named(release).definitions, EXACT)]
     content = hashlib.sha256(repr(command).encode())
-    for path in (*sorted(p for p in ours.rglob("*") if p.is_file()), patch):
-        content.update(path.read_bytes() if path.is_file() else b"")
+    for path in sorted(path for path in ours.rglob("*") if path.is_file()):
+        content.update(path.read_bytes())
     folder = cache / f"{release}-{content.hexdigest()[:12]}"
     include = folder / "include"
     header = folder / "declarations.hpp"
@@ -211,8 +212,6 @@ def _declarations(cache: Path, release: str) -> tuple[Path, list[str]]:
     if not made.is_file():
         shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(ours, include)
-        if patch.is_file():
-            _run(["patch", "-p1", "-s", "-d", str(include), "-i", str(patch)])
         names = [name for names in public_headers(include).values() for name in names]
         lines = [f"#include <{name}>" for name in dict.fromkeys(names)]
         header.write_text("\n".join(["#pragma once", *lines, ""]), encoding="utf-8")
@@ -220,11 +219,6 @@ def _declarations(cache: Path, release: str) -> tuple[Path, list[str]]:
         _run([*command, "-x", "c++-header", str(header), "-o", str(unfinished)])
         unfinished.replace(made)
     return folder, [*command, "-include", str(header)]
-
-
-def declarations_patch(release: str) -> Path:
-    """The patch of standalone/include that makes its declarations those of a release."""
-    return ROOT / "standalone" / "releases" / f"tt_metal_{release.replace('.', '_')}.patch"
 
 
 def check(

@@ -26,6 +26,7 @@ from ttcodegen.cli.ttcodegen import main
 from ttcodegen.project.cpu_backend import CPUBackend, ensure_cpu_backend
 from ttcodegen.project.toolchain import Toolchain, find_toolchain
 from ttcodegen.rt.commands.validate import VARIABLE as TTNN_PYTHON
+from ttcodegen.systems.releases import DEFAULT_RELEASE
 
 # A test says the same of the same tree; `--hypothesis-profile=others` draws other examples. The
 # time of one example says nothing on a machine that does other things as well.
@@ -159,20 +160,32 @@ def ttnn_python() -> str:
 
 
 @pytest.fixture(scope="session")
-def kernel_check() -> KernelCheck:
-    """The check of device kernels: with the wheel of $TTNN_LIBRARIES, or downloaded."""
+def kernel_checks() -> Callable[[str], KernelCheck]:
+    """Gives the check of device kernels for a release: with the wheel of $TTNN_LIBRARIES, which is
+    of the default one, or downloaded."""
     named = os.environ.get("TTNN_LIBRARIES")
-    unpacked = Path(named).resolve().parent.parent if named else None
     cache = ROOT / "build" / "wheels"
-    try:
-        clang = find_clang()
-        with _locked(cache / "lock"):
-            device = device_headers(cache, unpacked)
-    except (LinkCheckError, ToolchainError) as error:
-        if os.environ.get("CI"):
-            raise
-        pytest.skip(f"device kernels cannot be checked: {error}")
-    return KernelCheck(clang, device, ROOT / "build" / "kernel_check", jobs=2)
+
+    def check(release: str) -> KernelCheck:
+        given = named if release == DEFAULT_RELEASE else None
+        unpacked = Path(given).resolve().parent.parent if given else None
+        try:
+            clang = find_clang()
+            with _locked(cache / "lock"):
+                device = device_headers(cache, unpacked, release)
+        except (LinkCheckError, ToolchainError) as error:
+            if os.environ.get("CI"):
+                raise
+            pytest.skip(f"device kernels cannot be checked: {error}")
+        return KernelCheck(clang, device, ROOT / "build" / "kernel_check", jobs=2)
+
+    return check
+
+
+@pytest.fixture(scope="session")
+def kernel_check(kernel_checks: Callable[[str], KernelCheck]) -> KernelCheck:
+    """The check of device kernels for the default release."""
+    return kernel_checks(DEFAULT_RELEASE)
 
 
 _VALUE = re.compile(r"\b(\d[\w.]*|[A-Za-z_]\w*(?!\w|\s*(\(|<|::)))")

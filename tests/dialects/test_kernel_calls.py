@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 import pytest
@@ -27,9 +27,11 @@ from ttcodegen.dialects.ttkernel.attributes import (
     TileCacheType,
 )
 from ttcodegen.dialects.ttkernel.definition import CallForm, KernelOp
-from ttcodegen.dialects.ttkernel.operation import TTKernelOp, kernel_call
+from ttcodegen.dialects.ttkernel.operation import KernelCall, functions_in, kernel_calls
 from ttcodegen.dialects.ttkernel.table import kernel_ops
 from ttcodegen.foundation.diagnostics import CompileError
+from ttcodegen.systems.releases import RELEASES, release_named
+from ttcodegen.systems.releases.release import Release
 
 pytestmark = pytest.mark.slow
 
@@ -97,9 +99,8 @@ def spelled(value: SSAValue | str) -> str:
     return value if isinstance(value, str) else NAMES.get(type(value.type), "number")
 
 
-def statement(op: TTKernelOp, thread: ThreadType) -> tuple[str, str]:
-    """The header of an op's call, and the call."""
-    call = kernel_call(op, thread)
+def statement(call: KernelCall) -> tuple[str, str]:
+    """The header of a call, and the call."""
     arguments = [spelled(argument) for argument in call.arguments]
     callee = call.callee
     match call.form:
@@ -118,24 +119,24 @@ def statement(op: TTKernelOp, thread: ThreadType) -> tuple[str, str]:
     return call.header, f"(void)({text});"
 
 
-def statements(definition: KernelOp, thread: ThreadType) -> set[tuple[str, str]]:
+def statements(definition: KernelOp, thread: ThreadType, release: Release) -> set[tuple[str, str]]:
     """With all that may be left out, and without what the function can do without."""
     found: set[tuple[str, str]] = set()
     for op in kernel_with(definition)[1]:
         try:
-            found.add(statement(op, thread))
+            found |= {statement(call) for call in kernel_calls(op, thread, release)}
         except CompileError:
             continue  # an older form, which does not say all that the function has to know
     assert found, definition.name
     return found
 
 
-def kernel_of_all_calls(thread: ThreadType, without: Collection[str]) -> str:
+def kernel_of_all_calls(thread: ThreadType, without: Collection[str], release: Release) -> str:
     found: set[tuple[str, str]] = set()
     for definition in kernel_ops().values():
-        callable_here = definition.cpp is not None and thread in definition.threads
+        callable_here = functions_in(definition, release) and thread in definition.threads
         if callable_here and definition.name not in without:
-            found |= statements(definition, thread)
+            found |= statements(definition, thread, release)
     lines = [f'#include "{header}"' for header in sorted({header for header, _ in found})]
     lines += [
         "void kernel_main() {",
@@ -156,11 +157,14 @@ def kernel_of_all_calls(thread: ThreadType, without: Collection[str]) -> str:
     return "\n".join([*lines, *sorted(f"    {text}" for _, text in found), "}", ""])
 
 
+@pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize("thread", [ThreadType.COMPUTE, ThreadType.NOC])
-def test_every_call_compiles(kernel_check: KernelCheck, tmp_path: Path, thread: ThreadType) -> None:
+def test_every_call_compiles(
+    kernel_checks: Callable[[str], KernelCheck], tmp_path: Path, thread: ThreadType, release: str
+) -> None:
     shutil.copytree(BLOCKS, tmp_path, dirs_exist_ok=True)
     kernel = tmp_path / "kernel.cpp"
-    kernel.write_text(kernel_of_all_calls(thread, ONLY_ELSEWHERE))
+    kernel.write_text(kernel_of_all_calls(thread, ONLY_ELSEWHERE, release_named(release)))
     configuration = KernelConfiguration(
         kernel,
         "compute" if thread is ThreadType.COMPUTE else "riscv_0",
@@ -170,16 +174,19 @@ def test_every_call_compiles(kernel_check: KernelCheck, tmp_path: Path, thread: 
         fp32_dest_acc_en=True,
     )
     # The calls are in the order of their names, which is no order of initialisations.
-    assert [str(fault) for fault in kernel_check.compile([configuration])] == []
+    faults = kernel_checks(release).compile([configuration])
+    assert [str(fault) for fault in faults] == []
 
 
+@pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize("thread", [ThreadType.COMPUTE, ThreadType.NOC])
-def test_every_call_is_emulated(tmp_path: Path, thread: ThreadType) -> None:
+def test_every_call_is_emulated(tmp_path: Path, thread: ThreadType, release: str) -> None:
     compiler = shutil.which("c++")
     assert compiler is not None
     defines = [f"#define {name} 1" for name in PROCESSORS[thread]]
     defines += [] if thread is ThreadType.COMPUTE else ["#define PROCESSOR_INDEX 0"]
-    kernel = kernel_of_all_calls(thread, ONLY_ELSEWHERE | NOT_EMULATED)
+    without = ONLY_ELSEWHERE | NOT_EMULATED
+    kernel = kernel_of_all_calls(thread, without, release_named(release))
     ending = '#include "ttcodegen/device/kernel_entry.hpp"\n'
     unit = tmp_path / "kernel.cpp"
     unit.write_text("\n".join([*defines, PROLOGUE, kernel, ending]))

@@ -205,7 +205,9 @@ def build_project(
     build = out.absolute() / BUILD_FOLDER
     refuse_link(out, BUILD_FOLDER)
     refuse_links_out(out, build)
-    backend = ensure_cpu_backend(toolchain, str(manifest.get("target", "ttnn")))
+    target, release = manifest.get("target", "ttnn"), manifest.get("tt_metal_release")
+    definitions = release_named(release or CATALOGUE_RELEASE.name).definitions
+    backend = ensure_cpu_backend(toolchain, str(target), definitions)
     try:
         build.mkdir(exist_ok=True)
         (build / _LOG).write_text("")
@@ -232,34 +234,11 @@ def refuse_path(out: Path) -> None:
         )
 
 
-def _refuse_release(out: Path) -> None:
-    """Makes sure that the CPU backend has what a project calls in the form that it calls it in.
-
-    Raises:
-        BuildError: if the project is written for a release that has it in another form.
-    """
-    manifest = json.loads(_text(out / "manifest.json") or "{}")
-    release = release_named(manifest.get("tt_metal_release", CATALOGUE_RELEASE.name))
-    if release is CATALOGUE_RELEASE:
-        return
-    found = "kernels" if manifest.get("kernels") else ""
-    for path in sorted(out.joinpath("src").glob("*.cpp")):
-        text = path.read_text("utf-8", "replace")
-        found = found or next((f"'{call}'" for call in release.calls if f"{call}(" in text), "")
-    if found:
-        raise BuildError(
-            f"the CPU backend has {found} in the form of tt-metal {CATALOGUE_RELEASE.name} alone, "
-            f"and the project is written for {release.name}",
-            remedy=f"run it on a card, or write it with --tt-metal {CATALOGUE_RELEASE.name}",
-        )
-
-
 def _build(
     out: Path, name: str, toolchain: Toolchain, kind: ProjectKind, backend: CPUBackend
 ) -> BuiltProject:
     build = out.absolute() / BUILD_FOLDER
     log = build / _LOG
-    _refuse_release(out)
     _configure(build, backend, toolchain)
     executable = build / f"{name}_main" if kind in KINDS_WITH_EXECUTABLE else None
     library = library_path(out, name) if kind in KINDS_WITH_LIBRARY else None

@@ -13,7 +13,7 @@ import stat
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -247,7 +247,9 @@ def backend_sources() -> Path:
     )
 
 
-def ensure_cpu_backend(toolchain: Toolchain, target: str = "ttnn") -> CPUBackend:
+def ensure_cpu_backend(
+    toolchain: Toolchain, target: str = "ttnn", definitions: Sequence[str] = ()
+) -> CPUBackend:
     """The CPU backend for a compiler; built first if that has not been done on this machine.
 
     Processes that want it at the same time build it once.
@@ -255,6 +257,8 @@ def ensure_cpu_backend(toolchain: Toolchain, target: str = "ttnn") -> CPUBackend
     Args:
         toolchain: the compiler.
         target: what the projects call that are built against it.
+        definitions: the macros that they are compiled with, for the release of tt-metal. The
+            library is the same for all.
 
     Raises:
         BuildError: if it does not build, or the cache cannot be written.
@@ -262,14 +266,14 @@ def ensure_cpu_backend(toolchain: Toolchain, target: str = "ttnn") -> CPUBackend
     place = _Place(backend_sources(), toolchain)
     support = place.folder / f"support-{target}-{_support_hash(target)}.o"
     ready, prepared = place.folder / _READY, support.with_suffix(".ready")
-    header = _precompiled_header(place.folder, target)
+    header = _precompiled_header(place.folder, target, definitions)
     seals = (ready, prepared, _seal_of(header))
     if not all(map(is_intact, seals)):
         with _locked(place.sibling("lock")):
             if not is_intact(ready):
                 _build(place, toolchain)
             if not all(map(is_intact, seals)):
-                _prepare(place.folder, support, toolchain, target)
+                _prepare(place.folder, support, toolchain, target, definitions)
                 vouch_for(prepared, [support])
     _mark_used(ready)
     return CPUBackend(place.folder, header if header.exists() else None, support)
@@ -329,8 +333,9 @@ def _cache() -> Path:
     return folder
 
 
-def _precompiled_header(folder: Path, target: str) -> Path:
-    return folder / "precompiled" / f"{target}_all.hpp"
+def _precompiled_header(folder: Path, target: str, definitions: Sequence[str]) -> Path:
+    names = "".join(f"_{name.lower().replace('=', '_')}" for name in definitions)
+    return folder / "precompiled" / f"{target}_all{names}.hpp"
 
 
 def _seal_of(header: Path) -> Path:
@@ -460,20 +465,24 @@ def _require(status: int, log: Path) -> None:
         )
 
 
-def _prepare(folder: Path, support: Path, toolchain: Toolchain, target: str) -> None:
+def _prepare(
+    folder: Path, support: Path, toolchain: Toolchain, target: str, definitions: Sequence[str]
+) -> None:
     """Makes what saves time when projects of a target are built, side by side."""
     with ThreadPoolExecutor(max_workers=1) as pool:
-        precompiling = pool.submit(_precompile, folder, toolchain, target)
+        precompiling = pool.submit(_precompile, folder, toolchain, target, definitions)
         _compile_support(folder, support, toolchain, target, precompiling.result)
 
 
-def _precompile(folder: Path, toolchain: Toolchain, target: str) -> None:
+def _precompile(
+    folder: Path, toolchain: Toolchain, target: str, definitions: Sequence[str]
+) -> None:
     """Precompiles the headers of the API: most of the time of a module's compilation goes there.
 
     Its path becomes part of what it holds, so it is made at its final place. A compiler that cannot
     do it loses nothing but time.
     """
-    header = _precompiled_header(folder, target)
+    header = _precompiled_header(folder, target, definitions)
     made = Path(f"{header}{'.gch' if toolchain.family == 'gnu' else '.pch'}")
     seal = _seal_of(header)
     if is_intact(seal):
@@ -481,7 +490,7 @@ def _precompile(folder: Path, toolchain: Toolchain, target: str) -> None:
     header.parent.mkdir(exist_ok=True)
     names = public_headers(folder / "include")[target]
     header.write_text("#pragma once\n" + "".join(f"#include <{name}>\n" for name in names))
-    command = _compile_command(folder, toolchain)
+    command = [*_compile_command(folder, toolchain), *(f"-D{name}" for name in definitions)]
     command += ["-x", "c++-header", str(header), "-o", str(made)]
     if subprocess.run(command, capture_output=True, check=False).returncode != 0:
         header.unlink()

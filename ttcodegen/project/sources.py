@@ -178,6 +178,7 @@ def _context(module: ModuleDescription) -> dict[str, Any]:
         "support_target": f"ttcodegen_support_{module.target}",
         "types": _HOST_TYPES[module.target],
         "release": module.release,
+        "definitions": " ".join(release_named(module.release).definitions),
         "macro": macro,
         "guard": f"{macro}_H",
         "module_literal": string_literal(module.name),

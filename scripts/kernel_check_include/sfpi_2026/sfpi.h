@@ -262,6 +262,13 @@ enum InstructionMode : int {
     SFP_SRCSREG_STRIDE,
 };
 
+template <typename Value>
+struct Ordered {
+    Value min, max;
+};
+template <typename... Values>
+Ordered<Result<Values...>> min_max(Values&&...);
+
 template <typename To, typename... Values>
 To as(const Values&...);
 template <typename To, typename... Values>
@@ -319,7 +326,6 @@ SFPI_FUNCTION(vInt, float_to_int16)
 SFPI_FUNCTION(vUInt, float_to_uint16)
 SFPI_FUNCTION(vUInt, float_to_fp16a)
 SFPI_FUNCTION(vUInt, float_to_fp16b)
-SFPI_FUNCTION(void, min_max)
 SFPI_FUNCTION(void, vec_min_max)
 SFPI_FUNCTION(void, subvec_transp)
 SFPI_FUNCTION(void, lut_init)

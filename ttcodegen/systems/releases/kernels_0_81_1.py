@@ -83,14 +83,26 @@ KERNELS: dict[str, KernelChange] = {
     "unary_bcast_init": KernelChange(arguments="in_cb", before=_start("in_cb out_cb")),
     "blocks.unary_bcast_init_short": KernelChange("unary_bcast_init", _API + "bcast.h"),
     "left_shift_tile_init": KernelChange(header=_SHIFT),
-    "left_shift_tile": KernelChange(header=_SHIFT),
+    "left_shift_tile": KernelChange(header=_SHIFT, template="!=DataFormat::Int32"),
     "right_shift_tile_init": KernelChange(header=_SHIFT),
-    "right_shift_tile": KernelChange(header=_SHIFT),
+    "right_shift_tile": KernelChange(header=_SHIFT, template="!=DataFormat::Int32"),
+    # Their initialisations take the divisor.
+    "fmod_tile": KernelChange(arguments="dst_index"),
+    "remainder_tile": KernelChange(arguments="dst_index"),
+    # Their precision is that of the destination registers.
+    "reduce_init": KernelChange(template="reduce_type reduce_dim"),
+    "reduce_tile": KernelChange(template="reduce_type reduce_dim"),
+    "reduce_uninit": KernelChange(template=""),
+    "recip_tile_init": KernelChange(template=""),
+    "recip_tile": KernelChange(template=""),
+    "rsqrt_tile_init": KernelChange(template=""),
+    "rsqrt_tile": KernelChange(template=""),
     "topk_tile_init": KernelChange(header=_TOPK),
     "topk_local_sort": KernelChange(header=_TOPK),
     "topk_merge": KernelChange(header=_TOPK),
     "topk_rebuild": KernelChange(header=_TOPK),
 }
 
-ABSENT = frozenset({"binary_dest_reuse_tiles_init", "binary_dest_reuse_tiles"})
-"""Sums, differences and products with what is in the destination have functions of their own."""
+ABSENT = frozenset({"binary_dest_reuse_tiles_init", "binary_dest_reuse_tiles", "pack_relu_config"})
+"""Sums, differences and products with what is in the destination have functions of their own, and
+the configuration of the packer's ReLU is a class."""

@@ -109,8 +109,9 @@ class Release:
 
     @property
     def definitions(self) -> tuple[str, ...]:
-        """The macros by which declarations know the release that a program is written for."""
-        return (f"TTCODEGEN_TT_METAL={self.number}",)
+        """The macros by which declarations know the release that a program is written for; those of
+        the catalogue's release are what they are without."""
+        return (f"TTCODEGEN_TT_METAL={self.number}",) if self.calls else ()
 
 
 def function_name(callee: str) -> str:

@@ -14,6 +14,13 @@ ALWI void unary_bcast_init(std::uint32_t icb, std::uint32_t ocb, std::uint32_t =
     prepare_fpu(fpu_mode(FpuOperation::UnaryBroadcast, bcast_type), "unary_bcast_init", here);
 }
 
+/// Of releases with compute_kernel_hw_startup in place of full initialisations: a short one.
+template <BroadcastType bcast_type>
+ALWI void unary_bcast_init(std::uint32_t, TTCODEGEN_HERE) {
+    using namespace ttcodegen::device;
+    prepare_fpu(fpu_mode(FpuOperation::UnaryBroadcast, bcast_type), "unary_bcast_init", here);
+}
+
 template <BroadcastType bcast_type>
 ALWI void unary_bcast(std::uint32_t icb, std::uint32_t in_tile_index, std::uint32_t dst_tile_index,
                       TTCODEGEN_HERE) {
@@ -49,6 +56,13 @@ void init_bcast(std::uint32_t icb0, std::uint32_t icb1, std::uint32_t ocb,
     using namespace ttcodegen::device;
     configure_formats(icb0, icb1, ocb, "init_bcast", here);
     prepare_fpu(fpu_mode(binary_operation<tBcastOp>(), tBcastDim), "init_bcast", here);
+}
+
+template <EltwiseBinaryType tBcastOp, BroadcastType tBcastDim>
+ALWI void bcast_init(std::uint32_t, std::uint32_t, std::uint32_t = __builtin_LINE(),
+                     TTCODEGEN_HERE) {
+    using namespace ttcodegen::device;
+    prepare_fpu(fpu_mode(binary_operation<tBcastOp>(), tBcastDim), "bcast_init", here);
 }
 
 template <EltwiseBinaryType tBcastOp, BroadcastType tBcastDim>
@@ -114,6 +128,15 @@ TTCODEGEN_BCAST_INIT_SHORT(mul_bcast_cols_init_short, ELWMUL, COL);
 TTCODEGEN_BCAST_INIT_SHORT(mul_bcast_rows_init_short, ELWMUL, ROW);
 TTCODEGEN_BCAST_INIT_SHORT(sub_bcast_cols_init_short, ELWSUB, COL);
 TTCODEGEN_BCAST_INIT_SHORT(sub_tiles_bcast_scalar_init_short, ELWSUB, SCALAR);
+TTCODEGEN_BCAST_INIT_SHORT(add_bcast_rows_init, ELWADD, ROW);
+TTCODEGEN_BCAST_INIT_SHORT(add_bcast_cols_init, ELWADD, COL);
+TTCODEGEN_BCAST_INIT_SHORT(add_bcast_scalar_init, ELWADD, SCALAR);
+TTCODEGEN_BCAST_INIT_SHORT(mul_bcast_scalar_init, ELWMUL, SCALAR);
+TTCODEGEN_BCAST_INIT_SHORT(mul_bcast_cols_init, ELWMUL, COL);
+TTCODEGEN_BCAST_INIT_SHORT(mul_bcast_rows_init, ELWMUL, ROW);
+TTCODEGEN_BCAST_INIT_SHORT(sub_bcast_cols_init, ELWSUB, COL);
+TTCODEGEN_BCAST_INIT_SHORT(sub_bcast_rows_init, ELWSUB, ROW);
+TTCODEGEN_BCAST_INIT_SHORT(sub_bcast_scalar_init, ELWSUB, SCALAR);
 #undef TTCODEGEN_BCAST_INIT_SHORT
 
 }  // namespace ckernel

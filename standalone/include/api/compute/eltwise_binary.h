@@ -44,6 +44,21 @@ ALWI void sub_tiles_init(std::uint32_t icb0, std::uint32_t icb1, bool acc_to_des
     binary_tiles_init<true, ELWSUB>(icb0, icb1, acc_to_dest, call_line, here);
 }
 
+ALWI void add_init(std::uint32_t icb0, std::uint32_t icb1, bool acc_to_dest = false,
+                   std::uint32_t call_line = __builtin_LINE(), TTCODEGEN_HERE) {
+    binary_tiles_init<true, ELWADD>(icb0, icb1, acc_to_dest, call_line, here);
+}
+
+ALWI void sub_init(std::uint32_t icb0, std::uint32_t icb1, bool acc_to_dest = false,
+                   std::uint32_t call_line = __builtin_LINE(), TTCODEGEN_HERE) {
+    binary_tiles_init<true, ELWSUB>(icb0, icb1, acc_to_dest, call_line, here);
+}
+
+ALWI void mul_init(std::uint32_t icb0, std::uint32_t icb1, bool acc_to_dest = true,
+                   std::uint32_t call_line = __builtin_LINE(), TTCODEGEN_HERE) {
+    binary_tiles_init<true, ELWMUL>(icb0, icb1, acc_to_dest, call_line, here);
+}
+
 /// Accumulates the product in the tile of DST.
 ALWI void mul_tiles(std::uint32_t icb0, std::uint32_t icb1, std::uint32_t itile0,
                     std::uint32_t itile1, std::uint32_t idst, TTCODEGEN_HERE) {

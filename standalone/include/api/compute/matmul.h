@@ -18,6 +18,19 @@ ALWI void mm_block_init_short(std::uint32_t, std::uint32_t, const std::uint32_t 
     prepare_fpu(fpu_mode(FpuOperation::Matmul), "mm_init", here, parameters);
 }
 
+ALWI void matmul_block_init(std::uint32_t in0_cb_id, std::uint32_t in1_cb_id,
+                            const std::uint32_t transpose = 0, std::uint32_t ct_dim = 1,
+                            std::uint32_t rt_dim = 1, std::uint32_t kt_dim = 1,
+                            std::uint32_t call_line = __builtin_LINE(), TTCODEGEN_HERE) {
+    mm_block_init_short(in0_cb_id, in1_cb_id, transpose, ct_dim, rt_dim, kt_dim, call_line, here);
+}
+
+ALWI void matmul_init(std::uint32_t in0_cb_id, std::uint32_t in1_cb_id,
+                      const std::uint32_t transpose = 0, std::uint32_t call_line = __builtin_LINE(),
+                      TTCODEGEN_HERE) {
+    mm_block_init_short(in0_cb_id, in1_cb_id, transpose, 1, 1, 1, call_line, here);
+}
+
 ALWI void mm_block_init(std::uint32_t in0_cb_id, std::uint32_t in1_cb_id, std::uint32_t out_cb_id,
                         const std::uint32_t transpose = 0, std::uint32_t ct_dim = 1,
                         std::uint32_t rt_dim = 1, std::uint32_t kt_dim = 1,

@@ -12,11 +12,16 @@ ALWI void pack_tile(std::uint32_t ifrom_dst, std::uint32_t icb, std::uint32_t ou
                                here);
 }
 
-ALWI void pack_tile_block(std::uint32_t ifrom_dst, std::uint32_t icb, std::uint32_t ntiles,
-                          TTCODEGEN_HERE) {
+ALWI void pack_block(std::uint32_t ifrom_dst, std::uint32_t icb, std::uint32_t ntiles,
+                     TTCODEGEN_HERE) {
     for (std::uint32_t tile = 0; tile < ntiles; ++tile) {
         pack_tile(ifrom_dst + tile, icb, 0, here);
     }
+}
+
+ALWI void pack_tile_block(std::uint32_t ifrom_dst, std::uint32_t icb, std::uint32_t ntiles,
+                          TTCODEGEN_HERE) {
+    pack_block(ifrom_dst, icb, ntiles, here);
 }
 
 template <bool is_tile_dim_reconfig_en = false>

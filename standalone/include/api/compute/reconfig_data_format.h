@@ -1,6 +1,8 @@
 #pragma once
 
 #include "api/compute/common_globals.h"
+// Later releases declare the packer's format here.
+#include "api/compute/pack.h"
 
 namespace ckernel {
 

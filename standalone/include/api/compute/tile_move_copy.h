@@ -17,6 +17,12 @@ ALWI void copy_tile_to_dst_init_short(std::uint32_t, std::uint32_t transpose = 0
     prepare_fpu(fpu_mode(FpuOperation::Copy), "copy_tile_to_dst_init_short", here, parameters);
 }
 
+ALWI void copy_init(std::uint32_t cbid, std::uint32_t transpose = 0,
+                    std::uint32_t transpose_within_16x16_face = false,
+                    std::uint32_t call_line = __builtin_LINE(), TTCODEGEN_HERE) {
+    copy_tile_to_dst_init_short(cbid, transpose, transpose_within_16x16_face, call_line, here);
+}
+
 ALWI void copy_tile_init(std::uint32_t cbid, std::uint32_t call_line = __builtin_LINE(),
                          TTCODEGEN_HERE) {
     copy_tile_to_dst_init_short(cbid, 0, false, call_line, here);
@@ -37,12 +43,17 @@ ALWI void copy_tile(std::uint32_t in_cb_id, std::uint32_t in_tile_index,
                                dst_tile_index, here);
 }
 
-ALWI void copy_block_matmul_partials(std::uint32_t in_cb_id, std::uint32_t start_in_tile_index,
-                                     std::uint32_t start_dst_tile_index, std::uint32_t ntiles,
-                                     TTCODEGEN_HERE) {
+ALWI void copy_block(std::uint32_t in_cb_id, std::uint32_t start_in_tile_index,
+                     std::uint32_t start_dst_tile_index, std::uint32_t ntiles, TTCODEGEN_HERE) {
     for (std::uint32_t tile = 0; tile < ntiles; ++tile) {
         copy_tile(in_cb_id, start_in_tile_index + tile, start_dst_tile_index + tile, here);
     }
+}
+
+ALWI void copy_block_matmul_partials(std::uint32_t in_cb_id, std::uint32_t start_in_tile_index,
+                                     std::uint32_t start_dst_tile_index, std::uint32_t ntiles,
+                                     TTCODEGEN_HERE) {
+    copy_block(in_cb_id, start_in_tile_index, start_dst_tile_index, ntiles, here);
 }
 
 }  // namespace ckernel

@@ -283,7 +283,6 @@ _OPTIONS = (
     "-Wno-unused-variable",
     "-Wno-unused-const-variable",
     "-Wno-unused-function",
-    r"(NO_TEMPLATE_ARGS\(\s*DST_SYNC_MODE, DST_ACCUM_MODE, calculate_sfpu_(gcd|lcm)),": r"\1<>,",
     # GCC takes the keyword before a member function that is no template.
     "-Wno-missing-template-arg-list-after-template-kw",
 )

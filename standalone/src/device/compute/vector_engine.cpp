@@ -155,7 +155,9 @@ void sfpu(Processor& processor, SfpuOperation operation, const SfpuCall& call, L
             check_read_domain(processor, row, call, call.tiles[i], here);
         }
     }
-    std::copy_n(call.parameters, 4, operands.parameters);
+    const bool programmed = row.constants && call.num_parameters == 0;
+    std::copy_n(programmed ? state.sfpu.memory.init_parameters : call.parameters, 4,
+                operands.parameters);
     operands.memory = &state.sfpu.memory;
     operands.vector_mode = call.vector_mode;
     operands.iterations = call.iterations;

@@ -11,5 +11,7 @@ ALWI void fmod_tile_init(std::uint32_t param0, std::uint32_t param1, TTCODEGEN_H
 
 /// The parameters are the bits of the divisor and of its reciprocal, floats.
 TTCODEGEN_SFPU_UNARY_2(fmod_tile, fmod);
+/// The parameters are those of the initialisation.
+TTCODEGEN_SFPU_UNARY(fmod_tile, fmod);
 
 }  // namespace ckernel

@@ -155,17 +155,6 @@ def test_edits_survive_the_change_of_the_release(written: Write) -> None:
     assert "<<<<<<<" not in merged
 
 
-def test_the_cpu_backend_refuses_calls_of_a_form_that_it_lacks(
-    written: Write, capsys: pytest.CaptureFixture[str]
-) -> None:
-    out = written(CACHE, LATER)
-    source = str(out.parent / "model.mlir")
-    assert main([source, "-o", str(out), "--tt-metal", LATER, "--build"]) != 0
-    message = capsys.readouterr().err
-    assert f"has 'ttnn::fill_cache' in the form of tt-metal {OLDEST} alone" in message
-    assert f"--tt-metal {OLDEST}" in message
-
-
 def available(made: Callable[[], Path]) -> Path:
     try:
         return made()

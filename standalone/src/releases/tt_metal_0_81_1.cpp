@@ -40,7 +40,7 @@ Tensor argmax(const Tensor& input_tensor, const std::optional<int>& dim, bool ke
               const std::optional<CoreRangeSet>& sub_core_grids,
               const std::optional<MemoryConfig>& memory_config,
               std::optional<Tensor> optional_output_tensor, std::optional<bool>) {
-    // More cores take part where there are rows for them.
+    // The flag went with the program on one core.
     return argmax(input_tensor, dim, keepdim, sub_core_grids, /*use_multicore=*/true, memory_config,
                   std::move(optional_output_tensor));
 }

@@ -89,7 +89,7 @@ KERNELS: dict[str, KernelChange] = {
     # Their initialisations take the divisor.
     "fmod_tile": KernelChange(arguments="dst_index"),
     "remainder_tile": KernelChange(arguments="dst_index"),
-    # Their precision is that of the destination registers.
+    # Their precision follows the destination registers.
     "reduce_init": KernelChange(template="reduce_type reduce_dim"),
     "reduce_tile": KernelChange(template="reduce_type reduce_dim"),
     "reduce_uninit": KernelChange(template=""),

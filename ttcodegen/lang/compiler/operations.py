@@ -60,6 +60,7 @@ from ttcodegen.lang.simulator import context
 from ttcodegen.lang.simulator.buffers import DataflowBuffer
 from ttcodegen.lang.simulator.context import KernelKind, Launch
 from ttcodegen.lang.simulator.tensors import Tensor
+from ttcodegen.layout.placements import tile_bytes_of
 from ttcodegen.naming.programs import address_name
 from ttcodegen.ops.dialects import load_dialects
 
@@ -423,9 +424,14 @@ class _OperationCompiler:
 
     def _compute(self, part: _Parts, needs: Needs) -> tuple[Kernel, FuncOp]:
         """Translates the compute kernel twice: first to find out what it needs, to declare that."""
-        found = Needs()
         circular = self.circular
-        used = self._translate_compute(part, circular, found, _PLACES)[1]
+        found, used = Needs(), set[str]()
+        for computes_once, shares_buffers in ((True, False), (True, True), (False, True)):
+            found = Needs(computes_once=computes_once, shares_buffers=shares_buffers)
+            used = self._translate_compute(part, circular, found, _PLACES)[1]
+            if self._has_room(found):
+                break
+        needs.computes_once, needs.shares_buffers = found.computes_once, found.shares_buffers
         for scratch in found.scratch.values():
             circular.append(
                 own_buffer(len(circular), scratch.name, scratch.tiles, scratch.data_type)
@@ -449,6 +455,15 @@ class _OperationCompiler:
         function = kernel.builder.finish()
         _erase_unused(function)
         return described, function
+
+    def _has_room(self, needs: Needs) -> bool:
+        """True if a core has the circular buffers, and the memory, that a compute kernel needs."""
+        count = len(self.circular) + len(needs.scratch) + needs.needs_scaler
+        own = sum(each.tiles * tile_bytes_of(each.data_type) for each in needs.scratch.values())
+        taken = sum(buffer.bytes for buffer in self.buffers if buffer.backing is None)
+        chip = context.current_chip()
+        free = chip.l1_size - chip.l1_unreserved_base
+        return count <= CIRCULAR_BUFFERS and own + taken <= free
 
     _used_places: set[str]
 

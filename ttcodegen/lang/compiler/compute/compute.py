@@ -58,6 +58,16 @@ class Scratch:
     name: str
     tiles: int
     data_type: DataType
+    block: int
+    """Tiles of a block: blocks of another size could go over the end of the buffer."""
+
+    def has_room_of(self, other: Scratch) -> bool:
+        """True if blocks of another buffer fit into this one just as well."""
+        return self.tiles % self.block == 0 and (self.tiles, self.block, self.data_type) == (
+            other.tiles,
+            other.block,
+            other.data_type,
+        )
 
 
 @dataclass
@@ -67,6 +77,10 @@ class Needs:
     scratch: dict[str, Scratch] = field(default_factory=dict[str, Scratch])
     read_by_matrix_engine: set[str] = field(default_factory=set[str])
     needs_scaler: bool = False
+    computes_once: bool = True
+    """True if values with several uses are kept, False if they are computed for each."""
+    shares_buffers: bool = False
+    """True if values whose lives do not meet share circular buffers, whatever their names."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +110,11 @@ class BlockWriter:
         self._held: list[Resident] = []
         self._number_type = DataType.FLOAT32
         """Data type of the constants that fill tiles, where they are written."""
+        self.computes_once = needs.computes_once
+        self._occupied: set[str] = set()
+        """Circular buffers of its own that hold a block."""
+        self._shared: set[str] = set()
+        """Those that others may have when they hold none."""
         self._names: dict[str, str] = {}
         """Of the circular buffers that are held: the requested names."""
         self._ready: dict[int, tuple[Expression, Expression]] = {}
@@ -116,18 +135,42 @@ class BlockWriter:
     # Circular buffers of the kernel's own
 
     def scratch(self, name: str, like: Expression, copies: int) -> Resident:
-        """Room for blocks of the shape of an expression."""
-        tiles, data_type = prod(like.shape) * copies, like.data_type
-        # A block must not go over the end of its buffer: buffers hold blocks of one size.
-        number, stem, wanted = 1, name, Scratch(name, tiles, data_type)
-        while self.needs.scratch.setdefault(name, wanted) != wanted:
+        """Room for blocks of the shape of an expression: in the circular buffer of that name, or
+        in one whose block nobody needs any more, or in another one."""
+        block, data_type = prod(like.shape), like.data_type
+        tiles = block * copies
+        number, stem, wanted = 1, name, Scratch(name, tiles, data_type, block)
+        known = self.needs.scratch.get(name)
+        if self.needs.shares_buffers and (known != wanted or name in self._occupied):
+            free = (
+                each.name
+                for each in self.needs.scratch.values()
+                if each.has_room_of(wanted) and each.name in self._shared
+            )
+            name = next((each for each in free if each not in self._occupied), name)
+        if name != stem:
+            wanted = self.needs.scratch[name]
+        while name in self._occupied or self.needs.scratch.setdefault(name, wanted) != wanted:
             number += 1
             name = f"{stem}_{number}"
-            wanted = Scratch(name, tiles, data_type)
+            wanted = Scratch(name, tiles, data_type, block)
         if name not in self.formats:
             # It is not known yet: a later translation of the kernel declares it at its start.
             self._declare(name, tiles, data_type)
+        self._occupied.add(name)
         return Resident(like.shape, name, holds=data_type, elements=like.elements)
+
+    def share(self, place: Resident) -> None:
+        """Lets others have a circular buffer when its block is given back."""
+        self._shared.add(place.buffer)
+
+    def vacate(self, place: Resident) -> None:
+        """Notes that the other branch of a condition fills a circular buffer as well."""
+        self._occupied.discard(place.buffer)
+
+    def occupy(self, place: Resident) -> None:
+        """Notes that a circular buffer holds a block, whichever branch filled it."""
+        self._occupied.add(place.buffer)
 
     def _declare(self, name: str, tiles: int, data_type: DataType) -> None:
         self.kernel.declare([CircularBuffer(0, name, data_type, tiles, 1)])
@@ -156,6 +199,7 @@ class BlockWriter:
     def drop(self, place: Resident) -> None:
         """Gives a block of a circular buffer back."""
         self.kernel.op("cb_pop_front", place.buffer, prod(place.shape))
+        self._occupied.discard(place.buffer)
 
     # Expressions
 
@@ -193,6 +237,7 @@ class BlockWriter:
         number = len(self._held)
         name = self._scratch_name(number)
         place = self.fill_scratch(name, expression)
+        self.share(place)
         self._names[place.buffer] = name
         self._held.append(place)
         self._ready[id(expression)] = expression, place

@@ -92,6 +92,8 @@ class Apply(Expression):
 
     function: TileFunction
     of: tuple[Expression, ...]
+    is_costly: bool = field(default=False, kw_only=True)
+    """True if it takes the vector engine many steps for each element."""
 
     @property
     def operands(self) -> tuple[Expression, ...]:
@@ -195,6 +197,16 @@ def parts_of(
             left += reversed(part.operands)
 
 
+def is_costly(expression: Expression) -> bool:
+    """True if an expression has a part that takes longer to compute than to read: a product, a
+    reduction, a transposition or a transcendental function."""
+    return any(
+        isinstance(part, Product | Reduction | Transposed)
+        or (isinstance(part, Apply) and part.is_costly)
+        for part in parts_of(expression)
+    )
+
+
 def depends_on(expression: Any, buffers: Sequence[str]) -> bool:
     """True if an expression reads the front of one of the circular buffers."""
     return isinstance(expression, Expression) and any(
@@ -251,6 +263,12 @@ def _signbit(builder: TileBuilder, x: Tile, numbers: Sequence[float]) -> Tile:
 def _round(builder: TileBuilder, x: Tile, numbers: Sequence[float]) -> Tile:
     return builder.call("round_tile", x, parameters=(int(numbers[0]),))
 
+
+_CHEAP = frozenset(
+    "abs neg rsub square relu relu_max relu_min leaky_relu prelu hardtanh clamp threshold sign "
+    "signbit frac trunc round floor ceil".split()
+)
+"""Functions that are computed again rather than kept."""
 
 _IRREGULAR: dict[str, Lowering] = {
     "threshold": _threshold, "signbit": _signbit, "round": _round,
@@ -346,7 +364,7 @@ def math_call(
         given = [float(number) for number in numbers]
         return builder.call(f"{name}_tile", tiles[0], parameters=given, **attributes)
 
-    return Apply(of.shape, lower, (of,))
+    return Apply(of.shape, lower, (of,), is_costly=function.name not in _CHEAP)
 
 
 TILE_ITERATIONS = 8
@@ -358,7 +376,8 @@ def exponential(of: Expression, flags: ExponentialFlags) -> Expression:
     attributes: dict[str, Any] = {"approx": True} if flags.approx else {}
     if flags.approx and flags.skip_clamp_check:
         attributes["input_clamping"] = InputClamping.NONE
-    return Apply(of.shape, lambda b, t: b.call("exp_tile", t[0], **attributes), (of,))
+    lower: TileFunction = lambda b, t: b.call("exp_tile", t[0], **attributes)  # noqa: E731
+    return Apply(of.shape, lower, (of,), is_costly=True)
 
 
 _BINARY = {

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from math import prod
-from typing import Any
+from typing import Any, cast
 
 from ttcodegen.dialects.core.datatypes import DataType
 from ttcodegen.dialects.ttkernel.definition import PRINTED
@@ -19,6 +19,7 @@ from ttcodegen.lang.compiler.compute.expressions import (
     Fill,
     Resident,
     depends_on,
+    is_costly,
 )
 from ttcodegen.lang.compiler.compute.operators import ExpressionTranslator
 from ttcodegen.lang.compiler.python.block_lifetimes import (
@@ -30,7 +31,14 @@ from ttcodegen.lang.compiler.python.block_lifetimes import (
 )
 from ttcodegen.lang.compiler.python.captured import Captured, stored_names
 from ttcodegen.lang.compiler.python.pipe_nets import NetUses
-from ttcodegen.lang.compiler.python.variables import Frame, Returned, assigned_values, last_line
+from ttcodegen.lang.compiler.python.uses import is_assigned_once, shares_line, uses_after
+from ttcodegen.lang.compiler.python.variables import (
+    Frame,
+    LocalFunction,
+    Returned,
+    assigned_values,
+    last_line,
+)
 from ttcodegen.lang.simulator.buffers import (
     Acquisition,
     BlockState,
@@ -74,6 +82,14 @@ class ComputeTranslator(ExpressionTranslator):
         conditions in which they were assigned."""
         self._brought: dict[tuple[Frame, str], Resident | None] = {}
         """Blocks that branches leave in variables read later; None for other values."""
+        self._once: dict[tuple[Frame, str], Regions] = {}
+        """Variables whose values are computed once, for all that use them, and the loops and
+        conditions in which they were."""
+        self._joining: list[Sequence[str]] = []
+        """Variables that the branches under way leave to what comes after them."""
+        self._opened: set[Frame] = set()
+        """The functions whose bodies are under way, or were."""
+        self._statement: ast.stmt | None = None
 
     def kernel_body(self) -> None:
         super().kernel_body()
@@ -261,6 +277,8 @@ class ComputeTranslator(ExpressionTranslator):
         return next(name for name in names if name not in taken)
 
     def store_name(self, name: str, value: Any) -> None:
+        if self._once.get((self.frame, name)) == self.regions:
+            self._set_aside(name)
         home = self.homes.get(name)
         key = (self.frame, name)
         if home is not None and isinstance(value, ComputeBlock):
@@ -276,6 +294,85 @@ class ComputeTranslator(ExpressionTranslator):
             self.names[name] = home
             return
         super().store_name(name, value)
+        if home is None and isinstance(value, Expression):
+            self._compute_once(name, value, self._statement)
+
+    # Values with several uses
+
+    def _compute_once(self, name: str, value: Expression, statement: ast.AST | None) -> None:
+        """Computes a value that several expressions use into a buffer of the kernel's own, if that
+        takes less than computing it for each of them."""
+        frame = self.frame
+        if not self.writer.computes_once or frame not in self._opened:
+            return
+        if isinstance(value, Resident) or any(name in each for each in self._joining):
+            return
+        uses = uses_after(frame.syntax, statement, name)
+        if uses < 2 or frame.names.get(name) is not value or not is_costly(value):
+            return
+        is_alone = is_assigned_once(frame.syntax, name) and not frame.again
+        self.builder.comment(f"`{name}` is computed once, for all that use it.")
+        self._give_home(name, value, copies=1 if is_alone else 2)
+        self.writer.share(self.homes[name])
+        self._once[frame, name] = self.regions
+
+    def _set_aside(self, name: str) -> None:
+        """Keeps what a variable held for those that use it, when it gets another value."""
+        frame, homes = self.frame, self.homes
+        if frame.names.get(name) is not homes.get(name):
+            return
+        key = self._unused_name(f"{name}_before", homes)
+        homes[key] = frame.names[key] = homes.pop(name)
+        self._once[frame, key] = self._once.pop((frame, name))
+
+    def _open(self) -> None:
+        """Looks at the arguments of a call, which its function may use more than once."""
+        frame = self.frame
+        if frame in self._opened:
+            return
+        self._opened.add(frame)
+        for name, value in list(frame.names.items()) if len(self.frames) > 1 else ():
+            if isinstance(value, Expression):
+                self._compute_once(name, value, None)
+
+    def statement(self, node: ast.stmt) -> None:
+        outer, self._statement = self._statement, node
+        try:
+            super().statement(node)
+        finally:
+            self._statement = outer
+        self._drop_unused(node)
+
+    def _drop_unused(self, node: ast.stmt) -> None:
+        """Releases the buffers of values that nothing uses any more."""
+        frame = self.frame
+        end: int = getattr(node, "end_lineno", 0)
+        if self.homes and shares_line(frame.syntax, end):
+            # What follows on the line may use them.
+            end -= 1
+        for name, home in list(self.homes.items()):
+            if self._once.get((frame, name)) != self.regions or frame.names.get(name) is not home:
+                continue
+            if self._is_read_again(name, end) or self._has_dependents(name, home, end):
+                continue
+            self.writer.drop(self.homes.pop(name))
+            del self._once[frame, name], frame.names[name]
+
+    def _is_read_again(self, name: str, end: int) -> bool:
+        """True if a variable may be read after a line."""
+        names = self.frame.names
+        return self.frame.reads_later(name, end) or any(
+            isinstance(value, LocalFunction) for value in names.values()
+        )
+
+    def _has_dependents(self, name: str, home: Resident, end: int) -> bool:
+        """True if another variable that is read later needs a buffer."""
+        return any(
+            any(depends_on(part, [home.buffer]) for part in _expressions_in(value))
+            for frame in self.frames
+            for other, value in frame.names.items()
+            if frame is not self.frame or (other != name and self._is_read_again(other, end))
+        )
 
     def survives(self, name: str, before: Any) -> bool:
         return name in self.homes or super().survives(name, before)
@@ -358,12 +455,14 @@ class ComputeTranslator(ExpressionTranslator):
         ]
         return not min(places)[1]
 
-    def _give_home(self, name: str, value: Expression, frame: Frame | None = None) -> None:
+    def _give_home(
+        self, name: str, value: Expression, frame: Frame | None = None, *, copies: int = 2
+    ) -> None:
         frame = frame or self.frame
         homes = self._homes.setdefault(frame, {})
 
         def fill() -> None:
-            homes[name] = self.writer.fill_scratch(name, value, 2)
+            homes[name] = self.writer.fill_scratch(name, value, copies)
 
         self._write(fill)
         frame.names[name] = homes[name]
@@ -394,7 +493,9 @@ class ComputeTranslator(ExpressionTranslator):
     def inside(self, body: Sequence[ast.stmt], joined: Sequence[str] = ()) -> None:
         """A body, at whose end the variables that it made are given back."""
         before = set(self.homes)
+        self._joining.append(joined)
         try:
+            self._open()
             self.body(body)
             for name in joined:
                 self._bring_to_join(name)
@@ -402,6 +503,7 @@ class ComputeTranslator(ExpressionTranslator):
             self._hand_on(ending.value, before)
             raise
         finally:
+            self._joining.pop()
             self._give_back(before)
 
     def _bring_to_join(self, name: str) -> None:
@@ -413,6 +515,7 @@ class ComputeTranslator(ExpressionTranslator):
             if name not in self.homes:
                 self._give_home(name, self.expression(value))
             home = self.homes.pop(name)
+            self.writer.vacate(home)
             # The other branch knows nothing of it.
             del self.names[name]
         other = self._brought.setdefault((self.frame, name), home)
@@ -426,6 +529,7 @@ class ComputeTranslator(ExpressionTranslator):
     def join(self, name: str) -> None:
         home = self._brought.pop((self.frame, name), None)
         if home is not None:
+            self.writer.occupy(home)
             self.names[name] = self.homes[name] = home
 
     def _hand_on(self, value: Any, before: set[str]) -> None:
@@ -434,8 +538,18 @@ class ComputeTranslator(ExpressionTranslator):
             return
         caller = self._homes.setdefault(self.frames[-2], {})
         for name, home in list(self.homes.items()):
-            if name not in before and depends_on(value, [home.buffer]):
-                caller[f"{self.frame.name}_{name}"] = self.homes.pop(name)
+            needed = any(depends_on(part, [home.buffer]) for part in _expressions_in(value))
+            if name not in before and needed:
+                key = self._unused_name(f"{self.frame.name}_{name}", caller)
+                caller[key] = self.homes.pop(name)
+                if self._once.pop((self.frame, name), None) is not None:
+                    self._once[self.frames[-2], key] = self.regions
+                    self.frames[-2].names[key] = caller[key]
+
+    def _unused_name(self, stem: str, homes: dict[str, Resident]) -> str:
+        """A name for what a call leaves, which another call has not taken."""
+        names = (stem if number == 1 else f"{stem}_{number}" for number in count(1))
+        return next(name for name in names if name not in homes)
 
     def _give_back(self, before: set[str]) -> None:
         for name in [name for name in self.homes if name not in before]:
@@ -449,6 +563,24 @@ class ComputeTranslator(ExpressionTranslator):
         if not isinstance(value, Expression):
             raise no_operand(what, value)
         return value
+
+
+def _expressions_in(value: Any) -> Iterator[Expression]:
+    """The block expressions in a value, which may be a list or a record of some."""
+    if isinstance(value, Expression):
+        yield value
+    elif isinstance(value, dict):
+        yield from _expressions_in(list(cast(dict[Any, Any], value).values()))
+    elif isinstance(value, list | tuple | set | frozenset):
+        for each in cast(Iterable[Any], value):
+            yield from _expressions_in(each)
+    elif is_of_program(value):
+        yield from _expressions_in(vars(value))
+
+
+def is_of_program(value: object) -> bool:
+    """True if a value is an object of a class of the program, such as a record."""
+    return type(value).__module__ == "__main__" and hasattr(value, "__dict__")
 
 
 def _place_of(home: Resident | None) -> tuple[str, Shape] | None:

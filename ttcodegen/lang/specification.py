@@ -27,6 +27,8 @@ FEATURES: tuple[Feature, ...] = (
     Feature("0.22", "`ttl.make_dfb_allocation_group`, `allocation_group=`", False),
     Feature("0.22", "`ttl.block.fill(layout=, dtype=, tile=)`"),
     Feature("0.22", "`ttl.math.gt`, `ge`, `lt`, `le`, `eq`, `ne`"),
+    Feature("0.19", "operations with one body for all kernels"),
+    Feature("0.19", "operations that are made of others"),
     Feature("0.20", "`ttl.math.exp(scale=, approx=, skip_clamp_check=)`"),
     Feature("0.20", "`ttl.math.exp(iterations=)` other than 8", False),
     Feature("0.21", "`ttl.read_index`"),

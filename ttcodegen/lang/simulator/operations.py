@@ -13,7 +13,7 @@ from functools import partial
 from itertools import product
 from math import prod
 from types import CodeType, FrameType, FunctionType
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from greenlet import GreenletExit, getcurrent, greenlet
@@ -23,6 +23,7 @@ from ttcodegen.foundation.messages import did_you_mean
 from ttcodegen.foundation.user_files import is_of_user
 from ttcodegen.lang.simulator import loops
 from ttcodegen.lang.simulator.buffers import NEVER_RELEASED_REMEDY, DataflowBuffer, never_released
+from ttcodegen.lang.simulator.composition import composed
 from ttcodegen.lang.simulator.context import (
     Awaitable,
     Coordinates,
@@ -36,11 +37,24 @@ from ttcodegen.lang.simulator.context import (
     current_chip,
 )
 from ttcodegen.lang.simulator.debugging import debug_print
-from ttcodegen.lang.simulator.locations import ProgramError, error, here, place, user_frame
+from ttcodegen.lang.simulator.locations import (
+    Instruction,
+    ProgramError,
+    error,
+    here,
+    place,
+    user_frame,
+)
 from ttcodegen.lang.simulator.loops import check_ends
 from ttcodegen.lang.simulator.meshes import mesh_of, part_of
 from ttcodegen.lang.simulator.pipes import check_balance
 from ttcodegen.lang.simulator.shapes import is_integer, is_tuple
+from ttcodegen.lang.simulator.unified import (
+    SplitOperation,
+    has_kernels,
+    split,
+    syntax_of_function,
+)
 from ttcodegen.numerics.blas_threads import one_blas_thread
 
 # Runs the kernels of all nodes in turn: each goes on until it has to wait for another.
@@ -247,6 +261,8 @@ class Operation:
     def __init__(self, function: Callable[..., Any], grid: Coordinates) -> None:
         self.function = function
         self.grid = grid
+        self._split: SplitOperation | None = None
+        self._is_divided = False
         functools.update_wrapper(self, function)
 
     @property
@@ -279,6 +295,29 @@ class Operation:
         if finish is not None:
             finish()
 
+    def _divide(self) -> None:
+        """Finds the kernels of an operation with one body for all of them."""
+        self._is_divided = True
+        if not isinstance(self.function, FunctionType):
+            return
+        syntax = syntax_of_function(self.function)
+        if syntax is None or has_kernels(syntax):
+            return
+        values = composed(self.function, syntax, self, _is_operation)
+        self._split = split(self.function, syntax, values)
+
+    def _run_body(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> object:
+        """Runs the body on the current node."""
+        if not self._is_divided:
+            self._divide()
+        if self._split is None:
+            return self.function(*arguments, **keywords)
+        made = self._split.function(*arguments, **keywords)
+        for thread, function in zip(self._split.threads, made, strict=True):
+            kind = KernelKind.COMPUTE if thread.is_compute else KernelKind.DATA_MOVEMENT
+            _register(kind, function, (function.__code__, 0))
+        return None
+
     def instantiate(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Launch:
         """Runs the body of the operation on each node, which makes its kernels."""
         launch = Launch(self.name, self.grid, Scheduler(), more_devices=current.more_devices)
@@ -288,7 +327,7 @@ class Operation:
         for coordinates in product(*map(range, self.grid)):
             launch.nodes[coordinates] = current.node = Node(coordinates, launch)
             try:
-                returned = self.function(*arguments, **keywords)
+                returned = self._run_body(arguments, keywords)
             finally:
                 current.node = None
             if returned is not None:
@@ -320,12 +359,23 @@ def _kernel(kind: KernelKind) -> Callable[[Callable[[], None]], Callable[[], Non
                 f"a node runs at most {MOST_KERNELS[kind]} {kind.value} kernels at a time",
                 notes=[Note("the first one", place(same[0].defined))],
             )
-        check_ends(function.__name__, function.__code__)
-        made = Kernel(function.__name__, kind, _with_debug_print(function), node, here())
-        node.kernels.append(made)
+        _register(kind, function, here())
         return function
 
     return register
+
+
+def _register(kind: KernelKind, function: Callable[[], None], defined: Instruction | None) -> None:
+    """Makes a function a kernel of the current node."""
+    node = building_node(f"a {kind.value} kernel")
+    check_ends(function.__name__, function.__code__)  # pyright: ignore
+    made = Kernel(function.__name__, kind, _with_debug_print(function), node, defined)
+    node.kernels.append(made)
+
+
+def _is_operation(value: object) -> TypeGuard[Operation]:
+    """True if a value is an operation."""
+    return isinstance(value, Operation)
 
 
 def compute() -> Callable[[Callable[[], None]], Callable[[], None]]:

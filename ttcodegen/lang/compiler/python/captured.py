@@ -10,6 +10,7 @@ import ast
 import builtins
 import linecache
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from functools import lru_cache
 from types import CodeType, FunctionType
 from typing import Any
@@ -20,6 +21,7 @@ from ttcodegen.lang.compiler.python.rewriting import without_breaks
 from ttcodegen.lang.simulator.buffers import DataflowBuffer
 from ttcodegen.lang.simulator.context import Coordinates, Kernel
 from ttcodegen.lang.simulator.tensors import Tensor
+from ttcodegen.lang.simulator.unified import WRITTEN_KERNELS
 
 
 def function_of(kernel: Kernel) -> FunctionType:
@@ -33,6 +35,14 @@ def _parsed(text: str) -> ast.Module:
     return without_breaks(ast.parse(text))
 
 
+@lru_cache(64)
+def _written(code: CodeType) -> ast.FunctionDef:
+    """The text of a kernel that was written from the body of an operation."""
+    (found,) = without_breaks(ast.Module([deepcopy(WRITTEN_KERNELS[code])], [])).body
+    assert isinstance(found, ast.FunctionDef)
+    return found
+
+
 def syntax_of(function: FunctionType) -> ast.FunctionDef | ast.Lambda:
     """The text of a function of the program.
 
@@ -40,6 +50,8 @@ def syntax_of(function: FunctionType) -> ast.FunctionDef | ast.Lambda:
         CompileError: if it cannot be found.
     """
     code: CodeType = function.__code__
+    if code in WRITTEN_KERNELS:
+        return _written(code)
     places = set(code.co_positions())
     for node in ast.walk(_parsed("".join(linecache.getlines(code.co_filename)))):
         if isinstance(node, ast.FunctionDef) and node.name == code.co_name:

@@ -181,6 +181,22 @@ def test_a_sequence_ends_with_a_stop_token(llama_project: Project, tmp_path: Pat
     assert done.stdout.split() == rows[0][:2]
 
 
+@pytest.mark.parametrize("rows", [[[5, 17, 200], [0, 44, 1]], [[5, 17, 200], [44, 1, 0]]])
+def test_a_mask_says_which_tokens_are_padding(
+    llama_project: Project, tmp_path: Path, rows: list[list[int]]
+) -> None:
+    expected = llama_project.run(*saved(tmp_path, [5, 17, 200], [44, 1]), "--generate=4").stdout
+    np.save(tmp_path / "mask.npy", np.array(rows) > 0)
+    options = [*saved(tmp_path, rows), "--generate=4", "--mask", tmp_path / "mask.npy"]
+    assert llama_project.run(*options).stdout == expected != ""
+    np.save(tmp_path / "mask.npy", np.ones((2, 2)))
+    done = llama_project.run(*options)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "expected the shape (2, 3) of the tokens, found (2, 2)" in done.stderr
+    done = llama_project.run(*saved(tmp_path, *rows), *options[2:])
+    assert "--mask is of one file of prompts, found 2" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("prompts", "options", "message"),
     [

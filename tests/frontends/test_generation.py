@@ -17,6 +17,7 @@ torch_files = pytest.importorskip("safetensors.torch", reason="safetensors is no
 
 import ttcodegen  # noqa: E402
 from ttcodegen.torch.__main__ import main  # noqa: E402
+from ttcodegen.torch.sampling import sampling_functions  # noqa: E402
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "language-models.md"
 
@@ -116,6 +117,28 @@ def test_scores_have_the_type_of_the_model(folder: Path, tmp_path: Path) -> None
     rows = json.loads((out / "manifest.json").read_text())["functions"]
     assert [row["outputs"][0]["source_dtype"] for row in rows[:2]] == ["bfloat16", "bfloat16"]
     assert [row["name"] for row in rows[2:]] == ["greedy", "sample"]
+
+
+def test_probabilities_of_drawn_tokens() -> None:
+    """Shares of tokens for numbers that are distributed evenly."""
+    numbers = (torch.arange(4000) + 0.5) / 4000
+    likely = torch.tensor([0.15, 0.5, 0.05, 0.3])
+    functions = sampling_functions(4000, 4, torch.Generator())
+
+    def shares(temperature: float, top_k: int, top_p: float) -> Any:
+        settings = torch.tensor([temperature]), torch.tensor([top_k]), torch.tensor([top_p])
+        sample, _ = functions["sample"]
+        drawn = sample(likely.log().expand(4000, 4), *settings, numbers)
+        return np.bincount(drawn[:, 0].numpy(), minlength=4) / 4000
+
+    np.testing.assert_allclose(shares(1.0, 4, 1.0), likely, atol=0.001)
+    np.testing.assert_allclose(shares(1.0, 2, 1.0), [0, 0.625, 0, 0.375], atol=0.001)
+    # 0.5 does not reach 0.7, 0.5 + 0.3 does.
+    np.testing.assert_allclose(shares(1.0, 4, 0.7), [0, 0.625, 0, 0.375], atol=0.001)
+    # Shares of top_p are of the tokens that top_k has left: 0.625 reaches 0.6.
+    np.testing.assert_allclose(shares(1.0, 2, 0.6), [0, 1, 0, 0], atol=0.001)
+    squares = likely.numpy() ** 2
+    np.testing.assert_allclose(shares(0.5, 4, 1.0), squares / squares.sum(), atol=0.001)
 
 
 @pytest.mark.slow

@@ -155,8 +155,7 @@ def compile_decoder(
         f"prefill_{each}": (steps, (drawn(each), padding)) for each in lengths
     }
     functions["decode"] = (steps, (drawn(1), padding, torch.tensor([lengths[-1]])))
-    dtype = next(model.parameters()).dtype
-    functions |= sampling_functions(batch, vocabulary, dtype, generator)
+    functions |= sampling_functions(batch, vocabulary, generator)
     after = range(lengths[-1] + 1, min(capacity, lengths[-1] + 1 + CHECKED_STEPS))
     further = [("decode", (drawn(1), padding, torch.tensor([place]))) for place in after]
     taken = model_of(functions_of(functions, (), None), run=check, steps=further if check else ())

@@ -31,6 +31,22 @@ std::vector<std::vector<double>> rows_of(const std::string& path, const Array& a
     return rows;
 }
 
+/// Removes the tokens of prompts that are padding.
+void remove_padding(std::vector<std::vector<double>>& prompts, const Array& tokens,
+                    const std::string& path) {
+    const Array mask = read_npy(path);
+    if (mask.shape != tokens.shape) {
+        throw std::runtime_error(path + ": expected the shape " + shape_text(tokens.shape) +
+                                 " of the tokens, found " + shape_text(mask.shape));
+    }
+    const ArrayView view = mask.view();
+    std::uint64_t place = 0;
+    for (std::vector<double>& prompt : prompts) {
+        std::erase_if(prompt,
+                      [&](double) { return element_at(view.type, view.data, place++) == 0; });
+    }
+}
+
 Tokens prompt_of(const std::string& path, std::span<const double> row, const Decoder& decoder) {
     Tokens prompt;
     for (const double token : row) {
@@ -69,8 +85,17 @@ std::string known_buckets(const Decoder& decoder) {
 std::vector<Tokens> read_prompts(const GenerationOptions& options, const Decoder& decoder) {
     check_options(options);
     std::vector<Tokens> prompts;
+    if (!options.mask.empty() && options.tokens.size() > 1) {
+        throw std::runtime_error("--mask is of one file of prompts, found " +
+                                 std::to_string(options.tokens.size()));
+    }
     for (const std::string& path : options.tokens) {
-        for (const std::vector<double>& row : rows_of(path, read_npy(path))) {
+        const Array array = read_npy(path);
+        std::vector<std::vector<double>> rows = rows_of(path, array);
+        if (!options.mask.empty()) {
+            remove_padding(rows, array, options.mask);
+        }
+        for (const std::vector<double>& row : rows) {
             prompts.push_back(prompt_of(path, row, decoder));
         }
     }

@@ -16,6 +16,8 @@ namespace support {
 struct GenerationOptions {
     /// Files of prompts.
     std::vector<std::string> tokens;
+    /// A file of the shape of the prompts: 0 for tokens that are padding. All count if it is empty.
+    std::string mask;
     /// The number of new tokens.
     std::uint64_t count = 0;
     /// Tokens that end a sequence, instead of those of the model.

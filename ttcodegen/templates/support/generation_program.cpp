@@ -14,6 +14,7 @@ namespace support {
 const char* const generation_help =
     "\nOr generates tokens after prompts:\n\n"
     "  --tokens FILE       a prompt as .npy, or a row for each (may be repeated)\n"
+    "  --mask FILE         0 for tokens in it that are padding, on either side\n"
     "  --generate N        number of new tokens\n"
     "  --stop ID[,ID]      tokens that end a sequence (default: those of the model)\n"
     "  --output FILE       write the new tokens as .npy\n"
@@ -53,6 +54,8 @@ std::vector<std::int32_t> numbers_of(std::string_view option, std::string_view t
 void set(GenerationOptions& options, std::string_view name, const std::string& value) {
     if (name == "--tokens") {
         options.tokens.push_back(value);
+    } else if (name == "--mask") {
+        options.mask = value;
     } else if (name == "--generate") {
         options.count = number_of<std::uint32_t>(name, value);
     } else if (name == "--stop") {

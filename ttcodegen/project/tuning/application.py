@@ -19,6 +19,7 @@ from ttcodegen.project.tuning.decisions import (
     EditedCall,
     EditedConstant,
     EditedFile,
+    constant_text,
     described,
     names_text,
     uses_constant,
@@ -130,9 +131,20 @@ class _EditedNode:
             head = f"{before}{self.target}{after}" if name else head
         arguments = list(self.positional)
         if self.options:
-            fields = ", ".join(f".{name} = {value}" for name, value in self.options.items())
+            # Designated fields are in the order of their declaration.
+            order = option_names(self.text, call.callee)
+            names = [*(n for n in order if n in self.options), *(self.options.keys() - set(order))]
+            fields = ", ".join(f".{name} = {self.options[name]}" for name in names)
             arguments.append(f"{{{fields}}}")
         return f"{head}{', '.join(arguments)});"
+
+
+def option_names(text: str, callee: str) -> list[str]:
+    """The fields of the options of a function, in the order of their declaration."""
+    name = callee.rpartition("::")[2]
+    options = re.search(rf"\b{name}\([^;{{}}]*?const (\w+)& options", text)
+    declared = options and re.search(rf"struct {options[1]} {{(.*?)\n}};", text, re.DOTALL)
+    return re.findall(r"(\w+)\s*=", declared[1]) if declared else []
 
 
 def _source(text: str, argument: Argument) -> str:
@@ -292,6 +304,8 @@ class _Application:
         value = self._value(change.words)
         labels = [each.label for each in call.positional]
         if call.callee.startswith("call::"):
+            if change.parameter not in option_names(edited.text, call.callee):
+                return f"'{call.callee}' has no option '{change.parameter}'", ""
             if value:
                 edited.options[change.parameter] = value
             else:
@@ -359,6 +373,9 @@ class _Application:
         """What took the place of a call that is gone."""
         if node is None:
             return ""
+        shared = [each for each in self._new if each.names & node.names]
+        if shared:
+            return f"{_shown(shared[0])} is there now"
         sources = [self._match.get(e) if isinstance(e, Node) else None for e in node.operands]
         others = [each for each in self._new if each not in self._found]
         found = [
@@ -371,6 +388,9 @@ class _Application:
             named = {"/".join(sorted(each.names)): each for each in others if each.names}
             close = [closest(name, named) for name in node.names]
             found = [named[name] for name in close if name is not None]
+        if not found:
+            alike = [each for each in others if each.callee == node.callee]
+            found = alike if len(alike) == 1 else []
         return f"{_shown(found[0])} is there now" if found else ""
 
     def _lose(
@@ -387,7 +407,7 @@ class _Application:
 
     def _apply_constant(self, path: str, edited: EditedConstant) -> None:
         constant, name = edited.constant, edited.constant.name
-        said = f"{name} = {joined(constant.value)}"
+        said = constant_text(edited)
         there = self._constants.get(name)
         if edited.before is None:
             if there is None:
@@ -395,10 +415,7 @@ class _Application:
             elif there.value != constant.value:
                 self._lose(path, edited.ops, said, "a constant of that name is generated now")
             return
-        if there is None:
-            if edited.ops:
-                self._declare(name)
-        elif there.value != constant.value:
+        if there is not None and there.value != constant.value:
             value, lost = self._merged_value(edited, there)
             if lost is None:
                 text = self._now[TUNING_FILE]
@@ -421,10 +438,13 @@ class _Application:
         assert edited.before is not None
         was, wanted = edited.before, edited.constant
         words = wanted.value
+        if there.type_words != was.type_words:
+            kind = joined(there.type_words).removeprefix("const ")
+            return "", (f"the constant is a {kind} now", "that one decides")
         if there.value != was.value:
             before, after = braced_fields(was.value), braced_fields(wanted.value)
             now = braced_fields(there.value)
-            if there.type_words == was.type_words and before and now:
+            if before and now:
                 changed = {n: v for n, v in after.items() if before.get(n) != v}
                 merged = {**now, **changed}
                 fields = ", ".join(f".{n} = {joined(v)}" for n, v in merged.items())
@@ -440,7 +460,8 @@ class _Application:
                 node.ops, kind or "", (f"{TUNING}{there.name}",), {there.name: probe_constant}
             )
             if lost is not None:
-                return "", lost
+                reason, nearest = lost
+                return "", (f"'{names_text(node.ops)}' cannot have it: {reason}", nearest)
         return joined(words), None
 
     def _give_constant(self, path: str, edited: EditedConstant, said: str) -> None:

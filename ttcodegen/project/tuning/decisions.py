@@ -20,7 +20,13 @@ from ttcodegen.naming.tuning import (
     PRODUCT_WEIGHTS,
 )
 from ttcodegen.project.code_lines import CodeLines
-from ttcodegen.project.tuning.statements import Argument, Statement, joined, statements
+from ttcodegen.project.tuning.statements import (
+    Argument,
+    Statement,
+    braced_fields,
+    joined,
+    statements,
+)
 from ttcodegen.project.tuning.values import (
     ACTIVATIONS,
     KINDS,
@@ -557,6 +563,17 @@ def report_lines(files: Iterable[EditedFile]) -> Iterator[str]:
         for edit in file.text_edits:
             inside = f" in {names_text(edit.ops)}" if edit.ops else ""
             yield f"text{inside}: {edit.place}"
+
+
+def constant_text(edited: EditedConstant) -> str:
+    """A constant with its new value; of a structure only the fields that a person changed."""
+    name, value = edited.constant.name, edited.constant.value
+    before = braced_fields(edited.before.value) if edited.before is not None else {}
+    now = braced_fields(value)
+    changed = [f"{n} = {joined(v)}" for n, v in now.items() if before.get(n) != v]
+    if before and now and changed:
+        return f"{name}: {', '.join(changed)}"
+    return f"{name} = {joined(value)}"
 
 
 def described(parameter: str, words: Sequence[str]) -> str:

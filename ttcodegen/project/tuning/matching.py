@@ -103,11 +103,27 @@ def matched(before: Sequence[Node], now: Sequence[Node]) -> dict[Node, Node]:
     pair_up(by_variable)
     pair_up(by_variable_alone)
     _by_neighbours(before, now, found, taken)
+
+    def by_kind(node: Node) -> Hashable | None:
+        # The only call of its kind, beside one that is still there.
+        known = found.keys() if node in olds else taken
+        around = [*node.operands, *(user for user, _ in node.users)]
+        return node.callee if any(each in known for each in around) else None
+
+    olds = set(before)
     for rounds in range(_ROUNDS, 1, -1):
         colours = _colours([*before, *now], rounds)
         if pair_up(colours.get):
             _by_neighbours(before, now, found, taken)
+    single = _single_kinds(before) & _single_kinds(now)
+    if pair_up(lambda node: by_kind(node) if node.callee in single else None):
+        _by_neighbours(before, now, found, taken)
     return found
+
+
+def _single_kinds(nodes: Sequence[Node]) -> set[str]:
+    """The functions that a program calls once."""
+    return {name for name, count in Counter(node.callee for node in nodes).items() if count == 1}
 
 
 def _unique(

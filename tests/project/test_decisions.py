@@ -13,7 +13,8 @@ from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.emission.op_lines import LoweredOp, OpLines
 from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.optimizer.overrides.overrides import read_overrides
-from ttcodegen.project.tuning.decisions import EditedFile, compared, entries, report_lines
+from ttcodegen.project.tuning.decisions import EditedFile, compared
+from ttcodegen.project.tuning.report import entries, report_lines
 from ttcodegen.project.tuning.statements import statements
 
 TRANSFORMER = Path(__file__).parents[2] / "examples/transformer/transformer.mlir"
@@ -165,6 +166,27 @@ def test_changes_of_what_is_computed_stay_text(edit: tuple[str, str]) -> None:
     assert entries(files) == {}
     assert files[0].rest == files[0].after
     assert all(line.startswith("text") for line in report_lines(files))
+
+
+def test_a_configuration_that_applies_another_activation_stays_text() -> None:
+    """The constant and the call that was taken out belong together."""
+    before = TUNING.replace(
+        "}  // namespace", "const ttnn::prim::Conv2dConfig convolution{};\n}  // namespace"
+    )
+    relu = "{.activation = ttnn::operations::unary::UnaryWithParam(UnaryOpType::RELU)}"
+    (file,) = compared(
+        {"src/tuning.hpp": before},
+        {"src/tuning.hpp": before.replace("convolution{}", f"convolution{relu}")},
+        OPS,
+    )
+    assert not file.constants
+    assert file.rest == file.after
+
+
+def test_calls_that_give_several_results_are_read() -> None:
+    text = "void f() { x = std::get<0>(ttnn::conv2d(x, w)); y = ttnn::max_pool2d(x, 1)[0]; }"
+    calls = [each.call for each in statements(text)]
+    assert [call and call.callee for call in calls] == ["ttnn::conv2d", "ttnn::max_pool2d"]
 
 
 def test_text_edits_name_the_op_that_they_are_in() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import runpy
+import subprocess
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -11,11 +12,14 @@ from typing import Any
 
 import pytest
 
+from tests.optimizer.modules import token
 from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.emission.description import ModuleDescription
 from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.project.edits import Conflict, tuned_files
 from ttcodegen.project.sources import project_files
+from ttcodegen.project.toolchain import Toolchain
+from ttcodegen.project.tuning.report import entries
 from ttcodegen.project.tuning.statements import statements
 from ttcodegen.project.writer import write_project
 
@@ -293,3 +297,116 @@ def test_decisions_survive_changes_one_after_the_other(change: str, tmp_path: Pa
     files = tuned_files(tmp_path / "out")
     assert sum(len(file.calls) + len(file.constants) for file in files) == len(kept) + 1
     assert all(file.rest == file.before for file in files)
+
+
+CNN = (EXAMPLE.parent / "cnn/cnn.mlir").read_text()
+BLOCKS = "ttnn::prim::Conv2dConfig{.act_block_h_override = 32}"
+DECODED = token(32, 32, 8)
+OTHERS: Mapping[str, tuple[str, int, Mapping[str, tuple[str, int]], Mapping[str, Edit]]] = {
+    "cnn": (
+        CNN,
+        0,
+        {
+            "activation": (CNN.replace("ttir.relu", "ttir.silu"), 0),
+            "names": (CNN.replace("conv0", "stem").replace("classifier", "head"), 0),
+            "data type": (CNN.replace("bf16", "f32"), 0),
+        },
+        {
+            "blocks": (("convolution_config = std::nullopt", f"convolution_config = {BLOCKS}"),),
+            "memory": (
+                (
+                    "weights.classifier_bias)",
+                    f"weights.classifier_bias, {{.memory_config = {L1}}})",
+                ),
+            ),
+            "softmax": (("(classifier, 1, std::nullopt,", f"(classifier, 1, {L1},"),),
+            "activations": (("activations_memory = ttnn::DRAM", "activations_memory = ttnn::L1"),),
+        },
+    ),
+    "token": (
+        DECODED,
+        2,
+        {
+            "users": (token(8, 32, 8), 2),
+            "heads": (token(32, 16, 8), 2),
+            "names": (DECODED.replace("%wo", "%out").replace("%qd", "%decoded"), 2),
+        },
+        {
+            "block": ((".in0_block_w = 4", ".in0_block_w = 2"),),
+            "fidelity": (
+                ("tuning::qkv_program}", f"tuning::qkv_program, .compute_kernel_config = {LOFI}}}"),
+            ),
+            "attention": (
+                ("/*memory_config=*/tuning::activations_memory)", f"/*memory_config=*/{L1})"),
+            ),
+            "activations": (("activations_memory = ttnn::DRAM", "activations_memory = ttnn::L1"),),
+        },
+    ),
+}
+
+
+def decided(out: Path) -> list[dict[str, Any]]:
+    """What was decided, whatever the ops are called; of a program, the field that was changed."""
+    found = [entry for ops in entries(tuned_files(out)).values() for entry in ops.values()]
+    for entry in found:
+        if "program_config" in entry:
+            entry["program_config"] = re.findall(r"in0_block_w = \d+", entry["program_config"])
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", OTHERS)
+def test_a_convolutional_network_and_a_layer_of_decoding(name: str, tmp_path: Path) -> None:
+    model, level, changes, edits = OTHERS[name]
+
+    def files_of(text: str, optimize: int) -> tuple[ModuleDescription, dict[str, str | bytes]]:
+        compiled = compile_module(Source("", text), CompileOptions(name, optimize=optimize))
+        return compiled.description, project_files(compiled, formatted=True)
+
+    before = files_of(model, level)
+    for change, (text, optimize) in changes.items():
+        after = files_of(text, optimize)
+        for edit, replaced in edits.items():
+            out = tmp_path / change / edit
+            write_project(before[0], out, before[1])
+            for path in (f"src/{name}.cpp", TUNING):
+                now = (out / path).read_text()
+                for old, new in replaced:
+                    now = now.replace(old, new)
+                (out / path).write_text(now)
+            tuned = decided(out)
+            assert tuned != []
+            assert write_project(after[0], out, after[1]) == [], (change, edit)
+            assert decided(out) == tuned, (change, edit)
+
+
+def test_a_configuration_does_not_take_the_place_of_one_with_an_activation(tmp_path: Path) -> None:
+    """At level 2 the convolutions apply their relu themselves."""
+    out = tmp_path / "out"
+    for level in (0, 2):
+        compiled = compile_module(Source("", CNN), CompileOptions("cnn", optimize=level))
+        files = project_files(compiled, formatted=False)
+        conflicts = write_project(compiled.description, out, files)
+        if level == 0:
+            text = (out / TUNING).read_text()
+            old = "convolution_config = std::nullopt"
+            assert old in text
+            (out / TUNING).write_text(text.replace(old, f"convolution_config = {BLOCKS}"))
+    assert "the configuration there applies relu" in conflicts[0].reason
+    assert "/*conv_config=*/tuning::convolution_config" not in (out / "src/cnn.cpp").read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("change", ["layer", "dtype", "level"])
+def test_calls_with_decisions_compile(change: str, tmp_path: Path, toolchain: Toolchain) -> None:
+    out = tmp_path / "out"
+    kept = [n for n in EDITS if n not in ("activation in a multiplication", "program of a product")]
+    tune(out, tuple(edit for name in kept for edit in EDITS[name][0]))
+    regenerate(out, change)
+    for path in (CODE, TUNING):
+        text = (out / path).read_text()
+        (out / path).write_text(re.sub(r"^<<<<<<< .*?^>>>>>>> .*?$", "", text, flags=re.M | re.S))
+    include = EXAMPLE.parents[1] / "standalone/include"
+    command = [toolchain.compiler, "-std=c++20", "-fsyntax-only", f"-I{include}", "-I.", CODE]
+    done = subprocess.run(command, cwd=out, capture_output=True, text=True)
+    assert done.stderr == ""

@@ -233,7 +233,7 @@ def _print_cpu_backend() -> int:
 
 def _print_edits(out: Path, overrides: Path | None) -> int:
     from ttcodegen.project.edits import edits_patch, tuned_files
-    from ttcodegen.project.tuning.decisions import overrides_text, report_lines
+    from ttcodegen.project.tuning.report import overrides_text, report_lines
 
     patch = "".join(edits_patch(out))
     tuned = tuned_files(out)

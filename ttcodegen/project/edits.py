@@ -359,7 +359,11 @@ def tuned_files(out: Path) -> list[EditedFile]:
     texts: dict[str, str] = {}
     for path in edited_files(out):
         if path in before:
-            texts[path] = out.joinpath(path).read_bytes().decode("utf-8", "replace")
+            try:
+                texts[path] = out.joinpath(path).read_bytes().decode("utf-8")
+            except UnicodeDecodeError:
+                # Its bytes are merged as they are.
+                continue
     return compared(before, texts, read_lines(out))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -19,14 +18,13 @@ from ttcodegen.project.tuning.decisions import (
     EditedCall,
     EditedConstant,
     EditedFile,
-    constant_text,
-    described,
-    names_text,
     uses_constant,
     with_edits,
 )
 from ttcodegen.project.tuning.legality import Legality
 from ttcodegen.project.tuning.matching import Node, matched, program
+from ttcodegen.project.tuning.rendering import EditedNode, option_names, source_of
+from ttcodegen.project.tuning.report import constant_text, described, names_text
 from ttcodegen.project.tuning.statements import (
     Argument,
     Statement,
@@ -42,6 +40,7 @@ from ttcodegen.project.tuning.values import (
     constants_of,
     kind_of,
     override_fields,
+    same_parameter,
 )
 
 
@@ -97,61 +96,6 @@ def apply_decisions(
     return _Application(files, before, now, old, new, legality).run()
 
 
-@dataclass
-class _EditedNode:
-    """A call as it is generated, with the arguments that it is to have."""
-
-    text: str
-    statement: Statement
-    positional: list[str] = field(default_factory=list[str])
-    options: dict[str, str] = field(default_factory=dict[str, str])
-    target: str | None = None
-    comments: list[str] = field(default_factory=list[str])
-    changed: bool = False
-
-    def __post_init__(self) -> None:
-        call = self.statement.call
-        assert call is not None
-        self.target = self.statement.target
-        self.positional = [_source(self.text, each) for each in call.positional]
-        self.options = {
-            each.label: self.text[each.start : each.end].partition("=")[2].strip()
-            for each in call.options
-            if each.label is not None
-        }
-
-    def render(self) -> str:
-        """The statement."""
-        statement, call = self.statement, self.statement.call
-        assert call is not None
-        head = self.text[statement.start : statement.end]
-        head = head[: re.search(re.escape(call.callee) + r"\s*\(", head).end()]  # pyright: ignore[reportOptionalMemberAccess]
-        if self.target != statement.target and statement.target is not None:
-            before, name, after = head.partition(statement.target)
-            head = f"{before}{self.target}{after}" if name else head
-        arguments = list(self.positional)
-        if self.options:
-            # Designated fields are in the order of their declaration.
-            order = option_names(self.text, call.callee)
-            names = [*(n for n in order if n in self.options), *(self.options.keys() - set(order))]
-            fields = ", ".join(f".{name} = {self.options[name]}" for name in names)
-            arguments.append(f"{{{fields}}}")
-        return f"{head}{', '.join(arguments)});"
-
-
-def option_names(text: str, callee: str) -> list[str]:
-    """The fields of the options of a function, in the order of their declaration."""
-    name = callee.rpartition("::")[2]
-    options = re.search(rf"\b{name}\([^;{{}}]*?const (\w+)& options", text)
-    declared = options and re.search(rf"struct {options[1]} {{(.*?)\n}};", text, re.DOTALL)
-    return re.findall(r"(\w+)\s*=", declared[1]) if declared else []
-
-
-def _source(text: str, argument: Argument) -> str:
-    value = text[argument.start : argument.end]
-    return f"/*{argument.label}=*/{value}" if argument.label else value
-
-
 class _Application:
     def __init__(
         self,
@@ -170,7 +114,7 @@ class _Application:
         self._new = new
         self._match = matched(old, new)
         self._found = set(self._match.values())
-        self._edited: dict[Node, _EditedNode] = {}
+        self._edited: dict[Node, EditedNode] = {}
         self._removed: dict[Node, None] = {}
         self._constants = constants_of(statements(now.get(TUNING_FILE, "")))
         edited = next((f.after for f in files if f.path == TUNING_FILE), None)
@@ -227,14 +171,22 @@ class _Application:
             memory = self._sharded(target)
             if memory is not None and joined(current) != joined(change.before):
                 return self._sharded_reason(target, memory, change)
-        return self._legality.misfit(
-            target.ops, change.parameter, change.words, {**self._constants, **self._known}
-        )
+        return self._judged(target, change)
+
+    def _judged(self, target: Node, change: Change) -> tuple[str, str] | None:
+        """Reason for which the library, or what is computed, does not allow a decision."""
+        constants = {**self._constants, **self._known}
+        applied = _activation(self._current(target, change), self._constants)
+        if applied != _activation(change.words, constants):
+            said = f"the configuration there applies {applied or 'no activation'}"
+            return said, "an override of the op changes the other fields alone"
+        return self._legality.misfit(target.ops, change.parameter, change.words, constants)
 
     def _current(self, target: Node, change: Change) -> tuple[str, ...]:
         call = target.statement.call
         assert call is not None
-        found = [a for a in (*call.options, *call.positional) if a.label == change.parameter]
+        given = (*call.options, *call.positional)
+        found = [each for each in given if same_parameter(each.label, change.parameter)]
         if not found and not change.option:
             found = list(call.positional[change.position : change.position + 1])
         return found[0].words if found else ()
@@ -292,7 +244,7 @@ class _Application:
         moved = [v for v in target.statement.call.positional if v.variable == statement.target]  # pyright: ignore[reportOptionalMemberAccess]
         if len(moved) == 1 and operand.variable != statement.target:
             index = target.statement.call.positional.index(moved[0])  # pyright: ignore[reportOptionalMemberAccess]
-            edited.positional[index] = _source(self._now[unary.path], operand)
+            edited.positional[index] = source_of(self._now[unary.path], operand)
         self._removed[unary] = None
         return None
 
@@ -310,9 +262,10 @@ class _Application:
                 edited.options[change.parameter] = value
             else:
                 edited.options.pop(change.parameter, None)
-        elif change.parameter in labels:
-            index = labels.index(change.parameter)
-            edited.positional[index] = f"/*{change.parameter}=*/{value or 'std::nullopt'}"
+        elif label := next(
+            (each for each in labels if same_parameter(each, change.parameter)), None
+        ):
+            edited.positional[labels.index(label)] = f"/*{label}=*/{value or 'std::nullopt'}"
         elif change.option:
             return f"'{call.callee}' takes no options", ""
         else:
@@ -321,7 +274,7 @@ class _Application:
         return None
 
     def _set_position(
-        self, edited: _EditedNode, there: Sequence[Argument], change: Change, value: str
+        self, edited: EditedNode, there: Sequence[Argument], change: Change, value: str
     ) -> tuple[str, str] | None:
         index = change.position
         constants = {**self._known, **self._constants}
@@ -337,7 +290,7 @@ class _Application:
         for position in range(len(edited.positional), index):
             filler = joined(change.fillers[position]) if position < len(change.fillers) else ""
             if filler not in NOTHING:
-                return f"its argument {position + 1} is not there any more", ""
+                return f"the call has {len(there)} arguments now, and no default of the next", ""
             edited.positional.append(filler or "std::nullopt")
         if index < len(edited.positional):
             edited.positional[index] = value or "std::nullopt"
@@ -364,9 +317,9 @@ class _Application:
         above = "".join(f"{each.text}\n" for each in statement.comments)
         self._declared.setdefault(name, f"{above}{text[statement.start : statement.end]}")
 
-    def _node(self, target: Node) -> _EditedNode:
+    def _node(self, target: Node) -> EditedNode:
         if target not in self._edited:
-            self._edited[target] = _EditedNode(self._now[target.path], target.statement)
+            self._edited[target] = EditedNode(self._now[target.path], target.statement)
         return self._edited[target]
 
     def _nearest(self, node: Node | None) -> str:
@@ -519,9 +472,7 @@ class _Application:
         memory = self._sharded(target)
         if memory is not None and change.parameter in ("memory_config", "program_config"):
             return self._sharded_reason(target, memory, change)
-        return self._legality.misfit(
-            target.ops, change.parameter, change.words, {**self._constants, **self._known}
-        )
+        return self._judged(target, change)
 
     # The files
 
@@ -566,6 +517,14 @@ def _formatted_like(before: str, path: str, text: str) -> str:
         # Projects can be written without clang-format.
         pass
     return text
+
+
+def _activation(words: Sequence[str], constants: Mapping[str, Constant]) -> str:
+    """The activation that a configuration applies; empty if it applies none."""
+    constant = constants.get(joined(words).removeprefix(TUNING))
+    given = braced_fields(words if constant is None else constant.value)
+    text = joined(given.get("activation", given.get("fused_activation", ())))
+    return "" if text in NOTHING else text.rpartition("::")[2].rstrip(")}").lower()
 
 
 def _shown(node: Node) -> str:

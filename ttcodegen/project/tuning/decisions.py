@@ -6,18 +6,15 @@ edit of text.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
-from typing import Any
 
 from ttcodegen.emission.op_lines import LoweredOp, OpLines
 from ttcodegen.naming.tuning import (
     PRODUCT_COMPUTE,
     PRODUCT_MEMORY,
     PRODUCT_PROGRAM,
-    PRODUCT_WEIGHTS,
 )
 from ttcodegen.project.code_lines import CodeLines
 from ttcodegen.project.tuning.statements import (
@@ -34,7 +31,6 @@ from ttcodegen.project.tuning.values import (
     Constant,
     constants_of,
     kind_of,
-    override_fields,
 )
 
 TUNING_FILE = "src/tuning.hpp"
@@ -423,6 +419,8 @@ def _compare_constants(file: EditedFile, before: Mapping[str, str], ops: Sequenc
         was = old.get(name)
         if was is not None and was.statement.words == constant.statement.words:
             continue
+        if _changes_activation(was, constant):
+            continue
         statement = constant.statement
         comments = new_comments(None if was is None else was.statement, statement)
         start = statement.start if was is not None else comments[0][0] if comments else None
@@ -453,6 +451,17 @@ def _compare_constants(file: EditedFile, before: Mapping[str, str], ops: Sequenc
             )
             edits += [(*line_of_comment(file.after, s, e), "") for s, e, _ in comments]
     file.rest = with_edits(file.after, edits)
+
+
+def _changes_activation(before: Constant | None, now: Constant) -> bool:
+    """True if a constant changes what the calls with it compute."""
+    old = {} if before is None else braced_fields(before.value)
+    new = braced_fields(now.value)
+    return any(
+        joined(old.get(name, ())) != joined(new.get(name, ()))
+        for name in ("activation", "fused_activation")
+        if joined(old.get(name, ())) not in NOTHING or joined(new.get(name, ())) not in NOTHING
+    )
 
 
 def uses_of(name: str, texts: Mapping[str, str], ops: Sequence[OpLines]) -> Iterator[LoweredOp]:
@@ -486,103 +495,3 @@ def uses_constant(statement: Statement, name: str, text: str) -> bool:
     if field_name is None or call is None or not call.callee.startswith("call::"):
         return False
     return field_name not in [each.label for each in call.options] and f"tuning::{name}" in text
-
-
-# The entries of the overrides file
-
-
-def entries(files: Iterable[EditedFile]) -> dict[str, dict[str, dict[str, Any]]]:
-    """Decisions as the functions of an overrides file; what it cannot say is left out."""
-    found: dict[str, dict[str, dict[str, Any]]] = {}
-    known = list(files)
-    constants = constants_of(
-        statements(next((each.after for each in known if each.path == TUNING_FILE), ""))
-    )
-    for file in known:
-        for constant in file.constants:
-            for parameter in _parameters_of(constant):
-                said = override_fields(parameter, constant.constant.value, constants)
-                for op in constant.ops:
-                    _add(found, op, said, constant.comments)
-    for file in known:
-        for call in file.calls:
-            for change in call.changes:
-                said = override_fields(change.parameter, change.words, constants)
-                ops = call.fused_ops if "fuse" in said else call.ops
-                for op in ops:
-                    _add(found, op, said, call.comments)
-    return found
-
-
-def _parameters_of(edited: EditedConstant) -> list[str]:
-    kind = SHARED_CONSTANTS.get(edited.constant.name)
-    if kind is None and edited.constant.name != PRODUCT_WEIGHTS:
-        words = (f"tuning::{edited.constant.name}",)
-        kind = kind_of(words, {edited.constant.name: edited.constant})
-    return [] if kind is None else [kind]
-
-
-def _add(
-    found: dict[str, dict[str, dict[str, Any]]],
-    op: LoweredOp,
-    said: Mapping[str, Any],
-    comments: Sequence[str],
-) -> None:
-    if not said:
-        return
-    entry = found.setdefault(op.function, {}).setdefault(op.name, {})
-    entry.update(said)
-    if comments:
-        entry["comment"] = " ".join(comments)
-
-
-def overrides_text(files: Iterable[EditedFile]) -> str:
-    """The decisions as a file for `--overrides`."""
-    return json.dumps({"version": 1, "functions": entries(files)}, indent=2) + "\n"
-
-
-def report_lines(files: Iterable[EditedFile]) -> Iterator[str]:
-    """A line for each edit: the decisions by op, then what stays text."""
-    known = list(files)
-    for file in known:
-        for call in file.calls:
-            comment = f'  "{" ".join(call.comments)}"' if call.comments else ""
-            for change in call.changes:
-                yield (
-                    f"{names_text(call.ops)}: {described(change.parameter, change.words)}"
-                    f"  ({file.path}:{call.line}){comment}"
-                )
-        for constant in file.constants:
-            comment = f'  "{" ".join(constant.comments)}"' if constant.comments else ""
-            used = f", used by {names_text(constant.ops)}" if constant.ops else ""
-            value = joined(constant.constant.value)
-            yield (
-                f"{constant.constant.name} = {value}{used}  ({file.path}:{constant.line}){comment}"
-            )
-    for file in known:
-        for edit in file.text_edits:
-            inside = f" in {names_text(edit.ops)}" if edit.ops else ""
-            yield f"text{inside}: {edit.place}"
-
-
-def constant_text(edited: EditedConstant) -> str:
-    """A constant with its new value; of a structure only the fields that a person changed."""
-    name, value = edited.constant.name, edited.constant.value
-    before = braced_fields(edited.before.value) if edited.before is not None else {}
-    now = braced_fields(value)
-    changed = [f"{n} = {joined(v)}" for n, v in now.items() if before.get(n) != v]
-    if before and now and changed:
-        return f"{name}: {', '.join(changed)}"
-    return f"{name} = {joined(value)}"
-
-
-def described(parameter: str, words: Sequence[str]) -> str:
-    """A decision in words."""
-    value = joined(words)
-    return f"{KINDS[parameter]} {value or 'left to the default'}"
-
-
-def names_text(ops: Sequence[LoweredOp]) -> str:
-    names = list(dict.fromkeys(op.name for op in ops))
-    shown = ", ".join(names[:4])
-    return f"{shown}, ..." if len(names) > 4 else shown or "?"

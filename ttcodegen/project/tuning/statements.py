@@ -264,7 +264,9 @@ def _assignment(current: Sequence[Token]) -> tuple[str | None, Sequence[Token]]:
 
 
 def _call(value: Sequence[Token], comments: Sequence[Token]) -> Call | None:
-    """The call that an expression is; None if it is something else."""
+    """The call that an expression is, or that it takes one of several results of; None if it is
+    something else."""
+    value = _without_choice(value)
     if len(value) < 3 or value[0].kind != "name" or value[1].text != "(":
         return None
     if value[-1].text != ")" or _closing(value, 1) != len(value) - 1:
@@ -278,6 +280,16 @@ def _call(value: Sequence[Token], comments: Sequence[Token]) -> Call | None:
         options = tuple(_designated(each) for each in _arguments(inner, comments))
         span = last.start, last.end
     return Call(value[0].text, tuple(parts), options, span, value[-1].start)
+
+
+def _without_choice(value: Sequence[Token]) -> Sequence[Token]:
+    """A call without what takes one of its results: `std::get<0>(call)`, `call[0]`."""
+    if [token.text for token in value[:2]] == ["std::get", "<"] and len(value) > 6:
+        if value[4].text == "(" and _closing(value, 4) == len(value) - 1:
+            return value[5:-1]
+    elif len(value) > 4 and [value[-3].text, value[-1].text] == ["[", "]"]:
+        return value[:-3]
+    return value
 
 
 def _designated(argument: Argument) -> Argument:

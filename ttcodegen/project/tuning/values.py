@@ -8,7 +8,7 @@ from dataclasses import MISSING, dataclass, fields
 from typing import Any, get_type_hints
 
 from ttcodegen.dialects.core.datatypes import DataType
-from ttcodegen.dialects.ttnn.program_configs import CoreGrid, ProgramConfig
+from ttcodegen.dialects.ttnn.program_configs import Conv2dConfig, CoreGrid, ProgramConfig
 from ttcodegen.project.tuning.statements import Statement, braced_fields, joined
 
 TUNING = "tuning::"
@@ -35,6 +35,11 @@ KINDS = {
 }
 """Parameters that say how a call is made, and not what it computes, as a person calls them."""
 ACTIVATIONS = frozenset(("activation", "lhs_activations", "rhs_activations", "post_activations"))
+
+
+def same_parameter(one: str | None, other: str) -> bool:
+    """True if two names are those of one parameter, which calls name differently."""
+    return one is not None and one.replace("_kernel_", "_") == other.replace("_kernel_", "_")
 
 
 @dataclass(frozen=True)
@@ -111,7 +116,20 @@ def override_fields(
     if parameter == "program_config":
         config = program_config(words, type_text)
         return {"program_config": config.text} if config is not None else {}
+    if parameter == "conv_config":
+        return _convolution(words)
     return {"fuse": True} if parameter == "activation" else {}
+
+
+def _convolution(words: Sequence[str]) -> dict[str, Any]:
+    """The numbers and flags of a convolution's configuration."""
+    known = {field.name for field in fields(Conv2dConfig)}
+    found: dict[str, Any] = {}
+    for name, value in braced_fields(words).items():
+        text = joined(value)
+        if name in known and (text.isdecimal() or text in ("true", "false")):
+            found[name] = int(text) if text.isdecimal() else text == "true"
+    return {"conv2d_config": found} if found else {}
 
 
 def _memory(text: str) -> dict[str, Any]:

@@ -52,7 +52,7 @@ def write():
         ("(1, 2)[2]", "this raises IndexError: tuple index out of range"),
         ("i // 0", "kernels divide numbers that are 0 or more by numbers above 0"),
         ("-1 % i", "kernels divide numbers that are 0 or more by numbers above 0"),
-        ("ttl.copi(y_blk, y[0, i])", "this raises AttributeError: module "),
+        ("ttl.copi(y_blk, y[0, i])", "ttl has no 'copi'; did you mean copy?"),
         ("part = x[0, i]; ttl.copy(part, part)", "there is no ttl.copy from a TensorSlice to a"),
     ],
 )

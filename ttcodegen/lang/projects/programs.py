@@ -4,35 +4,25 @@ from __future__ import annotations
 
 import ast
 import importlib
-import inspect
 import linecache
 import os
 import posix
-import re
 import sys
 import traceback
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import CodeType, ModuleType, TracebackType
 from typing import Any, NoReturn
 
 from ttcodegen.foundation.diagnostics import CompileError, Note, Source, SourceLocation
-from ttcodegen.foundation.messages import did_you_mean
 from ttcodegen.foundation.user_files import is_of_user
 from ttcodegen.lang.simulator.context import Launch, current, on_system
 from ttcodegen.lang.simulator.locations import Instruction, error, place
 from ttcodegen.lang.simulator.loops import COUNTERS, with_counted_loops
 from ttcodegen.lang.simulator.operations import Operation
+from ttcodegen.lang.simulator.spelling import PACKAGES, misspelled
 from ttcodegen.systems.description import SystemDescription
-
-PACKAGES = {
-    "ttl": "ttcodegen.lang.ttl",
-    "ttl.math": "ttcodegen.lang.ttl.math",
-    "ttl.block": "ttcodegen.lang.ttl.block",
-    "ttnn": "ttcodegen.lang.ttnn",
-}
-"""Modules that programs import, by package name."""
 
 
 @contextmanager
@@ -147,7 +137,7 @@ def _raised_by_program(raised: BaseException) -> CompileError:
     ]
     if isinstance(raised, RecursionError) and frames:
         return _endless_recursion(frames)
-    message = _misspelled(raised)
+    message = misspelled(raised)
     if message is None:
         text = "".join(traceback.format_exception_only(raised)).strip()
         message = f"the program raised {text}"
@@ -164,57 +154,6 @@ def _endless_recursion(frames: Sequence[Instruction]) -> CompileError:
     message = f"the function '{codes[repeated].co_name}' calls itself without an end"
     notes = [Note("called from here", place(each)) for each in reversed(frames[:repeated])]
     return CompileError(message, place(frames[repeated]), notes=notes)
-
-
-_RENAMED = {
-    "kernel": "operation",
-    "core": "node",
-    "buffer_factor": "block_count",
-    "make_circular_buffer_like": "make_dataflow_buffer_like",
-}
-"""Former names of the language, with their replacements."""
-
-
-def _misspelled(raised: BaseException) -> str | None:
-    """Suggestion for a misspelled name of the language, or None for other errors."""
-    if isinstance(raised, AttributeError) and raised.name is not None:
-        owner = _owner(raised.obj)
-        if owner is not None:
-            return f"{owner} has no '{raised.name}'{_meant(raised.name, dir(raised.obj))}"
-    if isinstance(raised, TypeError):
-        found = re.fullmatch(
-            r"(?:\w+\.)*(\w+)\(\) got an unexpected keyword argument '(\w+)'", str(raised)
-        )
-        known = _keywords(raised, found[1]) if found is not None else None
-        if found is not None and known is not None:
-            return f"{found[1]} has no argument '{found[2]}'{_meant(found[2], known)}"
-    return None
-
-
-def _meant(name: str, known: Iterable[str]) -> str:
-    public = [each for each in known if not each.startswith("_")]
-    renamed = _RENAMED.get(name)
-    return f"; it is {renamed} now" if renamed in public else did_you_mean(name, public)
-
-
-def _owner(value: object) -> str | None:
-    """Name of an object of the language, or None for other objects."""
-    if isinstance(value, ModuleType):
-        names = (name for name, real in PACKAGES.items() if real == value.__name__)
-        return next(names, None)
-    kind = type(value)
-    if not kind.__module__.startswith("ttcodegen.lang"):
-        return None
-    return f"a {re.sub(r'(?<=[a-z])(?=[A-Z])', ' ', kind.__name__).lower()}"
-
-
-def _keywords(raised: BaseException, function: str) -> list[str] | None:
-    """The arguments of a function of the language that the program called; None of others."""
-    for name, real in PACKAGES.items():
-        found = getattr(sys.modules.get(real), function, None)
-        if callable(found) and name:
-            return [*inspect.signature(found).parameters]
-    return None
 
 
 @contextmanager

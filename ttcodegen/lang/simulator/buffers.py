@@ -36,6 +36,7 @@ from ttcodegen.lang.simulator.locations import (
     place,
 )
 from ttcodegen.lang.simulator.recording import RecordedValue, current_recording
+from ttcodegen.lang.simulator.shape_rules import other_layout
 from ttcodegen.lang.simulator.shapes import Shape, shape_text
 from ttcodegen.lang.simulator.tensors import Tensor
 from ttcodegen.lang.simulator.write_coverage import WrittenUnits
@@ -522,13 +523,7 @@ class Block(BlockExpr):
         running_kernel("ttl.Block.store", KernelKind.COMPUTE)
         if not isinstance(expr, BlockExpr):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise no_expression(expr)
-        if expr.is_tiled != self.is_tiled:
-            kinds = {True: "tiles", False: "rows"}
-            raise error(
-                f"an expression of {kinds[expr.is_tiled]} does not fit into a block of "
-                f"'{self.buffer.name}', which has {kinds[self.is_tiled]}",
-                remedy="make both tensors in one layout, ttnn.TILE_LAYOUT or ttnn.ROW_MAJOR_LAYOUT",
-            )
+        other_layout(expr.is_tiled, self.buffer.name, self.is_tiled)
         if expr.shape != self.shape:
             raise error(
                 f"an expression of the shape {shape_text(expr.shape)} does not fit into a block of "

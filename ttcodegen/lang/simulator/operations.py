@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import builtins
 import functools
 import inspect
@@ -9,6 +10,7 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from copy import deepcopy
 from functools import partial
 from itertools import product
 from math import prod
@@ -50,7 +52,9 @@ from ttcodegen.lang.simulator.meshes import mesh_of, part_of
 from ttcodegen.lang.simulator.pipes import check_balance
 from ttcodegen.lang.simulator.shapes import is_integer, is_tuple
 from ttcodegen.lang.simulator.unified import (
+    WRITTEN_KERNELS,
     SplitOperation,
+    error_at,
     has_kernels,
     split,
     syntax_of_function,
@@ -303,6 +307,7 @@ class Operation:
         syntax = syntax_of_function(self.function)
         if syntax is None or has_kernels(syntax):
             return
+        syntax = deepcopy(syntax)
         values = composed(self.function, syntax, self, _is_operation)
         self._split = split(self.function, syntax, values)
 
@@ -368,9 +373,27 @@ def _kernel(kind: KernelKind) -> Callable[[Callable[[], None]], Callable[[], Non
 def _register(kind: KernelKind, function: Callable[[], None], defined: Instruction | None) -> None:
     """Makes a function a kernel of the current node."""
     node = building_node(f"a {kind.value} kernel")
+    if isinstance(function, FunctionType):
+        _check_statements(function)
     check_ends(function.__name__, function.__code__)  # pyright: ignore
     made = Kernel(function.__name__, kind, _with_debug_print(function), node, defined)
     node.kernels.append(made)
+
+
+def no_statement(word: str) -> str:
+    """The error of a program with a statement that kernels do not have."""
+    return f"kernels of the device have no statement '{word}'"
+
+
+_WORDS: dict[type[ast.stmt], str] = {ast.Try: "try", ast.TryStar: "try", ast.ClassDef: "class"}
+
+
+def _check_statements(kernel: FunctionType) -> None:
+    """Raises ProgramError at a statement that no kernel of the device has."""
+    syntax = WRITTEN_KERNELS.get(kernel.__code__) or syntax_of_function(kernel)
+    for node in ast.walk(syntax) if syntax is not None else ():
+        if type(node) in _WORDS and isinstance(node, ast.stmt):
+            raise error_at(kernel.__code__.co_filename, no_statement(_WORDS[type(node)]), node)
 
 
 def _is_operation(value: object) -> TypeGuard[Operation]:

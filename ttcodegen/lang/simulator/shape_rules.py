@@ -123,3 +123,14 @@ def unsqueezed(given: Shape, dims: object) -> tuple[Shape, tuple[int, ...]]:
     kept = tuple(axis for axis in range(rank) if axis not in axes)
     sizes = iter(given)
     return tuple(1 if axis in axes else next(sizes) for axis in range(rank)), kept
+
+
+def other_layout(is_tiled: bool, buffer: str, has_tiles: bool) -> None:
+    """Raises ProgramError if an expression of tiles is stored into rows, or the other way round."""
+    if is_tiled != has_tiles:
+        kinds = {True: "tiles", False: "rows"}
+        raise error(
+            f"an expression of {kinds[is_tiled]} does not fit into a block of '{buffer}', which "
+            f"has {kinds[has_tiles]}",
+            remedy="make both tensors in one layout, ttnn.TILE_LAYOUT or ttnn.ROW_MAJOR_LAYOUT",
+        )

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import lru_cache
 from types import CellType, CodeType, FunctionType
 from typing import Any
 
@@ -56,12 +57,18 @@ def syntax_of_function(function: FunctionType) -> ast.FunctionDef | None:
     """The text of a function of the program, None if it cannot be found."""
     code = function.__code__
     text = "".join(linecache.getlines(code.co_filename))
+    return _functions_of(text).get((code.co_name, code.co_firstlineno))
+
+
+@lru_cache(8)
+def _functions_of(text: str) -> dict[tuple[str, int], ast.FunctionDef]:
+    """The functions of a program by their names and first lines."""
+    found: dict[tuple[str, int], ast.FunctionDef] = {}
     for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.FunctionDef) and node.name == code.co_name:
+        if isinstance(node, ast.FunctionDef):
             first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
-            if first == code.co_firstlineno:
-                return node
-    return None
+            found[node.name, first] = node
+    return found
 
 
 def has_kernels(syntax: ast.FunctionDef) -> bool:

@@ -32,6 +32,7 @@ from ttcodegen.lang.simulator.meshes import (
     reduce_scatter,
 )
 from ttcodegen.lang.simulator.shapes import shape_text
+from ttcodegen.lang.simulator.spelling import language_class
 from ttcodegen.lang.simulator.tensors import (
     DRAM_MEMORY_CONFIG,
     L1_MEMORY_CONFIG,
@@ -359,8 +360,17 @@ def typecast(tensor: Tensor, dtype: DataType) -> Tensor:
     return _tensor(tensor.elements(), dtype, tensor.layout, tensor.device(), tensor.memory_config())
 
 
+def _check_tensor(value: object) -> None:
+    if not isinstance(value, Tensor):
+        raise error(
+            f"functions of ttnn take tensors, not a {language_class(value).__name__}",
+            remedy="in kernels, operators and functions of ttl.math compute with blocks",
+        )
+
+
 def _binary(function: Callable[[Array, Array], Array]) -> Callable[..., Tensor]:
     def call(a: Tensor, b: Tensor | float, **_options: object) -> Tensor:
+        _check_tensor(a)
         with np.errstate(all="ignore"):
             right = b.elements() if isinstance(b, Tensor) else b
             return _like(a, function(a.elements(), right))  # pyright: ignore[reportArgumentType]
@@ -370,6 +380,7 @@ def _binary(function: Callable[[Array, Array], Array]) -> Callable[..., Tensor]:
 
 def _unary(function: Callable[..., Array]) -> Callable[..., Tensor]:
     def call(a: Tensor, *numbers: float, **_options: object) -> Tensor:
+        _check_tensor(a)
         with np.errstate(all="ignore"):
             return _like(a, function(a.elements(), *numbers))
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from typing import Any
+from typing import Any, ClassVar
 
 from xdsl.ir import SSAValue
 
 from ttcodegen.dialects.core.datatypes import DataType
 from ttcodegen.dialects.ttkernel.attributes import InputClamping, ReduceDim, ReduceType
-from ttcodegen.lang.simulator.expressions import no_comparison
+from ttcodegen.lang.simulator.expressions import BlockExpr, no_comparison
 from ttcodegen.lang.simulator.functions import ExponentialFlags, MathFunction
 from ttcodegen.lang.simulator.shapes import Shape
 from ttcodegen.ops.core.lowering import Tile, TileBuilder
@@ -30,6 +30,8 @@ TileFunction = Callable[[TileBuilder, Sequence[Tile]], Tile]
 @dataclass(eq=False)
 class Expression:
     """A block expression of a shape in tiles."""
+
+    language_class: ClassVar[type] = BlockExpr
 
     shape: Shape
     data_type: DataType = field(init=False)

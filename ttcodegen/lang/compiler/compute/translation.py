@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from math import prod
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from ttcodegen.dialects.core.datatypes import DataType
 from ttcodegen.dialects.ttkernel.definition import PRINTED
@@ -41,6 +41,7 @@ from ttcodegen.lang.compiler.python.variables import (
 )
 from ttcodegen.lang.simulator.buffers import (
     Acquisition,
+    Block,
     BlockState,
     DataflowBuffer,
     Event,
@@ -48,6 +49,7 @@ from ttcodegen.lang.simulator.buffers import (
 )
 from ttcodegen.lang.simulator.context import Kernel, KernelKind
 from ttcodegen.lang.simulator.expressions import no_operand
+from ttcodegen.lang.simulator.shape_rules import other_layout
 from ttcodegen.lang.simulator.shapes import Shape, is_tuple, shape_text
 
 
@@ -55,6 +57,7 @@ from ttcodegen.lang.simulator.shapes import Shape, is_tuple, shape_text
 class ComputeBlock(Resident):
     """A block that the kernel has acquired."""
 
+    language_class: ClassVar[type] = Block
     source: DataflowBuffer
     life: BlockLife
     home: Resident | None = None
@@ -165,6 +168,7 @@ class ComputeTranslator(ExpressionTranslator):
         if not isinstance(expr, Expression):
             raise no_expression(expr)
         given = self.expression(expr)
+        other_layout(given.elements is None, block.source.name, block.source.is_tiled)
         if not _alike(given, block):
             self.refuse(
                 f"an expression of the shape {shape_text(given.units)} does not fit into a block "

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from math import gcd, prod
-from typing import Any
+from typing import Any, ClassVar
 
 from xdsl.ir import SSAValue
 
@@ -30,6 +30,7 @@ from ttcodegen.lang.compiler.python.translation import KernelTranslator
 from ttcodegen.lang.simulator.buffers import (
     NOT_BACKED_REMEDY,
     Acquisition,
+    Block,
     DataflowBuffer,
     Event,
     not_backed,
@@ -46,12 +47,19 @@ from ttcodegen.lang.simulator.elements import (
 )
 from ttcodegen.lang.simulator.pipes import Pipe, PipeNet
 from ttcodegen.lang.simulator.shapes import is_integer, is_tuple, shape_text
-from ttcodegen.lang.simulator.tensors import Tensor, ends_of, out_of_range, wrong_indices
+from ttcodegen.lang.simulator.tensors import (
+    Tensor,
+    TensorSlice,
+    ends_of,
+    out_of_range,
+    wrong_indices,
+)
 from ttcodegen.lang.simulator.transfers import (
     ADDED_AFTER_WAIT,
     GROUP_AFTER_WAIT,
     HANDLE_AFTER_WAIT,
     GroupTransfer,
+    Transfer,
     copy,
     copy_remedy,
     no_handle,
@@ -63,6 +71,7 @@ from ttcodegen.lang.simulator.transfers import (
 class MovedBlock:
     """A block that the kernel has acquired."""
 
+    language_class: ClassVar[type] = Block
     buffer: DataflowBuffer
     life: BlockLife
 
@@ -76,6 +85,7 @@ class MovedBlock:
 class MovedSlice:
     """A part of a tensor: where it starts, and its sizes where they are known."""
 
+    language_class: ClassVar[type] = TensorSlice
     tensor: Tensor
     starts: tuple[Number, ...]
     sizes: tuple[int | None, ...]
@@ -94,6 +104,7 @@ class _Columns:
 class MovedTransfer:
     """A copy that was begun."""
 
+    language_class: ClassVar[type] = Transfer
     block: MovedBlock
     end: Event
     barrier: str = ""
@@ -108,6 +119,7 @@ class MovedTransfer:
 class MovedGroup:
     """Copies that are waited for together."""
 
+    language_class: ClassVar[type] = GroupTransfer
     transfers: list[MovedTransfer] = field(default_factory=list[MovedTransfer])
     is_done: bool = False
 

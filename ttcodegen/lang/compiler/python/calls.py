@@ -43,6 +43,7 @@ from ttcodegen.lang.simulator.buffers import DataflowBuffer
 from ttcodegen.lang.simulator.context import Kernel
 from ttcodegen.lang.simulator.debugging import ONE_OBJECT, debug_print, signpost
 from ttcodegen.lang.simulator.pipes import PipeNet
+from ttcodegen.lang.simulator.spelling import wrong_arguments, wrong_method_arguments
 
 _ARRANGING: frozenset[Any] = frozenset({slice, len, tuple, list, zip, enumerate, reversed})
 """Functions of Python that do not look at the elements of what they are given."""
@@ -185,8 +186,9 @@ class CallTranslator(ExpressionTranslator):
             if method is not None:
                 arguments, keywords = self._arguments(node), self._keywords(node)
                 self.here = node
+                self._check(wrong_method_arguments(of, node.func.attr, arguments, keywords))
                 return method(*arguments, **keywords)
-            function = getattr(of, node.func.attr)
+            function = self.attribute_of(of, node.func.attr, node.func)
         else:
             function = self.value(node.func)
         if function in (print, debug_print):
@@ -196,11 +198,19 @@ class CallTranslator(ExpressionTranslator):
         self.here = node
         return self.called(function, arguments, keywords)
 
+    def _check(self, message: str | None) -> None:
+        """Refuses a call that has a message."""
+        if message is not None:
+            self.refuse(message)
+
     def called(self, function: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
         """Translates a call of a function."""
         is_hashable: bool = isinstance(function, Hashable)
         special = self.calls.get(function) if is_hashable else None
         if special is not None:
+            if getattr(function, "__module__", "").startswith("ttcodegen.lang."):
+                name = function.__name__
+                self._check(wrong_arguments(name, function, arguments, keywords))
             return special(*arguments, **keywords)
         if isinstance(function, LocalFunction):
             frame = function.opened(len(self.regions))
@@ -229,6 +239,9 @@ class CallTranslator(ExpressionTranslator):
     ) -> Any:
         """Translates the body of a function where it is called."""
         if len(self.frames) > MOST_CALLS:
+            if any(each.syntax is frame.syntax for each in self.frames):
+                name = "<lambda>" if frame.name == "lambda" else frame.name
+                self.refuse(f"the function '{name}' calls itself without an end")
             self.refuse(f"functions call each other more than {MOST_CALLS} deep")
         frame.names.update(bound_arguments(frame.syntax, defaults, arguments, keywords))
         self.frames.append(frame)

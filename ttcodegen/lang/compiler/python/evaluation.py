@@ -33,6 +33,7 @@ from ttcodegen.lang.compiler.python.numbers import (
 from ttcodegen.lang.compiler.python.variables import Frame, LocalFunction, Variable
 from ttcodegen.lang.simulator.context import Kernel, grid_in_dimensions
 from ttcodegen.lang.simulator.shapes import is_range, is_sequence, is_tuple, sequence_of
+from ttcodegen.lang.simulator.spelling import misspelled
 
 UNKNOWN = object()
 """The value of a name that depends on the way that the kernel took."""
@@ -144,7 +145,7 @@ class ExpressionTranslator:
                 self.bind(target, found)
                 return found
             case ast.Attribute(of, name):
-                return self.attribute(self.value(of), name)
+                return self.attribute_of(self.value(of), name, node)
             case ast.BinOp(left, operator, right):
                 operands = self.value(left), self.value(right)
                 return self.binary(type(operator).__name__, *operands, node)
@@ -215,6 +216,13 @@ class ExpressionTranslator:
     def joined_text(self, node: ast.JoinedStr) -> Any:
         """A text with values in it, which nothing but `print` takes."""
         return ""
+
+    def attribute_of(self, value: Any, name: str, node: ast.AST) -> Any:
+        """An attribute, refused at its place if there is none."""
+        try:
+            return self.attribute(value, name)
+        except AttributeError as raised:
+            self.refuse(misspelled(raised) or f"this raises AttributeError: {raised}", node)
 
     def attribute(self, value: Any, name: str) -> Any:
         """An attribute of what Python knows."""

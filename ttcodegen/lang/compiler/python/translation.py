@@ -53,7 +53,7 @@ from ttcodegen.lang.simulator.buffers import DataflowBuffer
 from ttcodegen.lang.simulator.context import Coordinates, Kernel
 from ttcodegen.lang.simulator.debugging import ONLY_WITH
 from ttcodegen.lang.simulator.locations import ProgramError
-from ttcodegen.lang.simulator.operations import returned_value
+from ttcodegen.lang.simulator.operations import no_statement, returned_value
 from ttcodegen.lang.simulator.shapes import is_tuple
 
 MOST_GROUPS = 8
@@ -253,7 +253,7 @@ class KernelTranslator(VariableTranslator):
                 )
             case _:
                 word = _WORDS.get(type(node), type(node).__name__)
-                self.refuse(f"kernels of the device have no statement '{word}'", node)
+                self.refuse(no_statement(word), node)
 
     def bind(self, target: ast.expr, value: Any) -> None:
         match target:

@@ -1,0 +1,125 @@
+"""Names and arguments that the language does not have, as messages word them."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import ModuleType
+from typing import Any
+
+from ttcodegen.foundation.messages import did_you_mean
+
+PACKAGES = {
+    "ttl": "ttcodegen.lang.ttl",
+    "ttl.math": "ttcodegen.lang.ttl.math",
+    "ttl.block": "ttcodegen.lang.ttl.block",
+    "ttnn": "ttcodegen.lang.ttnn",
+}
+"""Packages of the language, with the modules that they are."""
+_RENAMED = {
+    "kernel": "operation",
+    "core": "node",
+    "buffer_factor": "block_count",
+    "make_circular_buffer_like": "make_dataflow_buffer_like",
+}
+"""Former names of the language, with their replacements."""
+
+
+def language_class(value: object) -> type:
+    """The class that programs know the class of a value by: compiled kernels have others."""
+    return getattr(value, "language_class", type(value))
+
+
+def misspelled(raised: BaseException) -> str | None:
+    """What is wrong with a name or an argument of the language; None for other errors."""
+    if isinstance(raised, AttributeError) and raised.name is not None:
+        owner = _owner(raised.obj)
+        if owner is not None:
+            of = raised.obj if isinstance(raised.obj, ModuleType) else language_class(raised.obj)
+            return f"{owner} has no '{raised.name}'{_meant(raised.name, dir(of))}"
+    if isinstance(raised, TypeError):
+        found = re.match(r"((?:\w+\.)*\w+)\(\) (got|missing|takes) ", str(raised))
+        is_own = found is not None and _is_of_program(raised, found[1])
+        function = _function(found[1]) if found is not None and not is_own else None
+        if found is not None and function is not None:
+            return _wrong(found[1].rpartition(".")[2], function, str(raised)[len(found[1]) + 3 :])
+    return None
+
+
+def wrong_arguments(
+    name: str,
+    function: Callable[..., Any],
+    arguments: Sequence[object],
+    keywords: Mapping[str, object],
+) -> str | None:
+    """What is wrong with the arguments of a call; None if nothing is."""
+    try:
+        inspect.signature(function).bind(*arguments, **keywords)
+    except TypeError as raised:
+        return _wrong(name, function, str(raised))
+    except ValueError:
+        # Some functions of Python have no signature.
+        return None
+    return None
+
+
+def wrong_method_arguments(
+    value: object, name: str, arguments: Sequence[object], keywords: Mapping[str, object]
+) -> str | None:
+    """What is wrong with the arguments of a method of the language; None if nothing is."""
+    method = getattr(language_class(value), name, None)
+    if method is None:
+        return None
+    return wrong_arguments(name, method, [value, *arguments], keywords)
+
+
+def _wrong(name: str, function: Callable[..., Any], text: str) -> str:
+    known = [each for each in inspect.signature(function).parameters if each != "self"]
+    if (found := re.search(r"unexpected keyword argument '(\w+)'", text)) is not None:
+        return f"{name} has no argument '{found[1]}'{_meant(found[1], known)}"
+    if (found := re.search(r"missing .*?argument.*?: (.*)", text)) is not None:
+        return f"{name} is missing the argument {found[1]}"
+    return f"{name} takes {'the arguments (' + ', '.join(known) + ')' if known else 'no arguments'}"
+
+
+def _meant(name: str, known: Iterable[str]) -> str:
+    public = [each for each in known if not each.startswith("_")]
+    renamed = _RENAMED.get(name)
+    return f"; it is {renamed} now" if renamed in public else did_you_mean(name, public)
+
+
+def _owner(value: object) -> str | None:
+    """Name of an object of the language, or None for other objects."""
+    if isinstance(value, ModuleType):
+        names = (name for name, real in PACKAGES.items() if real == value.__name__)
+        return next(names, None)
+    kind = language_class(value)
+    if not kind.__module__.startswith("ttcodegen.lang"):
+        return None
+    words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", kind.__name__).lower()
+    return f"a {words}".replace("expr", "expression")
+
+
+def _is_of_program(raised: BaseException, name: str) -> bool:
+    """True if the program has a function of its own by that name where an error was raised."""
+    trace = raised.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None:
+        return False
+    known = {**trace.tb_frame.f_globals, **trace.tb_frame.f_locals}
+    found = known.get(name.partition(".")[0])
+    return callable(found) and not getattr(found, "__module__", "").startswith("ttcodegen.")
+
+
+def _function(name: str) -> Callable[..., Any] | None:
+    """A function or method of the language by its name, None if there is none."""
+    for real in PACKAGES.values():
+        found: Any = sys.modules.get(real)
+        for part in name.split("."):
+            found = getattr(found, part, None)
+        if callable(found):
+            return found
+    return None

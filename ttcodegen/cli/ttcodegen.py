@@ -120,6 +120,10 @@ def argument_parser() -> ArgumentParser:
     add("--edits", metavar="OUT", type=Path, help="print the edits made in OUT since it was "
         "generated, as decisions by op and as a patch, and exit; with --write-overrides, write the "
         "decisions to a file as well")  # fmt: skip
+    add("--tune", metavar="OUT", type=Path, help="try the alternatives of the op that --op names "
+        "in OUT under the model of cost, write the fastest into its C++ as an edit, and "
+        "exit")  # fmt: skip
+    add("--op", metavar="NAME", help="the op for --tune, by the name in --explain and --edits")
     add("--no-format", action="store_true", help="do not format the C++")
     add("--dump-ir", metavar="DIR", type=Path, help="write the module after each pass")
     add("--time-passes", action="store_true", help="print the time of each stage")
@@ -165,6 +169,10 @@ def _run(invocation: Invocation) -> int:
         return _print_cpu_backend()
     if options.edits is not None:
         return _print_edits(options.edits, options.write_overrides)
+    if (options.tune is None) != (options.op is None):
+        parser.error("--tune OUT and --op NAME belong together")
+    if options.tune is not None:
+        return _tune(options.tune, options.op)
     if options.golden is not None and not options.check:
         parser.error("--golden needs --check")
     if options.check and options.kind == "sources":
@@ -243,6 +251,17 @@ def _print_edits(out: Path, overrides: Path | None) -> int:
     sys.stdout.buffer.write((report + patch).encode())
     if overrides is not None:
         overrides.write_text(overrides_text(tuned), encoding="utf-8")
+    return ExitStatus.DONE
+
+
+def _tune(out: Path, name: str) -> int:
+    from ttcodegen.project.edits import tune_op
+    from ttcodegen.project.tuning.search import table
+
+    tuning, written = tune_op(out, name)
+    print(table(tuning), end="")
+    note = f"wrote the fastest to {', '.join(written)}" if written else "nothing known is faster"
+    report(Level.INFO, f"ttcodegen: {note}")
     return ExitStatus.DONE
 
 

@@ -23,6 +23,7 @@ from ttcodegen.systems.description import DEFAULT_ARCHITECTURE
 if TYPE_CHECKING:
     from ttcodegen.project.tuning.application import AppliedDecisions
     from ttcodegen.project.tuning.decisions import EditedFile
+    from ttcodegen.project.tuning.search import Tuning
 
 # Ops that a person edited and that are no longer what they were: a merge of lines alone would
 # keep an edit that belongs to an op which the model has lost.
@@ -365,6 +366,35 @@ def tuned_files(out: Path) -> list[EditedFile]:
                 # Its bytes are merged as they are.
                 continue
     return compared(before, texts, read_lines(out))
+
+
+def tune_op(out: Path, name: str) -> tuple[Tuning, list[str]]:
+    """Tries the alternatives of an op of a project, and writes the fastest into its C++; gives
+    them, and the paths of the files that were written.
+
+    Raises:
+        CompileError: if the folder is no such project, or has no such op.
+    """
+    from ttcodegen.project.tuning.search import tune
+
+    manifest, before = read_manifest(out), read_pristine(out)
+    program = out / "model.ttnn"
+    if manifest is None or before is None or not program.is_file():
+        raise CompileError(
+            f"'{out}' has no program whose calls could be tuned",
+            remedy="give the folder of a project of --target ttnn",
+        )
+    now: dict[str, str] = {}
+    for path, text in before.items():
+        try:
+            now[path] = (out / path).read_text("utf-8")
+        except (OSError, UnicodeDecodeError):
+            now[path] = text
+    architecture = manifest.get("arch", DEFAULT_ARCHITECTURE)
+    tuning, texts = tune(before, now, read_lines(out), program.read_bytes(), architecture, name)
+    for path, text in texts.items():
+        (out / path).write_text(text, "utf-8")
+    return tuning, sorted(texts)
 
 
 def _unified(path: str, before: str, after: str, *, deleted: bool = False) -> Iterator[str]:

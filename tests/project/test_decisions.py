@@ -142,6 +142,34 @@ def test_an_activation_that_moves_into_a_call_is_one_decision() -> None:
     assert [file.rest for file in files] == [CODE]
 
 
+SEPARATE = CODE.replace(
+    "    scores = ttnn::silu(scores)", "    ttnn::Tensor active = ttnn::silu(scores)"
+)
+SEPARATE = SEPARATE.replace("ttnn::add(scores", "ttnn::add(active")
+
+
+@pytest.mark.parametrize("variable", ["scores", "active"])
+def test_an_activation_with_a_variable_of_its_own_is_one_decision_with_its_readers(
+    variable: str,
+) -> None:
+    now = SEPARATE.replace("    ttnn::Tensor active = ttnn::silu(scores);\n", "")
+    now = now.replace(PRODUCT, with_options('.activation = "silu"')[1])
+    now = now.replace("ttnn::Tensor scores", f"ttnn::Tensor {variable}")
+    now = now.replace("ttnn::add(active", f"ttnn::add({variable}")
+    (file,) = compared({"src/model.cpp": SEPARATE}, {"src/model.cpp": now}, OPS)
+    assert entries([file]) == {"block": {"silu": {"fuse": True}}}
+    assert file.rest == SEPARATE
+
+
+def test_a_call_that_reads_another_result_stays_text() -> None:
+    """Without an activation that something else applies, another operand is another program."""
+    now = SEPARATE.replace("    ttnn::Tensor active = ttnn::silu(scores);\n", "")
+    now = now.replace("ttnn::add(active", "ttnn::add(scores")
+    (file,) = compared({"src/model.cpp": SEPARATE}, {"src/model.cpp": now}, OPS)
+    assert not file.calls
+    assert file.rest == now
+
+
 def test_the_comment_beside_a_decision_goes_with_it() -> None:
     files = edited(
         with_options(".memory_config = ttnn::L1_MEMORY_CONFIG"),

@@ -215,11 +215,15 @@ class _Comparison:
         pairs, removed = _aligned(old, new)
         places = {id(o): n for o, n in pairs}
         edits: _Edits = []
-        taken: set[int] = set()
+        renamed: dict[str, str] = {}
+        """Results of calls that others apply, and the variables that are read instead."""
         for o, n in pairs:
             if o.words == n.words:
                 continue
-            found = self._edited_call(o, n, [r for r in removed if id(r) not in taken])
+            if _is_renamed(o, n, removed, renamed, self.constants):
+                edits.append((n.start, n.end, file.before[o.start : o.end]))
+                continue
+            found = self._edited_call(o, n, removed, renamed)
             if found is None:
                 continue
             file.calls.append(found)
@@ -229,8 +233,10 @@ class _Comparison:
                 for start, end, _ in new_comments(o, n)
             ]
             if found.fused is not None:
-                taken.add(id(found.fused))
+                removed.remove(found.fused)
                 edits += self._restored(old, found.fused, places)
+                if found.fused.target and n.target and n.target != found.fused.target:
+                    renamed[found.fused.target] = n.target
         file.rest = with_edits(file.after, edits)
 
     def _restored(
@@ -245,9 +251,13 @@ class _Comparison:
         return [(place, place, self.file.before[previous.end : gone.end])]
 
     def _edited_call(
-        self, before: Statement, after: Statement, removed: Sequence[Statement]
+        self,
+        before: Statement,
+        after: Statement,
+        removed: Sequence[Statement],
+        renamed: Mapping[str, str],
     ) -> EditedCall | None:
-        changes = _changes(before, after, removed, self.constants)
+        changes = _changes(before, after, removed, renamed, self.constants)
         if not changes:
             return None
         activations = [each for each in changes if each.parameter in ACTIVATIONS]
@@ -257,7 +267,7 @@ class _Comparison:
             fused = _fused(before, after, activations, removed)
             if fused is None:
                 return None
-        elif before.variables != after.variables:
+        elif tuple(renamed.get(v, v) for v in before.variables) != after.variables:
             return None
         text, ops = self.file.before, self.file.ops
         return EditedCall(
@@ -289,12 +299,37 @@ def _aligned(
         left = list(new[first:last])
         for each in old[low:high]:
             match = next((n for n in left if _same_call(each, n)), None)
+            match = match or next((n for n in left if _applies_next(each, n, old[low:high])), None)
             if match is None:
                 gone.append(each)
             else:
                 pairs.append((each, match))
                 del left[: left.index(match) + 1]
     return pairs, gone
+
+
+def _applies_next(old: Statement, new: Statement, around: Sequence[Statement]) -> bool:
+    """True if a call makes at once what a call on its result made before."""
+    if old.call is None or new.call is None or old.call.callee != new.call.callee:
+        return False
+    return old.variables == new.variables and any(
+        each.target == new.target and each.variables == (old.target,) for each in around
+    )
+
+
+def _is_renamed(
+    old: Statement,
+    new: Statement,
+    removed: Sequence[Statement],
+    renamed: Mapping[str, str],
+    constants: Mapping[str, Constant],
+) -> bool:
+    """True if a call only reads the result of another call than before, for that one applies an
+    activation whose result it read."""
+    if old.call is None or new.call is None or not set(old.variables) & renamed.keys():
+        return False
+    read = tuple(renamed.get(each, each) for each in old.variables)
+    return read == new.variables and _changes(old, new, removed, renamed, constants) == []
 
 
 def _same_call(old: Statement, new: Statement) -> bool:
@@ -307,6 +342,7 @@ def _changes(
     before: Statement,
     after: Statement,
     removed: Sequence[Statement],
+    renamed: Mapping[str, str],
     constants: Mapping[str, Constant],
 ) -> list[Change] | None:
     """The arguments that were changed; None if one of them is no decision."""
@@ -316,7 +352,7 @@ def _changes(
         return None
     found: list[Change] = []
     old, new = before.call, after.call
-    renamed = {r.target: r.variables[0] for r in removed if r.variables}
+    others = {r.target: r.variables[0] for r in removed if r.variables and r.target} | {**renamed}
     for index in range(max(len(old.positional), len(new.positional))):
         was = old.positional[index] if index < len(old.positional) else None
         is_ = new.positional[index] if index < len(new.positional) else None
@@ -326,7 +362,7 @@ def _changes(
             was is not None
             and is_ is not None
             and was.variable is not None
-            and renamed.get(was.variable) == is_.variable
+            and others.get(was.variable) == is_.variable
         ):
             continue
         if was is None and is_ is not None and is_.text in NOTHING:

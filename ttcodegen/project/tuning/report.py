@@ -15,7 +15,15 @@ from ttcodegen.project.tuning.decisions import (
     EditedFile,
 )
 from ttcodegen.project.tuning.statements import braced_fields, joined, statements
-from ttcodegen.project.tuning.values import KINDS, TUNING, constants_of, kind_of, override_fields
+from ttcodegen.project.tuning.values import (
+    KINDS,
+    TUNING,
+    constants_of,
+    kind_of,
+    override_fields,
+    program_config,
+    program_summary,
+)
 
 
 def entries(files: Iterable[EditedFile]) -> dict[str, dict[str, dict[str, Any]]]:
@@ -106,7 +114,8 @@ def constant_text(edited: EditedConstant) -> str:
 
 def described(parameter: str, words: Sequence[str]) -> str:
     """A decision in words."""
-    value = joined(words)
+    config = program_config(words) if parameter == "program_config" else None
+    value = joined(words) if config is None else program_summary(config)
     return f"{KINDS[parameter]} {value or 'left to the default'}"
 
 

@@ -35,6 +35,7 @@ from ttcodegen.project.tuning.values import (
     kind_of,
     override_fields,
     program_config,
+    program_summary,
     same_parameter,
 )
 
@@ -294,14 +295,12 @@ def table(tuning: Tuning) -> str:
     others = [each for each in tuning.found if not _is_same(each, tuning.current)]
     shown = sorted([tuning.current, *others[:MOST_SHOWN]], key=lambda each: each.seconds)
     for each in shown:
-        name = "" if each.program is None else each.program.cpp.rpartition("::")[2]
         rows.append(
             (
                 f"{each.seconds * 1e6:.1f}",
                 f"{each.l1_bytes // 1024}",
                 each.placement.buffer_type if each.placement.shards is None else "sharded",
-                name.removesuffix("ProgramConfig").removeprefix("MatmulMultiCore")
-                + (f" {_sizes(each.program)}" if each.program is not None else ""),
+                "" if each.program is None else program_summary(each.program),
                 "now" if each is tuning.current else "",
             )
         )
@@ -314,13 +313,3 @@ def table(tuning: Tuning) -> str:
 
 def _is_same(one: Alternative, other: Alternative) -> bool:
     return one.placement == other.placement and one.program == other.program
-
-
-def _sizes(config: ProgramConfig) -> str:
-    """The blocks of a program configuration."""
-    names = ("in0_block_w", "per_core_m", "per_core_n")
-    return " ".join(
-        f"{config.spelled.get(name, name)}={getattr(config, name)}"
-        for name in names
-        if hasattr(config, name)
-    )

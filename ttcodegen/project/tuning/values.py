@@ -184,6 +184,18 @@ def program_config(words: Sequence[str], type_text: str = "") -> ProgramConfig |
     return cls(**found)
 
 
+def program_summary(config: ProgramConfig) -> str:
+    """A program configuration by its kind and its blocks, as tables show it."""
+    name = config.cpp.rpartition("::")[2].removesuffix("ProgramConfig")
+    names = ("in0_block_w", "per_core_m", "per_core_n", "q_chunk_size", "k_chunk_size", "block_w")
+    sizes = [
+        f"{config.spelled.get(each, each)}={getattr(config, each)}"
+        for each in names
+        if hasattr(config, each)
+    ]
+    return " ".join([name.removeprefix("MatmulMultiCore") or name, *sizes])
+
+
 def _configs() -> list[type[ProgramConfig]]:
     def below(cls: type[ProgramConfig]) -> list[type[ProgramConfig]]:
         return [found for each in cls.__subclasses__() for found in (each, *below(each))]

@@ -105,6 +105,19 @@ for step in range(4):
             r = c + c * s
         y_blk.store(r - s)
 """),
+    "replaced": (4, """
+t = ttl.block.fill(0.25, shape=(1, 2))
+for step in range(4):
+    with b_dfb.wait() as b_blk, y_dfb.reserve() as y_blk:
+        p = t * a_blk
+        q = a_blk @ b_blk
+        r = q @ b_blk
+        if step == 1:
+            q = ttl.math.sigmoid(q)
+            t = q - a_blk
+        t = ttl.math.sin(t)
+        y_blk.store(p + q + r + ttl.math.tanh(r + t))
+"""),
     "unrolled": (4, """
 for n in (1, 2, 3, 4):
     with b_dfb.wait() as b_blk, y_dfb.reserve() as y_blk:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from xdsl.ir import SSAValue
 
@@ -207,6 +207,24 @@ def is_costly(expression: Expression) -> bool:
         or (isinstance(part, Apply) and part.is_costly)
         for part in parts_of(expression)
     )
+
+
+def expressions_in(value: Any) -> Iterator[Expression]:
+    """The block expressions in a value, which may be a list or a record of some."""
+    if isinstance(value, Expression):
+        yield value
+    elif isinstance(value, dict):
+        yield from expressions_in(list(cast(dict[Any, Any], value).values()))
+    elif isinstance(value, list | tuple | set | frozenset):
+        for each in cast(Iterable[Any], value):
+            yield from expressions_in(each)
+    elif _is_of_program(value):
+        yield from expressions_in(vars(value))
+
+
+def _is_of_program(value: object) -> bool:
+    """True if a value is an object of a class of the program, such as a record."""
+    return type(value).__module__ == "__main__" and hasattr(value, "__dict__")
 
 
 def depends_on(expression: Any, buffers: Sequence[str]) -> bool:

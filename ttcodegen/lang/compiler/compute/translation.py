@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from math import prod
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 from ttcodegen.dialects.core.datatypes import DataType
 from ttcodegen.dialects.ttkernel.definition import PRINTED
@@ -19,6 +19,7 @@ from ttcodegen.lang.compiler.compute.expressions import (
     Fill,
     Resident,
     depends_on,
+    expressions_in,
     is_costly,
 )
 from ttcodegen.lang.compiler.compute.operators import ExpressionTranslator
@@ -372,7 +373,7 @@ class ComputeTranslator(ExpressionTranslator):
     def _has_dependents(self, name: str, home: Resident, end: int) -> bool:
         """True if another variable that is read later needs a buffer."""
         return any(
-            any(depends_on(part, [home.buffer]) for part in _expressions_in(value))
+            any(depends_on(part, [home.buffer]) for part in expressions_in(value))
             for frame in self.frames
             for other, value in frame.names.items()
             if frame is not self.frame or (other != name and self._is_read_again(other, end))
@@ -384,6 +385,7 @@ class ComputeTranslator(ExpressionTranslator):
     def before_loop(self, body: Sequence[ast.stmt]) -> None:
         """Gives variables that a loop assigns circular buffers of their own."""
         super().before_loop(body)
+        self._save_before(body, body[0].lineno - 1)
         for name, value in list(self.names.items()):
             if isinstance(value, ComputeBlock) and self._changes(value, name, body):
                 self._settle_before(value)
@@ -401,6 +403,7 @@ class ComputeTranslator(ExpressionTranslator):
         """Gives variables that a branch assigns and later code reads circular buffers."""
         super().before_condition(body)
         end = last_line(body)
+        self._save_before(body, end)
         for name, value in list(self.names.items()):
             if isinstance(value, ComputeBlock):
                 if not value.life.is_released and stores_into(list(body), name):
@@ -416,6 +419,13 @@ class ComputeTranslator(ExpressionTranslator):
                 and self.frame.reads_later(name, end)
             ):
                 self._give_home(name, value)
+
+    def _save_before(self, body: Sequence[ast.stmt], line: int) -> None:
+        """Computes what is read after a line of values that statements replace, before they do."""
+        for name in stored_names(body):
+            home = self.homes.get(name)
+            if home is not None:
+                self._save_dependents([home.buffer], {name: home}, line)
 
     def _is_replaced(self, block: ComputeBlock, name: str, body: Sequence[ast.stmt]) -> bool:
         """True if statements give a variable that holds a readable block a block expression."""
@@ -471,7 +481,9 @@ class ComputeTranslator(ExpressionTranslator):
         self._write(fill)
         frame.names[name] = homes[name]
 
-    def _save_dependents(self, buffers: Sequence[str], besides: dict[str, Any]) -> None:
+    def _save_dependents(
+        self, buffers: Sequence[str], besides: dict[str, Any], line: int | None = None
+    ) -> None:
         """Computes what later statements need of blocks that are given back now."""
         for frame in self.frames:
             homes = self._homes.setdefault(frame, {})
@@ -479,7 +491,7 @@ class ComputeTranslator(ExpressionTranslator):
                 is_block = isinstance(value, ComputeBlock)
                 if (frame is self.frame and name in besides) or is_block:
                     continue
-                if not depends_on(value, buffers) or not self._is_read_later(name, frame):
+                if not depends_on(value, buffers) or not self._is_read_later(name, frame, line):
                     continue
                 home = homes.get(name)
                 if home is value:
@@ -490,8 +502,10 @@ class ComputeTranslator(ExpressionTranslator):
                 else:
                     self._give_home(name, value, frame)
 
-    def _is_read_later(self, name: str, frame: Frame) -> bool:
-        end = getattr(frame.here, "end_lineno", 0)
+    def _is_read_later(self, name: str, frame: Frame, line: int | None = None) -> bool:
+        end: int = getattr(frame.here, "end_lineno", 0)
+        if line is not None and frame is self.frame:
+            end = line
         return name == self.result_name or frame.reads_later(name, end)
 
     def inside(self, body: Sequence[ast.stmt], joined: Sequence[str] = ()) -> None:
@@ -542,7 +556,7 @@ class ComputeTranslator(ExpressionTranslator):
             return
         caller = self._homes.setdefault(self.frames[-2], {})
         for name, home in list(self.homes.items()):
-            needed = any(depends_on(part, [home.buffer]) for part in _expressions_in(value))
+            needed = any(depends_on(part, [home.buffer]) for part in expressions_in(value))
             if name not in before and needed:
                 key = self._unused_name(f"{self.frame.name}_{name}", caller)
                 caller[key] = self.homes.pop(name)
@@ -567,24 +581,6 @@ class ComputeTranslator(ExpressionTranslator):
         if not isinstance(value, Expression):
             raise no_operand(what, value)
         return value
-
-
-def _expressions_in(value: Any) -> Iterator[Expression]:
-    """The block expressions in a value, which may be a list or a record of some."""
-    if isinstance(value, Expression):
-        yield value
-    elif isinstance(value, dict):
-        yield from _expressions_in(list(cast(dict[Any, Any], value).values()))
-    elif isinstance(value, list | tuple | set | frozenset):
-        for each in cast(Iterable[Any], value):
-            yield from _expressions_in(each)
-    elif is_of_program(value):
-        yield from _expressions_in(vars(value))
-
-
-def is_of_program(value: object) -> bool:
-    """True if a value is an object of a class of the program, such as a record."""
-    return type(value).__module__ == "__main__" and hasattr(value, "__dict__")
 
 
 def _place_of(home: Resident | None) -> tuple[str, Shape] | None:

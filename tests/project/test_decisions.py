@@ -142,10 +142,9 @@ def test_an_activation_that_moves_into_a_call_is_one_decision() -> None:
     assert [file.rest for file in files] == [CODE]
 
 
-SEPARATE = CODE.replace(
-    "    scores = ttnn::silu(scores)", "    ttnn::Tensor active = ttnn::silu(scores)"
+SEPARATE = CODE.replace("    scores = ttnn::silu", "    ttnn::Tensor active = ttnn::silu").replace(
+    "ttnn::add(scores", "ttnn::add(active"
 )
-SEPARATE = SEPARATE.replace("ttnn::add(scores", "ttnn::add(active")
 
 
 @pytest.mark.parametrize("variable", ["scores", "active"])
@@ -168,6 +167,19 @@ def test_a_call_that_reads_another_result_stays_text() -> None:
     (file,) = compared({"src/model.cpp": SEPARATE}, {"src/model.cpp": now}, OPS)
     assert not file.calls
     assert file.rest == now
+
+
+def test_all_decisions_of_a_call_go_by_the_name_of_the_activation_that_it_applies() -> None:
+    """So are calls named that the optimizer fuses."""
+    options = '.dtype = ttnn::DataType::BFLOAT8_B, .activation = "silu"'
+    files = edited(with_options(options), ("    scores = ttnn::silu(scores);\n", ""))
+    assert entries(files) == {"block": {"silu": {"fuse": True, "data_type": "bfp_bf8"}}}
+
+
+def test_constants_that_are_as_they_were_generated_are_known() -> None:
+    files = edited(with_options(".memory_config = tuning::activations_memory"))
+    placed = {"memory": "dram", "sharding": "interleaved"}
+    assert entries(files) == {"block": {"scores": placed}}
 
 
 def test_the_comment_beside_a_decision_goes_with_it() -> None:

@@ -105,6 +105,8 @@ class EditedFile:
     """The lines of its ops as it was generated."""
     calls: list[EditedCall] = field(default_factory=list[EditedCall])
     constants: list[EditedConstant] = field(default_factory=list[EditedConstant])
+    constants_known: Mapping[str, Constant] = field(default_factory=dict[str, Constant])
+    """The constants of tuning.hpp as they are, by name."""
     rest: str = ""
     """The file with the edits that are no decisions alone."""
 
@@ -153,6 +155,7 @@ def compared(
             _Comparison(found, constants).run()
         else:
             found.rest = text
+        found.constants_known = constants
         files.append(found)
     return files
 

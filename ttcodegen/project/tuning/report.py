@@ -10,15 +10,13 @@ from ttcodegen.emission.op_lines import LoweredOp
 from ttcodegen.naming.tuning import PRODUCT_WEIGHTS
 from ttcodegen.project.tuning.decisions import (
     SHARED_CONSTANTS,
-    TUNING_FILE,
     EditedConstant,
     EditedFile,
 )
-from ttcodegen.project.tuning.statements import braced_fields, joined, statements
+from ttcodegen.project.tuning.statements import braced_fields, joined
 from ttcodegen.project.tuning.values import (
     KINDS,
     TUNING,
-    constants_of,
     kind_of,
     override_fields,
     program_config,
@@ -30,23 +28,24 @@ def entries(files: Iterable[EditedFile]) -> dict[str, dict[str, dict[str, Any]]]
     """Decisions as the functions of an overrides file; what it cannot say is left out."""
     found: dict[str, dict[str, dict[str, Any]]] = {}
     known = list(files)
-    constants = constants_of(
-        statements(next((each.after for each in known if each.path == TUNING_FILE), ""))
-    )
+    # A call that applies an activation is called after it where the optimizer names it.
+    called: dict[LoweredOp, LoweredOp] = {}
+    for call in (call for file in known for call in file.calls):
+        if any(change.parameter == "activation" for change in call.changes):
+            called.update(zip(call.ops, call.fused_ops, strict=False))
     for file in known:
         for constant in file.constants:
             for parameter in _parameters_of(constant):
                 named = (f"{TUNING}{constant.constant.name}",)
-                said = override_fields(parameter, named, constants)
+                said = override_fields(parameter, named, file.constants_known)
                 for op in constant.ops:
-                    _add(found, op, said, constant.comments)
+                    _add(found, called.get(op, op), said, constant.comments)
     for file in known:
         for call in file.calls:
             for change in call.changes:
-                said = override_fields(change.parameter, change.words, constants)
-                ops = call.fused_ops if "fuse" in said else call.ops
-                for op in ops:
-                    _add(found, op, said, call.comments)
+                said = override_fields(change.parameter, change.words, file.constants_known)
+                for op in call.ops:
+                    _add(found, called.get(op, op), said, call.comments)
     return found
 
 

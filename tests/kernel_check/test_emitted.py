@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from scripts.kernel_check import KernelCheck
 from scripts.kernel_check_configuration import KernelConfiguration, read_manifest
 from tests.random_programs.checking import module_of
 from tests.ttmetal import elementwise, modules
@@ -14,6 +15,7 @@ from ttcodegen.cli.ttcodegen import main
 from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.lang.projects.programs import run_program_text
 from ttcodegen.lang.projects.projects import Projects
+from ttcodegen.systems.releases import DEFAULT_RELEASE, RELEASES
 
 ROOT = Path(__file__).resolve().parents[2]
 BLOCKS = ROOT / "kernels"
@@ -36,6 +38,7 @@ PROGRAMS = {
 their arguments."""
 NAMES = (*modules.MODULES, *elementwise.ELEMENTS, "typecasts", *EXAMPLES)
 """Modules that the tests run on the emulated device; by data type those with elementwise ops."""
+LATER = RELEASES[-1]
 ON_BLACKHOLE = ("matmuls", "bf16")
 
 Faults = Callable[[Sequence[KernelConfiguration]], list[str]]
@@ -78,10 +81,10 @@ def test_emitted_kernels_compile(
     assert kernel_faults(kernels) == []
 
 
-def emitted_program(name: str, folder: Path) -> list[Path]:
+def emitted_program(name: str, folder: Path, release: str = DEFAULT_RELEASE) -> list[Path]:
     """The projects of the operations of a program of TT-Lang."""
     program = Source.read(str(ROOT / "tests" / "lang" / "programs" / f"{name}.py"))
-    projects = Projects(program.digest, folder / name)
+    projects = Projects(program.digest, folder / name, release=release)
     run_program_text(program, PROGRAMS[name], projects.watch)
     return list(projects.written)
 
@@ -94,10 +97,19 @@ def test_kernels_of_operations_compile(kernel_faults: Faults, tmp_path: Path, na
     assert kernel_faults(kernels) == []
 
 
+def test_kernels_of_operations_compile_for_a_later_release(
+    kernel_checks: Callable[[str], KernelCheck], tmp_path: Path
+) -> None:
+    [folder] = emitted_program("printed", tmp_path, LATER)
+    found = kernel_checks(LATER).check(read_manifest(folder / "manifest.json"))
+    assert [str(fault) for fault in found] == []
+
+
 def test_the_modules_use_all_there_is_for_kernels(tmp_path: Path) -> None:
     known = {path.relative_to(BLOCKS).as_posix() for path in BLOCKS.rglob("*.?pp")}
     folders = [emitted(name, "wormhole_b0", tmp_path) for name in (*modules.MODULES, "meshes")]
     folders += [folder for name in PROGRAMS for folder in emitted_program(name, tmp_path)]
+    folders += emitted_program("printed", tmp_path / LATER, LATER)
     used: set[str] = set()
     for folder in folders:
         kernels = folder / "kernels"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from ttcodegen.foundation.messages import Level, did_you_mean, report, set_level
 from ttcodegen.systems.description import ARCHITECTURES
+from ttcodegen.systems.releases import DEFAULT_RELEASE, RELEASES
 from ttcodegen.version import __version__, commit
 
 if TYPE_CHECKING:
@@ -128,6 +129,16 @@ def add_system_options(parser: argparse.ArgumentParser) -> None:
         metavar="F",
         help="the system, as a .ttsys file or by name (n150, n300, t3000, galaxy, p150, p100...): "
         "its chips, their grid, memories and data types",
+    )
+
+
+def add_release_option(parser: argparse.ArgumentParser) -> None:
+    """Adds --tt-metal: the release that is written for."""
+    parser.add_argument(
+        "--tt-metal",
+        choices=RELEASES,
+        default=DEFAULT_RELEASE,
+        help=f"the tt-metal release to target ({DEFAULT_RELEASE})",
     )
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ttcodegen.cli.arguments import (
     ArgumentParser,
     add_message_options,
+    add_release_option,
     add_system_options,
     add_version_option,
     apply_message_options,
@@ -63,6 +64,7 @@ def argument_parser() -> argparse.ArgumentParser:
         help="write into folders that ttcodegen did not create, or overwrite edits",
     )
     add_system_options(parser)
+    add_release_option(parser)
     add_message_options(parser)
     add_version_option(parser)
     return parser
@@ -101,7 +103,13 @@ def _run(invocation: Invocation) -> int:
     from ttcodegen.lang.projects.projects import Projects
 
     projects = Projects(
-        source.digest, options.out, options.check, options.force, options.build, options.mlir
+        source.digest,
+        options.out,
+        options.check,
+        options.force,
+        options.build,
+        options.mlir,
+        options.tt_metal,
     )
     ending: SystemExit | None = None
     try:

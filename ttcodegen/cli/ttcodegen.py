@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from ttcodegen.cli.arguments import (
     ArgumentParser,
     add_message_options,
+    add_release_option,
     add_system_options,
     add_version_option,
     apply_message_options,
@@ -29,7 +30,6 @@ from ttcodegen.cli.entry import (
 from ttcodegen.foundation.diagnostics import CompileError, Diagnostics, Source
 from ttcodegen.foundation.messages import Level, is_reported, printable, report
 from ttcodegen.lang.projects.called_operations import callable_operations
-from ttcodegen.systems.releases import DEFAULT_RELEASE, RELEASES
 
 if TYPE_CHECKING:
     from ttcodegen.compilation import CompiledModule
@@ -72,12 +72,7 @@ def argument_parser() -> ArgumentParser:
     add_system_options(parser)
     add("--mesh-shape", metavar="RxC", type=mesh_shape, default=(1, 1), help="rows and columns "
         "of the mesh of chips, such as 2x4, for a module that names none")  # fmt: skip
-    add(
-        "--tt-metal",
-        choices=RELEASES,
-        default=DEFAULT_RELEASE,
-        help="the tt-metal release to target",
-    )  # fmt: skip
+    add_release_option(parser)
     add("--optimize", type=int, choices=(0, 1, 2), metavar="LEVEL", help="0: all "
         "tensors in DRAM, the defaults of the library (0); 1: what is always faster; 2: search "
         "for the best placement of tensors and the best distribution over the cores")  # fmt: skip

@@ -443,8 +443,11 @@ class _KernelWriter(KernelFunctions):
         """A line of debug output: the text of the op, `{}` for each operand. All three processors
         that compute run the kernel; one of them prints."""
         self.headers.add(PRINT_HEADER)
-        parts: list[str] = []
         pieces = cast(StringAttr, op.properties["fmt"]).data.split("{}")
+        if self._release.formats_prints:
+            self._print_formatted(op, pieces)
+            return
+        parts: list[str] = []
         for number, piece in enumerate(pieces):
             if piece:
                 parts.append(string_literal(piece).replace("{", "{{") if op.operands else
@@ -453,6 +456,16 @@ class _KernelWriter(KernelFunctions):
                 parts.append("{}")
         line = " << ".join(["DPRINT", *parts, "ENDL()"])
         line = f"DPRINT_MATH({line});" if self.thread is ThreadType.COMPUTE else f"{line};"
+        self.body.verbatim(line, *(self[operand] for operand in op.operands))
+
+    def _print_formatted(self, op: TTKernelOp, pieces: Sequence[str]) -> None:
+        """The same where debug output takes a format, in which braces are doubled."""
+        text = "{}".join(piece.replace("{", "{{").replace("}", "}}") for piece in pieces)
+        literal = string_literal(f"{text}\n")
+        if op.operands:
+            literal = literal.replace("{", "{{")
+        line = f"DPRINT({', '.join([literal, *['{}'] * len(op.operands)])})"
+        line = f"MATH({line});" if self.thread is ThreadType.COMPUTE else f"{line};"
         self.body.verbatim(line, *(self[operand] for operand in op.operands))
 
     def begin_zone(self, op: TTKernelOp) -> None:

@@ -34,6 +34,7 @@ from ttcodegen.project.reference import FunctionInputs
 from ttcodegen.project.sources import project_files
 from ttcodegen.project.toolchain import find_toolchain
 from ttcodegen.project.writer import write_project
+from ttcodegen.systems.releases import DEFAULT_RELEASE
 from ttcodegen.transforms.module_text import module_text
 from ttcodegen.transforms.pass_runner import PassRunner
 from ttcodegen.transforms.registry import passes_of
@@ -145,6 +146,8 @@ class Projects:
     has_modules: bool = False
     """True if a project has its operation as a module of TTKernel and TTMetal, too, and, where all
     nodes do the same, as one of `ttir.generic`."""
+    release: str = DEFAULT_RELEASE
+    """The release of tt-metal that they are written for."""
     notes: list[str] = field(default_factory=list[str])
     """Notes on the operations that are no function of whole tensors."""
     diagnostics: Diagnostics = field(default_factory=Diagnostics)
@@ -214,7 +217,8 @@ class Projects:
         return {f"{operation.name}.generic.mlir": module.text}
 
     def _emitted(self, operation: CompiledOperation) -> CompiledModule:
-        return emit(operation, self.source_hash, "exe" if self.out is None else "both")
+        kind: ProjectKind = "exe" if self.out is None else "both"
+        return emit(operation, self.source_hash, kind, self.release)
 
     def _finish(self, runs: Sequence[_Run]) -> None:
         """Makes a project of what devices computed, or several where one of them writes a tensor
@@ -248,12 +252,17 @@ class Projects:
 
 
 def emit(
-    operation: CompiledOperation, source_hash: str, kind: ProjectKind = "exe"
+    operation: CompiledOperation,
+    source_hash: str,
+    kind: ProjectKind = "exe",
+    release: str = DEFAULT_RELEASE,
 ) -> CompiledModule:
-    """The C++ of an operation."""
+    """The C++ of an operation, for a release of tt-metal."""
     system = current.system
     set_system(operation.module, system)
-    options = CompileOptions(operation.name, "ttmetal", arch=system.arch, system=system, kind=kind)
+    options = CompileOptions(
+        operation.name, "ttmetal", arch=system.arch, system=system, kind=kind, release=release
+    )
     dtypes = {operation.name: (_dtypes(operation.inputs), _dtypes(operation.outputs))}
     runner = PassRunner(load_dialects())
     return emit_module(operation.module, options, runner, source_hash, dtypes)

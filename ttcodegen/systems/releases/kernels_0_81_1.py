@@ -12,6 +12,7 @@ from ttcodegen.systems.releases.release import KernelChange
 _API = "api/compute/"
 _FORMATS = _API + "reconfig_data_format.h"
 _TRANSPOSE = _API + "transpose.h"
+_PRINTING = "blocks/formatted_printing.hpp"
 _SHIFT = _API + "eltwise_unary/shift.h"
 _TOPK = _API + "topk.h"
 _PRODUCT = "in0_cb in1_cb transpose=0"
@@ -82,6 +83,8 @@ KERNELS: dict[str, KernelChange] = {
     "mul_tiles_bcast_scalar_init_short": KernelChange("mul_bcast_scalar_init"),
     "unary_bcast_init": KernelChange(arguments="in_cb", before=_start("in_cb out_cb")),
     "blocks.unary_bcast_init_short": KernelChange("unary_bcast_init", _API + "bcast.h"),
+    "blocks.print_tile": KernelChange(header=_PRINTING),
+    "blocks.print_row": KernelChange(header=_PRINTING),
     "left_shift_tile_init": KernelChange(header=_SHIFT),
     "left_shift_tile": KernelChange(header=_SHIFT, template="!=DataFormat::Int32"),
     "right_shift_tile_init": KernelChange(header=_SHIFT),

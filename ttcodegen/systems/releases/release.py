@@ -90,6 +90,7 @@ class Release:
         absent_calls: by qualified name, functions that it lacks, and what to do without.
         kernels: by op of the kernel dialect, functions that are spelled otherwise.
         absent_kernels: ops of the kernel dialect that it has no function for.
+        formats_prints: whether debug output of kernels takes a format, as in `DPRINT("{}", x)`.
         names: texts in the support files of projects, and what it has in their place.
     """
 
@@ -99,6 +100,7 @@ class Release:
     absent_calls: Mapping[str, str] = field(default_factory=dict[str, str])
     kernels: Mapping[str, KernelChange] = field(default_factory=dict[str, KernelChange])
     absent_kernels: frozenset[str] = frozenset()
+    formats_prints: bool = False
     names: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @cached_property

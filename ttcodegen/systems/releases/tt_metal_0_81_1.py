@@ -64,6 +64,7 @@ RELEASE = Release(
     calls=CALLS,
     kernels=KERNELS,
     absent_kernels=ABSENT,
+    formats_prints=True,
     names={
         "using Tensor = tt::tt_metal::Tensor;": "using Tensor = ttnn::Tensor;",
         # Found by its arguments: it moved along with the tensors.

@@ -35,6 +35,10 @@ struct F32 {
     float val;
     constexpr F32(float value) : val(value) {}
 };
+struct bf16_t {
+    std::uint16_t val;
+    constexpr bf16_t(std::uint16_t bits) : val(bits) {}
+};
 struct U32 {
     std::uint32_t val;
     constexpr U32(std::uint32_t value) : val(value) {}
@@ -45,6 +49,10 @@ struct U32 {
 class DebugPrinter {
   public:
     DebugPrinter() = default;
+    template <typename T>
+    explicit DebugPrinter(const T& first) {
+        *this << first;
+    }
     DebugPrinter(const DebugPrinter&) = delete;
     ~DebugPrinter() {
         if (length_ != 0) {
@@ -83,6 +91,7 @@ class DebugPrinter {
     DebugPrinter& operator<<(BF16 value) {
         return *this << F32(__builtin_bit_cast(float, static_cast<std::uint32_t>(value.val) << 16));
     }
+    DebugPrinter& operator<<(bf16_t value) { return *this << BF16(value.val); }
     DebugPrinter& operator<<(U32 value) { return *this << value.val; }
     DebugPrinter& operator<<(ENDL) {
         flush();
@@ -108,7 +117,48 @@ class DebugPrinter {
         return *this;
     }
 
+    /// Prints a text with an argument in the place of each `{}`, and keeps what follows the last
+    /// end of a line for the next time.
+    template <typename... Arguments>
+    void format(const char* text, const Arguments&... arguments) {
+        std::memcpy(line_, pending.text, pending.length);
+        length_ = pending.length;
+        const char* rest = text;
+        ((rest = put_until_place(rest), *this << arguments << DEC()), ...);
+        put_until_place(rest);
+        std::memcpy(pending.text, line_, length_);
+        pending.length = length_;
+        length_ = 0;
+    }
+
   private:
+    static constexpr std::size_t kLength = 480;
+    struct Pending {
+        char text[kLength];
+        std::size_t length;
+    };
+    static inline Pending pending{};
+
+    /// Puts text up to the next `{}`; returns what is after that. Braces in the text are doubled.
+    const char* put_until_place(const char* text) {
+        for (; *text != '\0'; ++text) {
+            if (*text == '{' && text[1] != '{') {
+                for (; *text != '\0' && *text != '}'; ++text) {
+                    if (*text == 'x' || *text == 'X') {
+                        set_base(*text);
+                    }
+                }
+                return *text == '\0' ? text : text + 1;
+            }
+            text += (*text == '{' || *text == '}') && text[1] == *text;
+            if (*text == '\n') {
+                flush();
+            } else {
+                put(text, 1);
+            }
+        }
+        return text;
+    }
     DebugPrinter& set_base(char base) {
         base_ = base;
         return *this;
@@ -130,7 +180,7 @@ class DebugPrinter {
         length_ = 0;
     }
 
-    char line_[480];
+    char line_[kLength];
     std::size_t length_ = 0;
     char base_ = 'u';
     bool fixed_ = false;
@@ -138,7 +188,17 @@ class DebugPrinter {
     int precision_ = 6;
 };
 
-#define DPRINT DebugPrinter()
+/// `DPRINT << value` begins a line, as releases up to 0.70.1 have it.
+struct DebugOutput {
+    template <typename T>
+    DebugPrinter operator<<(const T& first) const {
+        return DebugPrinter(first);
+    }
+};
+inline constexpr DebugOutput DPRINT;
+/// `DPRINT("{}\n", value)`, the form of later releases.
+#define DPRINT(...) DebugPrinter().format(__VA_ARGS__)
+
 #ifdef COMPILE_FOR_TRISC
 #define DPRINT_UNPACK(x) x
 #define DPRINT_MATH(x) x

@@ -15,7 +15,7 @@ _VERBOSE = (
     (r"std::basic_string<char, std::char_traits<char>, std::allocator<char> ?>", "std::string"),
     (r", (?:18446744073709551615ul|std::dynamic_extent)(?=>)", ""),
 )
-"""What every type of the standard library repeats."""
+"""Arguments that types of the standard library repeat, and what is written instead."""
 _FIELDS = re.compile(rb"([A-Z]\w+)\((\w+=\{\}(?:, \w+=\{\})*)\)")
 
 
@@ -26,7 +26,7 @@ class Signature:
     name: str
     parameters: tuple[str, ...]
     suffix: str = ""
-    """What follows the parameters, such as `const`."""
+    """The text after the parameters, such as `const`."""
 
     @classmethod
     def parse(cls, demangled: str) -> Signature:
@@ -85,7 +85,7 @@ class Change:
 
     @property
     def difference(self) -> tuple[tuple[str, ...], ...]:
-        """What went and what came, each with its place, counted from 1."""
+        """The parameters that went and came, each with its place, counted from 1."""
         return _difference(self.old, self.new) if self.new is not None else ()
 
     @property

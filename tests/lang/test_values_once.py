@@ -21,6 +21,9 @@ def softmax(x):
                                    shape=x.shape)
 def twice(x):
     return x + x
+def waved(x, y):
+    s = ttl.math.sin(x)
+    return s * y + s
 """
 PROGRAM = """
 @ttl.operation(grid=(1, 1))
@@ -124,6 +127,20 @@ for n in (1, 2, 3, 4):
         s = a_blk @ b_blk
         s = ttl.math.tanh(s) * s + s
         y_blk.store(s * s + ttl.block.fill(n, shape=(1, 2)))
+"""),
+    "again": (3, """
+t = ttl.block.fill(0.25, shape=(1, 2))
+for step in (0, 1, 2):
+    with b_dfb.wait() as b_blk, y_dfb.reserve() as y_blk:
+        p = ttl.block.broadcast(ttl.math.reduce_max(t, dims=[-1], shape=(1, 1)), dims=[-1],
+                                shape=(1, 2))
+        t = t @ b_blk
+        r = t
+        s = waved(r, a_blk)
+        u = ttl.math.sigmoid(s) * waved(p, r)
+        y_blk.store(ttl.math.tanh(r) + ttl.math.tanh(s) + ttl.math.tanh(u))
+with b_dfb.wait() as b_blk:
+    b_blk + b_blk
 """),
     "outside": (4, """
 e = ttl.math.exp(a_blk)

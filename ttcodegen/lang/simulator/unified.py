@@ -72,18 +72,12 @@ def _functions_of(text: str) -> dict[tuple[str, int], ast.FunctionDef]:
 
 
 def has_kernels(syntax: ast.FunctionDef) -> bool:
-    """True if an operation writes its kernels itself."""
+    """True if an operation writes its kernels itself: functions in it have decorators, by whatever
+    names it knows those."""
     return any(
-        isinstance(node, ast.FunctionDef) and any(map(_is_kernel_decorator, node.decorator_list))
+        isinstance(node, ast.FunctionDef) and node is not syntax and bool(node.decorator_list)
         for node in ast.walk(syntax)
-        if node is not syntax
     )
-
-
-def _is_kernel_decorator(node: ast.expr) -> bool:
-    of = node.func if isinstance(node, ast.Call) else node
-    name = of.attr if isinstance(of, ast.Attribute) else of.id if isinstance(of, ast.Name) else ""
-    return name in ("compute", "datamovement")
 
 
 def error_at(file: str, message: str, node: ast.AST, remedy: str | None = None) -> ProgramError:

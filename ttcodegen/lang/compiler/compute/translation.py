@@ -361,7 +361,11 @@ class ComputeTranslator(ExpressionTranslator):
             if self._is_read_again(name, end) or self._has_dependents(name, home, end):
                 continue
             self.writer.drop(self.homes.pop(name))
-            del self._once[frame, name], frame.names[name]
+            del self._once[frame, name]
+            # Others that need it are assigned to before they are read.
+            for other, value in list(frame.names.items()):
+                if any(depends_on(part, [home.buffer]) for part in expressions_in(value)):
+                    del frame.names[other]
 
     def _is_read_again(self, name: str, end: int) -> bool:
         """True if a variable may be read after a line."""

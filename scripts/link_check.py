@@ -46,6 +46,8 @@ LINKER_OPTIONS = (
     "-Wl,--warn-unresolved-symbols",
     "-Wl,--no-demangle",
 )
+FORWARDING = re.compile(r"tt_metal_\d|unity_src_releases_")
+"""An object file of standalone/src/releases: of one source, or of all in the folder."""
 API = re.compile(
     r"(?<![\w:])((ttnn|tt)::|bfloat16\b)|_of_bfloat16\(|\b(un)?tilize_(nfaces|swizzled)<"
 )
@@ -127,7 +129,7 @@ def defined_functions(library: Path) -> list[str]:
         fields = line.split()
         if line.endswith(".o:"):
             member = line
-        elif len(fields) == 3 and fields[1] == "T" and not member.startswith("tt_metal_"):
+        elif len(fields) == 3 and fields[1] == "T" and not FORWARDING.match(member):
             symbols.append(fields[2])
     ours = sorted(set(symbols))
     return [

@@ -410,3 +410,28 @@ def test_calls_with_decisions_compile(change: str, tmp_path: Path, toolchain: To
     command = [toolchain.compiler, "-std=c++20", "-fsyntax-only", f"-I{include}", "-I.", CODE]
     done = subprocess.run(command, cwd=out, capture_output=True, text=True)
     assert done.stderr == ""
+
+
+def test_one_of_several_calls_in_a_row_that_is_gone_is_named(tmp_path: Path) -> None:
+    """Any of the others may be it, where all have other names."""
+    kind = "tensor<64x64xbf16>"
+
+    def chain(names: list[str]) -> str:
+        lines, value = [f"func.func @f(%x: {kind}) -> {kind} {{"], "%x"
+        for name in names:
+            lines.append(f'  %{name} = "ttir.sin"({value}) : ({kind}) -> {kind}')
+            value = f"%{name}"
+        return "\n".join([*lines, f"  return {value} : {kind}", "}"])
+
+    out = tmp_path / "out"
+    for names in (["alder", "birch", "cedar"], ["daisy", "elm"]):
+        compiled = compile_module(Source("", chain(names)), CompileOptions("chain"))
+        files = project_files(compiled, formatted=False)
+        conflicts = write_project(compiled.description, out, files)
+        code = out / "src/chain.cpp"
+        if "birch" in names:
+            old = "ttnn::sin(last_use(alder))"
+            assert old in code.read_text()
+            code.write_text(code.read_text().replace(old, f"{old[:-1]}, {L1})"))
+    assert "'birch': memory ttnn::L1_MEMORY_CONFIG: there is no such" in conflicts[0].reason
+    assert L1 not in code.read_text().partition("<<<<<<<")[0]

@@ -74,6 +74,7 @@ def matched(before: Sequence[Node], now: Sequence[Node]) -> dict[Node, Node]:
     not among them."""
     found: dict[Node, Node] = {}
     taken: set[Node] = set()
+    doubtful = _doubtful(before, now)
 
     def pair_up(key: Callable[[Node], Hashable | None]) -> int:
         old = _unique(before, key, found)
@@ -102,7 +103,7 @@ def matched(before: Sequence[Node], now: Sequence[Node]) -> dict[Node, Node]:
     pair_up(by_name)
     pair_up(by_variable)
     pair_up(by_variable_alone)
-    _by_neighbours(before, now, found, taken)
+    _by_neighbours(before, now, found, taken, doubtful)
 
     def by_kind(node: Node) -> Hashable | None:
         # The only call of its kind, beside one that is still there.
@@ -113,11 +114,11 @@ def matched(before: Sequence[Node], now: Sequence[Node]) -> dict[Node, Node]:
     olds = set(before)
     for rounds in range(_ROUNDS, 1, -1):
         colours = _colours([*before, *now], rounds)
-        if pair_up(colours.get):
-            _by_neighbours(before, now, found, taken)
+        if pair_up(lambda node, c=colours: None if node in doubtful else c[node]):
+            _by_neighbours(before, now, found, taken, doubtful)
     single = _single_kinds(before) & _single_kinds(now)
     if pair_up(lambda node: by_kind(node) if node.callee in single else None):
-        _by_neighbours(before, now, found, taken)
+        _by_neighbours(before, now, found, taken, doubtful)
     return found
 
 
@@ -142,8 +143,25 @@ def _uses(node: Node) -> tuple[tuple[str, int], ...]:
     return tuple(sorted((user.callee, index) for user, index in node.users))
 
 
+def _doubtful(before: Sequence[Node], now: Sequence[Node]) -> set[Node]:
+    """Calls in a row of the same kind where there are more or fewer of it now: any of them may be
+    the one that is new, or gone."""
+    old, new = (Counter(node.callee for node in nodes) for nodes in (before, now))
+    found: set[Node] = set()
+    for node in (*before, *now):
+        around = [each for each in node.operands if isinstance(each, Node)]
+        around += [user for user, _ in node.users]
+        if old[node.callee] != new[node.callee] and node.callee in {n.callee for n in around}:
+            found.add(node)
+    return found
+
+
 def _by_neighbours(
-    before: Sequence[Node], now: Sequence[Node], found: dict[Node, Node], taken: set[Node]
+    before: Sequence[Node],
+    now: Sequence[Node],
+    found: dict[Node, Node],
+    taken: set[Node],
+    doubtful: set[Node],
 ) -> None:
     """Finds calls whose operands, and the readers of whose results, were found."""
     numbers = {node: index for index, node in enumerate(now)}
@@ -177,8 +195,8 @@ def _by_neighbours(
     while True:
         size = len(found)
         for key in (by_operands, by_operands_and_readers, by_users):
-            old = _unique(before, lambda n, k=key: k(n, of_old), found)
-            new = _unique(now, lambda n, k=key: k(n, of_new), taken)
+            old = _unique(before, lambda n, k=key: None if n in doubtful else k(n, of_old), found)
+            new = _unique(now, lambda n, k=key: None if n in doubtful else k(n, of_new), taken)
             for value, node in old.items():
                 other = new.get(value)
                 if other is not None:

@@ -45,7 +45,6 @@ _REASONS: dict[str, tuple[str, ...]] = {
         "ttnn-greedy-memory-layout-propagation",
         "ttnn-greedy-l1-spill-management",
         "ttnn-operation-validation-and-fallback",
-        "ttnn-prepare-conv2d-weights-and-bias",
         "ttnn-prepare-conv3d-weights",
         "ttnn-deduce-moe-compute-layouts",
         "ttnn-memory-management",

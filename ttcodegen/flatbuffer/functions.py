@@ -21,7 +21,12 @@ from ttcodegen.dialects.operations.functions import (
 )
 from ttcodegen.dialects.operations.operation import CatalogueOp, operation_name
 from ttcodegen.dialects.ttcore.dialect import ArgumentType
-from ttcodegen.dialects.ttnn.placement import TTNNLayoutAttr, declared_data_type, placement_of
+from ttcodegen.dialects.ttnn.placement import (
+    TensorPlacement,
+    TTNNLayoutAttr,
+    declared_data_type,
+    placement_of,
+)
 from ttcodegen.dialects.ttnn.program_configs import PROGRAM_CONFIGS, ProgramConfig
 from ttcodegen.flatbuffer import program
 from ttcodegen.foundation.diagnostics import CompileError
@@ -264,6 +269,8 @@ def _attribute_value(
             return program.ComputeConfig.of(value)
         case ProgramConfig():
             return program.ProgramConfig(value.text)
+        case TensorPlacement():
+            return program.TensorType.of(value)
         case DenseIntOrFPElementsAttr():
             return program.ConstantReference(constants.add(cast(Elements, value), op))
         case [[*_], *_]:

@@ -236,6 +236,7 @@ AttributeValue = (
     | ConstantReference
     | ComputeConfig
     | ProgramConfig
+    | TensorType
 )
 
 
@@ -250,6 +251,8 @@ def plain_value(value: AttributeValue | None, constants: Sequence[object]) -> An
             return constants[value.index]
         case Integers() | Floats() | Booleans():
             return list(value.values)
+        case TensorType():
+            return value.placement
         case _:
             return value.value
 

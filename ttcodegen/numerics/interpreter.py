@@ -293,6 +293,8 @@ def _check_memory(step: Step, definition: TTNNDefinition, tensors: Sequence[Devi
     for spec in definition.operands:
         for tensor in groups[spec.name]:
             found = tensors[tensor].placement.memory
+            if spec.prepared is not None and found is Memory.DEVICE:
+                continue
             if spec.memory is not None and found is not spec.memory:
                 raise ExecutionError(
                     f"{step}: the operand '{spec.name}' should be on the {spec.memory.value}, "

@@ -26,6 +26,7 @@ FAMILIES = (
     "normalization.norms",
     "normalization.batch_norm",
     "convolution.convolution",
+    "convolution.prepared_weights",
     "convolution.ttnn_calls",
     "convolution.convolution3d",
     "convolution.general",

@@ -96,6 +96,8 @@ def call_in_file(program: file.Program, operation: file.Operation) -> LibraryCal
             attributes[attribute.name] = list(value.values)
         elif isinstance(value, file.DataTypeName):
             attributes[attribute.name] = DataType.from_mlir(value.value)
+        elif isinstance(value, file.TensorType):
+            attributes[attribute.name] = value.placement
         elif value is not None and not isinstance(value, file.ConstantReference):
             attributes[attribute.name] = value.value
     return LibraryCall(

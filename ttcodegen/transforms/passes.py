@@ -249,6 +249,12 @@ PASSES = (
         ),
     ),
     PassEntry(
+        name="ttnn-prepare-conv2d-weights-and-bias",
+        group=Group.TTNN,
+        implementation="ttcodegen.transforms.ttnn.prepare_weights:PrepareConvolutionWeights",
+        description="Prepares the weights of convolutions by calls that const-eval hoists.",
+    ),
+    PassEntry(
         name="const-eval-hoist-transform",
         group=Group.TTNN,
         implementation="ttcodegen.transforms.const_eval:ConstEvalHoist",

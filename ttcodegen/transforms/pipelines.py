@@ -174,7 +174,7 @@ def _placed(options: Values) -> Iterator[Step | str]:
         record = {"record": True} if options["record-decisions"] else {}
         yield Step("ttnn-optimize", {"level": level, **given_decisions(options), **record})
     if options["enable-const-eval"]:
-        yield "const-eval-hoist-transform"
+        yield from ("ttnn-prepare-conv2d-weights-and-bias", "const-eval-hoist-transform")
     yield "ttnn-decompose-layouts"
     yield "ttnn-deallocate"
     yield "ttcore-check-memory"

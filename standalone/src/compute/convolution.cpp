@@ -130,7 +130,9 @@ std::vector<float> weight_matrices(const Tensor& weights, const WeightStrides& s
     const FloatElements elements(weights);
     const std::int64_t columns = convolution.group_out();
     const std::int64_t channels = convolution.group_in();
-    std::vector<float> matrices(elements.span().size());
+    // Not all of prepared weights, which have zeros between the groups.
+    std::vector<float> matrices(
+        static_cast<std::size_t>(convolution.groups * convolution.taps() * channels * columns));
     float* target = matrices.data();
     for (std::int64_t group = 0; group < convolution.groups; ++group) {
         for (std::int64_t tap = 0; tap < convolution.taps(); ++tap) {

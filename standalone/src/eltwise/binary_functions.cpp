@@ -28,7 +28,7 @@ Int quotient(Int a, Int b) { return b == 0 ? 0 : a / b; }
 Int floor_quotient(Int a, Int b) {
     return b == 0 ? 0 : a / b - static_cast<Int>(a % b != 0 && (a < 0) != (b < 0));
 }
-Int remainder_of(Int a, Int b) {
+Int floor_remainder(Int a, Int b) {
     const Int rest = b == 0 ? 0 : a % b;
     return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
 }
@@ -99,7 +99,7 @@ constexpr std::array kBinaryFunctions = {
     ROW(DIV, kAny, a / b, quotient(a, b)),
     ROW(DIV_FLOOR, kAny, std::floor(a / b), floor_quotient(a, b)),
     ROW(DIV_TRUNC, kAny, std::trunc(a / b), quotient(a, b)),
-    ROW(REMAINDER, kAny, remainder_of(a, b), remainder_of(a, b)),
+    ROW(REMAINDER, kAny, remainder_of(a, b), floor_remainder(a, b)),
     ROW(FMOD, kAny, std::fmod(a, b), b == 0 ? 0 : a % b),
     ROW(POWER, kAny, std::pow(a, b), power(a, b)),
     // NaN propagates from either operand.

@@ -74,6 +74,25 @@ ConvolutionAxis transposed_axis(int64_t input, int64_t kernel, int64_t stride, i
     return {input, output, kernel, 1, dilation, reach - before, stride};
 }
 
+/// Returns whether weights are a matrix in tiles on the device, as prepare_conv_weights makes it.
+bool are_prepared(const ConvolutionArguments& arguments) {
+    const Tensor& weights = arguments.weights;
+    return !arguments.is_transposed && on_device(weights) && weights.layout() == Layout::TILE;
+}
+
+void check_prepared_weights(const ConvolutionArguments& arguments) {
+    const Tensor& weights = arguments.weights;
+    const Convolution& convolution = arguments.convolution;
+    // Weights of another type are taken back to the host, to be prepared again, in tiles.
+    TT_FATAL(arguments.config.weights_dtype.value_or(weights.dtype()) == weights.dtype(),
+             "Host conv weights layout should be in row_major layout");
+    const auto rows = static_cast<uint32_t>(convolution.taps() * convolution.in_channels);
+    const Shape expected({1, 1, rows, static_cast<uint32_t>(convolution.out_channels)});
+    TT_FATAL(weights.logical_shape() == expected,
+             "Prepared convolution weights must have the shape {}, got {}", expected,
+             weights.logical_shape());
+}
+
 void check_weights(const ConvolutionArguments& arguments) {
     const Tensor& weights = arguments.weights;
     const Convolution& convolution = arguments.convolution;
@@ -81,6 +100,10 @@ void check_weights(const ConvolutionArguments& arguments) {
                  convolution.out_channels % convolution.groups == 0,
              "{} input and {} output channels must be divisible by {} groups",
              convolution.in_channels, convolution.out_channels, convolution.groups);
+    if (are_prepared(arguments)) {
+        check_prepared_weights(arguments);
+        return;
+    }
     TT_FATAL(weights.layout() == Layout::ROW_MAJOR,
              "Host conv weights layout should be in row_major layout");
     // Weights on the device count as prepared, except those of a transposed convolution.
@@ -146,6 +169,11 @@ WeightStrides weight_strides(const ConvolutionArguments& arguments) {
     const int64_t taps = convolution.taps();
     const int64_t channels = convolution.group_in();
     const int64_t outputs = convolution.group_out();
+    if (are_prepared(arguments)) {
+        // A column for each output channel, with zeros for the channels of other groups.
+        const int64_t row = convolution.out_channels;
+        return {channels * row + outputs, 1, row, convolution.in_channels * row, 0};
+    }
     if (!arguments.is_transposed) {
         return {outputs * channels * taps, channels * taps, taps, 1, 0};
     }

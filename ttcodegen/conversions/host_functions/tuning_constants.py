@@ -17,6 +17,7 @@ from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttcore.shards import Layout, Orientation
 from ttcodegen.dialects.ttnn.placement import TensorPlacement, placement_of
 from ttcodegen.dialects.ttnn.program_configs import (
+    Conv2dConfig,
     CoreGrid,
     CoreSet,
     FusedActivation,
@@ -306,7 +307,12 @@ class Tuning:
         self._weights = product_weights(entries)
         scope = NameScope([*_UNDECIDED, PRODUCT_WEIGHTS])
         products: Counter[ComputeConfig | None] = Counter()
-        for op, values, weights in _calls(entries):
+        calls = list(_calls(entries))
+        # A configuration is called after the call that it is of, not after a preparation for it.
+        calls.sort(key=lambda call: has_trait(call[0], Trait.PREPARES_WEIGHTS))
+        for op, values, weights in calls:
+            if has_trait(op, Trait.PREPARES_WEIGHTS):
+                self._share_weights_type(op)
             if has_trait(op, Trait.MATRIX_PRODUCT):
                 config = op.parameter(COMPUTE_CONFIG_ATTRIBUTE.name)
                 products[config if isinstance(config, ComputeConfig) else None] += 1
@@ -324,6 +330,14 @@ class Tuning:
             ((most, _),) = products.most_common(1)
             if most is not None:
                 self.shared[PRODUCT_COMPUTE] = self.compute(most)
+
+    def _share_weights_type(self, op: CatalogueOp) -> None:
+        """The library prepares a bias only where the configuration says the type of the weights,
+        so that the one that all convolutions share does."""
+        if op.parameter(CONV2D_CONFIG_ATTRIBUTE.name) is None:
+            data_type = placement_of(op.results[0]).data_type
+            shared = program_initializer(Conv2dConfig(weights_dtype=Word(data_type.mlir)))
+            self.shared[CONVOLUTION_CONFIG] = f"{Conv2dConfig.cpp}{shared}"
 
     def write(self, module: ModuleOp, name: str, title: str) -> bool:
         """Writes the file of the module of that C++ name; whether there is anything in it."""

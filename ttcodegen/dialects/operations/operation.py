@@ -47,6 +47,9 @@ class OperandSpec:
     """The page layout the library needs; None accepts either."""
     memory: Memory | None = Memory.DEVICE
     """None accepts either."""
+    prepared: Callable[[CatalogueOp], bool] | None = None
+    """True if an op has what the library has prepared itself, in tiles on the device; None if there
+    is no such form of the operand."""
     data_types: tuple[DataType, ...] | None = None
     """The data types that the library takes, the preferred one first; None takes all."""
     shards: Callable[[CatalogueOp], Shards] | None = None

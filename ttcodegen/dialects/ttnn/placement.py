@@ -22,6 +22,7 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
 from ttcodegen.dialects.core.datatypes import DataType, element_of, normalized_data_type
+from ttcodegen.dialects.operations.attribute_kinds import AttributeKind
 from ttcodegen.dialects.ttcore.shards import (
     CORE_RANGE,
     SHARDED,
@@ -458,7 +459,19 @@ def declared_data_type(value: SSAValue | Attribute) -> DataType:
     return data_type
 
 
+def _placed_tensor(attribute: Attribute) -> TensorPlacement:
+    encoding = getattr(attribute, "encoding", None)
+    if not isinstance(encoding, TTNNLayoutAttr):
+        raise TypeError
+    return encoding.data
+
+
 @lru_cache(maxsize=4096)
 def placed_type(placement: TensorPlacement) -> TensorType[Attribute]:
     """The tensor type of that shape, data type and placement."""
     return TensorType(placement.data_type.element_type, placement.shape, TTNNLayoutAttr(placement))
+
+
+PLACEMENT = AttributeKind[TensorPlacement](
+    "a tensor type with a layout", _placed_tensor, placed_type
+)

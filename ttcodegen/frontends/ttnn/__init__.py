@@ -58,7 +58,11 @@ from ttcodegen.frontends.ttnn.composites import (
     some_users,
 )
 from ttcodegen.frontends.ttnn.legal_forms import UPDATES, legalize, replace_update
-from ttcodegen.frontends.ttnn.prepared_weights import expand_experts, with_plain_weight
+from ttcodegen.frontends.ttnn.prepared_weights import (
+    expand_experts,
+    spell_preparation,
+    with_plain_weight,
+)
 from ttcodegen.frontends.ttnn.tensor_files import link_files
 from ttcodegen.ops.attention.heads import MOST_USERS
 from ttcodegen.ops.convolution.upsample import MODES
@@ -351,6 +355,8 @@ _SPELLINGS: dict[str, Spell] = {
     "rand": _spell_rand,
     "repeat": _spell_repeat,
     "prod": _spell_prod,
+    "prepare_conv2d_weights": spell_preparation,
+    "prepare_conv2d_bias": spell_preparation,
     "upsample": _spell_upsample,
     "upsample_bilinear": _spell_upsample,
     "distribute_tensor": spell_distribute,

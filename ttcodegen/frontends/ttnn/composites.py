@@ -417,8 +417,6 @@ COMPOSITES: dict[str, _Composite] = {
     ),
     "pow_scalar": _Composite(_power),
     "pow_tensor": _Composite(_power, 2, 2),
-    "prepare_conv2d_bias": _Composite(_copied, in_rows=True),
-    "prepare_conv2d_weights": _Composite(prepared_weight, rank=4, in_rows=True),
     "prepare_conv3d_weights": _Composite(prepared_weight, rank=5, in_rows=True),
     "prepare_conv_transpose2d_bias": _Composite(_copied, in_rows=True),
     "prepare_conv_transpose2d_weights": _Composite(prepared_weight, rank=4, in_rows=True),

@@ -8,13 +8,19 @@ from math import prod
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.rewriter import Rewriter
 
 from ttcodegen.compat.ttnn_modules import is_device, name_of
-from ttcodegen.dialects.core.datatypes import element_of, shape_of, tensor_type
-from ttcodegen.dialects.operations.attribute_kinds import ENUMERATOR, INTEGER, INTEGERS
+from ttcodegen.dialects.core.datatypes import DataType, element_of, shape_of, tensor_type
+from ttcodegen.dialects.operations.attribute_kinds import (
+    DATA_TYPE,
+    ENUMERATOR,
+    INTEGER,
+    INTEGERS,
+)
 from ttcodegen.dialects.operations.functions import callee_of
+from ttcodegen.dialects.ttnn.placement import PLACEMENT, TensorPlacement
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.frontends.ttnn.arguments import Properties, divided_operands, given
 from ttcodegen.ops.core.builder import OpBuilder, builder_before
@@ -23,13 +29,15 @@ from ttcodegen.ops.dialects import ttir_op_classes, ttnn_op_classes
 # Weights of convolutions as matrices, which other tools have prepared ahead of the call.
 #
 # In such a matrix each column has the weights of an output channel, row by row of the window; of
-# volumes, one block of input channels after the other. The calls that are made here take weights
-# as models have them and prepare them by themselves, so that a prepared weight is put back in
-# order: all of it depends on weights alone, and runs once.
+# volumes, one block of input channels after the other. `conv2d` takes it. Other calls that are made
+# here take weights as models have them and prepare them by themselves, so that a prepared weight is
+# put back in order: all of it depends on weights alone, and runs once.
 
 _TRANSPOSED = "conv_transpose2d"
-_CONVOLUTIONS = {"conv2d": 2, _TRANSPOSED: 2, "conv3d": 3}
-"""The dimensions of their windows."""
+_CONVOLUTIONS = {_TRANSPOSED: 2, "conv3d": 3}
+"""The dimensions of the windows of calls whose weights are put back in order."""
+_OF_THE_IMAGE = ("input_memory_config", "input_tensor_layout", "input_dtype")
+_IMPLIED_BY_THE_CALL = ("weights_format", "output_dtype", "conv2d_slice_config")
 _BLOCK = re.compile(r"c_in_block\s*=\s*(\d+)")
 
 
@@ -58,6 +66,28 @@ def prepared_weight(
     blocks = builder.reshape(weight, [outputs, inputs // block, block, *shape[2:]])
     matrix = builder.permute(blocks, [1, *(axis + 1 for axis in window), 2, 0])
     return builder.reshape(matrix, [prod(shape) // outputs, outputs])
+
+
+def spell_preparation(op: Operation, properties: dict[str, Attribute]) -> None:
+    """Spells a preparation for `conv2d` as the catalogue does, with the image as a placement.
+
+    The image is taken to be in tiles in DRAM: `ttnn-prepare-conv2d-weights-and-bias` replaces it
+    by that of the call, whose placement is decided later.
+    """
+    if "input" in properties:
+        return
+    weight = shape_of(op.operands[0].type)
+    if name_of(op) == "ttnn.prepare_conv2d_weights":
+        _verify_preparation(op, weight, properties)
+    sizes = [
+        given(op, properties, name, INTEGER) or 1
+        for name in ("batch_size", "input_height", "input_width", "in_channels")
+    ]
+    data_type = given(op, properties, "input_dtype", DATA_TYPE) or DataType.BFLOAT16
+    shape = (1, 1, prod(sizes[:3]), sizes[3])
+    for name in (*_OF_THE_IMAGE, *_IMPLIED_BY_THE_CALL):
+        properties.pop(name, None)
+    properties["input"] = PLACEMENT.encode(TensorPlacement(shape, data_type))
 
 
 def _verify_preparation(op: Operation, shape: Sequence[int], properties: Properties) -> bool:

@@ -80,18 +80,34 @@ GROUPS = attribute("groups", INTEGER, 1)
 
 def expect_channels(op: CatalogueOp, channels: int, outputs: int, weight: Sequence[int]) -> None:
     """The channels divide into groups; weight (before its kernel) and bias have their numbers."""
-    groups = op.parameter("groups")
-    if groups < 1 or channels % groups or outputs % groups:
-        raise VerifyException(
-            f"{op.name}: {channels} input and {outputs} output channels do not divide into "
-            f"{groups} groups"
-        )
+    expect_weight(op, channels, outputs, weight)
+    expect_bias(op, outputs)
+
+
+def expect_weight(op: CatalogueOp, channels: int, outputs: int, weight: Sequence[int]) -> None:
+    """The channels divide into groups, and the weight has their numbers, before its kernel."""
+    groups = expect_groups(op, channels, outputs)
     found = op.shape("weight")
     if found[:2] != tuple(weight):
         raise VerifyException(
             f"{op.name}: expected a weight of {weight[0]}x{weight[1]} channels for {channels} "
             f"input channels in {groups} groups and {outputs} output channels, found {found}"
         )
+
+
+def expect_groups(op: CatalogueOp, channels: int, outputs: int) -> int:
+    """The number of groups; raises VerifyException if the channels do not divide into them."""
+    groups: int = op.parameter("groups")
+    if groups < 1 or channels % groups or outputs % groups:
+        raise VerifyException(
+            f"{op.name}: {channels} input and {outputs} output channels do not divide into "
+            f"{groups} groups"
+        )
+    return groups
+
+
+def expect_bias(op: CatalogueOp, outputs: int) -> None:
+    """Raises VerifyException if there is a bias, and not of as many elements as outputs."""
     bias = op.optional_operand("bias")
     if bias is not None and prod(shape_of(bias.type)) != outputs:
         raise VerifyException(

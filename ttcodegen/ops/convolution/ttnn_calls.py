@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ttcodegen.dialects.core.datatypes import DataType, shape_of
@@ -11,8 +12,9 @@ from ttcodegen.dialects.operations.attribute_kinds import BOOLEAN, DATA_TYPE, IN
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.foundation.lazy_numpy import np
 from ttcodegen.ops.convolution.convolution import (
-    GROUPS,
+    expect_bias,
     expect_channels,
+    expect_groups,
     kernel_of,
     transposed_sizes,
     with_bias,
@@ -23,6 +25,14 @@ from ttcodegen.ops.convolution.pooling import (
     max_pool_indices,
     seen,
     window_counts,
+)
+from ttcodegen.ops.convolution.prepared_weights import (
+    LIBRARY_SIZES,
+    WEIGHTS,
+    has_prepared_weight,
+    image_attributes,
+    image_configs,
+    plain_weight,
 )
 from ttcodegen.ops.convolution.sliding_window import (
     Window,
@@ -35,8 +45,6 @@ from ttcodegen.ops.convolution.sliding_window import (
 from ttcodegen.ops.core.calls import (
     COMPUTE_CONFIG_ATTRIBUTE,
     CONV2D_CONFIG_ATTRIBUTE,
-    CONVOLUTION_COMPUTE,
-    CONVOLUTION_CONFIG,
     NULLOPT,
     Argument,
     CppCalls,
@@ -44,7 +52,6 @@ from ttcodegen.ops.core.calls import (
     bind_elements,
     compute_config,
     cpp_text,
-    program_config,
     trimmed,
 )
 from ttcodegen.ops.core.definition import (
@@ -80,29 +87,22 @@ if TYPE_CHECKING:
 
 # Calls of the library's convolutions of images: ordinary and transposed ones.
 
-WEIGHTS = (DataType.BFLOAT16, DataType.FLOAT32)
 ACTIVATIONS = (DataType.BFLOAT16, DataType.FLOAT32, DataType.BFLOAT8_B)
 
 
-_LIBRARY_OPERANDS = (
-    # Tiles, rows, bf16 and f32 are all taken (docs/library-rules.md).
-    OperandSpec("input", layout=None, data_types=ACTIVATIONS),
-    OperandSpec("weight", layout=Layout.ROW_MAJOR, memory=Memory.HOST, data_types=WEIGHTS),
-    OperandSpec(
-        "bias", "optional", layout=Layout.ROW_MAJOR, memory=Memory.HOST, data_types=WEIGHTS
-    ),
+# Tiles, rows, bf16 and f32 are all taken (docs/library-rules.md).
+_INPUT_IMAGE = OperandSpec("input", layout=None, data_types=ACTIVATIONS)
+_WEIGHT = OperandSpec("weight", layout=Layout.ROW_MAJOR, memory=Memory.HOST, data_types=WEIGHTS)
+_LIBRARY_OPERANDS = (_INPUT_IMAGE, _WEIGHT, replace(_WEIGHT, name="bias", count="optional"))
+_PREPARED_OPERANDS = (
+    _INPUT_IMAGE,
+    *(replace(spec, prepared=has_prepared_weight) for spec in _LIBRARY_OPERANDS[1:]),
 )
-_SIZES = ("in_channels", "out_channels", "batch_size", "input_height", "input_width")
 
 
 def _library_attributes(*more: AttributeSpec) -> tuple[AttributeSpec, ...]:
     return (
-        *(attribute(name, INTEGER) for name in _SIZES),
-        attribute("kernel_size", INTEGERS),
-        attribute("stride", INTEGERS, [1, 1]),
-        attribute("padding", INTEGERS, [0, 0]),
-        attribute("dilation", INTEGERS, [1, 1]),
-        GROUPS,
+        *image_attributes(),
         *more,
         attribute("dtype", DATA_TYPE, None),
         COMPUTE_CONFIG_ATTRIBUTE,
@@ -118,12 +118,16 @@ def _verify_window(op: CatalogueOp) -> tuple[Window, tuple[int, int, int, int]]:
     """The window of a call and the size of its image, after checking that the attributes agree with
     the operands."""
     window = verified_library_window(op, op.parameter("kernel_size"))
-    inputs, outputs, *sizes = (op.parameter(name) for name in _SIZES)
+    inputs, outputs, *sizes = (op.parameter(name) for name in LIBRARY_SIZES)
     image = (*sizes, inputs)
     expect_volume(op, image, "input")
+    groups = max(op.parameter("groups"), 1)
+    if op.definition.short_name == "conv2d" and has_prepared_weight(op):
+        expect_groups(op, inputs, outputs)
+        expect_bias(op, outputs)
+        return window, image
     kernel = kernel_of(op, 2)
     require(op, kernel == window.kernel, f"a kernel_size of {kernel}, as the weight has", kernel)
-    groups = max(op.parameter("groups"), 1)
     transposed = "output_padding" in {spec.name for spec in op.definition.attributes}
     ends = (inputs, outputs // groups) if transposed else (outputs, inputs // groups)
     expect_channels(op, inputs, outputs, ends)
@@ -159,7 +163,7 @@ def _library_conv2d(call: Call) -> numpy.ndarray:
     window = library_window(call, call["kernel_size"])
     result = convolution(
         _library_image(call),
-        call.array("weight"),
+        plain_weight(call),
         window,
         call["groups"],
         arithmetic=call.arithmetic,
@@ -175,13 +179,8 @@ def _bind_image_convolution(
     default of the call; those at the end that are need not be written."""
     calls.include(f"ttnn/operations/conv/{name}/{name}.hpp")
     bias = op.optional_operand("bias")
-    data_type, config = op.parameter("dtype"), compute_config(calls, op)
-    has_config = CONV2D_CONFIG_ATTRIBUTE in op.definition.attributes
-    window_config = program_config("conv2d_config")(calls, op) if has_config else NULLOPT
-    if window_config == NULLOPT:
-        window_config = calls.tuned(CONVOLUTION_CONFIG)
-    if config == NULLOPT:
-        config = calls.tuned(CONVOLUTION_COMPUTE)
+    data_type = op.parameter("dtype")
+    window_config, config = image_configs(calls, op)
     optionals: list[tuple[Argument, bool]] = [
         (NULLOPT if data_type is None else Text(cpp_text(data_type)), data_type is None),
         (NULLOPT if bias is None else calls[bias], bias is None),
@@ -197,7 +196,7 @@ def _bind_image_convolution(
         calls[op.operand("input")],
         calls[op.operand("weight")],
         calls.device_pointer,
-        *(Text(str(op.parameter(size))) for size in _SIZES),
+        *(Text(str(op.parameter(size))) for size in LIBRARY_SIZES),
         array_text(op.parameter("kernel_size")),
         *(argument for argument, _ in tail),
         type=f"ttnn::{'Conv2d' if name == 'conv2d' else 'ConvTranspose2d'}ResultWithOptions",
@@ -233,7 +232,7 @@ def _cpp_conv2d(calls: CppCalls, op: CatalogueOp) -> None:
 register(
     TTNNDefinition(
         "ttnn.conv2d",
-        _LIBRARY_OPERANDS,
+        _PREPARED_OPERANDS,
         _library_attributes(CONV2D_CONFIG_ATTRIBUTE),
         numpy=_library_conv2d,
         verify=_verify_conv2d,

@@ -94,6 +94,8 @@ class Trait(Flag):
     """The op is an attention: of queries, keys, values and a mask, in this order."""
     OF_LAYER = auto()
     """The op has weights, and its result is called after the layer that they belong to."""
+    PREPARES_WEIGHTS = auto()
+    """The op prepares a weight for another call, whose configuration it has."""
     COLLECTIVE = auto()
     """The op exchanges elements between the chips of a mesh; a single chip keeps what it has."""
     PLACES = auto()

@@ -497,12 +497,16 @@ def convolved(chip: Machine, call: LibraryCall) -> Work:
     image, weights = call.operands[0], call.operands[1]
     result = call.result
     groups = int(call.attributes.get("groups", 1))
-    inner_elements = prod(weights.shape[1:]) if len(weights.shape) == 4 else weights.shape[-2]
+    if "kernel_size" in call.attributes and "in_channels" in call.attributes:
+        kernel = prod(call.attributes["kernel_size"])
+        inner_elements = int(call.attributes["in_channels"]) // groups * kernel
+    else:
+        kernel = prod(weights.shape[2:]) if len(weights.shape) == 4 else 1
+        inner_elements = prod(weights.shape[1:]) if len(weights.shape) == 4 else weights.shape[-2]
     channels = result.shape[-1]
     inner = tiles_along(inner_elements * groups) or 1
     rows = tiles_along(prod(result.shape[:-1]))
     columns = tiles_along(channels)
-    kernel = prod(weights.shape[2:]) if len(weights.shape) == 4 else 1
     in_place = image.shards is not None and result.shards is not None
     cores = result.shards.cores if result.shards is not None else min(chip.description.cores, rows)
     work = Work(min(cores, chip.description.cores))

@@ -55,7 +55,7 @@ class Validate(Command):
                 found = [
                     _judged(program, python, self._options(binary, memory))
                     for program in binary.programs
-                    if program.kind == "entry"
+                    if program.kind in ("entry", "const_eval")
                 ]
             except CompileError as error:
                 results.append(self.failed(path, "ttnn", error))

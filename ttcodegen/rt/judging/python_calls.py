@@ -10,6 +10,7 @@ from ttcodegen.dialects.operations.compute_config import ComputeConfig
 from ttcodegen.dialects.ttcore.shards import CoreRange
 from ttcodegen.dialects.ttnn.placement import TensorPlacement
 from ttcodegen.dialects.ttnn.program_configs import (
+    Conv2dConfig,
     CoreGrid,
     CoreSet,
     FusedActivation,
@@ -282,6 +283,19 @@ _CONVOLUTION: Mapping[str, Source] = {
     "compute_config": _compute,
     **_PLACED,
 }
+_PREPARATION: Mapping[str, Source] = {
+    "device": _device,
+    **_IMAGE,
+    "input_memory_config": lambda step: {"memory": memory_json(step["input"])},
+    "input_layout": lambda step: {"page": step["input"].layout.value},
+    "input_dtype": lambda step: {"dtype": step["input"].data_type.mlir},
+    "output_dtype": _asked_type,
+    "conv_config": lambda step: config_json(
+        step.call.program_config
+        or Conv2dConfig(weights_dtype=Word(step.call.result.data_type.mlir))
+    ),
+    "compute_config": _compute,
+}
 _POOL: Mapping[str, Source] = {
     "input_tensor": 0,
     "batch_size": "batch_size",
@@ -403,6 +417,17 @@ CALLS: Mapping[str, PythonCall] = {
     "from_device": PythonCall((0,)),
     # Images.
     "conv2d": PythonCall((), _CONVOLUTION),
+    "prepare_conv2d_weights": PythonCall(
+        (),
+        {
+            **_PREPARATION,
+            "weight_tensor": 0,
+            "weights_format": lambda step: "OIHW",
+            "has_bias": _flag("has_bias"),
+        },
+        "prepare_conv_weights",
+    ),
+    "prepare_conv2d_bias": PythonCall((), {**_PREPARATION, "bias_tensor": 0}, "prepare_conv_bias"),
     "conv_transpose2d": PythonCall((), {**_CONVOLUTION, "output_padding": "output_padding"}),
     "max_pool2d": PythonCall((), _MAXIMUM),
     "max_pool2d_with_indices": PythonCall(

@@ -12,6 +12,8 @@ from ttcodegen.systems.releases.release import Release
 _CONVOLUTION_CONFIGS = (
     "dtype bias_tensor conv_config compute_config memory_config dram_slice_config"
 )
+_IMAGE = "input_memory_config input_layout"
+_PREPARATION = "device input_dtype output_dtype conv_config compute_config dram_slice_config"
 _SIZES = "batch_size input_height input_width"
 _POOL = f"input_tensor {_SIZES} channels kernel_size stride padding"
 _POOL_MEMORY = "memory_config dram_slice_config applied_shard_scheme"
@@ -33,6 +35,10 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = {
     for name, parameters in {
         "conv2d": f"input_tensor weight_tensor device in_channels out_channels {_SIZES} "
         f"kernel_size stride padding dilation groups {_CONVOLUTION_CONFIGS}",
+        "prepare_conv_weights": f"weight_tensor {_IMAGE} weights_format in_channels out_channels "
+        f"{_SIZES} kernel_size stride padding dilation has_bias groups {_PREPARATION}",
+        "prepare_conv_bias": f"bias_tensor {_IMAGE} in_channels out_channels {_SIZES} kernel_size "
+        f"stride padding dilation groups {_PREPARATION}",
         "conv_transpose2d": f"input_tensor weight_tensor device in_channels out_channels {_SIZES} "
         f"kernel_size stride padding output_padding dilation groups {_CONVOLUTION_CONFIGS}",
         "conv3d": "input_tensor weight_tensor device bias_tensor config dtype output_channels "

@@ -238,6 +238,8 @@ class _Assigner:
     def _wanted(
         self, op: CatalogueOp, spec: OperandSpec, found: TensorPlacement
     ) -> TensorPlacement:
+        if spec.prepared is not None and spec.prepared(op):
+            return found
         wanted = found.with_(data_type=suitable_data_type(found.data_type, spec.data_types))
         if spec.memory is Memory.HOST:
             wanted = wanted.on_host()

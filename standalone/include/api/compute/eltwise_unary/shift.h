@@ -1,14 +1,13 @@
 #pragma once
 
-#include "api/compute/common_globals.h"
+#include "api/compute/eltwise_unary/left_shift.h"
+#include "api/compute/eltwise_unary/right_shift.h"
 
+// The form of later releases.
 namespace ckernel {
 
-TTCODEGEN_SFPU_INIT(left_shift_tile_init, left_shift);
 template <DataFormat data_format>
 TTCODEGEN_SFPU_UNARY_1(left_shift_tile, left_shift);
-
-TTCODEGEN_SFPU_INIT(right_shift_tile_init, right_shift);
 template <DataFormat data_format>
 TTCODEGEN_SFPU_UNARY_1(right_shift_tile, right_shift);
 

@@ -16,8 +16,10 @@ from ttcodegen.systems.releases import RELEASES, release_named
 ROOT = Path(__file__).resolve().parents[2]
 OP_CASES = ROOT / "tests" / "op_cases"
 LATER = RELEASES[-1]
-CHANGED = ("argmax", "conv1d", "group_norm", "split_query_key_value_and_split_heads")
+CHANGED = ("argmax",)
 """Ops whose calls have another form, beside those in the files of op cases."""
+NOT_CALLED = {"ttnn::group_norm", "ttnn::experimental::nlp_create_qkv_heads"}
+"""Functions with another form that no lowering calls."""
 MODULES = ("broadcasts", "matmuls", "reductions")
 """Modules of device programs whose kernels call what later releases spell otherwise."""
 
@@ -46,7 +48,7 @@ def test_calls_in_another_form_run(cpu_backend: CPUBackend, tmp_path: Path) -> N
         called += "".join(path.read_text() for path in out.glob("src/*.cpp"))
     changed = {name for name in release_named(LATER).calls if name.startswith("ttnn::")}
     # Only modules of TTNN dump and load tensors.
-    assert {name for name in changed if f"{name}(" not in called} == set()
+    assert {name for name in changed if f"{name}(" not in called} == NOT_CALLED
 
 
 @pytest.mark.parametrize("name", MODULES)

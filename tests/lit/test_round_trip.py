@@ -30,6 +30,7 @@ from ttcodegen.dialects.operations import attribute_kinds as kinds
 from ttcodegen.dialects.operations.compute_config import COMPUTE_CONFIG, ComputeConfig, MathFidelity
 from ttcodegen.dialects.ttcore.shards import CoreRange, Layout, Orientation, Shards
 from ttcodegen.dialects.ttnn.placement import (
+    PLACEMENT,
     LayoutTextError,
     TensorPlacement,
     layout_text,
@@ -68,6 +69,7 @@ SAMPLES: dict[int, Any] = {
     id(kinds.ENUMERATOR): "word",
     id(kinds.DATA_TYPE): DataType.BFLOAT8_B,
     id(kinds.BOOLEANS): [True, False],
+    id(PLACEMENT): TensorPlacement((1, 1, 64, 40), DataType.BFLOAT16, Layout.ROW_MAJOR),
     id(CHIP_GROUPS): [[0, 1], [2, 3]],
     id(CONVOLUTION_LAYOUT): ConvolutionLayout(0, 1, (2, 3), 3, 2, (0, 1), 0, 3, (1, 2)),
     id(POOLING_METHOD): "average",

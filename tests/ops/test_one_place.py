@@ -30,6 +30,7 @@ KNOWN = {
     ),
     "optimizer/cost/work.py": (1, "traffic of collectives over links, as measured"),
     "optimizer/candidates.py": (1, "calls that were measured to take a target"),
+    "project/tuning/matching.py": (1, "kinds of calls, which are no names of a model's ops"),
     "transforms/ttir/movement_passes.py": (1, "ops whose attributes the pass permutes"),
     "transforms/ttir/fusing/activations.py": (1, "a pattern: what scales a factor"),
     "transforms/ttir/fusing/attention.py": (4, "patterns: what is between the matmuls, masks"),

@@ -300,7 +300,8 @@ def test_decisions_survive_changes_one_after_the_other(change: str, tmp_path: Pa
 
 
 CNN = (EXAMPLE.parent / "cnn/cnn.mlir").read_text()
-BLOCKS = "ttnn::prim::Conv2dConfig{.act_block_h_override = 32}"
+SHARED = "{.weights_dtype = ttnn::DataType::BFLOAT16, .shard_layout = {}}"
+BLOCKS = "{.weights_dtype = ttnn::DataType::BFLOAT16, .act_block_h_override = 32}"
 DECODED = token(32, 32, 8)
 OTHERS: Mapping[str, tuple[str, int, Mapping[str, tuple[str, int]], Mapping[str, Edit]]] = {
     "cnn": (
@@ -312,7 +313,7 @@ OTHERS: Mapping[str, tuple[str, int, Mapping[str, tuple[str, int]], Mapping[str,
             "data type": (CNN.replace("bf16", "f32"), 0),
         },
         {
-            "blocks": (("convolution_config = std::nullopt", f"convolution_config = {BLOCKS}"),),
+            "blocks": ((SHARED, BLOCKS),),
             "memory": (
                 (
                     "weights.classifier_bias)",
@@ -389,9 +390,8 @@ def test_a_configuration_does_not_take_the_place_of_one_with_an_activation(tmp_p
         conflicts = write_project(compiled.description, out, files)
         if level == 0:
             text = (out / TUNING).read_text()
-            old = "convolution_config = std::nullopt"
-            assert old in text
-            (out / TUNING).write_text(text.replace(old, f"convolution_config = {BLOCKS}"))
+            assert SHARED in text
+            (out / TUNING).write_text(text.replace(SHARED, BLOCKS))
     assert "the configuration there applies relu" in conflicts[0].reason
     assert "/*conv_config=*/tuning::convolution_config" not in (out / "src/cnn.cpp").read_text()
 

@@ -11,6 +11,8 @@ from ttcodegen.emission.templates import clang_format_style
 from ttcodegen.emitc.formatting import format_files
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.foundation.messages import closest
+from ttcodegen.ops.core.definition import call_has_trait
+from ttcodegen.ops.core.traits import Trait
 from ttcodegen.project.tuning.decisions import (
     SHARED_CONSTANTS,
     TUNING_FILE,
@@ -224,7 +226,9 @@ class _Application:
         if unary is None:
             around = [user for user, _ in target.users]
             around += [each for each in target.operands if isinstance(each, Node)]
-            other = next((each for each in around if each.callee in _UNARY), None)
+            other = next(
+                (each for each in around if call_has_trait(each.callee, Trait.ACTIVATES)), None
+            )
             applied = next((each for each in around if _applies(each.statement, name)), None)
             nearest = "" if other is None else f"'{other.callee}' is there now"
             if applied is not None:
@@ -536,6 +540,3 @@ def _applies(statement: Statement, activation: str) -> bool:
     """True if the options of a call name an activation."""
     options = () if statement.call is None else statement.call.options
     return any(each.label == "activation" and each.text == f'"{activation}"' for each in options)
-
-
-_UNARY = frozenset(("relu", "gelu", "silu", "sigmoid", "tanh", "relu6", "mish", "hardsigmoid"))

@@ -2,7 +2,6 @@
 
 // CHECK-LABEL: func.func @f
 // CHECK: "ttnn.prepare_conv2d_weights"(%w)
-// CHECK-SAME: has_bias = false
 // CHECK-SAME: tensor<16x32x3x3xbf16
 // CHECK-SAME: tensor<1x1x288x16xbf16
 // CHECK: "ttnn.conv2d"

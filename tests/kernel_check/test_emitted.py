@@ -33,9 +33,10 @@ PROGRAMS = {
     "printed": [],
     "row_major": ["5", "96", "5", "16", "5", "i32"],
     "elementwise": ["128", "64", "2", "1", "1"],
+    "elements": [],
 }
-"""Programs of TT-Lang, whose kernels alone print, compute with rows, or broadcast one block, and
-their arguments."""
+"""Programs of TT-Lang, whose kernels alone print, compute with rows, broadcast one block or access
+single elements, and their arguments."""
 NAMES = (*modules.MODULES, *elementwise.ELEMENTS, "typecasts", *EXAMPLES)
 """Modules that the tests run on the emulated device; by data type those with elementwise ops."""
 LATER = RELEASES[-1]

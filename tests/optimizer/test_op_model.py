@@ -12,7 +12,7 @@ from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttnn.program_configs import CoreGrid, MatmulMultiCast
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.optimizer.call import call_of, interleaved
-from ttcodegen.optimizer.candidates import Ways, sharded_as
+from ttcodegen.optimizer.candidates import CandidateGenerator, sharded_as
 from ttcodegen.optimizer.cost.calls import CostModel
 from ttcodegen.optimizer.op_model import op_constraints, op_runtime, ops_of
 from ttcodegen.optimizer.optimize import placed_calls
@@ -106,10 +106,13 @@ def test_a_transposed_product_with_a_bias_has_a_configuration_or_is_in_dram(
         operands=(left, interleaved(right, "l1"), bias),
         attributes={**call.attributes, "transpose_a": turns_left, "transpose_b": True},
     )
-    ways = Ways(CostModel(default_system("wormhole_b0").chip), True, placed_calls())
-    for way in ways.of(call, [False] * 3):
-        configured = "matmul_program_config" in way.attributes
-        assert configured or all(p.buffer_type == "dram" for p in (*way.operands, *way.results))
+    generator = CandidateGenerator(
+        CostModel(default_system("wormhole_b0").chip), True, placed_calls()
+    )
+    for candidate in generator.of(call, [False] * 3):
+        configured = "matmul_program_config" in candidate.attributes
+        placements = (*candidate.operands, *candidate.results)
+        assert configured or all(p.buffer_type == "dram" for p in placements)
 
 
 def test_the_model_knows_the_kinds_of_calls_from_the_start() -> None:

@@ -19,7 +19,7 @@ from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.foundation.messages import closest
 from ttcodegen.ops.dialects import load_dialects
 from ttcodegen.optimizer.call import call_of
-from ttcodegen.optimizer.candidates import Ways
+from ttcodegen.optimizer.candidates import CandidateGenerator
 from ttcodegen.optimizer.cost.calls import CostModel
 from ttcodegen.optimizer.optimize import Optimize, placed_calls
 from ttcodegen.optimizer.overrides.call_names import CallNames
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from xdsl.passes import ModulePass
 
 _MOST_WAYS = 200
-"""Ways of one op that are listed; products have one for each grid of cores."""
+"""CandidateGenerator of one op that are listed; products have one for each grid of cores."""
 
 
 @dataclass
@@ -73,7 +73,7 @@ class _Recorder:
         from xdsl.dialects.func import FuncOp
 
         system = system_of(module) or default_system(DEFAULT_ARCHITECTURE)
-        ways = Ways(CostModel(system.chip), True, placed_calls())
+        ways = CandidateGenerator(CostModel(system.chip), True, placed_calls())
         for function in module.walk():
             if isinstance(function, FuncOp) and not is_const_eval(function):
                 self._look(function, ways)
@@ -84,7 +84,7 @@ class _Recorder:
     def failed(self, pass_: ModulePass, module: ModuleOp) -> None:
         """Called if a pass refuses the module."""
 
-    def _look(self, function: FuncOp, ways: Ways) -> None:
+    def _look(self, function: FuncOp, ways: CandidateGenerator) -> None:
         names = CallNames(function)
         self.known += names
         op = names.named(self.node) if self.function in ("", names.function) else None
@@ -130,7 +130,7 @@ class _Estimates:
         """Called if a pass refuses the module."""
 
 
-def _ways(op: CatalogueOp, ways: Ways) -> list[dict[str, Any]]:
+def _ways(op: CatalogueOp, ways: CandidateGenerator) -> list[dict[str, Any]]:
     if any(given_placement(value) is None for value in (*op.operands, *op.results)):
         return []
     found: dict[str, dict[str, Any]] = {}

@@ -14,8 +14,8 @@ from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.layout.device import Bank
 from ttcodegen.ops.core.definition import call_kind
 from ttcodegen.ops.core.traits import CallKind
-from ttcodegen.optimizer.call import LibraryCall, Way, call_of, interleaved
-from ttcodegen.optimizer.candidates import Ways
+from ttcodegen.optimizer.call import Candidate, LibraryCall, call_of, interleaved
+from ttcodegen.optimizer.candidates import CandidateGenerator
 from ttcodegen.optimizer.cost.calls import CallCost, CostModel, is_view
 
 # Simulation of the L1 allocator along the calls of a function.
@@ -59,7 +59,7 @@ class _Tensors:
 
 
 def shortages(
-    decisions: Sequence[tuple[Operation, Way, Sequence[tuple[SSAValue, TensorPlacement]]]],
+    decisions: Sequence[tuple[Operation, Candidate, Sequence[tuple[SSAValue, TensorPlacement]]]],
     last_use: Mapping[SSAValue, int],
     model: CostModel,
 ) -> dict[Operation, int]:
@@ -72,11 +72,11 @@ def shortages(
     """
     tensors = _Tensors(model)
     missing: dict[Operation, int] = {}
-    for index, (op, way, moves) in enumerate(decisions):
+    for index, (op, candidate, moves) in enumerate(decisions):
         for value, placement in moves:
             tensors.put(value, placement)
         if isinstance(op, CatalogueOp):
-            short = _make(tensors, op, way, model)
+            short = _make(tensors, op, candidate, model)
             if short > 0:
                 missing[op] = short
         for value in (*op.operands, *op.results):
@@ -85,22 +85,22 @@ def shortages(
     return missing
 
 
-def _make(tensors: _Tensors, op: CatalogueOp, way: Way, model: CostModel) -> int:
+def _make(tensors: _Tensors, op: CatalogueOp, candidate: Candidate, model: CostModel) -> int:
     """Allocates the results of a call; returns the bytes that it lacks, at most 0 if it fits."""
     declared = call_of(op)
-    chosen = len(way.operands) == len(declared.operands)
+    chosen = len(candidate.operands) == len(declared.operands)
     call = LibraryCall(
         declared.name,
-        way.operands if chosen else declared.operands,
-        way.results,
-        {**declared.attributes, **way.attributes},
+        candidate.operands if chosen else declared.operands,
+        candidate.results,
+        {**declared.attributes, **candidate.attributes},
     )
     if call.results and is_view(call):
         tensors.share(op.results[0], op.operands[0])
         return 0
     cost = model.cost(call)
     halo = tensors.bank.allocate(cost.intermediates) if cost.intermediates else None
-    for result, placement in zip(op.results, way.results, strict=False):
+    for result, placement in zip(op.results, candidate.results, strict=False):
         tensors.put(result, placement)
     uses_l1 = any(p.buffer_type == "l1" for p in (*call.operands, *call.results))
     short = cost.circular_buffers - tensors.bank.lowest if uses_l1 else 0
@@ -133,14 +133,14 @@ class Decision:
     """Decision for one call."""
 
     op: Operation
-    way: Way
+    candidate: Candidate
     moves: tuple[tuple[SSAValue, TensorPlacement], ...]
     """Moves of operands before the call."""
     seconds: float
     """Estimated seconds of the call with its moves."""
     l1_bytes: int
     """Bytes of L1 per core while it runs."""
-    next_best: tuple[float, Way] | None
+    next_best: tuple[float, Candidate] | None
     """Cheapest other candidate from the same state, after its seconds."""
 
 
@@ -168,7 +168,9 @@ class Choices(Protocol):
         """Returns whether an override names the call."""
         ...
 
-    def ways(self, op: CatalogueOp, call: LibraryCall, fixed: Sequence[bool]) -> list[Way]:
+    def candidates(
+        self, op: CatalogueOp, call: LibraryCall, fixed: Sequence[bool]
+    ) -> list[Candidate]:
         """Returns the candidates that agree, for operands with the placements of `call`.
 
         Raises CompileError if there are none."""
@@ -188,7 +190,7 @@ class Search:
     """Beam search over the calls of one function."""
 
     model: CostModel
-    ways: Ways
+    generator: CandidateGenerator
     skipped: set[Operation]
     """Const-eval ops, whose results keep their placements."""
     constants: set[SSAValue]
@@ -205,8 +207,8 @@ class Search:
     """Bytes of L1 that a call loses to fragmentation."""
     _declared: dict[Operation, float] = field(default_factory=dict[Operation, float])
     _kinds: dict[Operation, object] = field(default_factory=dict[Operation, object])
-    _priced_ways: dict[object, list[tuple[Way, CallCost]]] = field(
-        default_factory=dict[object, "list[tuple[Way, CallCost]]"]
+    _priced_candidates: dict[object, list[tuple[Candidate, CallCost]]] = field(
+        default_factory=dict[object, "list[tuple[Candidate, CallCost]]"]
     )
 
     def run(self, arguments: Sequence[SSAValue], ops: Sequence[Operation]) -> list[Decision]:
@@ -226,7 +228,7 @@ class Search:
                 start[value] = placement
         decisions = self._cheapest(start, ops)
         for attempt in range(1, ATTEMPTS):
-            made = [(decision.op, decision.way, decision.moves) for decision in decisions]
+            made = [(decision.op, decision.candidate, decision.moves) for decision in decisions]
             missing = shortages(made, self._last_use, self.model)
             if not missing:
                 break
@@ -278,12 +280,12 @@ class Search:
             return [self._unchanged(state, index, op)]
         here = replace(call, operands=tuple(state.placements[value] for value in values))
         fixed = self._fixed(op, values)
-        tried: list[tuple[float, Way, _State]] = []
+        tried: list[tuple[float, Candidate, _State]] = []
         has_weights = len(values) > 1 and values[1] in self.constants
-        for way, cost in self._priced(op, here, fixed, has_weights):
-            made = self._extended(state, index, op, values, way, cost)
+        for candidate, cost in self._priced(op, here, fixed, has_weights):
+            made = self._extended(state, index, op, values, candidate, cost)
             if made is not None:
-                tried.append((made.seconds - state.seconds, way, made))
+                tried.append((made.seconds - state.seconds, candidate, made))
         if not tried and self._has_override(op):
             assert self.choices is not None
             raise self.choices.no_room(op, self.room)
@@ -295,7 +297,7 @@ class Search:
 
     def _priced(
         self, op: CatalogueOp, call: LibraryCall, fixed: Sequence[bool], has_weights: bool
-    ) -> list[tuple[Way, CallCost]]:
+    ) -> list[tuple[Candidate, CallCost]]:
         """Returns the candidates of a call with their costs, memoized over equal calls.
 
         `has_weights`: whether its second operand is a const-eval value.
@@ -304,35 +306,39 @@ class Search:
             self._kinds[op] = (op.name, str(op.properties), call.results)
         if self._has_override(op):
             assert self.choices is not None
-            return self._with_costs(call, self.choices.ways(op, call, fixed))
+            return self._with_costs(call, self.choices.candidates(op, call, fixed))
         key = (self._kinds[op], call.operands, tuple(fixed), has_weights)
-        if key not in self._priced_ways:
-            ways = self._ways(call, fixed)
+        if key not in self._priced_candidates:
+            candidates = self._candidates(call, fixed)
             if has_weights:
-                ways += self.ways.from_banks(call)
-            self._priced_ways[key] = self._with_costs(call, ways)
-        return self._priced_ways[key]
+                candidates += self.generator.from_banks(call)
+            self._priced_candidates[key] = self._with_costs(call, candidates)
+        return self._priced_candidates[key]
 
     def _has_override(self, op: CatalogueOp) -> bool:
         return self.choices is not None and self.choices.concern(op)
 
-    def _with_costs(self, call: LibraryCall, ways: Sequence[Way]) -> list[tuple[Way, CallCost]]:
-        return [
-            (way, self.model.cost(LibraryCall(call.name, way.operands, way.results,
-                                              {**call.attributes, **way.attributes})))
-            for way in ways
-        ]  # fmt: skip
+    def _with_costs(
+        self, call: LibraryCall, candidates: Sequence[Candidate]
+    ) -> list[tuple[Candidate, CallCost]]:
+        return [(each, self.model.cost(self._as_call(call, each))) for each in candidates]
 
-    def _ways(self, call: LibraryCall, fixed: Sequence[bool]) -> list[Way]:
-        ways = list(self.ways.of(call, fixed))
-        kept: list[Way] = []
-        for way in ways:
+    @staticmethod
+    def _as_call(call: LibraryCall, candidate: Candidate) -> LibraryCall:
+        attributes = {**call.attributes, **candidate.attributes}
+        return LibraryCall(call.name, candidate.operands, candidate.results, attributes)
+
+    def _candidates(self, call: LibraryCall, fixed: Sequence[bool]) -> list[Candidate]:
+        kept: list[Candidate] = []
+        for candidate in self.generator.of(call, fixed):
             stays = all(
                 not stay or wanted == found
-                for stay, wanted, found in zip(fixed, way.operands, call.operands, strict=True)
+                for stay, wanted, found in zip(
+                    fixed, candidate.operands, call.operands, strict=True
+                )
             )
-            if stays and way not in kept:
-                kept.append(way)
+            if stays and candidate not in kept:
+                kept.append(candidate)
         return kept
 
     def _fixed(self, op: CatalogueOp, values: Sequence[SSAValue]) -> list[bool]:
@@ -345,13 +351,13 @@ class Search:
         ]
 
     def _with_runner_up(
-        self, entry: tuple[float, Way, _State], tried: list[tuple[float, Way, _State]]
+        self, entry: tuple[float, Candidate, _State], tried: list[tuple[float, Candidate, _State]]
     ) -> _State:
-        seconds, way, state = entry
-        other = next(((s, w) for s, w, _ in tried if w is not way), None)
+        seconds, candidate, state = entry
+        other = next(((s, w) for s, w, _ in tried if w is not candidate), None)
         last = state.last
         assert last is not None
-        decision = Decision(last.op, way, last.moves, seconds, last.l1_bytes, other)
+        decision = Decision(last.op, candidate, last.moves, seconds, last.l1_bytes, other)
         return _State(state.seconds, state.placements, decision, state.before)
 
     def _unchanged(self, state: _State, index: int, op: Operation) -> _State:
@@ -372,8 +378,10 @@ class Search:
         self._forget(placements, index, op)
         if isinstance(op, CatalogueOp) and op not in self.skipped:
             seconds += self._declared_seconds(op)
-        way = Way((), tuple(p for p in map(given_placement, op.results) if p is not None))
-        decision = Decision(op, way, tuple(moves), seconds - state.seconds, 0, None)
+        candidate = Candidate(
+            (), tuple(p for p in map(given_placement, op.results) if p is not None)
+        )
+        decision = Decision(op, candidate, tuple(moves), seconds - state.seconds, 0, None)
         return _State(seconds, placements, decision, state)
 
     def _declared_seconds(self, op: CatalogueOp) -> float:
@@ -388,25 +396,26 @@ class Search:
         index: int,
         op: CatalogueOp,
         values: Sequence[SSAValue],
-        way: Way,
+        candidate: Candidate,
         cost: CallCost,
     ) -> _State | None:
         seconds = 0.0
         placements = dict(state.placements)
         moves: list[tuple[SSAValue, TensorPlacement]] = []
-        for value, wanted in zip(values, way.operands, strict=True):
+        for value, wanted in zip(values, candidate.operands, strict=True):
             found = placements[value]
             if found != wanted:
                 seconds += self._seconds_per_run(value, found, wanted)
                 moves.append((value, wanted))
                 placements[value] = wanted
         if any(
-            placements[value] != wanted for value, wanted in zip(values, way.operands, strict=True)
+            placements[value] != wanted
+            for value, wanted in zip(values, candidate.operands, strict=True)
         ):
             return None  # An operand that occurs twice cannot have two placements.
-        for result, placement in zip(op.results, way.results, strict=True):
+        for result, placement in zip(op.results, candidate.results, strict=True):
             placements[result] = placement
-        takes_all = _takes_all(op, way)
+        takes_all = _takes_all(op, candidate)
         # Fragmentation is capped at all of L1, so that a call without tensors in L1 still fits.
         with_gaps = min(cost.working_bytes + self._gaps.get(op, 0), self.room)
         buffers = self.room if takes_all else max(cost.working_bytes, with_gaps)
@@ -419,7 +428,7 @@ class Search:
         used = (0 if takes_all else cost.working_bytes) + self._used(placements)
         self._forget(placements, index, op)
         seconds += cost.seconds
-        decision = Decision(op, way, (*moves, *spilled), seconds, used, None)
+        decision = Decision(op, candidate, (*moves, *spilled), seconds, used, None)
         return _State(state.seconds + seconds, placements, decision, state)
 
     @property
@@ -482,8 +491,8 @@ def _results(ops: Iterable[Operation]) -> Iterator[SSAValue]:
         yield from op.results
 
 
-def _takes_all(op: CatalogueOp, way: Way) -> bool:
+def _takes_all(op: CatalogueOp, candidate: Candidate) -> bool:
     """True if a call takes all free L1; with sharded results its footprint is known."""
     return call_kind(op.definition.short_name) in UNKNOWN and all(
-        p.shards is None for p in way.results
+        p.shards is None for p in candidate.results
     )

@@ -109,7 +109,7 @@ def call_in_file(program: file.Program, operation: file.Operation) -> LibraryCal
 
 
 @dataclass(frozen=True)
-class Way:
+class Candidate:
     """Candidate of a call: placements of its tensors, and its configs."""
 
     operands: tuple[TensorPlacement, ...]

@@ -26,9 +26,9 @@ from ttcodegen.dialects.ttnn.program_configs import (
 from ttcodegen.ops.attention.primitives import fitting_grid, needed_program
 from ttcodegen.ops.core.definition import call_has_trait
 from ttcodegen.ops.core.traits import Trait
-from ttcodegen.optimizer.call import LibraryCall, Way, interleaved
+from ttcodegen.optimizer.call import Candidate, LibraryCall, interleaved
 from ttcodegen.optimizer.cost.calls import CostModel, is_view
-from ttcodegen.optimizer.matmul_candidates import ProductWays
+from ttcodegen.optimizer.matmul_candidates import MatmulCandidates
 from ttcodegen.optimizer.programs.attention_and_norms import (
     DECODING,
     DecodeAttention,
@@ -165,7 +165,7 @@ def is_interleaved(placement: TensorPlacement) -> bool:
     return placement.memory is Memory.DEVICE and placement.shards is None
 
 
-class Ways:
+class CandidateGenerator:
     """Generator of the candidates of calls on one chip."""
 
     def __init__(
@@ -182,9 +182,9 @@ class Ways:
         """True if tensors may be sharded."""
         self.placed = placed
         """Calls that take a memory config for their result."""
-        self.products = ProductWays(model, shards, self.grid)
+        self.products = MatmulCandidates(model, shards, self.grid)
 
-    def of(self, call: LibraryCall, fixed: Sequence[bool]) -> Iterator[Way]:
+    def of(self, call: LibraryCall, fixed: Sequence[bool]) -> Iterator[Candidate]:
         """Yields the candidates of a call from its operands' placements; fixed ones keep them."""
         match self._kind(call):
             case "product":
@@ -208,20 +208,20 @@ class Ways:
             case _:
                 yield from self._plain(call, fixed)
 
-    def on(self, grid: CoreGrid) -> Ways:
+    def on(self, grid: CoreGrid) -> CandidateGenerator:
         """Returns a generator that distributes matmuls over these cores."""
-        return Ways(self.model, self.shards, self.placed, grid)
+        return CandidateGenerator(self.model, self.shards, self.placed, grid)
 
     def rule(self, call: LibraryCall) -> str:
         """Returns the rule for the placement of a call's result, as a message."""
         return _RULES[self._kind(call)]
 
-    def configured(self, call: LibraryCall, config: MatmulProgramConfig) -> Iterator[Way]:
+    def configured(self, call: LibraryCall, config: MatmulProgramConfig) -> Iterator[Candidate]:
         """Yields the candidates of a matmul with this program config; none if it does not fit."""
         if self._kind(call) == "product" and self.misfit(call, config) is None:
             yield from self.products.configured(call, config)
 
-    def from_banks(self, call: LibraryCall) -> Iterator[Way]:
+    def from_banks(self, call: LibraryCall) -> Iterator[Candidate]:
         """Yields the DRAM-sharded candidates of a matmul, whose constant weights move once."""
         if self._kind(call) == "product":
             yield from self.products.from_banks(call)
@@ -258,10 +258,10 @@ class Ways:
             return "convolution"
         return "moved" if name in MOVED else "plain"
 
-    def _plain(self, call: LibraryCall, fixed: Sequence[bool]) -> Iterator[Way]:
+    def _plain(self, call: LibraryCall, fixed: Sequence[bool]) -> Iterator[Candidate]:
         """Yields the default candidate: all in DRAM, except operands that must be sharded."""
         demanded = call.demanded or (None,) * len(call.operands)
-        yield Way(
+        yield Candidate(
             tuple(
                 demand or (p if stays or p.memory is Memory.HOST else interleaved(p, "dram"))
                 for p, stays, demand in zip(call.operands, fixed, demanded, strict=True)
@@ -269,7 +269,7 @@ class Ways:
             call.results,
         )
 
-    def _convolved(self, call: LibraryCall, fixed: Sequence[bool]) -> Iterator[Way]:
+    def _convolved(self, call: LibraryCall, fixed: Sequence[bool]) -> Iterator[Candidate]:
         """Yields candidates of a convolution: in DRAM, or sharded on the cores of its image."""
         yield from self._plain(call, fixed)
         if not self.shards or fixed[0]:
@@ -277,7 +277,7 @@ class Ways:
         for image in sharded_images(call, self.grid):
             result = result_of(call, image, self.grid)
             if result is not None:
-                yield Way((image, *call.operands[1:]), (result,))
+                yield Candidate((image, *call.operands[1:]), (result,))
 
     def _buffers(self, call: LibraryCall) -> tuple[str, ...]:
         stays = call.name not in self.placed or call.result.data_type.mlir in NOT_COPIED
@@ -292,31 +292,31 @@ class Ways:
             for p in call.operands
         )
 
-    def _moved(self, call: LibraryCall) -> Iterator[Way]:
+    def _moved(self, call: LibraryCall) -> Iterator[Candidate]:
         # A slice that is not aligned to tiles untilizes the whole operand in the memory of the
         # result, which L1 may not hold.
         buffers = self._buffers(call) if _along_tiles(call) else ("dram",)
         for buffer in buffers:
-            yield Way(self._unsharded(call), (interleaved(call.result, buffer),))
+            yield Candidate(self._unsharded(call), (interleaved(call.result, buffer),))
         if call.name == "composite_to_layout" and call.result.shards is not None:
             # The consumer requires these shards.
-            yield Way(self._unsharded(call), (call.result,))
+            yield Candidate(self._unsharded(call), (call.result,))
         if call.name == "reshape" and call.operands[0].shards is not None:
             kept = _in_place_of(call.operands[0], call.result)
             if is_view(replace(call, results=(kept,))):
-                yield Way(call.operands, (kept,))
+                yield Candidate(call.operands, (kept,))
 
-    def _attended(self, call: LibraryCall) -> Iterator[Way]:
+    def _attended(self, call: LibraryCall) -> Iterator[Candidate]:
         """Yields candidates of attention: interleaved, with the fastest chunk sizes."""
         # sdpa_device_operation.cpp: a mask and a sink must be in DRAM.
         attended, others = self._unsharded(call)[:3], call.operands[3:]
         operands = (*attended, *(interleaved(other, "dram") for other in others))
         attributes = self._chunked(replace(call, operands=operands))
         for buffer in self._buffers(call):
-            yield Way(operands, (interleaved(call.result, buffer),), attributes)
+            yield Candidate(operands, (interleaved(call.result, buffer),), attributes)
         if attributes:
             # The default's smaller chunks leave L1 to other live tensors.
-            yield Way(operands, (interleaved(call.result, "dram"),))
+            yield Candidate(operands, (interleaved(call.result, "dram"),))
 
     def _chunked(self, call: LibraryCall) -> dict[str, Any]:
         """SDPA program config, if one is better than the library's default."""
@@ -326,18 +326,18 @@ class Ways:
         program = cheapest_program(call, self.model, room)
         return {} if program is None else {"program_config": program}
 
-    def _split(self, call: LibraryCall, fixed: Sequence[bool]) -> Iterator[Way]:
+    def _split(self, call: LibraryCall, fixed: Sequence[bool]) -> Iterator[Candidate]:
         """Yields candidates of the head split: of rows in DRAM, in L1, or sharded by a matmul."""
         yield from self._plain(call, fixed)
         (source,) = call.operands
         if source.buffer_type == "l1" and source.shards is None:
-            yield Way(call.operands, call.results)
+            yield Candidate(call.operands, call.results)
         if source.memory_layout == "width_sharded" and source.shards is not None:
             (first, *more) = source.shards.core_ranges
             if not more and (first.first_column, first.first_row) == (0, 0):
-                yield Way(call.operands, call.results)
+                yield Candidate(call.operands, call.results)
 
-    def _decoded(self, call: LibraryCall, fixed: Sequence[bool]) -> Iterator[Way]:
+    def _decoded(self, call: LibraryCall, fixed: Sequence[bool]) -> Iterator[Candidate]:
         """Yields candidates of decode attention: queries in DRAM, or sharded by user if they are.
 
         With a single key head the result may be sharded by user as well."""
@@ -355,16 +355,16 @@ class Ways:
             operands = (source, *others)
             attributes = self._chunked(replace(call, operands=operands))
             for result in results:
-                yield Way(operands, (result,), attributes)
+                yield Candidate(operands, (result,), attributes)
 
-    def _views(self, call: LibraryCall) -> Iterator[Way]:
+    def _views(self, call: LibraryCall) -> Iterator[Candidate]:
         """Yields the candidate of a view: its result is where its operand is."""
         source = call.operands[0]
         if source.shards is not None and source.collapsed_shape() != call.result.collapsed_shape():
             source = interleaved(source, "l1")
-        yield Way((source,), (_in_place_of(source, call.result),))
+        yield Candidate((source,), (_in_place_of(source, call.result),))
 
-    def _elementwise(self, call: LibraryCall) -> Iterator[Way]:
+    def _elementwise(self, call: LibraryCall) -> Iterator[Candidate]:
         if call.name not in self.placed:
             first = call.operands[0] if is_interleaved(call.operands[0]) else None
             buffer = "dram" if first is None or len(call.operands) > 1 else first.buffer_type
@@ -373,12 +373,12 @@ class Ways:
             taken = tuple(
                 p if p.memory is Memory.HOST else interleaved(p, buffer) for p in call.operands
             )
-            yield Way(taken, (interleaved(call.result, buffer),))
+            yield Candidate(taken, (interleaved(call.result, buffer),))
             return
         typecast = call.name == "typecast"
         operands = self._unsharded(call) if typecast else call.operands
         for buffer in self._buffers(call):
-            yield Way(operands, (interleaved(call.result, buffer),))
+            yield Candidate(operands, (interleaved(call.result, buffer),))
         seen: set[object] = set()
         for operand in call.operands:
             key = (operand.memory_layout, operand.shards)
@@ -386,18 +386,18 @@ class Ways:
                 continue
             seen.add(key)
             kept = call.result.sharded(operand.memory_layout or "", operand.shards)
-            yield Way(call.operands, (kept,))
+            yield Candidate(call.operands, (kept,))
 
-    def _rows(self, call: LibraryCall) -> Iterator[Way]:
+    def _rows(self, call: LibraryCall) -> Iterator[Candidate]:
         source = call.operands[0]
         vectors = call.operands[1:]
         for buffer in self._buffers(call):
-            yield Way(self._unsharded(call), (interleaved(call.result, buffer),))
+            yield Candidate(self._unsharded(call), (interleaved(call.result, buffer),))
         if source.shards is None:
             return
         if call.name == "softmax":
             # The program of softmax addresses pages through accessors, so any shards are taken.
-            yield Way(
+            yield Candidate(
                 call.operands, (call.result.sharded(source.memory_layout or "", source.shards),)
             )
             return
@@ -406,7 +406,7 @@ class Ways:
             source, config = moved, norm_config(moved)
         if config is not None and source.shards is not None:
             kept = call.result.sharded(source.memory_layout or "", source.shards)
-            yield Way((source, *vectors), (kept,), {"program_config": config})
+            yield Candidate((source, *vectors), (kept,), {"program_config": config})
 
 
 def _in_tiles(call: LibraryCall) -> bool:

@@ -20,7 +20,7 @@ from ttcodegen.dialects.ttnn.program_configs import (
     MatmulProgramConfig,
 )
 from ttcodegen.layout.placements import tile_bytes
-from ttcodegen.optimizer.call import LibraryCall, Way, interleaved
+from ttcodegen.optimizer.call import Candidate, LibraryCall, interleaved
 from ttcodegen.optimizer.cost.calls import CostModel
 from ttcodegen.optimizer.programs.matmul import (
     Product,
@@ -120,7 +120,7 @@ APPROXIMATE = {"gelu": (0.0,)}
 """Parameters that select the exact form of activations with an approximate one."""
 
 
-class ProductWays:
+class MatmulCandidates:
     """Generator of the candidates of matmuls on a grid of cores."""
 
     def __init__(self, model: CostModel, shards: bool, grid: CoreGrid) -> None:
@@ -129,12 +129,12 @@ class ProductWays:
         """True if tensors may be sharded."""
         self.grid = grid
 
-    def of(self, call: LibraryCall) -> Iterator[Way]:
+    def of(self, call: LibraryCall) -> Iterator[Candidate]:
         product = Product(call)
         left, right, *bias = call.operands
         rest = (interleaved(right, right.buffer_type), *bias)
         if left.layout is not Layout.TILE or left.memory is Memory.HOST:
-            yield Way(call.operands, call.results)
+            yield Candidate(call.operands, call.results)
             return
         plain = left if left.shards is None else interleaved(left, "l1")
         in_dram = interleaved(left, "dram"), interleaved(right, "dram"), *bias
@@ -144,14 +144,14 @@ class ProductWays:
             # For a config without blocks tt-metal transposes the operand first, and then checks the
             # bias against the shape before it (matmul.cpp, bound_matmul); for operands in DRAM it
             # chooses a config with blocks.
-            yield Way(in_dram, (result,))
+            yield Candidate(in_dram, (result,))
         else:
-            yield Way((in_dram[0] if takes_no_config else plain, *rest), (result,))
+            yield Candidate((in_dram[0] if takes_no_config else plain, *rest), (result,))
         if takes_no_config:
             return
         for source in (plain,) if left.shards is None else (plain, left):
             for config, result in self._configured_results(call, product, source):
-                yield self._given_way(call, (source, *rest), result, config)
+                yield self._given_candidate(call, (source, *rest), result, config)
 
     def _configured_results(
         self, call: LibraryCall, product: Product, left: TensorPlacement
@@ -165,13 +165,13 @@ class ProductWays:
                     if (result.shards is not None) == whole_rows:
                         yield config, result
 
-    def _given_way(
+    def _given_candidate(
         self,
         call: LibraryCall,
         operands: tuple[TensorPlacement, ...],
         result: TensorPlacement,
         config: MatmulProgramConfig,
-    ) -> Way:
+    ) -> Candidate:
         """Returns the candidate with a program config, which takes over the activation.
 
         It states the compute config, because ttnn's default differs with a program config."""
@@ -183,7 +183,7 @@ class ProductWays:
             attributes["activation"] = None
         if call.compute_config is None:
             attributes["compute_config"] = product_compute(call)
-        return Way(operands, (result,), attributes)
+        return Candidate(operands, (result,), attributes)
 
     def _configs(
         self, call: LibraryCall, product: Product, left: TensorPlacement, whole_rows: bool
@@ -332,7 +332,7 @@ class ProductWays:
             ranges = filled_core_ranges(down, columns)
             yield result.sharded("height_sharded", Shards(shape, ranges))
 
-    def configured(self, call: LibraryCall, config: MatmulProgramConfig) -> Iterator[Way]:
+    def configured(self, call: LibraryCall, config: MatmulProgramConfig) -> Iterator[Candidate]:
         """Yields the candidates of a matmul with a program config that fits it."""
         if isinstance(config, MatmulDRAMSharded):
             yield from self._banked(call, config)
@@ -345,25 +345,25 @@ class ProductWays:
             sources.append(left)
         for source in sources:
             for result in self._product_results(call.result, config, product):
-                yield self._given_way(call, (source, *rest), result, config)
+                yield self._given_candidate(call, (source, *rest), result, config)
 
-    def from_banks(self, call: LibraryCall) -> Iterator[Way]:
+    def from_banks(self, call: LibraryCall) -> Iterator[Candidate]:
         """Yields the DRAM-sharded candidates of a matmul, whose constant weights move once."""
         if self.shards:
             yield from self._banked(call, None)
 
-    def _banked(self, call: LibraryCall, given: MatmulDRAMSharded | None) -> Iterator[Way]:
+    def _banked(self, call: LibraryCall, given: MatmulDRAMSharded | None) -> Iterator[Candidate]:
         found = dram_sharded(call, self.model.chip, given)
         if found is None:
             return
-        ways = [found]
+        candidates = [found]
         result = found[2]
         if given is None and result.shards is not None and not result.shards.is_rectangle:
             # Normalizations take the shards of a rectangle only.
             other = dram_sharded(call, self.model.chip, on_rectangle=True)
-            ways += [other] if other is not None else []
-        for left, right, result, config in ways:
-            yield self._given_way(call, (left, right), result, config)
+            candidates += [other] if other is not None else []
+        for left, right, result, config in candidates:
+            yield self._given_candidate(call, (left, right), result, config)
 
 
 def product_compute(call: LibraryCall) -> ComputeConfig:

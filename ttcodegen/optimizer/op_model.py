@@ -14,7 +14,7 @@ from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttnn.placement import TensorPlacement
 from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.optimizer.call import LibraryCall, call_of
-from ttcodegen.optimizer.candidates import Ways
+from ttcodegen.optimizer.candidates import CandidateGenerator
 from ttcodegen.optimizer.cost.calls import CostModel
 from ttcodegen.optimizer.optimize import placed_calls
 from ttcodegen.systems.cards import default_system
@@ -116,13 +116,13 @@ def _call(
         if len(inputs) != len(call.operands):
             raise CompileError(f"{op.name} has {len(call.operands)} operands", op)
         call = replace(call, operands=tuple(inputs))
-    ways = Ways(model, True, placed_calls())
+    generator = CandidateGenerator(model, True, placed_calls())
     found: list[LibraryCall] = []
-    for way in ways.of(call, [True] * len(call.operands)):
-        stays = way.operands == call.operands
-        if stays and (output is None or way.results[:1] == (output,)):
-            attributes = {**call.attributes, **way.attributes}
-            found.append(LibraryCall(call.name, way.operands, way.results, attributes))
+    for candidate in generator.of(call, [True] * len(call.operands)):
+        stays = candidate.operands == call.operands
+        if stays and (output is None or candidate.results[:1] == (output,)):
+            attributes = {**call.attributes, **candidate.attributes}
+            found.append(LibraryCall(call.name, candidate.operands, candidate.results, attributes))
     if not found:
-        raise CompileError(f"the library makes no such {op.name}: {ways.rule(call)}", op)
+        raise CompileError(f"the library makes no such {op.name}: {generator.rule(call)}", op)
     return min(found, key=lambda made: model.cost(made).seconds)

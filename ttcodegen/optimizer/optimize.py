@@ -19,8 +19,8 @@ from ttcodegen.ops.core.builder import OpBuilder
 from ttcodegen.ops.core.definition import TTNNDefinition, call_kind
 from ttcodegen.ops.dialects import ttnn_op_classes
 from ttcodegen.optimizer.beam_search import Decision, Search
-from ttcodegen.optimizer.call import Way, call_of
-from ttcodegen.optimizer.candidates import Ways
+from ttcodegen.optimizer.call import Candidate, call_of
+from ttcodegen.optimizer.candidates import CandidateGenerator
 from ttcodegen.optimizer.cost.calls import CostModel
 from ttcodegen.optimizer.cost.fitted import NINE_OF_TEN
 from ttcodegen.optimizer.overrides.given_candidates import (
@@ -69,8 +69,8 @@ def placement_text(placement: TensorPlacement) -> str:
     return f"{placement.buffer_type} {sharding} {cores} [{height}x{width}]"
 
 
-def _program(way: Way) -> str:
-    config = next((c for c in way.attributes.values() if isinstance(c, ProgramConfig)), None)
+def _program(candidate: Candidate) -> str:
+    config = next((c for c in candidate.attributes.values() if isinstance(c, ProgramConfig)), None)
     if config is None:
         return ""
     name = config.cpp.rpartition("::")[2].removesuffix("ProgramConfig")
@@ -107,7 +107,7 @@ def table(
     for decision in decisions:
         op = decision.op
         total += decision.seconds
-        if not isinstance(op, CatalogueOp) or op not in names or not decision.way.results:
+        if not isinstance(op, CatalogueOp) or op not in names or not decision.candidate.results:
             continue
         if op in constants and overrides[op] is None:
             once += 1
@@ -115,15 +115,18 @@ def table(
         bound = model.cost(call_of(op)).bound
         other = ""
         if decision.next_best is not None and decision.next_best[1].results:
-            seconds, way = decision.next_best
+            seconds, candidate = decision.next_best
             more = (seconds - decision.seconds) * 1e6
-            other = f"{placement_text(way.results[0])} {_program(way)}".strip() + f": {more:+.1f}"
+            other = (
+                f"{placement_text(candidate.results[0])} {_program(candidate)}".strip()
+                + f": {more:+.1f}"
+            )
         rows.append(
             (
                 names[op],
                 op.definition.short_name,
-                placement_text(decision.way.results[0]),
-                _program(decision.way),
+                placement_text(decision.candidate.results[0]),
+                _program(decision.candidate),
                 f"{decision.seconds * 1e6:.1f}",
                 _interval(op, decision.seconds),
                 bound,
@@ -207,10 +210,12 @@ def decide(
     constants = constant_values(function)
     skipped = constant_calls(function)
     placed = placed_calls()
-    choices = GivenChoices(overrides, Ways(model, True, placed))
+    choices = GivenChoices(overrides, CandidateGenerator(model, True, placed))
 
     def found(shards: bool) -> list[Decision]:
-        search = Search(model, Ways(model, shards, placed), skipped, constants, choices)
+        search = Search(
+            model, CandidateGenerator(model, shards, placed), skipped, constants, choices
+        )
         return search.run(list(block.args), list(block.ops))
 
     if level < 2:
@@ -244,10 +249,10 @@ class _Writer:
             op.operands = [self.current.get(value, value) for value in op.operands]
             if not isinstance(op, CatalogueOp):
                 continue
-            for result, placement in zip(op.results, decision.way.results, strict=False):
+            for result, placement in zip(op.results, decision.candidate.results, strict=False):
                 if given_placement(result) is not None:
                     set_type(result, placed_type(placement))
-            for name, value in decision.way.attributes.items():
+            for name, value in decision.candidate.attributes.items():
                 op.properties.pop(name, None)
                 if value is not None:
                     op.properties[name] = op.definition.attribute(name).kind.encode(value)

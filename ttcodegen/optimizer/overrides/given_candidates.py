@@ -39,8 +39,8 @@ from ttcodegen.ops.core.definition import TTNNDefinition, has_trait
 from ttcodegen.ops.core.traits import Trait
 from ttcodegen.ops.dialects import ttnn_op_classes
 from ttcodegen.ops.elementwise.unary import activation_name
-from ttcodegen.optimizer.call import COMPUTE_CONFIG, LibraryCall, Way, interleaved
-from ttcodegen.optimizer.candidates import Ways, sharded_as
+from ttcodegen.optimizer.call import COMPUTE_CONFIG, Candidate, LibraryCall, interleaved
+from ttcodegen.optimizer.candidates import CandidateGenerator, sharded_as
 from ttcodegen.optimizer.overrides.overrides import (
     PLACES,
     Entry,
@@ -57,16 +57,18 @@ from ttcodegen.transforms.rewriting import body_of, set_type
 class GivenChoices:
     """Overrides of a function matched against the available candidates."""
 
-    def __init__(self, overrides: FunctionOverrides, ways: Ways) -> None:
+    def __init__(self, overrides: FunctionOverrides, generator: CandidateGenerator) -> None:
         self._overrides = overrides
-        self._ways = ways
+        self._generator = generator
         """Generator of all candidates, sharded ones at level 1 too: overrides may request them."""
 
     def concern(self, op: CatalogueOp) -> bool:
         """Returns whether an override names the call."""
         return self._overrides[op] is not None
 
-    def ways(self, op: CatalogueOp, call: LibraryCall, fixed: Sequence[bool]) -> list[Way]:
+    def candidates(
+        self, op: CatalogueOp, call: LibraryCall, fixed: Sequence[bool]
+    ) -> list[Candidate]:
         """Returns the candidates that agree, for operands with the placements of `call`.
 
         Raises:
@@ -90,7 +92,7 @@ class GivenChoices:
             except CompileError as error:
                 refused = error
             else:
-                return [_with_override(op, way, entry, config) for way in agreeing]
+                return [_with_override(op, candidate, entry, config) for candidate in agreeing]
         assert refused is not None
         raise refused
 
@@ -102,23 +104,26 @@ class GivenChoices:
         fixed: Sequence[bool],
         config: ProgramConfig | None,
         brought: Sequence[tuple[TensorPlacement, ...]],
-    ) -> list[Way]:
+    ) -> list[Candidate]:
         """Returns the candidates that agree, with operands in one of these placements."""
-        offered: list[Way] = []
-        misfit = self._ways.misfit(call, config) if config is not None else None
-        if config is not None and self._ways.keeps_configuration(call):
+        offered: list[Candidate] = []
+        misfit = self._generator.misfit(call, config) if config is not None else None
+        if config is not None and self._generator.keeps_configuration(call):
             if config not in op.parameters().values():
                 raise self._refused(op, "its configuration follows from its shapes", call, [])
             config = None
         for operands in brought:
             variant = replace(call, operands=operands)
-            for way in self._candidates(variant, fixed, entry, config):
+            for candidate in self._candidates(variant, fixed, entry, config):
                 if isinstance(config, LayerNormSharded):
-                    misfit = norm_misfit(way.operands[0], config)
+                    misfit = norm_misfit(candidate.operands[0], config)
                     if misfit is not None:
                         continue
-                if self._keeps_placements(way, call, fixed, operands, entry) and way not in offered:
-                    offered.append(way)
+                if (
+                    self._keeps_placements(candidate, call, fixed, operands, entry)
+                    and candidate not in offered
+                ):
+                    offered.append(candidate)
         impossible = self._impossible(entry)
         if not offered:
             of_operands = (self._impossible(each) for each in entry.get("operands", {}).values())
@@ -128,7 +133,11 @@ class GivenChoices:
         for field in PLACES:
             if field not in entry or not op.results:
                 continue
-            kept = [way for way in agreeing if _place_of(way).get(field) == entry[field]]
+            kept = [
+                candidate
+                for candidate in agreeing
+                if _place_of(candidate).get(field) == entry[field]
+            ]
             if not kept:
                 reason = f"its result has no '{field}': {json.dumps(entry[field])}"
                 raise self._refused(op, impossible or reason, call, agreeing)
@@ -138,7 +147,7 @@ class GivenChoices:
     def _impossible(self, entry: Entry) -> str | None:
         """Returns why no tiled tensor can have an entry's placement, or None if one can."""
         shard, grid = entry.get("shard"), entry.get("grid")
-        sharding, cores = entry.get("sharding"), self._ways.model.grid
+        sharding, cores = entry.get("sharding"), self._generator.model.grid
         if sharding == "interleaved":
             for field in ("shard", "grid"):
                 if field in entry:
@@ -164,7 +173,7 @@ class GivenChoices:
         if entry is None or not call.results:
             return
         self._check(op, entry)
-        placed = _place_of(Way((), call.results))
+        placed = _place_of(Candidate((), call.results))
         if any(entry.get(field, placed.get(field)) != placed.get(field) for field in PLACES):
             raise CompileError(
                 f"'{self._overrides.names[op]}' ({op.definition.short_name}) stays as it is: it is "
@@ -230,7 +239,7 @@ class GivenChoices:
             if text is not None:
                 config = config_of_text(text)
             else:
-                grid = self._ways.model.grid
+                grid = self._generator.model.grid
                 config = _convolution(op.parameter(spec.name), of_convolution or {}, grid)
             spec.kind.decode(spec.kind.encode(config))
         except (ValueError, TypeError) as error:
@@ -292,7 +301,7 @@ class GivenChoices:
         self, operand: TensorPlacement, wanted: Entry
     ) -> list[TensorPlacement]:
         """Returns the placements that agree with an entry; all other ones for an empty entry."""
-        grid = self._ways.model.grid
+        grid = self._generator.model.grid
         if operand.memory is Memory.HOST:
             return [operand]
         places = [interleaved(operand, buffer) for buffer in ("dram", "l1")]
@@ -315,27 +324,29 @@ class GivenChoices:
         fixed: Sequence[bool],
         entry: Entry,
         config: ProgramConfig | None,
-    ) -> Iterator[Way]:
-        ways, whole = self._ways, self._ways.model.grid
+    ) -> Iterator[Candidate]:
+        generator, whole = self._generator, self._generator.model.grid
         if "grid" in entry:
             columns, rows = entry["grid"]
             if columns <= whole.columns and rows <= whole.rows:
-                ways = ways.on(CoreGrid(columns, rows))
+                generator = generator.on(CoreGrid(columns, rows))
         if isinstance(config, MatmulProgramConfig):
-            yield from ways.configured(call, config)
+            yield from generator.configured(call, config)
         else:
-            yield from ways.of(call, fixed)
+            yield from generator.of(call, fixed)
 
     def _keeps_placements(
         self,
-        way: Way,
+        candidate: Candidate,
         call: LibraryCall,
         fixed: Sequence[bool],
         operands: Sequence[TensorPlacement],
         entry: Entry,
     ) -> bool:
         """True if a candidate keeps fixed operands, and those that the entry places."""
-        for index, (wanted, found) in enumerate(zip(way.operands, call.operands, strict=True)):
+        for index, (wanted, found) in enumerate(
+            zip(candidate.operands, call.operands, strict=True)
+        ):
             # Constant weights may move to DRAM shards: that runs once.
             to_banks = wanted.buffer_type == found.buffer_type == "dram" and wanted.shards
             if fixed[index] and wanted != found and not to_banks:
@@ -345,21 +356,21 @@ class GivenChoices:
         return True
 
     def _refused(
-        self, op: CatalogueOp, reason: str, call: LibraryCall, ways: Sequence[Way]
+        self, op: CatalogueOp, reason: str, call: LibraryCall, candidates: Sequence[Candidate]
     ) -> CompileError:
-        legal = [json.dumps(_place_of(way)) for way in ways if way.results]
+        legal = [json.dumps(_place_of(candidate)) for candidate in candidates if candidate.results]
         return CompileError(
             f"'{self._overrides.names[op]}' ({op.definition.short_name}) cannot be made as its "
-            f"override says: {reason}; {self._ways.rule(call)}",
+            f"override says: {reason}; {self._generator.rule(call)}",
             op,
             remedy="the library takes " + "; ".join(dict.fromkeys(legal)) if legal else None,
         )
 
 
-def _place_of(way: Way) -> dict[str, Any]:
-    if not way.results:
+def _place_of(candidate: Candidate) -> dict[str, Any]:
+    if not candidate.results:
         return {}
-    return {**place(way.results[0]), "layout": way.results[0].layout.value}
+    return {**place(candidate.results[0]), "layout": candidate.results[0].layout.value}
 
 
 def _convolution(current: ProgramConfig | None, given: Entry, cores: CoreGrid) -> Conv2dConfig:
@@ -384,9 +395,11 @@ def _convolution(current: ProgramConfig | None, given: Entry, cores: CoreGrid) -
     return made
 
 
-def _with_override(op: CatalogueOp, way: Way, entry: Entry, config: ProgramConfig | None) -> Way:
+def _with_override(
+    op: CatalogueOp, candidate: Candidate, entry: Entry, config: ProgramConfig | None
+) -> Candidate:
     """Returns a candidate with the config and the math fidelity of an override."""
-    attributes = dict(way.attributes)
+    attributes = dict(candidate.attributes)
     there = {spec.name for spec in op.definition.attributes}
     if config is not None and not isinstance(config, MatmulProgramConfig):
         (name,) = there & set(PROGRAM_CONFIGS)
@@ -396,7 +409,7 @@ def _with_override(op: CatalogueOp, way: Way, entry: Entry, config: ProgramConfi
         compute = attributes.get("compute_config") or op.parameter("compute_config")
         compute = compute or ComputeConfig(math_approx_mode=False)
         attributes["compute_config"] = replace(compute, math_fidelity=MathFidelity(fidelity))
-    return replace(way, attributes=attributes)
+    return replace(candidate, attributes=attributes)
 
 
 # Data types of results and weights that overrides name.

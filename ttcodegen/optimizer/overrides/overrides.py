@@ -392,13 +392,13 @@ def written(decisions: Sequence[tuple[CallNames, Sequence[Decision]]], level: in
     for names, taken in decisions:
         entries: dict[str, Any] = {}
         for decision in taken:
-            op, results = decision.op, decision.way.results
+            op, results = decision.op, decision.candidate.results
             # Of calls that stay as they are, and of what is on the host, nothing was decided.
-            is_left_alone = bool(op.operands) and not decision.way.operands
+            is_left_alone = bool(op.operands) and not decision.candidate.operands
             if not results or is_left_alone or results[0].buffer_type == "system_memory":
                 continue
             if op in names and isinstance(op, CatalogueOp):
-                attributes = {**op.parameters(), **decision.way.attributes}
+                attributes = {**op.parameters(), **decision.candidate.attributes}
                 fields = choice(results[0], attributes)
                 entries[names[op]] = {"op": op.definition.short_name, **fields}
                 if is_fused(op):

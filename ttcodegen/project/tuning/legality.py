@@ -17,8 +17,8 @@ from ttcodegen.dialects.ttnn.program_configs import (
 )
 from ttcodegen.emission.op_lines import LoweredOp
 from ttcodegen.foundation.diagnostics import CompileError
-from ttcodegen.optimizer.call import LibraryCall, Way
-from ttcodegen.optimizer.candidates import Ways
+from ttcodegen.optimizer.call import Candidate, LibraryCall
+from ttcodegen.optimizer.candidates import CandidateGenerator
 from ttcodegen.optimizer.cost.calls import CostModel
 from ttcodegen.optimizer.optimize import placed_calls
 from ttcodegen.optimizer.overrides.overrides import place
@@ -69,9 +69,11 @@ class Legality:
         return found
 
     @cached_property
-    def ways(self) -> Ways:
+    def generator(self) -> CandidateGenerator:
         """The candidates of calls that the library was measured to accept."""
-        return Ways(CostModel(default_system(self.architecture).chip), True, placed_calls())
+        return CandidateGenerator(
+            CostModel(default_system(self.architecture).chip), True, placed_calls()
+        )
 
     def misfit(
         self,
@@ -105,21 +107,25 @@ class Legality:
     def _memory_misfit(self, call: LibraryCall, entry: Mapping[str, Any]) -> Refusal | None:
         if entry["sharding"] != "interleaved":
             grid = entry.get("grid", [1, 1])
-            ways = self.ways
-            if grid[0] <= ways.model.grid.columns and grid[1] <= ways.model.grid.rows:
-                ways = ways.on(CoreGrid(*grid))
-            places = [place(way.results[0]) for way in self._candidates(ways, call) if way.results]
+            generator = self.generator
+            if grid[0] <= generator.model.grid.columns and grid[1] <= generator.model.grid.rows:
+                generator = generator.on(CoreGrid(*grid))
+            places = [
+                place(candidate.results[0])
+                for candidate in self._candidates(generator, call)
+                if candidate.results
+            ]
             if entry in places or not places:
                 return None
             alike = [each for each in places if each["sharding"] == entry["sharding"]] or places
-            return ways.rule(call), f"the nearest legal one is {json.dumps(alike[0])}"
+            return generator.rule(call), f"the nearest legal one is {json.dumps(alike[0])}"
         placed = call.result.with_(
             buffer_type=entry["memory"], memory_layout="interleaved", shards=None
         )
         return self._room(replace(call, results=(placed, *call.results[1:])))
 
     def _room(self, call: LibraryCall) -> Refusal | None:
-        model = self.ways.model
+        model = self.generator.model
         taken = model.cost(call).l1_bytes
         if taken <= model.speed.usable_l1 or call.result.buffer_type == "dram":
             return None
@@ -133,7 +139,7 @@ class Legality:
         reason = config.misfit()
         if reason is None:
             interleaved = replace(call, operands=tuple(map(_interleaved, call.operands)))
-            reason = self.ways.misfit(interleaved, config)
+            reason = self.generator.misfit(interleaved, config)
         if reason is None:
             return None
         nearest = self._nearest_program(call, config)
@@ -151,21 +157,21 @@ class Legality:
     ) -> MatmulProgramConfig | None:
         """The legal configuration of the same kind that differs least."""
         found: list[tuple[int, str, MatmulProgramConfig]] = []
-        grids = [self.ways]
+        grids = [self.generator]
         grid = getattr(config, "compute_with_storage_grid_size", None)
-        whole = self.ways.model.grid
+        whole = self.generator.model.grid
         if isinstance(grid, CoreGrid) and grid.columns <= whole.columns and grid.rows <= whole.rows:
-            grids.append(self.ways.on(grid))
-        for ways in grids:
-            for way in self._candidates(ways, call):
-                for value in way.attributes.values():
+            grids.append(self.generator.on(grid))
+        for generator in grids:
+            for candidate in self._candidates(generator, call):
+                for value in candidate.attributes.values():
                     if isinstance(value, MatmulProgramConfig) and type(value) is type(config):
                         found.append((_distance(value, config), value.text, value))
         return min(found)[2] if found else None
 
-    def _candidates(self, ways: Ways, call: LibraryCall) -> list[Way]:
+    def _candidates(self, generator: CandidateGenerator, call: LibraryCall) -> list[Candidate]:
         call = replace(call, operands=tuple(map(_interleaved, call.operands)))
-        return list(ways.of(call, [False] * len(call.operands)))
+        return list(generator.of(call, [False] * len(call.operands)))
 
 
 def _interleaved(placement: TensorPlacement) -> TensorPlacement:

@@ -226,15 +226,19 @@ def _alternatives(
 ) -> tuple[Alternative, tuple[Alternative, ...]]:
     """The call as it is, and its alternatives from the fastest on; operands stay as they are, and
     so do the calls that read the result."""
-    model = legality.ways.model
+    model = legality.generator.model
     current = _judged(legality, call, readers)
     found: list[Alternative] = []
-    for way in legality.ways.of(call, [True] * len(call.operands)):
-        if way.operands != call.operands or not way.results or way.results[0].shards is not None:
+    for candidate in legality.generator.of(call, [True] * len(call.operands)):
+        if (
+            candidate.operands != call.operands
+            or not candidate.results
+            or candidate.results[0].shards is not None
+        ):
             continue
-        attributes = {**call.attributes, **way.attributes}
+        attributes = {**call.attributes, **candidate.attributes}
         judged = _judged(
-            legality, replace(call, results=way.results, attributes=attributes), readers
+            legality, replace(call, results=candidate.results, attributes=attributes), readers
         )
         if judged.l1_bytes <= model.speed.usable_l1 and judged not in found:
             found.append(judged)
@@ -245,7 +249,7 @@ def _alternatives(
 def _judged(
     legality: Legality, call: LibraryCall, readers: Sequence[tuple[LibraryCall, int]]
 ) -> Alternative:
-    model = legality.ways.model
+    model = legality.generator.model
     cost = model.cost(call)
     seconds = cost.seconds
     for reader, index in readers:

@@ -15,6 +15,7 @@ from tests.transforms import (
     test_canonicalize,
     test_erase_inverse,
     test_fusing,
+    test_fusing_decoding,
     test_fusing_library_functions,
     test_fusing_spellings,
 )
@@ -37,6 +38,8 @@ from ttcodegen.dialects.core.datatypes import (
     ui32,
 )
 from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.foundation.diagnostics import Source
+from ttcodegen.parsing import parse_module
 from ttcodegen.transforms import rewriting
 from ttcodegen.transforms.rewriting import PatternSet, Replacement, Rewriter, Rule
 from ttcodegen.transforms.ttir.canonicalize import TTIRCanonicalizePass
@@ -261,6 +264,16 @@ class Case:
         return p.returns(*(value if isinstance(value, list) else [value]))
 
 
+@dataclass(frozen=True)
+class WrittenCase(Case):
+    """A program that is given as text."""
+
+    text: str = ""
+
+    def module(self) -> ModuleOp:
+        return parse_module(Source("case.mlir", self.text))
+
+
 def _cases() -> Iterator[tuple[str, Case]]:
     for name, (build, _) in test_canonicalize.SIMPLIFIED.items():
         yield f"simplified: {name}", Case(build, signs=name != "sum of one")
@@ -279,6 +292,8 @@ def _cases() -> Iterator[tuple[str, Case]]:
         yield f"inverse: {name}", Case(partial(_between, between), passes=passes)
     for name, build in OTHERS.items():
         yield name, Case(build)
+    step = test_fusing_decoding.step(test_fusing_decoding.SHOWN[0])
+    yield "decode step", WrittenCase(nothing, text=step)
     yield "moves, erased", Case(watched_moves, passes=(TTIREraseInversePass,))
 
 

@@ -40,6 +40,7 @@ from ttcodegen.ops.elementwise import unary as elementwise_unary
 from ttcodegen.ops.movement.data_movement import reshaped, suits_rows
 from ttcodegen.optimizer.cost.calls import apply_if_faster
 from ttcodegen.transforms.const_eval import constant_values, is_const_eval
+from ttcodegen.transforms.functions import merge_common_subexpressions
 from ttcodegen.transforms.rewriting import body_of, erase_dead, keep, rebuild
 
 # Dense rows: elementwise and rowwise ops run on a shape without tile padding, past reshapes.
@@ -306,6 +307,8 @@ class DecodeCaches(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in _functions(op):
             _rewrite(function, _Caches())
+            # Attention may have repeated the positions, too.
+            merge_common_subexpressions(function)
         apply_if_faster(ctx, op, ("permute",), lambda f: _rewrite(f, _reshaped_by_rows))
 
 

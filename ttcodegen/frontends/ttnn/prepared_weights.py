@@ -76,8 +76,10 @@ def spell_preparation(op: Operation, properties: dict[str, Attribute]) -> None:
     """
     if "input" in properties:
         return
-    weight = shape_of(op.operands[0].type)
+    weight = shape_of(op.operands[0].type) if op.operands else ()
     if name_of(op) == "ttnn.prepare_conv2d_weights":
+        if len(weight) != 4:
+            raise CompileError(f"'{name_of(op)}' expects a weight of rank 4, found {weight}", op)
         _verify_preparation(op, weight, properties)
     sizes = [
         given(op, properties, name, INTEGER) or 1

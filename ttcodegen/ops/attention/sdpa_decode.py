@@ -68,7 +68,7 @@ from ttcodegen.ops.core.definition import (
     optional,
     register,
 )
-from ttcodegen.ops.core.dimensions import expect_shape, require
+from ttcodegen.ops.core.dimensions import Dimensions, Labels, expect_shape, require
 from ttcodegen.ops.core.lowering import cpu_call
 from ttcodegen.ops.core.traits import CallKind, Trait, attention_flops
 
@@ -154,6 +154,15 @@ def _chunked_attention(call: Call) -> Array:
     rows = start + np.arange(int(query.shape[2]))[:, None]
     added = hidden(np.arange(int(key.shape[2])) <= rows)
     return attend(query, key, value, _scale(call), added, arithmetic=call.arithmetic)
+
+
+def _users_and_heads(op: CatalogueOp) -> Dimensions | None:
+    """Users and heads are apart, as in attention of sequences."""
+    if any(op.optional_operand(name) for name in ("attention_mask", "attention_sink")):
+        return None
+    caches: list[Labels] = [(0, 1, None, None)] * 2
+    query = (None, 0, 1, None)
+    return Dimensions([query, *caches, (0,)], [query])
 
 
 # Verification
@@ -412,6 +421,7 @@ register(
         ),
         (_CAUSAL, _SCALE),
         verify=_verify_decode,
+        dimensions=_users_and_heads,
         numpy=_decode_attention,
         primitives=decode_primitives,
         lower=_lower_decode,

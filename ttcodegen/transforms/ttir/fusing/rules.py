@@ -14,6 +14,7 @@ from ttcodegen.transforms.rewriting import PatternSet, functions
 from ttcodegen.transforms.ttir.canonicalize import canonical_rules
 from ttcodegen.transforms.ttir.fusing.activations import ACTIVATIONS
 from ttcodegen.transforms.ttir.fusing.attention import ATTENTION
+from ttcodegen.transforms.ttir.fusing.decoding import DECODING
 from ttcodegen.transforms.ttir.fusing.error_functions import ERROR_FUNCTIONS
 from ttcodegen.transforms.ttir.fusing.grouped_attention import GROUPED_ATTENTION
 from ttcodegen.transforms.ttir.fusing.heads import HEADS, REPEATED, ROTATIONS, SPLITS
@@ -28,7 +29,7 @@ def fusing_rules() -> PatternSet:
     """The fusing rules, with the simplifications between them that they wait for."""
     return PatternSet.union(
         canonical_rules(), broadcast_rules(), NORMALIZATIONS, BATCH_NORMS, ACTIVATIONS, LOOKUPS,
-        PRODUCTS, REPEATED, ATTENTION, GROUPED_ATTENTION, ROTATIONS, SELECTIONS,
+        PRODUCTS, REPEATED, ATTENTION, GROUPED_ATTENTION, DECODING, ROTATIONS, SELECTIONS,
         HEADS, ERROR_FUNCTIONS,
     )  # fmt: skip
 

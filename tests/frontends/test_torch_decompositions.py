@@ -450,10 +450,16 @@ def test_groups_of_experts() -> None:
     torch.testing.assert_close(found, expected)
 
 
+OF_OLDER_VERSIONS = {"cholesky"}
+"""Operations that PyTorch has no more since 2.14."""
+
+
 def test_names_are_those_of_operations() -> None:
     for name in DECOMPOSITIONS:
         operation, _, overload = name.partition(".")
         if operation == "grouped_mm_fallback":
             continue  # Of transformers.
-        packet = getattr(A, operation)
+        packet = getattr(A, operation, None)
+        if packet is None and operation in OF_OLDER_VERSIONS:
+            continue
         assert not overload or overload in packet.overloads()

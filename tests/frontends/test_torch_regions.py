@@ -13,6 +13,7 @@ import ttcodegen.torch  # noqa: E402
 from tests.frontends.running import run  # noqa: E402
 from ttcodegen.foundation.diagnostics import CompileError  # noqa: E402
 from ttcodegen.frontends.torch.graph import tensor_array  # noqa: E402
+from ttcodegen.torch.functions import Example  # noqa: E402
 
 pytestmark = [pytest.mark.frameworks, pytest.mark.filterwarnings("ignore")]
 nn = torch.nn
@@ -101,8 +102,9 @@ class Slopes(WithLinear):
 def test_regions(model: type[Any]) -> None:
     torch.manual_seed(0)
     module = model().eval()
-    exported = ttcodegen.torch._model(module, (MATRIX,), {}, run=False)
-    weights = list(exported.weights.values())
+    example = Example(module, (MATRIX,), {})
+    exported = ttcodegen.torch.model_of({"main": example}, run=False)
+    weights = list(exported.functions[0].weights.values())
     for x in (MATRIX, -MATRIX - 1):
         expected = torch.utils._pytree.tree_leaves(module(x))
         found = run(exported.source.text, *_in_order(exported, weights, tensor_array(x)))

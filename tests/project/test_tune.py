@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from ttcodegen.cli.ttcodegen import main
+from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.project.edits import tune_op, tuned_files
 from ttcodegen.project.tuning.report import entries
 
@@ -55,6 +56,30 @@ def test_an_op_is_tuned_from_what_its_call_is_now(out: Path) -> None:
     assert written == []
     assert second.current.seconds == first.found[0].seconds
     assert second.current.program == first.found[0].program
+
+
+def test_nothing_is_written_through_a_link(out: Path, tmp_path: Path) -> None:
+    code, elsewhere = out / "src/ffn.cpp", tmp_path / "elsewhere.cpp"
+    text = code.read_text()
+    code.rename(elsewhere)
+    code.symlink_to(elsewhere)
+    with pytest.raises(CompileError, match="is a link"):
+        tune_op(out, "product")
+    assert elsewhere.read_text() == text
+
+
+def test_comments_are_one_line_of_the_report(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, comment = out / "src/ffn.cpp", "/* fits\n   \x1b[2J into L1 */"
+    memory = "{.memory_config = ttnn::L1_MEMORY_CONFIG}"
+    text = code.read_text().replace("weights.up);", f"weights.up, {memory}); {comment}")
+    assert memory in text
+    code.write_text(text)
+    capsys.readouterr()
+    assert main(["--edits", str(out)]) == 0
+    above = capsys.readouterr().out.partition("\ndiff ")[0].splitlines()
+    assert above
+    assert all(line.startswith("# ") for line in above)
+    assert any("\\x1b[2J into L1" in line for line in above)
 
 
 def test_an_edit_of_the_search_survives_the_model(out: Path, tmp_path: Path) -> None:

@@ -241,9 +241,10 @@ def _print_edits(out: Path, overrides: Path | None) -> int:
     patch = "".join(edits_patch(out))
     tuned = tuned_files(out)
     # Tools that apply a patch skip what is above it.
-    report = "".join(f"# {line}\n" for line in report_lines(tuned))
+    lines = (printable(line).replace("\n", " ") for line in report_lines(tuned))
+    said = "".join(f"# {line}\n" for line in lines)
     # In its own encoding: a patch has to have the bytes of the files.
-    sys.stdout.buffer.write((report + patch).encode())
+    sys.stdout.buffer.write((said + patch).encode())
     if overrides is not None:
         overrides.write_text(overrides_text(tuned), encoding="utf-8")
     return ExitStatus.DONE
@@ -254,7 +255,7 @@ def _tune(out: Path, name: str) -> int:
     from ttcodegen.project.tuning.search import table
 
     tuning, written = tune_op(out, name)
-    print(table(tuning), end="")
+    print(printable(table(tuning)), end="")
     note = f"wrote the fastest to {', '.join(written)}" if written else "nothing known is faster"
     report(Level.INFO, f"ttcodegen: {note}")
     return ExitStatus.DONE

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 from ttcodegen.emission.op_lines import LoweredOp, OpLines
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.project.manifest import manifest_hashes, read_manifest
+from ttcodegen.project.staging import locked_project, replace_files
 from ttcodegen.systems.description import DEFAULT_ARCHITECTURE
 
 if TYPE_CHECKING:
@@ -384,16 +385,16 @@ def tune_op(out: Path, name: str) -> tuple[Tuning, list[str]]:
             f"'{out}' has no program whose calls could be tuned",
             remedy="give the folder of a project of --target ttnn",
         )
-    now: dict[str, str] = {}
-    for path, text in before.items():
-        try:
-            now[path] = (out / path).read_text("utf-8")
-        except (OSError, UnicodeDecodeError):
-            now[path] = text
-    architecture = manifest.get("arch", DEFAULT_ARCHITECTURE)
-    tuning, texts = tune(before, now, read_lines(out), program.read_bytes(), architecture, name)
-    for path, text in texts.items():
-        (out / path).write_text(text, "utf-8")
+    with locked_project(out):
+        now: dict[str, str] = {}
+        for path, text in before.items():
+            try:
+                now[path] = (out / path).read_text("utf-8")
+            except (OSError, UnicodeDecodeError):
+                now[path] = text
+        architecture = manifest.get("arch", DEFAULT_ARCHITECTURE)
+        tuning, texts = tune(before, now, read_lines(out), program.read_bytes(), architecture, name)
+        replace_files(out, texts)
     return tuning, sorted(texts)
 
 

@@ -7,7 +7,7 @@ import os
 import shutil
 import tempfile
 import threading
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -113,6 +113,32 @@ def staging(parent: Path) -> Generator[Staging]:
             yield Staging(folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def replace_files(out: Path, texts: Mapping[str, str]) -> None:
+    """Replaces files of a project in `out` by texts, by path: all of them, or none.
+
+    Raises:
+        CompileError: if a link is in the way, or the files cannot be written.
+    """
+    for path in texts:
+        refuse_link(out, path)
+    try:
+        with staging(out) as place:
+            for path, text in texts.items():
+                for folder in (place.project, place.replaced):
+                    folder.joinpath(path).parent.mkdir(parents=True, exist_ok=True)
+                place.project.joinpath(path).write_text(text, "utf-8")
+            try:
+                for path in texts:
+                    out.joinpath(path).rename(place.replaced / path)
+                    place.project.joinpath(path).rename(out / path)
+            except OSError:
+                _put_back(place.replaced, out)
+                raise
+            place.commit()
+    except OSError as error:
+        raise CompileError(f"cannot write '{out}': {error.strerror or error}") from None
 
 
 def recover(out: Path) -> None:

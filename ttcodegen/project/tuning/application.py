@@ -55,7 +55,7 @@ class LostDecision:
     decision: str
     reason: str
     nearest: str = ""
-    """What is legal, or where else the decision may belong."""
+    """The nearest legal decision, or another call that it may belong to."""
 
     def __str__(self) -> str:
         hint = f"; {self.nearest}" if self.nearest else ""
@@ -121,8 +121,10 @@ class _Application:
         self._constants = constants_of(statements(now.get(TUNING_FILE, "")))
         edited = next((f.after for f in files if f.path == TUNING_FILE), None)
         text = before.get(TUNING_FILE, "") if edited is None else edited
-        self._known = {**constants_of(statements(text))}
+        self._known = constants_of(statements(text))
         """The constants as the person had them."""
+        self._edited_constants = {**self._constants, **self._known}
+        """All constants, with the values of the person."""
         self._texts = {f.path: f.after for f in files}
         self._declared: dict[str, str] = {}
         """Constants to add, by name."""
@@ -177,7 +179,7 @@ class _Application:
 
     def _judged(self, target: Node, change: Change) -> tuple[str, str] | None:
         """Reason for which the library, or what is computed, does not allow a decision."""
-        constants = {**self._constants, **self._known}
+        constants = self._edited_constants
         applied = _activation(self._current(target, change), self._constants)
         if applied != _activation(change.words, constants):
             said = f"the configuration there applies {applied or 'no activation'}"
@@ -185,19 +187,15 @@ class _Application:
         return self._legality.misfit(target.ops, change.parameter, change.words, constants)
 
     def _current(self, target: Node, change: Change) -> tuple[str, ...]:
-        call = target.statement.call
-        assert call is not None
-        given = (*call.options, *call.positional)
+        given = (*target.call.options, *target.call.positional)
         found = [each for each in given if same_parameter(each.label, change.parameter)]
         if not found and not change.option:
-            found = list(call.positional[change.position : change.position + 1])
+            found = list(target.call.positional[change.position : change.position + 1])
         return found[0].words if found else ()
 
     def _sharded(self, target: Node) -> str | None:
         """The constant by which the result of a call is sharded; None if it is not."""
-        call = target.statement.call
-        assert call is not None
-        for each in (*call.options, *call.positional):
+        for each in (*target.call.options, *target.call.positional):
             constant = self._constants.get(each.text.removeprefix(TUNING))
             if constant is not None and "_SHARDED" in joined(constant.value):
                 return each.text
@@ -205,8 +203,7 @@ class _Application:
 
     def _sharded_reason(self, target: Node, memory: str, change: Change) -> tuple[str, str]:
         """Refusal of a placement that the optimizer made for the calls around as well."""
-        constants = {**self._constants, **self._known}
-        entry = override_fields(change.parameter, change.words, constants)
+        entry = override_fields(change.parameter, change.words, self._edited_constants)
         said = f"the optimizer shards its result as {memory}"
         if not entry or not target.ops:
             return said, "that is the nearest legal one"
@@ -241,22 +238,20 @@ class _Application:
             self._removed[unary] = None
             return None
         place = next((i for i, each in enumerate(target.operands) if each is unary), None)
-        if place is None or unary.users != [(target, place)] or statement.call is None:
+        if place is None or unary.users != [(target, place)]:
             return f"the result of '{name}' has another use", "it stays a call of its own"
-        operand = statement.call.positional[0]
+        operand = unary.call.positional[0]
         edited = self._node(target)
-        moved = [v for v in target.statement.call.positional if v.variable == statement.target]  # pyright: ignore[reportOptionalMemberAccess]
+        moved = [v for v in target.call.positional if v.variable == statement.target]
         if len(moved) == 1 and operand.variable != statement.target:
-            index = target.statement.call.positional.index(moved[0])  # pyright: ignore[reportOptionalMemberAccess]
+            index = target.call.positional.index(moved[0])
             edited.positional[index] = source_of(self._now[unary.path], operand)
         self._removed[unary] = None
         return None
 
     def _set(self, target: Node, change: Change) -> tuple[str, str] | None:
         """Gives a call an argument; or why it cannot be given."""
-        edited = self._node(target)
-        call = target.statement.call
-        assert call is not None
+        edited, call = self._node(target), target.call
         value = self._value(change.words)
         labels = [each.label for each in call.positional]
         if call.callee.startswith("call::"):
@@ -327,7 +322,7 @@ class _Application:
         return self._edited[target]
 
     def _nearest(self, node: Node | None) -> str:
-        """What took the place of a call that is gone."""
+        """The call that took the place of one that is gone, in words."""
         if node is None:
             return ""
         shared = [each for each in self._new if each.names & node.names]
@@ -424,8 +419,8 @@ class _Application:
     def _give_constant(self, path: str, edited: EditedConstant, said: str) -> None:
         """Makes the calls use a constant that used it when it was edited."""
         name = edited.constant.name
-        constants = {**self._constants, **self._known}
-        parameter = SHARED_CONSTANTS.get(name) or kind_of((f"{TUNING}{name}",), constants)
+        parameter = SHARED_CONSTANTS.get(name)
+        parameter = parameter or kind_of((f"{TUNING}{name}",), self._edited_constants)
         if parameter is None:
             return
         gone: list[LoweredOp] = []
@@ -442,12 +437,12 @@ class _Application:
             position = next(
                 (
                     index
-                    for index, each in enumerate(node.statement.call.positional)  # pyright: ignore[reportOptionalMemberAccess]
+                    for index, each in enumerate(node.call.positional)
                     if f"{TUNING}{name}" in each.words
                 ),
                 -1,
             )
-            fillers = tuple(a.words for a in node.statement.call.positional)  # pyright: ignore[reportOptionalMemberAccess]
+            fillers = tuple(argument.words for argument in node.call.positional)
             words = (f"{TUNING}{name}",)
             change = Change(parameter, words, words, position < 0, position, fillers)
             refused = self._constant_refusal(target, change) or self._set(target, change)

@@ -6,6 +6,8 @@ edit of text.
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
@@ -28,6 +30,7 @@ from ttcodegen.project.tuning.values import (
     ACTIVATIONS,
     KINDS,
     NOTHING,
+    TUNING,
     Constant,
     constants_of,
     kind_of,
@@ -41,7 +44,7 @@ class Change:
     """An argument that a person changed."""
 
     parameter: str
-    """What it decides: a key of `KINDS`."""
+    """The parameter that it decides: a key of `KINDS`."""
     words: tuple[str, ...]
     """The new value; empty if the argument was taken out."""
     before: tuple[str, ...]
@@ -67,7 +70,7 @@ class EditedCall:
     """The activation, as it was generated, that the call applies now."""
     fused_ops: tuple[LoweredOp, ...] = ()
     comments: tuple[str, ...] = ()
-    """What the person wrote beside it."""
+    """The comments of the person at the call."""
     line: int = 0
 
 
@@ -112,7 +115,7 @@ class EditedFile:
 
     @property
     def text_edits(self) -> list[TextEdit]:
-        """What is no decision, by its lines in the file as it was generated."""
+        """The edits that are no decisions, by their lines in the file as it was generated."""
         if self.rest == self.before:
             return []
         old, new = self.before.split("\n"), self.rest.split("\n")
@@ -152,7 +155,7 @@ def compared(
         if path == TUNING_FILE:
             _compare_constants(found, before, known)
         elif path.endswith(".cpp"):
-            _Comparison(found, constants).run()
+            _Comparison(found, constants, OpIndex(before[path], known, path)).run()
         else:
             found.rest = text
         found.constants_known = constants
@@ -160,12 +163,32 @@ def compared(
     return files
 
 
-def ops_at(text: str, statement: Statement, ops: Iterable[OpLines]) -> tuple[LoweredOp, ...]:
-    """The ops that a statement belongs to."""
-    first = text.count("\n", 0, statement.start) + 1
-    last = text.count("\n", 0, statement.end) + 1
-    inside = [each for each in ops if each.first <= last and each.last >= first]
-    return tuple(dict.fromkeys(each.op for each in inside))
+class OpIndex:
+    """The ops of a file by its lines.
+
+    Args:
+        text: the file.
+        ops: the lines of its ops; those of other files are left out.
+        path: the path of the file.
+    """
+
+    def __init__(self, text: str, ops: Iterable[OpLines], path: str) -> None:
+        self._starts = [0, *(match.end() for match in re.finditer("\n", text))]
+        self._ops = [each for each in ops if each.path == path]
+        self._by_line: dict[int, list[int]] = {}
+        for index, each in enumerate(self._ops):
+            for line in range(each.first, each.last + 1):
+                self._by_line.setdefault(line, []).append(index)
+
+    def line(self, place: int) -> int:
+        """The line of a place in the text, counted from 1."""
+        return bisect_right(self._starts, place)
+
+    def at(self, statement: Statement) -> tuple[LoweredOp, ...]:
+        """The ops that a statement belongs to."""
+        lines = range(self.line(statement.start), self.line(statement.end) + 1)
+        found = {index for line in lines for index in self._by_line.get(line, ())}
+        return tuple(dict.fromkeys(self._ops[index].op for index in sorted(found)))
 
 
 def new_comments(before: Statement | None, after: Statement) -> list[tuple[int, int, str]]:
@@ -210,6 +233,8 @@ def line_of_comment(text: str, start: int, end: int) -> tuple[int, int]:
 class _Comparison:
     file: EditedFile
     constants: Mapping[str, Constant]
+    index: OpIndex
+    """The ops of the file as it was generated."""
 
     def run(self) -> None:
         """Finds the decisions, and the text without them."""
@@ -272,15 +297,14 @@ class _Comparison:
                 return None
         elif tuple(renamed.get(v, v) for v in before.variables) != after.variables:
             return None
-        text, ops = self.file.before, self.file.ops
         return EditedCall(
             self.file.path,
-            ops_at(text, before, ops),
+            self.index.at(before),
             before,
             after,
             tuple(changes),
             fused,
-            () if fused is None else ops_at(text, fused, ops),
+            () if fused is None else self.index.at(fused),
             tuple(comment for _, _, comment in new_comments(before, after)),
             self.file.after.count("\n", 0, after.start) + 1,
         )
@@ -508,10 +532,10 @@ def uses_of(name: str, texts: Mapping[str, str], ops: Sequence[OpLines]) -> Iter
     seen: set[LoweredOp] = set()
     for path in sorted({each.path for each in ops}):
         text = texts.get(path, "")
-        here = [each for each in ops if each.path == path]
+        index = OpIndex(text, ops, path)
         for each in statements(text):
             if each.function and uses_constant(each, name, text):
-                for op in ops_at(text, each, here):
+                for op in index.at(each):
                     if op not in seen:
                         seen.add(op)
                         yield op
@@ -528,9 +552,9 @@ SHARED_CONSTANTS = {
 def uses_constant(statement: Statement, name: str, text: str) -> bool:
     """True if a call takes a constant, by its name or as the default of its options."""
     call = statement.call
-    if f"tuning::{name}" in statement.words:
+    if f"{TUNING}{name}" in statement.words:
         return True
     field_name = SHARED_CONSTANTS.get(name)
     if field_name is None or call is None or not call.callee.startswith("call::"):
         return False
-    return field_name not in [each.label for each in call.options] and f"tuning::{name}" in text
+    return field_name not in [each.label for each in call.options] and f"{TUNING}{name}" in text

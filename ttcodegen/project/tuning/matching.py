@@ -7,15 +7,15 @@ neighbours: what it calls, what makes its operands, and who reads its result.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ttcodegen.emission.op_lines import LoweredOp, OpLines
-from ttcodegen.project.tuning.decisions import ops_at
-from ttcodegen.project.tuning.statements import Statement, statements
+from ttcodegen.project.tuning.decisions import OpIndex
+from ttcodegen.project.tuning.statements import Call, Statement, statements
 
 _ROUNDS = 4
-"""How far around a call its neighbours are compared."""
+"""Largest distance from a call, in calls, at which its neighbours are compared."""
 
 
 @dataclass(eq=False)
@@ -26,15 +26,20 @@ class Node:
     statement: Statement
     ops: tuple[LoweredOp, ...]
     operands: list[Node | str] = field(default_factory=list["Node | str"])
-    """What makes each operand: a call, or the variable that it comes from."""
+    """The producer of each operand: a call, or the variable that it comes from."""
     users: list[tuple[Node, int]] = field(default_factory=list[tuple["Node", int]])
     """The calls that read the result, and as which operand."""
 
     @property
+    def call(self) -> Call:
+        """The call of the statement."""
+        assert self.statement.call is not None
+        return self.statement.call
+
+    @property
     def callee(self) -> str:
         """The function that is called, without its namespace."""
-        call = self.statement.call
-        return "" if call is None else call.callee.rpartition("::")[2]
+        return self.call.callee.rpartition("::")[2]
 
     @property
     def names(self) -> frozenset[str]:
@@ -51,12 +56,12 @@ def program(texts: Mapping[str, str], ops: Iterable[OpLines]) -> list[Node]:
     for path in sorted(texts):
         if not path.endswith(".cpp"):
             continue
-        here = [each for each in known if each.path == path]
+        index_of_ops = OpIndex(texts[path], known, path)
         made: dict[tuple[str, str], Node] = {}
         for each in statements(texts[path]):
             if not each.function or each.call is None:
                 continue
-            node = Node(path, each, ops_at(texts[path], each, here))
+            node = Node(path, each, index_of_ops.at(each))
             for index, variable in enumerate(each.variables):
                 source = made.get((each.function, _root(variable)))
                 node.operands.append(source if source is not None else variable)
@@ -130,11 +135,10 @@ def _single_kinds(nodes: Sequence[Node]) -> set[str]:
 def _unique(
     nodes: Sequence[Node],
     key: Callable[[Node], Hashable | None],
-    done: Iterable[Node],
+    done: Container[Node],
 ) -> dict[Hashable, Node]:
     """The nodes whose key no other has, by it."""
-    known = set(done)
-    keys = [(key(node), node) for node in nodes if node not in known]
+    keys = [(key(node), node) for node in nodes if node not in done]
     counts = Counter(value for value, _ in keys)
     return {value: node for value, node in keys if value is not None and counts[value] == 1}
 
@@ -207,7 +211,7 @@ def _by_neighbours(
 
 
 _Seen = Callable[["Node | str"], Hashable | None]
-"""What is known of a neighbour: where it was found, or the variable that it is."""
+"""Identity of a neighbour in both programs: its number, or its variable; None if unmatched."""
 
 
 def _root(variable: str) -> str:

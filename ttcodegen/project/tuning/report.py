@@ -52,7 +52,7 @@ def entries(files: Iterable[EditedFile]) -> dict[str, dict[str, dict[str, Any]]]
 def _parameters_of(edited: EditedConstant) -> list[str]:
     kind = SHARED_CONSTANTS.get(edited.constant.name)
     if kind is None and edited.constant.name != PRODUCT_WEIGHTS:
-        words = (f"tuning::{edited.constant.name}",)
+        words = (f"{TUNING}{edited.constant.name}",)
         kind = kind_of(words, {edited.constant.name: edited.constant})
     return [] if kind is None else [kind]
 

@@ -21,11 +21,12 @@ from ttcodegen.optimizer.overrides.call_names import CallNames
 from ttcodegen.project.code_lines import Edits
 from ttcodegen.project.tuning.application import apply_decisions
 from ttcodegen.project.tuning.decisions import (
+    TUNING_FILE,
     Change,
     EditedCall,
     EditedFile,
+    OpIndex,
     compared,
-    ops_at,
 )
 from ttcodegen.project.tuning.legality import Legality
 from ttcodegen.project.tuning.statements import Statement, statements, tokens
@@ -114,7 +115,7 @@ def tune(
     legality = Legality(flatbuffer, architecture)
     function, op = _op_named(flatbuffer, name)
     path, statement = _statement_of(project, function, name)
-    constants = constants_of(statements(now.get("src/tuning.hpp", "")))
+    constants = constants_of(statements(now.get(TUNING_FILE, "")))
     edited = _edited_statement(project, path, statement)
     call = _as_edited(call_of(op), edited, constants)
     readers = [
@@ -136,7 +137,7 @@ def tune(
         f"--tune: estimated {best.seconds * 1e6:.1f} us with the calls that read it, "
         f"not {tuning.current.seconds * 1e6:.1f} us"
     )
-    ops = ops_at(before[path], statement, [each for each in lines if each.path == path])
+    ops = OpIndex(before[path], lines, path).at(statement)
     decided = EditedCall(path, ops, statement, statement, changes, comments=(gain,))
     file = EditedFile(path, before[path], before[path], [], calls=[decided])
     moved = list(_moved(project))

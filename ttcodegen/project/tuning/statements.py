@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -154,9 +155,10 @@ def braced_fields(words: Sequence[str]) -> dict[str, tuple[str, ...]]:
     return {each.label: each.words for each in fields if each.label is not None}
 
 
-def statements(text: str) -> list[Statement]:
+@lru_cache(maxsize=64)
+def statements(text: str) -> tuple[Statement, ...]:
     """The statements of a file in their order, those of nested blocks included."""
-    return list(_Reader(text).statements())
+    return tuple(_Reader(text).statements())
 
 
 class _Reader:

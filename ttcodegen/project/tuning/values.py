@@ -73,19 +73,19 @@ def kind_of(words: Sequence[str], constants: Mapping[str, Constant]) -> str | No
         text = " ".join(constant.type_words)
     if text.startswith('"'):
         return "activation"
-    for word, kind in (
-        ("EltwiseUnaryWithParam", "lhs_activations"),
-        ("UnaryWithParam", "lhs_activations"),
-        ("MemoryConfig", "memory_config"),
-        ("MEMORY_CONFIG", "memory_config"),
-        ("KernelConfig", "compute_kernel_config"),
-        ("ProgramConfig", "program_config"),
-        ("Conv2dConfig", "conv_config"),
-        ("DataType", "dtype"),
-    ):
-        if word in text:
-            return kind
-    return None
+    return next((kind for word, kind in _KINDS_OF_TYPES.items() if word in text), None)
+
+
+_KINDS_OF_TYPES = {
+    "UnaryWithParam": "lhs_activations",
+    "MemoryConfig": "memory_config",
+    "MEMORY_CONFIG": "memory_config",
+    "KernelConfig": "compute_kernel_config",
+    "ProgramConfig": "program_config",
+    "Conv2dConfig": "conv_config",
+    "DataType": "dtype",
+}
+"""Parameters by what the types of their values have in their names."""
 
 
 def override_fields(

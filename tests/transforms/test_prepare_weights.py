@@ -70,6 +70,30 @@ def test_weights_that_come_with_each_call_are_left_to_the_library() -> None:
     assert all(p.kind == "entry" for p in read_ttnn(module.flatbuffer).programs)
 
 
+MIXED = """
+func.func @forward(%x: tensor<1x8x8x32xbf16>, %w: tensor<32x32x3x3xbf16> {parameter},
+    %y: tensor<1x8x8x32xf32>, %t: tensor<32x32x2x2xf32> {kind})
+    -> (tensor<1x6x6x32xbf16>, tensor<1x16x16x32xf32>) {
+  %0 = "ttir.conv2d"(%x, %w) <{stride = array<i32: 1, 1>, padding = array<i32: 0, 0, 0, 0>,
+    dilation = array<i32: 1, 1>, groups = 1 : i32}>
+    : (tensor<1x8x8x32xbf16>, tensor<32x32x3x3xbf16>) -> tensor<1x6x6x32xbf16>
+  %1 = "ttir.conv_transpose2d"(%y, %t) <{stride = array<i32: 2, 2>,
+    padding = array<i32: 0, 0, 0, 0>, output_padding = array<i32: 0, 0>,
+    dilation = array<i32: 1, 1>, groups = 1 : i32}>
+    : (tensor<1x8x8x32xf32>, tensor<32x32x2x2xf32>) -> tensor<1x16x16x32xf32>
+  return %0, %1 : tensor<1x6x6x32xbf16>, tensor<1x16x16x32xf32>
+}
+"""
+"""A convolution of bf16 and a transposed one of f32, which no configuration of its own keeps so."""
+
+
+def test_weights_of_other_types_keep_them() -> None:
+    text = MIXED.replace("{parameter}", PARAMETER).replace("{kind}", PARAMETER)
+    tuning = compiled(text).files["src/tuning.hpp"]
+    assert "convolution_config = std::nullopt" in tuning
+    assert "_program{.weights_dtype = ttnn::DataType::BFLOAT16" in tuning
+
+
 def test_a_traced_program_has_convolutions() -> None:
     traced = compiled(convolution(32, 16, 1), trace=True)
     assert "prepare_conv_weights" in "".join(traced.files.values())

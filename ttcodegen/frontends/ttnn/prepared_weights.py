@@ -74,7 +74,7 @@ def spell_preparation(op: Operation, properties: dict[str, Attribute]) -> None:
     The image is taken to be in tiles in DRAM: `ttnn-prepare-conv2d-weights-and-bias` replaces it
     by that of the call, whose placement is decided later.
     """
-    if "input" in properties:
+    if "image" in properties:
         return
     weight = shape_of(op.operands[0].type) if op.operands else ()
     if name_of(op) == "ttnn.prepare_conv2d_weights":
@@ -89,7 +89,7 @@ def spell_preparation(op: Operation, properties: dict[str, Attribute]) -> None:
     shape = (1, 1, prod(sizes[:3]), sizes[3])
     for name in (*_OF_THE_IMAGE, *_IMPLIED_BY_THE_CALL):
         properties.pop(name, None)
-    properties["input"] = PLACEMENT.encode(TensorPlacement(shape, data_type))
+    properties["image"] = PLACEMENT.encode(TensorPlacement(shape, data_type))
 
 
 def _verify_preparation(op: Operation, shape: Sequence[int], properties: Properties) -> bool:

@@ -30,9 +30,11 @@ from ttcodegen.ops.core.definition import (
     Call,
     Layout,
     Memory,
+    NumpyMeaning,
     OperandSpec,
     ResultRule,
     TTNNDefinition,
+    Verifier,
     attribute,
     register,
 )
@@ -119,10 +121,6 @@ def _numpy_weights(call: Call) -> numpy.ndarray:
     return matrix.reshape(prepared_shape(call))
 
 
-def _numpy_bias(call: Call) -> numpy.ndarray:
-    return call.array("bias")
-
-
 def _verify_weights(op: CatalogueOp) -> None:
     """The attributes are those of the convolution that the weight belongs to."""
     inputs, outputs = op.parameter("in_channels"), op.parameter("out_channels")
@@ -147,7 +145,7 @@ def _image_memory(calls: CppCalls, image: TensorPlacement) -> Argument:
 def _arguments(calls: CppCalls, op: CatalogueOp, format_: str | None) -> list[Argument]:
     """The arguments of a preparation after its tensor; only weights have a format, and say whether
     there is a bias."""
-    image: TensorPlacement = op.parameter("input")
+    image: TensorPlacement = op.parameter("image")
     config, compute = image_configs(calls, op)
     data_type: DataType | None = op.parameter("dtype")
     return [
@@ -167,66 +165,67 @@ def _arguments(calls: CppCalls, op: CatalogueOp, format_: str | None) -> list[Ar
     ]
 
 
-def _cpp_weights(calls: CppCalls, op: CatalogueOp) -> None:
-    calls.include(_HEADER)
-    arguments = _arguments(calls, op, "OIHW")
-    weight = calls[op.operand("weight")]
-    calls.bind(op.results[0], calls.call(f"{_NAMESPACE}::prepare_conv_weights", weight, *arguments))
+def _preparation(
+    name: str,
+    function: str,
+    format_: str | None,
+    more: tuple[AttributeSpec, ...],
+    numpy: NumpyMeaning,
+    verify: Verifier,
+) -> None:
+    """Registers the preparation of an operand, which is a call of a function of the library."""
 
+    def emission(calls: CppCalls, op: CatalogueOp) -> None:
+        calls.include(_HEADER)
+        arguments = _arguments(calls, op, format_)
+        prepared = calls.call(f"{_NAMESPACE}::{function}", calls[op.operands[0]], *arguments)
+        calls.bind(op.results[0], prepared)
 
-def _cpp_bias(calls: CppCalls, op: CatalogueOp) -> None:
-    calls.include(_HEADER)
-    arguments = _arguments(calls, op, None)
-    bias = calls[op.operand("bias")]
-    calls.bind(op.results[0], calls.call(f"{_NAMESPACE}::prepare_conv_bias", bias, *arguments))
-
-
-def _attributes(*more: AttributeSpec) -> tuple[AttributeSpec, ...]:
-    return (
-        attribute("input", PLACEMENT),
-        *image_attributes(),
-        *more,
-        attribute("dtype", DATA_TYPE, None),
-        CONV2D_CONFIG_ATTRIBUTE,
-        COMPUTE_CONFIG_ATTRIBUTE,
+    register(
+        TTNNDefinition(
+            f"ttnn.{name}",
+            (
+                OperandSpec(
+                    "bias" if format_ is None else "weight",
+                    layout=Layout.ROW_MAJOR,
+                    memory=Memory.HOST,
+                    data_types=WEIGHTS,
+                ),
+            ),
+            (
+                attribute("image", PLACEMENT),
+                *image_attributes(),
+                *more,
+                attribute("dtype", DATA_TYPE, None),
+                CONV2D_CONFIG_ATTRIBUTE,
+                COMPUTE_CONFIG_ATTRIBUTE,
+            ),
+            numpy=numpy,
+            verify=verify,
+            result_rules=(ResultRule("declared"),),
+            cpp=emission,
+            function=function,
+            flops=no_flops,
+            rearranges=True,
+            traits=Trait.PREPARES_WEIGHTS,
+            call_kind=CallKind.LAYOUT,
+        )
     )
 
 
-def _host(name: str) -> OperandSpec:
-    return OperandSpec(name, layout=Layout.ROW_MAJOR, memory=Memory.HOST, data_types=WEIGHTS)
-
-
-register(
-    TTNNDefinition(
-        "ttnn.prepare_conv2d_weights",
-        (_host("weight"),),
-        _attributes(attribute("has_bias", BOOLEAN, False)),
-        numpy=_numpy_weights,
-        verify=_verify_weights,
-        result_rules=(ResultRule("declared"),),
-        cpp=_cpp_weights,
-        function="prepare_conv_weights",
-        flops=no_flops,
-        rearranges=True,
-        traits=Trait.PREPARES_WEIGHTS,
-        call_kind=CallKind.LAYOUT,
-    )
+_preparation(
+    "prepare_conv2d_weights",
+    "prepare_conv_weights",
+    "OIHW",
+    (attribute("has_bias", BOOLEAN, False),),
+    _numpy_weights,
+    _verify_weights,
 )
-
-
-register(
-    TTNNDefinition(
-        "ttnn.prepare_conv2d_bias",
-        (_host("bias"),),
-        _attributes(),
-        numpy=_numpy_bias,
-        verify=_verify_bias,
-        result_rules=(ResultRule("declared"),),
-        cpp=_cpp_bias,
-        function="prepare_conv_bias",
-        flops=no_flops,
-        rearranges=True,
-        traits=Trait.PREPARES_WEIGHTS,
-        call_kind=CallKind.LAYOUT,
-    )
+_preparation(
+    "prepare_conv2d_bias",
+    "prepare_conv_bias",
+    None,
+    (),
+    lambda call: call.array("bias"),
+    _verify_bias,
 )

@@ -286,9 +286,9 @@ _CONVOLUTION: Mapping[str, Source] = {
 _PREPARATION: Mapping[str, Source] = {
     "device": _device,
     **_IMAGE,
-    "input_memory_config": lambda step: {"memory": memory_json(step["input"])},
-    "input_layout": lambda step: {"page": step["input"].layout.value},
-    "input_dtype": lambda step: {"dtype": step["input"].data_type.mlir},
+    "input_memory_config": lambda step: {"memory": memory_json(step["image"])},
+    "input_layout": lambda step: {"page": step["image"].layout.value},
+    "input_dtype": lambda step: {"dtype": step["image"].data_type.mlir},
     "output_dtype": _asked_type,
     "conv_config": lambda step: config_json(
         step.call.program_config

@@ -44,8 +44,13 @@ class PrepareConvolutionWeights(ModulePass):
             if isinstance(function, FuncOp) and not is_const_eval(function)
             for each in _with_constant_weights(function)
         ]
-        # Convolutions without a configuration share one, which says the type of their weights.
-        types = {_weight_type(each) for each in found if _config(each) is None}
+        # Convolutions without a configuration share one, which says the type of their weights:
+        # of transposed ones, too, and of those whose weights are not prepared.
+        types = {
+            placement_of(each.operand("weight")).data_type
+            for each in op.walk()
+            if isinstance(each, CatalogueOp) and each.name in _SHARING and _config(each) is None
+        }
         for each in found:
             _prepare(each, is_shared=_config(each) is None and len(types) == 1)
         for each in op.walk():
@@ -65,8 +70,13 @@ def _with_constant_weights(function: FuncOp) -> Iterator[CatalogueOp]:
                 yield op
 
 
+_SHARING = ("ttnn.conv2d", "ttnn.conv_transpose2d")
+
+
 def _config(op: CatalogueOp) -> Conv2dConfig | None:
-    return op.parameter(CONV2D_CONFIG_ATTRIBUTE.name)
+    """The configuration of a convolution; transposed ones have none of their own."""
+    has_config = CONV2D_CONFIG_ATTRIBUTE in op.definition.attributes
+    return op.parameter(CONV2D_CONFIG_ATTRIBUTE.name) if has_config else None
 
 
 def _weight_type(op: CatalogueOp) -> DataType:
@@ -83,7 +93,7 @@ def _attributes(op: CatalogueOp) -> dict[str, Any]:
     names += ["dtype", CONV2D_CONFIG_ATTRIBUTE.name, COMPUTE_CONFIG_ATTRIBUTE.name]
     return {
         **{name: op.parameter(name) for name in names},
-        "input": placement_of(op.operand("input")),
+        "image": placement_of(op.operand("input")),
     }
 
 

@@ -37,6 +37,7 @@ FAMILIES = (
     "convolution.upsample",
     "attention.sdpa",
     "attention.sdpa_decode",
+    "attention.sdpa_chunked",
     "attention.heads",
     "attention.rotary",
     "indexing.gather_scatter",

@@ -1,8 +1,7 @@
-"""Attention over key and value caches: of one new token per user, and of chunks of a prompt, with
-caches as they are or in pages.
+"""Decode attention: of one new token per user over key and value caches, as they are or in pages.
 
-In the forms for decoding the scale multiplies the mask and the sink too, as the library's kernels
-do it and the reference system, which passes both on, has it.
+The scale multiplies the mask and the sink too, as the library's kernels do it and the reference
+system, which passes both on, has it.
 """
 
 from __future__ import annotations
@@ -17,10 +16,9 @@ from xdsl.utils.exceptions import VerifyException
 from ttcodegen.dialects.core.datatypes import DataType, bf16, element_of, f32, shape_of, ui32
 from ttcodegen.dialects.operations.attribute_kinds import BOOLEAN, INTEGER, NUMBER
 from ttcodegen.dialects.operations.operation import CatalogueOp
-from ttcodegen.dialects.ttcore.tile import TILE_SIDE, whole_tiles
+from ttcodegen.dialects.ttcore.tile import TILE_SIDE
 from ttcodegen.foundation.lazy_numpy import Array, np
 from ttcodegen.ops.attention.primitives import (
-    chunked_primitives,
     decode_primitives,
     paged_decode_primitives,
 )
@@ -75,7 +73,6 @@ from ttcodegen.ops.core.traits import CallKind, Trait, attention_flops
 # Meaning: the query is (1, users, heads, head size).
 
 
-_CHUNKED_OPERANDS = ("query", "key", "value", "page_table", "chunk_start_idx")
 _PAGED_OPERANDS = (
     *("query", "key", "value", "page_table"),
     *("attention_mask", "cur_pos_tensor", "attention_sink"),
@@ -97,7 +94,8 @@ def attention_on_cpu(op: CatalogueOp) -> dict[str, Any]:
     }
 
 
-def _scale(call: Call) -> float:
+def scale_of(call: Call) -> float:
+    """The factor of the scores: one over the root of the head size by default."""
     size = call.array("query").shape[3]
     return default_scale(size) if call["scale"] is None else call["scale"]
 
@@ -112,7 +110,7 @@ def _current(call: Call, keys: int) -> Array:
 
 def decode(call: Call, key: Array, value: Array) -> Array:
     """Attention of one token per user over keys and values (users, heads, positions, size)."""
-    scale = _scale(call)
+    scale = scale_of(call)
     keys = np.arange(int(key.shape[2]))
     current = _current(call, key.shape[2])
     window = call.attributes.get("sliding_window_size") or key.shape[2]
@@ -145,15 +143,6 @@ def unpaged(pages: Array, page_table: Array) -> Array:
 def _paged_decode_attention(call: Call) -> Array:
     table = call.array("page_table")
     return decode(call, unpaged(call.array("key"), table), unpaged(call.array("value"), table))
-
-
-def _chunked_attention(call: Call) -> Array:
-    query, table = call.array("query"), call.array("page_table")
-    key, value = (unpaged(call.array(name), table) for name in ("key", "value"))
-    start = int(call.array("chunk_start_idx").reshape(-1)[0])
-    rows = start + np.arange(int(query.shape[2]))[:, None]
-    added = hidden(np.arange(int(key.shape[2])) <= rows)
-    return attend(query, key, value, _scale(call), added, arithmetic=call.arithmetic)
 
 
 def _users_and_heads(op: CatalogueOp) -> Dimensions | None:
@@ -202,7 +191,7 @@ def _verify_decode(op: CatalogueOp) -> None:
     verify_sink(op, heads)
 
 
-def _verify_pages(op: CatalogueOp, users: int, heads: int, size: int) -> int:
+def verify_pages(op: CatalogueOp, users: int, heads: int, size: int) -> int:
     """Keys and values in pages of whole tiles; gives the number of positions of a user."""
     shape = op.shape("key")
     require(op, len(shape) == 4, "keys of rank 4", shape)
@@ -217,22 +206,12 @@ def _verify_pages(op: CatalogueOp, users: int, heads: int, size: int) -> int:
 def _verify_paged_decode(op: CatalogueOp) -> None:
     """As for caches that are not in pages; a mask is there if and only if the op is not causal."""
     users, heads, size = _verify_query(op)
-    keys = _verify_pages(op, users, heads, size)
+    keys = verify_pages(op, users, heads, size)
     verify_mask(op, (users, 1, heads, keys))
     if not op.parameter("is_causal") and op.optional_operand("attention_mask") is None:
         raise VerifyException(f"{op.name}: a mask is required when is_causal is false")
     verify_positions(op, users)
     verify_sink(op, heads)
-
-
-def _verify_chunked(op: CatalogueOp) -> None:
-    """Query (users, heads, chunk, head size), keys and values in pages."""
-    query = op.shape("query")
-    require(op, len(query) == 4, "a query of rank 4", query)
-    _verify_pages(op, query[0], query[1], query[3])
-    start = op.shape("chunk_start_idx")
-    require(op, start == (1,), "a chunk_start_idx of shape (1,)", start)
-    expect_shape(op, query)
 
 
 # Lowering
@@ -368,58 +347,32 @@ def _lower_paged_decode(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     return builder.typecast(result, element)
 
 
-def _lower_chunked(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
-    """The library takes head sizes of whole tiles, and bf16. A scale that it cannot do with goes to
-    the query."""
-    size = op.shape("query")[3]
-    wide = whole_tiles(size)
-    query, *cached = (builder.operand(op, name) for name in ("query", "key", "value"))
-    scale = op.parameter("scale")
-    if scale is not None and not takes_scale(scale):
-        query, scale = scaled(builder, query, scale), 1.0
-    operands = [
-        padded_to(builder, builder.typecast(operand, bf16), wide) for operand in (query, *cached)
-    ]
-    result = builder.emit(
-        "chunked_scaled_dot_product_attention",
-        [*operands, builder.operand(op, "page_table"), builder.operand(op, "chunk_start_idx")],
-        TensorType(bf16, [*op.result_shape[:3], wide]),
-        scale=default_scale(size) if scale is None and wide != size else scale,
-    )
-    return builder.typecast(builder.slice_dim(result, 3, 0, size), op.result_type.element_type)
-
-
 def _last_position(op: CatalogueOp) -> int:
     shape = op.shape("key")
     return shape[2] * (op.shape("page_table")[1] if "paged" in op.name else 1)
-
-
-def _first(op: CatalogueOp) -> int:
-    """The library's kernels want a multiple of the chunks that they work in; zero is."""
-    return 1
 
 
 def _pages(op: CatalogueOp) -> int:
     return op.shape("key")[0]
 
 
-_CACHES = (operand("query"), operand("key"), operand("value"))
+CACHES = (operand("query"), operand("key"), operand("value"))
 _MASK = optional("attention_mask", input_kind="attention_mask")
 _CAUSAL = attribute("is_causal", BOOLEAN, True)
-_SCALE = attribute("scale", NUMBER, None)
+SCALE_ATTRIBUTE = attribute("scale", NUMBER, None)
 _WINDOW = attribute("sliding_window_size", INTEGER, None)
-_TABLE = operand("page_table", input_kind="index", places=_pages)
+TABLE = operand("page_table", input_kind="index", places=_pages)
 
 register(
     TTIRDefinition(
         "ttir.scaled_dot_product_attention_decode",
         (
-            *_CACHES,
+            *CACHES,
             _MASK,
             operand("cur_pos_tensor", input_kind="index", places=_last_position),
             optional("attention_sink"),
         ),
-        (_CAUSAL, _SCALE),
+        (_CAUSAL, SCALE_ATTRIBUTE),
         verify=_verify_decode,
         dimensions=_users_and_heads,
         numpy=_decode_attention,
@@ -433,37 +386,19 @@ register(
     TTIRDefinition(
         "ttir.paged_scaled_dot_product_attention_decode",
         (
-            *_CACHES,
-            _TABLE,
+            *CACHES,
+            TABLE,
             operand("output"),  # a destination that holds nothing of use
             _MASK,
             optional("cur_pos_tensor", input_kind="index", places=_last_position),
             optional("attention_sink"),
         ),
-        (_CAUSAL, _SCALE, _WINDOW),
+        (_CAUSAL, SCALE_ATTRIBUTE, _WINDOW),
         verify=_verify_paged_decode,
         numpy=_paged_decode_attention,
         primitives=paged_decode_primitives,
         lower=_lower_paged_decode,
         cpu=cpu_call("attention", attention_on_cpu, operands=_PAGED_OPERANDS),
-    )
-)
-
-register(
-    TTIRDefinition(
-        "ttir.chunked_scaled_dot_product_attention",
-        (
-            *_CACHES,
-            _TABLE,
-            operand("chunk_start_idx", input_kind="index", places=_first),
-            operand("output"),  # a destination that holds nothing of use
-        ),
-        (_SCALE,),
-        verify=_verify_chunked,
-        numpy=_chunked_attention,
-        primitives=chunked_primitives,
-        lower=_lower_chunked,
-        cpu=cpu_call("attention", attention_on_cpu, operands=_CHUNKED_OPERANDS),
     )
 )
 
@@ -474,7 +409,7 @@ _LIBRARY_CACHES = tuple(
     OperandSpec(name, data_types=ATTENDED if name != "query" else (DataType.BFLOAT16,))
     for name in ("query", "key", "value")
 )
-_PLACES = {"layout": Layout.ROW_MAJOR, "data_types": (DataType.INT32,)}
+PLACES = {"layout": Layout.ROW_MAJOR, "data_types": (DataType.INT32,)}
 _LIBRARY_SINK = optional("attention_sink", data_types=(DataType.BFLOAT16,))
 
 
@@ -492,15 +427,9 @@ def _verify_paged_call(op: CatalogueOp) -> None:
     """As for caches that are not in pages."""
     verify_scale(op)
     users, heads, size = _verify_query(op)
-    _verify_pages(op, users, heads, size)
+    verify_pages(op, users, heads, size)
     verify_positions(op, users)
     verify_sink(op, heads)
-
-
-def _verify_chunked_call(op: CatalogueOp) -> None:
-    """Query (users, heads, chunk, head size), keys and values in pages."""
-    verify_scale(op)
-    _verify_chunked(op)
 
 
 def _no_positions(calls: CppCalls, op: CatalogueOp) -> Argument:
@@ -514,10 +443,10 @@ register(
         (
             *_LIBRARY_CACHES,
             optional("attention_mask", data_types=ATTENDED),
-            optional("cur_pos_tensor", **_PLACES),
+            optional("cur_pos_tensor", **PLACES),
             _LIBRARY_SINK,
         ),
-        (_CAUSAL, _SCALE, COMPUTE_CONFIG_ATTRIBUTE, SDPA_CONFIG_ATTRIBUTE),
+        (_CAUSAL, SCALE_ATTRIBUTE, COMPUTE_CONFIG_ATTRIBUTE, SDPA_CONFIG_ATTRIBUTE),
         result_rules=(ResultRule(placed=True),),
         verify=_verify_decode_call,
         numpy=_decode_attention,
@@ -565,11 +494,11 @@ register(
         "ttnn.paged_scaled_dot_product_attention_decode",
         (
             *_LIBRARY_CACHES,
-            operand("page_table", **_PLACES),
-            operand("cur_pos_tensor", **_PLACES),
+            operand("page_table", **PLACES),
+            operand("cur_pos_tensor", **PLACES),
             _LIBRARY_SINK,
         ),
-        (_SCALE, _WINDOW, COMPUTE_CONFIG_ATTRIBUTE, SDPA_CONFIG_ATTRIBUTE),
+        (SCALE_ATTRIBUTE, _WINDOW, COMPUTE_CONFIG_ATTRIBUTE, SDPA_CONFIG_ATTRIBUTE),
         result_rules=(ResultRule(placed=True),),
         verify=_verify_paged_call,
         numpy=_library_paged,
@@ -592,35 +521,5 @@ register(
         nouns=("attention",),
         traits=Trait.ATTENDS,
         call_kind=CallKind.ATTENTION_OF_ONE,
-    )
-)
-
-register(
-    TTNNDefinition(
-        "ttnn.chunked_scaled_dot_product_attention",
-        (
-            *(OperandSpec(name, data_types=ATTENDED) for name in ("query", "key", "value")),
-            operand("page_table", **_PLACES),
-            operand("chunk_start_idx", **_PLACES),
-        ),
-        (_SCALE, COMPUTE_CONFIG_ATTRIBUTE, SDPA_CONFIG_ATTRIBUTE),
-        verify=_verify_chunked_call,
-        numpy=_chunked_attention,
-        compute="attention",
-        cpp=cpp_call(
-            "ttnn::transformer::chunked_scaled_dot_product_attention",
-            "ttnn/operations/transformer/sdpa/sdpa.hpp",
-            *(
-                operand_(name)
-                for name in ("query", "key", "value", "page_table", "chunk_start_idx")
-            ),
-            SCALE,
-            output_memory,
-            program_config(SDPA_CONFIG_ATTRIBUTE.name),
-            compute_config,
-        ),
-        flops=attention_flops,
-        nouns=("attention",),
-        traits=Trait.ATTENDS,
     )
 )

@@ -11,6 +11,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
+from itertools import zip_longest
 
 from ttcodegen.emission.op_lines import LoweredOp, OpLines
 from ttcodegen.naming.tuning import (
@@ -380,50 +381,31 @@ def _changes(
     found: list[Change] = []
     old, new = before.call, after.call
     others = {r.target: r.variables[0] for r in removed if r.variables and r.target} | {**renamed}
-    for index in range(max(len(old.positional), len(new.positional))):
-        was = old.positional[index] if index < len(old.positional) else None
-        is_ = new.positional[index] if index < len(new.positional) else None
-        if was is not None and is_ is not None and was.words == is_.words:
+    fillers = tuple(each.words for each in new.positional)
+    for index, (was, given) in enumerate(zip_longest(old.positional, new.positional)):
+        if _words(was) == _words(given) or (was is None and given.text in NOTHING):
             continue
-        if (
-            was is not None
-            and is_ is not None
-            and was.variable is not None
-            and others.get(was.variable) == is_.variable
-        ):
+        if was and given and was.variable and others.get(was.variable) == given.variable:
             continue
-        if was is None and is_ is not None and is_.text in NOTHING:
-            continue
-        parameter = _parameter(was, is_, constants)
+        parameter = _parameter(was, given, constants)
         if parameter is None:
             return None
-        found.append(
-            Change(
-                parameter,
-                () if is_ is None else is_.words,
-                () if was is None else was.words,
-                False,
-                index,
-                tuple(each.words for each in new.positional),
-            )
-        )
-    fields = {each.label: each for each in old.options}
-    given = {each.label: each for each in new.options}
-    for label in dict.fromkeys((*fields, *given)):
-        was, is_ = fields.get(label), given.get(label)
-        if was is not None and is_ is not None and was.words == is_.words:
+        found.append(Change(parameter, _words(given), _words(was), False, index, fillers))
+    before_options = {each.label: each for each in old.options}
+    after_options = {each.label: each for each in new.options}
+    for label in dict.fromkeys((*before_options, *after_options)):
+        was, given = before_options.get(label), after_options.get(label)
+        if _words(was) == _words(given):
             continue
         if label not in KINDS:
             return None
-        found.append(
-            Change(
-                label,
-                () if is_ is None else is_.words,
-                () if was is None else was.words,
-                True,
-            )
-        )
+        found.append(Change(label, _words(given), _words(was), True))
     return found
+
+
+def _words(argument: Argument | None) -> tuple[str, ...]:
+    """The tokens of an argument; none of one that is not given."""
+    return () if argument is None else argument.words
 
 
 def _parameter(

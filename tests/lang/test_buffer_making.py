@@ -43,13 +43,10 @@ KINDS = {
 
 
 def _program(kind: str, text: str = PROGRAM) -> str:
-    text = text.replace("KIND", kind).replace("ttnn.ShardStrategy.", "ttnn.ShardStrategy .")
     for name, value in KINDS[kind].items():
-        text = text.replace(f"ShardStrategy .{name}", f"ShardStrategy .{name.lower()}")
         text = text.replace(name, value)
-    return text.replace(f"ShardStrategy .{kind.lower()}", f"ShardStrategy.{kind}").replace(
-        "ShardStrategy .", "ShardStrategy."
-    )
+    # The last one: a kind has the name of one of the numbers.
+    return text.replace("KIND", kind)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -82,6 +79,28 @@ def test_a_part_of_a_shard() -> None:
     assert not found[32:64].any()
     message = "the blocks of 'x_dfb' are a part of the shards of its tensor only"
     assert f"program.py:5:13: error: {message}" in refusal(_program("HEIGHT", PART))
+
+
+def test_a_node_without_a_shard_has_no_memory_of_the_tensor() -> None:
+    text = _program("HEIGHT", PROGRAM.replace("GRID", "(1, 3)"))
+    message = "node (0, 2) has no whole shard of the tensor whose memory 'y_dfb' has"
+    assert message in failure(text)
+
+
+LARGE = """
+placed = ttnn.create_sharded_memory_config((256, 832), ttnn.CoreGrid(y=1, x=1),
+                                           ttnn.ShardStrategy.HEIGHT)
+large = ttnn.zeros((256, 832), ttnn.float32, layout=ttnn.TILE_LAYOUT,
+                   memory_config=placed)
+"""
+
+
+def test_a_buffer_in_the_memory_of_a_tensor_takes_none_of_its_own() -> None:
+    made = "own_dfb = ttl.make_dfb(ttnn.float32, (8, 26), 1)\n"
+    made += "large_dfb = ttl.make_tensor_backed_dfb(large, (8, 26))\n"
+    made += "a_dfb = ttl.make_dfb(ttnn.bfloat16, (1, 1), 1)\n"
+    text = operation(made + COPY)
+    run_text(text.replace("@ttl.operation", LARGE + "@ttl.operation", 1))
 
 
 COPY = """

@@ -42,6 +42,14 @@ class CoreRange:
         """Number of cores."""
         return self.columns * self.rows
 
+    def coordinates(self, *, by_column: bool = False) -> list[tuple[int, int]]:
+        """Column and row of each core, row by row or column by column."""
+        columns = range(self.first_column, self.last_column + 1)
+        rows = range(self.first_row, self.last_row + 1)
+        if by_column:
+            return [(column, row) for column in columns for row in rows]
+        return [(column, row) for row in rows for column in columns]
+
     def meets(self, other: CoreRange) -> bool:
         """True if there is a core in both."""
         return (

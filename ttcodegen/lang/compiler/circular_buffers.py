@@ -44,7 +44,7 @@ def check_memory(buffer: DataflowBuffer) -> None:
             place(buffer.made_at),
             remedy="leave allocation_group out",
         )
-    if buffer.backing is not None and not buffer.is_whole_shard:
+    if buffer.backing is not None and not buffer.backing.is_whole_shard:
         raise CompileError(
             f"the blocks of '{buffer.name}' are a part of the shards of its tensor only; the "
             "compiler takes buffers that have all of a shard",

@@ -254,9 +254,9 @@ class _OperationCompiler:
     def _add_backing(self, buffer: DataflowBuffer, read: NamedTensors) -> None:
         """Makes the tensor whose memory a buffer has one that the operation reads or writes."""
         check_memory(buffer)
-        tensor = buffer.backing
-        if tensor is None:
+        if buffer.backing is None:
             return
+        tensor = buffer.backing.tensor
         is_read = any(buffer.name in part.needs.published for part in self.moving)
         found = read if is_read else self.outputs
         found.setdefault(id(tensor), (self._name_of(tensor), tensor))
@@ -267,7 +267,7 @@ class _OperationCompiler:
         if buffer is None or buffer.backing is None:
             return circular
         operands = [*self.inputs, *self.outputs]
-        return replace(circular, operand=operands.index(id(buffer.backing)))
+        return replace(circular, operand=operands.index(id(buffer.backing.tensor)))
 
     def _check_balance(self) -> None:
         """Raises CompileError if a net of pipes has no kernel at one of its ends."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import product
+from contextlib import suppress
 from math import prod
 
 from ttcodegen.dialects.core.datatypes import DataType
@@ -11,15 +11,19 @@ from ttcodegen.dialects.ttcore.shards import Orientation
 from ttcodegen.dialects.ttcore.tile import TILE_SIDE
 from ttcodegen.dialects.ttmetal.programs import CIRCULAR_BUFFERS
 from ttcodegen.foundation.diagnostics import plural
-from ttcodegen.lang.simulator.buffers import DataflowBuffer, DFBAllocationGroup, Region
+from ttcodegen.lang.simulator.buffers import (
+    DataflowBuffer,
+    DFBAllocationGroup,
+    Region,
+    TensorMemory,
+)
 from ttcodegen.lang.simulator.context import Node, building_node, current_chip
 from ttcodegen.lang.simulator.expressions import Array
-from ttcodegen.lang.simulator.locations import ProgramError, error
+from ttcodegen.lang.simulator.locations import error
 from ttcodegen.lang.simulator.shapes import Shape, checked_shape, is_integer, shape_text
 from ttcodegen.lang.simulator.tensors import Tensor
 from ttcodegen.layout.placements import tile_bytes_of
 
-_TYPE_NAMES = {each.mlir: each for each in DataType}
 _TILE = (TILE_SIDE, TILE_SIDE)
 
 
@@ -48,11 +52,15 @@ def make_dfb(
     """
     what = "ttl.make_dfb"
     node = building_node(what)
-    data_type = _TYPE_NAMES.get(dtype) if isinstance(dtype, str) else dtype
+    data_type: object = dtype
+    if isinstance(dtype, str):
+        with suppress(KeyError):
+            data_type = DataType.from_mlir(dtype)
     if not isinstance(data_type, DataType):
         raise error(f"{what} takes a data type, such as ttnn.bfloat16, not {dtype!r}")
     check_tile(what, tile)
-    return _made(node, data_type, True, shape, block_count, allocation_group)
+    blocks = _checked(shape, block_count, is_tiled=True)
+    return _made(node, data_type, True, *blocks, allocation_group)
 
 
 def check_tile(what: str, tile: object) -> None:
@@ -83,7 +91,8 @@ def make_dataflow_buffer_like(
             f"{type(likeness_tensor).__name__}"
         )
     data_type, is_tiled = likeness_tensor.data_type, likeness_tensor.is_tiled
-    return _made(node, data_type, is_tiled, shape, block_count, allocation_group)
+    blocks = _checked(shape, block_count, is_tiled=is_tiled)
+    return _made(node, data_type, is_tiled, *blocks, allocation_group)
 
 
 def make_tensor_backed_dfb(
@@ -119,13 +128,10 @@ def make_tensor_backed_dfb(
         raise error(f"the byte_offset of {what} is a multiple of {page} bytes, not {byte_offset!r}")
     sizes, count = _checked(shape, block_count, is_tiled=True)
     first = int(byte_offset) // page
-    memory = _shard_blocks(tensor, node, sizes, count, first)
-    arrays = None if memory is None else [array for array, _ in memory]
-    buffer = _made(node, tensor.data_type, True, shape, count, allocation_group, arrays)
-    regions = {id(array): region for array, region in memory or ()}
-    has_all = first == 0 and count * prod(sizes) == _shard_tiles(tensor)
-    buffer.take_memory(tensor, regions, is_whole_shard=has_all)
-    return buffer
+    blocks = _shard_blocks(tensor, node, sizes, count, first)
+    is_whole_shard = first == 0 and count * prod(sizes) == _shard_tiles(tensor)
+    backing = TensorMemory(tensor, blocks, is_whole_shard)
+    return _made(node, tensor.data_type, True, sizes, count, allocation_group, backing)
 
 
 def _shard_tiles(tensor: Tensor) -> int:
@@ -137,9 +143,9 @@ def _shard_tiles(tensor: Tensor) -> int:
 
 def _shard_blocks(
     tensor: Tensor, node: Node, shape: Shape, count: int, first: int
-) -> list[tuple[Array, Region]] | None:
+) -> list[tuple[Array, Region]]:
     """The memory of a node's shard, block by block, from a tile on, and the part of the tensor that
-    each is; None if the node has none."""
+    each is; nothing if the node has no whole shard."""
     shards = tensor.placement.shards
     assert shards is not None
     if prod(tensor.padded.shape[:-2]) != 1:
@@ -160,7 +166,7 @@ def _shard_blocks(
         )
     place = _shard_of(tensor, node)
     if place is None:
-        return None
+        return []
     array = tensor.padded.reshape(-1, tensor.padded.shape[-1])
     top, left = place[0] * shards.shape[0], place[1] * shards.shape[1]
     found: list[tuple[Array, Region]] = []
@@ -171,7 +177,7 @@ def _shard_blocks(
         starts = (*(0 for _ in leading), row // TILE_SIDE, column // TILE_SIDE)
         part = array[row : row + height * TILE_SIDE, column : column + width * TILE_SIDE]
         if part.shape != (height * TILE_SIDE, width * TILE_SIDE):
-            return None
+            return []
         view = part.reshape(*(1 for _ in outer), *part.shape)
         found.append((view, (starts, (*leading, height, width))))
     return found
@@ -190,12 +196,7 @@ def _shard_of(tensor: Tensor, node: Node) -> tuple[int, int] | None:
         inside = 0 <= across < bounds.columns and 0 <= down < bounds.rows
         found = (across, down) if by_column else (down, across)
         return found if inside else None
-    cores: list[tuple[int, int]] = []
-    for each in shards.core_ranges:
-        columns = range(each.first_column, each.last_column + 1)
-        rows = range(each.first_row, each.last_row + 1)
-        pairs = product(columns, rows) if by_column else ((c, r) for r in rows for c in columns)
-        cores += pairs
+    cores = [core for each in shards.core_ranges for core in each.coordinates(by_column=by_column)]
     if (column, row) not in cores:
         return None
     number = cores.index((column, row))
@@ -220,13 +221,12 @@ def _made(
     node: Node,
     data_type: DataType,
     is_tiled: bool,
-    shape: object,
-    block_count: object,
+    shape: Shape,
+    block_count: int,
     group: DFBAllocationGroup | None,
-    memory: Sequence[Array] | None = None,
+    backing: TensorMemory | None = None,
 ) -> DataflowBuffer:
-    sizes, count = _checked(shape, block_count, is_tiled=is_tiled)
-    buffer = DataflowBuffer(data_type, is_tiled, sizes, count, node, memory=memory)
+    buffer = DataflowBuffer(data_type, is_tiled, shape, block_count, node, backing)
     buffers = node.made.of(DataflowBuffer)
     _join(buffer, group, buffers)
     buffers.append(buffer)
@@ -258,7 +258,8 @@ def _join(
 
 
 def _taken(buffers: Sequence[DataflowBuffer]) -> dict[str, int]:
-    """Bytes of L1 by buffer; of a group the largest one takes memory."""
+    """Bytes of L1 by buffer: of a group the largest one takes memory, and those in the memory of
+    tensors take none."""
     found: dict[str, int] = {}
     largest: dict[DFBAllocationGroup, DataflowBuffer] = {}
     for buffer in buffers:
@@ -275,7 +276,7 @@ def _check_room(buffers: Sequence[DataflowBuffer]) -> None:
     groups = {buffer.group for buffer in buffers if buffer.group is not None}
     alone = sum(buffer.group is None for buffer in buffers)
     if alone + len(groups) > CIRCULAR_BUFFERS:
-        raise too_many_buffers()
+        raise error(f"a node has at most {CIRCULAR_BUFFERS} dataflow buffers")
     taken = _taken(buffers)
     total, has = sum(taken.values()), current_chip().l1_size
     if total > has:
@@ -284,8 +285,3 @@ def _check_room(buffers: Sequence[DataflowBuffer]) -> None:
             f"the dataflow buffers take {plural(total, 'byte')} of L1, but a node has {has}",
             remedy=f"make blocks smaller, or fewer; bytes by buffer: {sizes}",
         )
-
-
-def too_many_buffers() -> ProgramError:
-    """The error of a program with more buffers than a core has."""
-    return error(f"a node has at most {CIRCULAR_BUFFERS} dataflow buffers")

@@ -36,7 +36,7 @@ from ttcodegen.lang.simulator.locations import (
     place,
 )
 from ttcodegen.lang.simulator.recording import RecordedValue, current_recording
-from ttcodegen.lang.simulator.shape_rules import other_layout
+from ttcodegen.lang.simulator.shape_rules import check_layout
 from ttcodegen.lang.simulator.shapes import Shape, shape_text
 from ttcodegen.lang.simulator.tensors import Tensor
 from ttcodegen.lang.simulator.write_coverage import WrittenUnits
@@ -191,7 +191,19 @@ _OF_COPIES = (_BEGIN_COPY_FROM, _BEGIN_COPY_TO, Event.END_COPY_FROM, Event.END_C
 
 
 Region = tuple[Shape, Shape]
-"""Where a part of a tensor starts, and its sizes, in units."""
+"""The start and the sizes of a part of a tensor, in units."""
+
+
+@dataclass(frozen=True, eq=False)
+class TensorMemory:
+    """Memory of a tensor on a node that a dataflow buffer has its blocks in."""
+
+    tensor: Tensor
+    blocks: Sequence[tuple[Array, Region]]
+    """The memory of each block, and the part of the tensor that it is; none if the node has no
+    whole shard."""
+    is_whole_shard: bool
+    """True if the blocks are all that a node has of the tensor."""
 
 
 class DataflowBuffer(Awaitable):
@@ -200,7 +212,7 @@ class DataflowBuffer(Awaitable):
     Attributes:
         shape: of its blocks, in tiles if it is in the likeness of a tiled tensor, else in elements.
         block_count: how many blocks it has room for.
-        backing: the tensor whose memory its blocks are, None if it has memory of its own.
+        backing: the memory of a tensor that its blocks are in, None if it has memory of its own.
         group: those that it is to share memory with, if there are any.
     """
 
@@ -211,8 +223,7 @@ class DataflowBuffer(Awaitable):
         shape: Shape,
         block_count: int,
         node: Node,
-        *,
-        memory: Sequence[Array] | None = None,
+        backing: TensorMemory | None = None,
     ) -> None:
         super().__init__()
         self.data_type = data_type
@@ -223,17 +234,14 @@ class DataflowBuffer(Awaitable):
         self.number = len(node.made.of(DataflowBuffer))
         self.made_at = here()
         self.name = assigned_name() or f"dfb{self.number}"
-        self.backing: Tensor | None = None
-        self.is_whole_shard = False
-        """True if its blocks are all that a node has of `backing`."""
-        self._regions: dict[int, Region] = {}
-        """The part of `backing` that the memory of a block is, by its identity."""
+        self.backing = backing
         self.group: DFBAllocationGroup | None = None
         self._is_published = False
         self.is_computed_with = False
         """True if a compute kernel acquires its blocks; those of row-major buffers are whole tiles
         then, which the elements fill in their order."""
-        if memory is None:
+        memory = [array for array, _ in backing.blocks] if backing is not None else []
+        if not memory:
             sizes = element_shape(shape, is_tiled)
             kind = np.dtype(np.float32 if data_type.is_float else data_type.numpy)
             memory = [np.zeros(sizes, kind) for _ in range(block_count)]
@@ -293,18 +301,16 @@ class DataflowBuffer(Awaitable):
         """Bytes of L1."""
         return self.pages * self.page_bytes * self.block_count
 
-    def take_memory(
-        self, tensor: Tensor, regions: Mapping[int, Region], *, is_whole_shard: bool
-    ) -> None:
-        """Notes what the memory of its blocks is."""
-        self.backing, self._regions, self.is_whole_shard = tensor, dict(regions), is_whole_shard
-
-    def _is_written(self, array: Array) -> None:
-        """Notes that a part of a tensor has its elements, as a copy to it does."""
-        assert self.backing is not None
-        written = self.node.launch.written
-        units = written.setdefault(id(self.backing), WrittenUnits(self.backing.units))
-        units.add(*self._regions[id(array)])
+    def _mark_written(self, backing: TensorMemory, array: Array) -> None:
+        """Records that a part of a tensor has its elements, as a copy to it does."""
+        region = next((region for each, region in backing.blocks if each is array), None)
+        if region is None:
+            raise error(
+                f"node {self.node} has no whole shard of the tensor whose memory '{self.name}' has"
+            )
+        tensor = backing.tensor
+        units = self.node.launch.written.setdefault(id(tensor), WrittenUnits(tensor.units))
+        units.add(*region)
 
     def publish(self) -> None:
         """Makes what the tensor holds whose memory this is readable: all blocks, once.
@@ -402,7 +408,7 @@ class DataflowBuffer(Awaitable):
         if block.acquisition is _RESERVE:
             self._filled.append(array)
             if self.backing is not None:
-                self._is_written(array)
+                self._mark_written(self.backing, array)
         else:
             self._free.append(array)
         self._released[block.acquisition] += 1
@@ -434,7 +440,6 @@ class DataflowBuffer(Awaitable):
         )
 
 
-@dataclass(frozen=True, eq=False)
 class DFBAllocationGroup:
     """Dataflow buffers that are to have one circular buffer, one after the other."""
 
@@ -523,7 +528,7 @@ class Block(BlockExpr):
         running_kernel("ttl.Block.store", KernelKind.COMPUTE)
         if not isinstance(expr, BlockExpr):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise no_expression(expr)
-        other_layout(expr.is_tiled, self.buffer.name, self.is_tiled)
+        check_layout(expr.is_tiled, self.buffer.name, self.is_tiled)
         if expr.shape != self.shape:
             raise error(
                 f"an expression of the shape {shape_text(expr.shape)} does not fit into a block of "

@@ -125,7 +125,7 @@ def unsqueezed(given: Shape, dims: object) -> tuple[Shape, tuple[int, ...]]:
     return tuple(1 if axis in axes else next(sizes) for axis in range(rank)), kept
 
 
-def other_layout(is_tiled: bool, buffer: str, has_tiles: bool) -> None:
+def check_layout(is_tiled: bool, buffer: str, has_tiles: bool) -> None:
     """Raises ProgramError if an expression of tiles is stored into rows, or the other way round."""
     if is_tiled != has_tiles:
         kinds = {True: "tiles", False: "rows"}

@@ -66,14 +66,8 @@ def _cores_of(grid: CoreCoord | CoreRangeSet, row_wise: bool) -> list[_Core]:
         raise error(
             f"cores are a ttnn.CoreCoord or a ttnn.CoreRangeSet, not a {type(grid).__name__}"
         )
-    found: list[_Core] = []
-    for each in grid.ranges():
-        columns, rows = range(each.start.x, each.end.x + 1), range(each.start.y, each.end.y + 1)
-        if row_wise:
-            found += [(column, row) for row in rows for column in columns]
-        else:
-            found += [(column, row) for column in columns for row in rows]
-    return found
+    rectangles = (each.rectangle() for each in grid.ranges())
+    return [core for each in rectangles for core in each.coordinates(by_column=not row_wise)]
 
 
 def _ranges(cores: Sequence[_Core], row_wise: bool) -> CoreRangeSet:

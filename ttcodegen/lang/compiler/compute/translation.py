@@ -50,7 +50,7 @@ from ttcodegen.lang.simulator.buffers import (
 )
 from ttcodegen.lang.simulator.context import Kernel, KernelKind
 from ttcodegen.lang.simulator.expressions import no_operand
-from ttcodegen.lang.simulator.shape_rules import other_layout
+from ttcodegen.lang.simulator.shape_rules import check_layout
 from ttcodegen.lang.simulator.shapes import Shape, is_tuple, shape_text
 
 
@@ -169,7 +169,7 @@ class ComputeTranslator(ExpressionTranslator):
         if not isinstance(expr, Expression):
             raise no_expression(expr)
         given = self.expression(expr)
-        other_layout(given.elements is None, block.source.name, block.source.is_tiled)
+        check_layout(given.elements is None, block.source.name, block.source.is_tiled)
         if not _alike(given, block):
             self.refuse(
                 f"an expression of the shape {shape_text(given.units)} does not fit into a block "

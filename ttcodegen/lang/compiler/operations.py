@@ -432,10 +432,8 @@ class _OperationCompiler:
             if self._has_room(found):
                 break
         needs.computes_once, needs.shares_buffers = found.computes_once, found.shares_buffers
-        for scratch in found.scratch.values():
-            circular.append(
-                own_buffer(len(circular), scratch.name, scratch.tiles, scratch.data_type)
-            )
+        for name, scratch in found.scratch.items():
+            circular.append(own_buffer(len(circular), name, scratch.tiles, scratch.data_type))
         if found.needs_scaler:
             circular.append(own_buffer(len(circular), SCALER, 1, DataType.BFLOAT16))
         self._check_count(len(circular))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from math import isfinite
 
 from ttcodegen.dialects.core.datatypes import DataType
+from ttcodegen.lang.simulator.functions import COMPARISONS
 from ttcodegen.lang.simulator.shapes import Shape
 
 # The text of a function of TTIR on whole tensors.
@@ -270,7 +271,7 @@ TENSOR_FUNCTIONS: dict[str, _Writer] = {
     "ttl.block.mask_posinf": _masked(float("inf")),
     "ttl.math.max": _plain("maximum"),
     "ttl.math.min": _plain("minimum"),
-    **{f"ttl.math.{name}": _plain(name) for name in ("gt", "ge", "lt", "le", "eq", "ne")},
+    **{f"ttl.math.{name}": _plain(name) for name in COMPARISONS},
     **{f"ttl.math.{name}": _plain(name) for name in _SAME_NAME},
     "ttl.math.logp1": _plain("log1p"),
     "ttl.math.recip": _plain("reciprocal"),

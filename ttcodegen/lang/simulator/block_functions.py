@@ -30,6 +30,7 @@ from ttcodegen.lang.simulator.shape_rules import (
     unsqueezed,
 )
 from ttcodegen.lang.simulator.shapes import Shape, checked_shape
+from ttcodegen.lang.simulator.tensors import ROW_MAJOR_LAYOUT, TILE_LAYOUT
 from ttcodegen.numerics.rounding import rounded_for_device
 
 EXPR = slice(1)
@@ -123,24 +124,20 @@ def _filled(value: float, shape: Shape, is_tiled: bool) -> BlockExpr:
     return BlockExpr(array, shape, is_tiled, origin, is_number=True)
 
 
-def checked_filling(layout: object, dtype: object, tile: object) -> bool | None:
-    """True if a fill says that its block is tiled, None if it says nothing.
+def checked_layout(layout: object, dtype: object, tile: object) -> bool | None:
+    """True if the layout that a fill is given is tiled, None if it is given none.
 
     Raises:
         ProgramError: if there is no such layout, data type or tile.
     """
     what = "ttl.block.fill"
-    if layout not in (None, *LAYOUTS):
+    if layout not in (None, TILE_LAYOUT, ROW_MAJOR_LAYOUT):
         raise error(f"the layout of {what} is ttnn.TILE_LAYOUT or ROW_MAJOR_LAYOUT, not {layout!r}")
     if dtype is not None and not isinstance(dtype, DataType):
         raise error(f"the dtype of {what} is a data type, such as ttnn.bfloat16, not {dtype!r}")
     if tile is not None:
         check_tile(what, tile)
-    return None if layout is None else layout == LAYOUTS[0]
-
-
-LAYOUTS = ("tile", "row_major")
-"""Those of TT-NN."""
+    return None if layout is None else layout == TILE_LAYOUT
 
 
 def fill(
@@ -165,7 +162,7 @@ def fill(
         raise error(f"{what} takes a number and a shape")
     sizes = _target_shape(what, target, given)
     buffers = running_kernel(what).node.made.of(DataflowBuffer)
-    is_tiled = target.is_tiled if target is not None else checked_filling(layout, dtype, tile)
+    is_tiled = target.is_tiled if target is not None else checked_layout(layout, dtype, tile)
     if is_tiled is None:
         is_tiled = filled_layout(sizes, buffers)
     return _filled(rounded_number(value, dtype), sizes, is_tiled)

@@ -8,7 +8,7 @@ documentation are derived from it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -28,7 +28,7 @@ class MathFunction:
     numbers: tuple[str, ...] = ()
     """The names of the numbers, in order."""
     flags: tuple[str, ...] = ()
-    """What calls may say by keyword of how the device computes it."""
+    """The names of keyword options of how the device computes it."""
 
 
 _BASIC = "Basic unary math functions"
@@ -93,17 +93,17 @@ def _of(name: str, section: str, meaning: Callable[[Array], Array]) -> MathFunct
 
 
 _F = MathFunction
-EXPONENTIAL_FLAGS = ("approx", "scale", "skip_clamp_check", "iterations")
 
 
 @dataclass(frozen=True)
 class ExponentialFlags:
-    """Options of `ttl.math.exp`; only the scale changes what it means."""
+    """Options of `ttl.math.exp`; only the scale changes the result."""
 
     approx: bool = False
     scale: float | None = None
     skip_clamp_check: bool = False
     iterations: int = 8
+    """Steps of the vector engine: 8 compute whole tiles."""
 
 
 MATH_FUNCTIONS: dict[str, MathFunction] = {
@@ -111,7 +111,7 @@ MATH_FUNCTIONS: dict[str, MathFunction] = {
     for function in (
         _of("abs", _BASIC, lambda x: np.abs(x)),
         _of("neg", _BASIC, lambda x: np.negative(x)),
-        _F("exp", _BASIC, _exp, flags=EXPONENTIAL_FLAGS),
+        _F("exp", _BASIC, _exp, flags=tuple(each.name for each in fields(ExponentialFlags))),
         _of("exp2", _BASIC, lambda x: np.exp2(x)),
         _of("expm1", _BASIC, lambda x: np.expm1(x)),
         _of("log", _BASIC, lambda x: np.log(x)),
@@ -159,3 +159,13 @@ MATH_FUNCTIONS: dict[str, MathFunction] = {
     )
 }  # fmt: skip
 """By name."""
+
+COMPARISONS: dict[str, Callable[[Array, Array], Array]] = {
+    "gt": np.greater,
+    "ge": np.greater_equal,
+    "lt": np.less,
+    "le": np.less_equal,
+    "eq": np.equal,
+    "ne": np.not_equal,
+}
+"""Comparisons of the elements of two expressions, which give 1 or 0."""

@@ -33,7 +33,7 @@ def language_class(value: object) -> type:
 
 
 def misspelled(raised: BaseException) -> str | None:
-    """What is wrong with a name or an argument of the language; None for other errors."""
+    """The message on a wrong name or argument of the language; None for other errors."""
     if isinstance(raised, AttributeError) and raised.name is not None:
         owner = _owner(raised.obj)
         if owner is not None:
@@ -54,7 +54,7 @@ def wrong_arguments(
     arguments: Sequence[object],
     keywords: Mapping[str, object],
 ) -> str | None:
-    """What is wrong with the arguments of a call; None if nothing is."""
+    """The message on wrong arguments of a call; None if they are right."""
     try:
         inspect.signature(function).bind(*arguments, **keywords)
     except TypeError as raised:
@@ -68,7 +68,7 @@ def wrong_arguments(
 def wrong_method_arguments(
     value: object, name: str, arguments: Sequence[object], keywords: Mapping[str, object]
 ) -> str | None:
-    """What is wrong with the arguments of a method of the language; None if nothing is."""
+    """The message on wrong arguments of a method of the language; None if they are right."""
     method = getattr(language_class(value), name, None)
     if method is None:
         return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 from math import prod
 from typing import Any
@@ -139,9 +139,15 @@ class NdShardSpec:
     )
 
 
+@dataclass(init=False, repr=False, unsafe_hash=True)
 class MemoryConfig:
     """The placement of a tensor: `MemoryConfig(memory_layout, buffer_type, shard_spec)`, or
     `MemoryConfig(buffer_type, nd_shard_spec)`."""
+
+    memory_layout: TensorMemoryLayout
+    buffer_type: BufferType
+    shard_spec: ShardSpec | None = field(hash=False)
+    nd_shard_spec: NdShardSpec | None = field(hash=False)
 
     def __init__(
         self,
@@ -165,15 +171,6 @@ class MemoryConfig:
             self.memory_layout is not TensorMemoryLayout.INTERLEAVED
             or self.nd_shard_spec is not None
         )
-
-    def _parts(self) -> tuple[object, ...]:
-        return self.memory_layout, self.buffer_type, self.shard_spec, self.nd_shard_spec
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, MemoryConfig) and self._parts() == other._parts()
-
-    def __hash__(self) -> int:
-        return hash((self.memory_layout, self.buffer_type))
 
     def __repr__(self) -> str:
         specs = [each for each in (self.shard_spec, self.nd_shard_spec) if each is not None]
@@ -276,6 +273,9 @@ def placement(
 
 Array = np.ndarray
 
+TILE_LAYOUT = "tile"
+ROW_MAJOR_LAYOUT = "row_major"
+
 
 @dataclass(frozen=True)
 class Tile:
@@ -311,7 +311,7 @@ class Tensor:
     """A tensor of TT-NN.
 
     Attributes:
-        layout: "tile" or "row_major".
+        layout: TILE_LAYOUT or ROW_MAJOR_LAYOUT.
         padded: its elements in float32 or integers; tiled ones have at least two dimensions, the
             last two of which are padded with zeros to whole tiles.
     """
@@ -341,7 +341,7 @@ class Tensor:
     @property
     def is_tiled(self) -> bool:
         """True if its unit is a tile."""
-        return self.layout == "tile"
+        return self.layout == TILE_LAYOUT
 
     @property
     def compute_dtype(self) -> np.dtype[Any]:

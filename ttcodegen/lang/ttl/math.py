@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ttcodegen.lang.simulator import expressions
+from ttcodegen.lang.simulator import expressions, functions
 from ttcodegen.lang.simulator.block_functions import (
     broadcast,
     fill,
@@ -40,9 +40,9 @@ def pow(expr: BlockExpr, exponent: int) -> BlockExpr:
     return expressions.power(expr, exponent)
 
 
-def _comparison(name: str, function: Callable[..., Any]) -> Callable[..., BlockExpr]:
+def _comparison(name: str) -> Callable[..., BlockExpr]:
     def compared(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return function(x, y).astype(x.dtype)
+        return functions.COMPARISONS[name](x, y).astype(x.dtype)
 
     def compare(a: BlockExpr, b: BlockExpr) -> BlockExpr:
         return expressions.elementwise(f"ttl.math.{name}", compared, a, b)
@@ -51,14 +51,7 @@ def _comparison(name: str, function: Callable[..., Any]) -> Callable[..., BlockE
     return compare
 
 
-gt = _comparison("gt", np.greater)
-"""1 where the first of two elements is greater, else 0."""
-ge = _comparison("ge", np.greater_equal)
-lt = _comparison("lt", np.less)
-le = _comparison("le", np.less_equal)
-eq = _comparison("eq", np.equal)
-ne = _comparison("ne", np.not_equal)
-COMPARISONS = {call: call.__name__ for call in (gt, ge, lt, le, eq, ne)}
+COMPARISONS = {_comparison(name): name for name in functions.COMPARISONS}
 """Functions that compare elements, with their names."""
 
 
@@ -110,10 +103,10 @@ def _function(function: MathFunction) -> Callable[..., BlockExpr]:
 FUNCTIONS = {_function(function): function for function in MATH_FUNCTIONS.values()}
 """Functions of this module that the table describes."""
 
-globals().update({call.__name__: call for call in FUNCTIONS})
+globals().update({call.__name__: call for call in (*FUNCTIONS, *COMPARISONS)})
 
 # Before version 0.17 of the specification these were here, instead of in ttl.block.
 __all__ = [
-    "broadcast", "eq", "fill", "ge", "gt", "le", "lt", "mask", "mask_posinf", "max", "min", "ne",
-    "pow", "reduce_max", "reduce_sum", "transpose", "where", *MATH_FUNCTIONS,
+    "broadcast", "fill", "mask", "mask_posinf", "max", "min", "pow", "reduce_max", "reduce_sum",
+    "transpose", "where", *MATH_FUNCTIONS, *functions.COMPARISONS,
 ]  # fmt: skip  # pyright: ignore[reportUnsupportedDunderAll]

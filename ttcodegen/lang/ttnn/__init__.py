@@ -36,6 +36,8 @@ from ttcodegen.lang.simulator.spelling import language_class
 from ttcodegen.lang.simulator.tensors import (
     DRAM_MEMORY_CONFIG,
     L1_MEMORY_CONFIG,
+    ROW_MAJOR_LAYOUT,
+    TILE_LAYOUT,
     BufferType,
     CoreCoord,
     CoreGrid,
@@ -67,8 +69,6 @@ uint32 = DataType.UINT32
 uint16 = DataType.UINT16
 uint8 = DataType.UINT8
 
-TILE_LAYOUT = "tile"
-ROW_MAJOR_LAYOUT = "row_major"
 TILE_SIZE = 32
 
 Shape = TensorShape

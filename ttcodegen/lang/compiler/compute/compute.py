@@ -55,19 +55,10 @@ _REDUCTIONS = {"sum": ReduceType.SUM, "max": ReduceType.MAX}
 class Scratch:
     """A circular buffer that the compute kernel keeps for itself."""
 
-    name: str
     tiles: int
     data_type: DataType
     block: int
     """Tiles of a block: blocks of another size could go over the end of the buffer."""
-
-    def has_room_of(self, other: Scratch) -> bool:
-        """True if blocks of another buffer fit into this one just as well."""
-        return self.tiles % self.block == 0 and (self.tiles, self.block, self.data_type) == (
-            other.tiles,
-            other.block,
-            other.data_type,
-        )
 
 
 @dataclass
@@ -80,7 +71,7 @@ class Needs:
     computes_once: bool = True
     """True if values with several uses are kept, False if they are computed for each."""
     shares_buffers: bool = False
-    """True if values whose lives do not meet share circular buffers, whatever their names."""
+    """True if values whose live ranges do not overlap share circular buffers."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +101,6 @@ class BlockWriter:
         self._held: list[Resident] = []
         self._number_type = DataType.FLOAT32
         """Data type of the constants that fill tiles, where they are written."""
-        self.computes_once = needs.computes_once
         self._occupied: set[str] = set()
         """Circular buffers of its own that hold a block."""
         self._shared: set[str] = set()
@@ -139,21 +129,14 @@ class BlockWriter:
         in one whose block nobody needs any more, or in another one."""
         block, data_type = prod(like.shape), like.data_type
         tiles = block * copies
-        number, stem, wanted = 1, name, Scratch(name, tiles, data_type, block)
-        known = self.needs.scratch.get(name)
-        if self.needs.shares_buffers and (known != wanted or name in self._occupied):
-            free = (
-                each.name
-                for each in self.needs.scratch.values()
-                if each.has_room_of(wanted) and each.name in self._shared
-            )
-            name = next((each for each in free if each not in self._occupied), name)
-        if name != stem:
-            wanted = self.needs.scratch[name]
-        while name in self._occupied or self.needs.scratch.setdefault(name, wanted) != wanted:
+        wanted, known = Scratch(tiles, data_type, block), self.needs.scratch
+        number, stem = 1, name
+        if self.needs.shares_buffers and (known.get(name) != wanted or name in self._occupied):
+            free = self._shared - self._occupied
+            name = next((each for each in known if known[each] == wanted and each in free), name)
+        while name in self._occupied or known.setdefault(name, wanted) != wanted:
             number += 1
             name = f"{stem}_{number}"
-            wanted = Scratch(name, tiles, data_type, block)
         if name not in self.formats:
             # It is not known yet: a later translation of the kernel declares it at its start.
             self._declare(name, tiles, data_type)

@@ -12,7 +12,7 @@ from xdsl.ir import SSAValue
 from ttcodegen.dialects.core.datatypes import DataType
 from ttcodegen.dialects.ttkernel.attributes import InputClamping, ReduceDim, ReduceType
 from ttcodegen.lang.simulator.expressions import BlockExpr, no_comparison
-from ttcodegen.lang.simulator.functions import ExponentialFlags, MathFunction
+from ttcodegen.lang.simulator.functions import COMPARISONS, ExponentialFlags, MathFunction
 from ttcodegen.lang.simulator.shapes import Shape
 from ttcodegen.ops.core.lowering import Tile, TileBuilder
 
@@ -20,9 +20,6 @@ from ttcodegen.ops.core.lowering import Tile, TileBuilder
 
 INTEGERS = (DataType.INT32, DataType.UINT32)
 """Integers that kernels compute with."""
-
-COMPARISONS = ("gt", "ge", "lt", "le", "eq", "ne")
-"""Comparisons of elements, `ttl.math.gt` and its like."""
 
 TileFunction = Callable[[TileBuilder, Sequence[Tile]], Tile]
 
@@ -227,6 +224,11 @@ def _is_of_program(value: object) -> bool:
     return type(value).__module__ == "__main__" and hasattr(value, "__dict__")
 
 
+def depends_within(value: Any, buffers: Sequence[str]) -> bool:
+    """True if a block expression in a value reads the front of one of the circular buffers."""
+    return any(depends_on(each, buffers) for each in expressions_in(value))
+
+
 def depends_on(expression: Any, buffers: Sequence[str]) -> bool:
     """True if an expression reads the front of one of the circular buffers."""
     return isinstance(expression, Expression) and any(
@@ -387,12 +389,8 @@ def math_call(
     return Apply(of.shape, lower, (of,), is_costly=function.name not in _CHEAP)
 
 
-TILE_ITERATIONS = 8
-"""Steps in which the vector engine computes a face of a tile."""
-
-
 def exponential(of: Expression, flags: ExponentialFlags) -> Expression:
-    """The exponential with flags; what it is scaled by is in its operand."""
+    """The exponential with flags, of an operand that is scaled already."""
     attributes: dict[str, Any] = {"approx": True} if flags.approx else {}
     if flags.approx and flags.skip_clamp_check:
         attributes["input_clamping"] = InputClamping.NONE

@@ -14,7 +14,6 @@ from xdsl.ir import SSAValue
 from ttcodegen.dialects.core.datatypes import DataType
 from ttcodegen.lang.compiler.compute.compute import BlockWriter
 from ttcodegen.lang.compiler.compute.expressions import (
-    TILE_ITERATIONS,
     Broadcast,
     Expression,
     Fill,
@@ -177,10 +176,10 @@ class ExpressionTranslator(KernelTranslator):
             of = self.expression(expr, f"ttl.math.{function.name}")
             if flags == ExponentialFlags():
                 return self._mapped(function.name, bound, of)
-            if flags.iterations != TILE_ITERATIONS:
+            if flags.iterations != ExponentialFlags.iterations:
                 self.refuse(
                     f"the compiler takes the exponential of whole tiles, iterations="
-                    f"{TILE_ITERATIONS}, not {flags.iterations}"
+                    f"{ExponentialFlags.iterations}, not {flags.iterations}"
                 )
             if flags.scale is not None:
                 of = self.operator("Mult", of, Fill(of.shape, flags.scale, elements=of.elements))
@@ -219,7 +218,7 @@ class ExpressionTranslator(KernelTranslator):
         value = rest.pop(0) if value is None and rest else value
         shape = rest.pop(0) if shape is None and rest else shape
         held = self.writer.only_type
-        given_layout = block_functions.checked_filling(layout, dtype, tile)
+        given_layout = block_functions.checked_layout(layout, dtype, tile)
         if dtype is not None and isinstance(value, int | float):
             value = block_functions.rounded_number(value, dtype)
         number = self._filling(value, held)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
@@ -19,7 +19,7 @@ from ttcodegen.lang.compiler.compute.expressions import (
     Fill,
     Resident,
     depends_on,
-    expressions_in,
+    depends_within,
     is_costly,
 )
 from ttcodegen.lang.compiler.compute.operators import ExpressionTranslator
@@ -277,9 +277,9 @@ class ComputeTranslator(ExpressionTranslator):
 
     def _unused(self, stem: str) -> str:
         """The name of a circular buffer that no variable has a block of."""
-        taken = {home.buffer for homes in self._homes.values() for home in homes.values()}
-        names = (stem if number == 1 else f"{stem}_{number}" for number in count(1))
-        return next(name for name in names if name not in taken)
+        return _unused_name(
+            stem, {home.buffer for homes in self._homes.values() for home in homes.values()}
+        )
 
     def store_name(self, name: str, value: Any) -> None:
         if self._once.get((self.frame, name)) == self.regions:
@@ -308,7 +308,7 @@ class ComputeTranslator(ExpressionTranslator):
         """Computes a value that several expressions use into a buffer of the kernel's own, if that
         takes less than computing it for each of them."""
         frame = self.frame
-        if not self.writer.computes_once or frame not in self._opened:
+        if not self.writer.needs.computes_once or frame not in self._opened:
             return
         if isinstance(value, Resident) or any(name in each for each in self._joining):
             return
@@ -326,7 +326,7 @@ class ComputeTranslator(ExpressionTranslator):
         frame, homes = self.frame, self.homes
         if frame.names.get(name) is not homes.get(name):
             return
-        key = self._unused_name(f"{name}_before", homes)
+        key = _unused_name(f"{name}_before", homes)
         homes[key] = frame.names[key] = homes.pop(name)
         self._once[frame, key] = self._once.pop((frame, name))
 
@@ -353,7 +353,7 @@ class ComputeTranslator(ExpressionTranslator):
         frame = self.frame
         end: int = getattr(node, "end_lineno", 0)
         if self.homes and shares_line(frame.syntax, end):
-            # What follows on the line may use them.
+            # Statements that follow on the line may use them.
             end -= 1
         for name, home in list(self.homes.items()):
             if self._once.get((frame, name)) != self.regions or frame.names.get(name) is not home:
@@ -364,7 +364,7 @@ class ComputeTranslator(ExpressionTranslator):
             del self._once[frame, name]
             # Others that need it are assigned to before they are read.
             for other, value in list(frame.names.items()):
-                if any(depends_on(part, [home.buffer]) for part in expressions_in(value)):
+                if depends_within(value, [home.buffer]):
                     del frame.names[other]
 
     def _is_read_again(self, name: str, end: int) -> bool:
@@ -377,7 +377,7 @@ class ComputeTranslator(ExpressionTranslator):
     def _has_dependents(self, name: str, home: Resident, end: int) -> bool:
         """True if another variable that is read later needs a buffer."""
         return any(
-            any(depends_on(part, [home.buffer]) for part in expressions_in(value))
+            depends_within(value, [home.buffer])
             for frame in self.frames
             for other, value in frame.names.items()
             if frame is not self.frame or (other != name and self._is_read_again(other, end))
@@ -560,18 +560,12 @@ class ComputeTranslator(ExpressionTranslator):
             return
         caller = self._homes.setdefault(self.frames[-2], {})
         for name, home in list(self.homes.items()):
-            needed = any(depends_on(part, [home.buffer]) for part in expressions_in(value))
-            if name not in before and needed:
-                key = self._unused_name(f"{self.frame.name}_{name}", caller)
+            if name not in before and depends_within(value, [home.buffer]):
+                key = _unused_name(f"{self.frame.name}_{name}", caller)
                 caller[key] = self.homes.pop(name)
                 if self._once.pop((self.frame, name), None) is not None:
                     self._once[self.frames[-2], key] = self.regions
                     self.frames[-2].names[key] = caller[key]
-
-    def _unused_name(self, stem: str, homes: dict[str, Resident]) -> str:
-        """A name for what a call leaves, which another call has not taken."""
-        names = (stem if number == 1 else f"{stem}_{number}" for number in count(1))
-        return next(name for name in names if name not in homes)
 
     def _give_back(self, before: set[str]) -> None:
         for name in [name for name in self.homes if name not in before]:
@@ -594,3 +588,9 @@ def _place_of(home: Resident | None) -> tuple[str, Shape] | None:
 def _alike(left: Expression, right: Expression) -> bool:
     """True if one fits where the other is."""
     return (left.shape, left.elements) == (right.shape, right.elements)
+
+
+def _unused_name(stem: str, taken: Container[str]) -> str:
+    """A name that is not taken: a stem, with a number if need be."""
+    names = (stem if number == 1 else f"{stem}_{number}" for number in count(1))
+    return next(name for name in names if name not in taken)

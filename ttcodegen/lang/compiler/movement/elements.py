@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from xdsl.dialects.builtin import Float32Type, i16, i32
 from xdsl.ir import SSAValue
 
 from ttcodegen.dialects.core.datatypes import DataType
-from ttcodegen.dialects.ttcore.tile import TILE_SIDE
+from ttcodegen.dialects.ttcore.tile import FACE_SIDE, TILE_SIDE
 from ttcodegen.lang.compiler.python.numbers import (
     Comparison,
     Condition,
@@ -29,20 +29,16 @@ from ttcodegen.lang.simulator.elements import (
     cut_off,
 )
 
-FACE_SIDE = TILE_SIDE // 2
-GREATER = {"Gt": False, "Lt": True}
+_SWAPS_OPERANDS = {"Gt": False, "Lt": True}
 """Comparisons of floats, and whether their operands are exchanged."""
 
 
 class ElementCalls:
     """Translation of accesses to elements."""
 
-    def __init__(
-        self, translator: KernelTranslator, tile_bytes: Callable[[DataflowBuffer], Number]
-    ) -> None:
+    def __init__(self, translator: KernelTranslator) -> None:
         self.translator = translator
         self.builder = translator.builder
-        self.tile_bytes = tile_bytes
 
     def read(self, buffer: DataflowBuffer, address: SSAValue, coords: Sequence[Any]) -> KernelFloat:
         """The value of an element."""
@@ -112,9 +108,9 @@ class ElementCalls:
         """A comparison of floats."""
         operands = [self.translator.arithmetic.float_value(each) for each in (left, right)]
         first, second = operands
-        if symbol not in GREATER or first is None or second is None:
+        if symbol not in _SWAPS_OPERANDS or first is None or second is None:
             self.translator.refuse("kernels compare floats by > and < only")
-        if GREATER[symbol]:
+        if _SWAPS_OPERANDS[symbol]:
             first, second = second, first
         return Comparison("ne", self.builder.get("blocks.is_greater", first, second), 0)
 

@@ -141,7 +141,7 @@ class MovementTranslator(KernelTranslator):
         self.resources = resources
         self.semaphores = SemaphoreCalls(self, resources)
         self.pipes = PipeCalls(self, resources)
-        self.elements = ElementCalls(self, self._bytes_of_tile)
+        self.elements = ElementCalls(self)
         self.calls |= {
             copy: self._copy,
             GroupTransfer: MovedGroup,

@@ -17,8 +17,8 @@ def _end(node: ast.AST) -> _Place:
 
 
 def uses_after(syntax: ast.AST, statement: ast.AST | None, name: str) -> int:
-    """How often a function reads what a statement assigned to a variable, or what it was called
-    with (None). What is in a loop that the statement is not in counts twice."""
+    """Number of reads of the value that a statement assigned to a variable, or that the function
+    was called with (None). Reads in a loop that the statement is not in count twice."""
     after = (0, 0) if statement is None else _end(statement)
     stores = [_begin(n) for n in _named(syntax, name, ast.Store) if _begin(n) >= after]
     before = min(stores, default=(1 << 60, 0))

@@ -1,4 +1,4 @@
-"""Composition of operations: the body of an operation takes the place of a call of it."""
+"""Composition of operations: calls of operations in another one are inlined."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from types import FunctionType
 from typing import Any, Protocol, TypeGuard, cast
 
 from ttcodegen.lang.simulator.locations import ProgramError
-from ttcodegen.lang.simulator.unified import error_at, has_kernels, syntax_of_function
+from ttcodegen.lang.simulator.syntax import error_at, syntax_of_function, variables_of
+from ttcodegen.lang.simulator.unified import has_kernels
 
 
 class Composable(Protocol):
@@ -29,22 +30,22 @@ class Composable(Protocol):
 
 
 @dataclass
-class Composition:
-    """An operation whose calls of others are being replaced by their bodies."""
+class _Inliner:
+    """Inlines the operations that an operation calls."""
 
     is_operation: Callable[[object], TypeGuard[Composable]]
     taken: set[str]
     """The names that the operation uses."""
     values: dict[str, Any] = field(default_factory=dict[str, Any])
-    """What names mean that the bodies bring along."""
+    """The outer variables of the inlined bodies, by the names that they have there."""
 
-    def expanded(
+    def inlined(
         self,
         function: FunctionType,
         statements: Sequence[ast.stmt],
         under_way: Sequence[Composable],
     ) -> list[ast.stmt]:
-        """Statements of a function, with bodies in place of calls.
+        """Statements of a function, with bodies in place of calls of operations.
 
         Raises:
             ProgramError: if a call is no statement, gives not all parameters, or never ends.
@@ -54,7 +55,7 @@ class Composition:
             for name in ("body", "orelse"):
                 inner = getattr(statement, name, None)
                 if isinstance(inner, list):
-                    body = self.expanded(function, cast(list[ast.stmt], inner), under_way)
+                    body = self.inlined(function, cast(list[ast.stmt], inner), under_way)
                     setattr(statement, name, body)
             match statement:
                 case ast.Expr(ast.Call(called) as call) if self.is_operation(
@@ -103,7 +104,7 @@ class Composition:
                 "write it with one body for all kernels",
             )
         syntax = deepcopy(syntax)
-        body = self.expanded(function, syntax.body, [*under_way, operation])
+        body = self.inlined(function, syntax.body, [*under_way, operation])
         given = self._arguments(caller, call, syntax)
         stored = {
             node.id
@@ -116,18 +117,18 @@ class Composition:
             if name in stored:
                 message = f"the operation '{operation.name}' assigns to its parameter '{name}'"
                 raise _error(caller, message, call)
-        renamed: dict[str, ast.expr | str] = {
-            name: self._free(name, syntax.name) for name in sorted(stored)
+        renamed: dict[str, str] = {
+            name: self._unused_name(name, syntax.name) for name in sorted(stored)
         }
         begin: list[ast.stmt] = []
         for name, value in given.items():
             if isinstance(value, ast.Name):
-                renamed[name] = value
+                renamed[name] = value.id
                 continue
-            own = self._free(name, syntax.name)
+            own = self._unused_name(name, syntax.name)
             renamed[name] = own
             begin.append(ast.Assign([ast.Name(own, ast.Store())], value))
-        self._bring(caller, function, body, renamed, syntax.name)
+        self._rename_outer(caller, function, body, renamed, syntax.name)
         body = [_Renaming(renamed).visit(each) for each in body]
         is_elsewhere = function.__code__.co_filename != caller.__code__.co_filename
         for node in (n for statement in body for n in ast.walk(statement)):
@@ -159,33 +160,33 @@ class Composition:
             )
         return given
 
-    def _bring(
+    def _rename_outer(
         self,
         caller: FunctionType,
         function: FunctionType,
         body: Sequence[ast.stmt],
-        renamed: dict[str, ast.expr | str],
+        renamed: dict[str, str],
         stem: str,
     ) -> None:
-        """Gives names that a body finds outside of itself their meanings in the caller."""
+        """Gives outer variables of a body names in the caller."""
         loads = {n.id for s in body for n in ast.walk(s) if isinstance(n, ast.Name)}
         arguments = {n.arg for s in body for n in ast.walk(s) if isinstance(n, ast.arg)}
-        closure = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+        closure = variables_of(function)
         for name in sorted(loads - renamed.keys() - arguments - self.values.keys()):
             if name in closure:
-                value = closure[name].cell_contents
+                value = closure[name]
             elif name in function.__globals__:
                 value = function.__globals__[name]
                 if caller.__globals__ is function.__globals__ and name not in self.taken:
                     continue
             else:
                 continue
-            own = self._free(name, stem)
+            own = self._unused_name(name, stem)
             self.values[own] = value
             renamed[name] = own
 
-    def _free(self, name: str, stem: str) -> str:
-        """A name that nothing has yet."""
+    def _unused_name(self, name: str, stem: str) -> str:
+        """A name that nothing in the caller has."""
         found, number = name, 1
         while found in self.taken or hasattr(builtins, found):
             found = f"{stem}_{name}" if number == 1 else f"{stem}_{name}_{number}"
@@ -195,27 +196,21 @@ class Composition:
 
 
 class _Renaming(ast.NodeTransformer):
-    """Gives names others."""
+    """Renames variables."""
 
-    def __init__(self, renamed: dict[str, ast.expr | str]) -> None:
+    def __init__(self, renamed: dict[str, str]) -> None:
         self._renamed = renamed
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
-        found = self._renamed.get(node.id)
-        if isinstance(found, ast.Name):
-            found = found.id
-        if isinstance(found, str):
-            node.id = found
+        node.id = self._renamed.get(node.id, node.id)
         return node
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        found = self._renamed.get(node.name)
-        node.name = found if isinstance(found, str) else node.name
+        node.name = self._renamed.get(node.name, node.name)
         return self.generic_visit(node)
 
     def visit_arg(self, node: ast.arg) -> ast.AST:
-        found = self._renamed.get(node.arg)
-        node.arg = found if isinstance(found, str) else node.arg
+        node.arg = self._renamed.get(node.arg, node.arg)
         return node
 
 
@@ -226,12 +221,8 @@ def _value_of(function: FunctionType, node: ast.expr) -> Any:
         return None if of is None else getattr(of, node.attr, None)
     if not isinstance(node, ast.Name):
         return None
-    closure = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
-    if node.id in closure:
-        try:
-            return closure[node.id].cell_contents
-        except ValueError:
-            return None
+    if node.id in function.__code__.co_freevars:
+        return variables_of(function).get(node.id)
     return function.__globals__.get(node.id)
 
 
@@ -241,19 +232,19 @@ def _error(
     return error_at(function.__code__.co_filename, message, node, remedy)
 
 
-def composed(
+def inline_operations(
     function: FunctionType,
     syntax: ast.FunctionDef,
     operation: Composable,
     is_operation: Callable[[object], TypeGuard[Composable]],
 ) -> dict[str, Any]:
-    """Puts the bodies of operations in place of their calls in another one.
+    """Inlines the operations that another one calls.
 
     Returns:
-        What names mean that they brought along.
+        The outer variables of the inlined bodies, by the names that they have there.
     """
     taken = {node.id for node in ast.walk(syntax) if isinstance(node, ast.Name)}
     taken |= {node.arg for node in ast.walk(syntax) if isinstance(node, ast.arg)}
-    composition = Composition(is_operation, taken)
-    syntax.body = composition.expanded(function, syntax.body, [operation])
-    return composition.values
+    inliner = _Inliner(is_operation, taken)
+    syntax.body = inliner.inlined(function, syntax.body, [operation])
+    return inliner.values

@@ -25,7 +25,7 @@ from ttcodegen.foundation.messages import did_you_mean
 from ttcodegen.foundation.user_files import is_of_user
 from ttcodegen.lang.simulator import loops
 from ttcodegen.lang.simulator.buffers import NEVER_RELEASED_REMEDY, DataflowBuffer, never_released
-from ttcodegen.lang.simulator.composition import composed
+from ttcodegen.lang.simulator.composition import inline_operations
 from ttcodegen.lang.simulator.context import (
     Awaitable,
     Coordinates,
@@ -51,13 +51,12 @@ from ttcodegen.lang.simulator.loops import check_ends
 from ttcodegen.lang.simulator.meshes import mesh_of, part_of
 from ttcodegen.lang.simulator.pipes import check_balance
 from ttcodegen.lang.simulator.shapes import is_integer, is_tuple
+from ttcodegen.lang.simulator.syntax import error_at, syntax_of_function
 from ttcodegen.lang.simulator.unified import (
     WRITTEN_KERNELS,
     SplitOperation,
-    error_at,
     has_kernels,
     split,
-    syntax_of_function,
 )
 from ttcodegen.numerics.blas_threads import one_blas_thread
 
@@ -265,8 +264,6 @@ class Operation:
     def __init__(self, function: Callable[..., Any], grid: Coordinates) -> None:
         self.function = function
         self.grid = grid
-        self._split: SplitOperation | None = None
-        self._is_divided = False
         functools.update_wrapper(self, function)
 
     @property
@@ -299,27 +296,25 @@ class Operation:
         if finish is not None:
             finish()
 
-    def _divide(self) -> None:
-        """Finds the kernels of an operation with one body for all of them."""
-        self._is_divided = True
+    @functools.cached_property
+    def _split(self) -> SplitOperation | None:
+        """The kernels of an operation with one body for all of them; None of others."""
         if not isinstance(self.function, FunctionType):
-            return
+            return None
         syntax = syntax_of_function(self.function)
         if syntax is None or has_kernels(syntax):
-            return
+            return None
         syntax = deepcopy(syntax)
-        values = composed(self.function, syntax, self, _is_operation)
-        self._split = split(self.function, syntax, values)
+        values = inline_operations(self.function, syntax, self, _is_operation)
+        return split(self.function, syntax, values)
 
     def _run_body(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> object:
         """Runs the body on the current node."""
-        if not self._is_divided:
-            self._divide()
         if self._split is None:
             return self.function(*arguments, **keywords)
         made = self._split.function(*arguments, **keywords)
-        for thread, function in zip(self._split.threads, made, strict=True):
-            kind = KernelKind.COMPUTE if thread.is_compute else KernelKind.DATA_MOVEMENT
+        for role, function in zip(self._split.roles, made, strict=True):
+            kind = KernelKind.COMPUTE if role.is_compute else KernelKind.DATA_MOVEMENT
             _register(kind, function, (function.__code__, 0))
         return None
 
@@ -385,15 +380,20 @@ def no_statement(word: str) -> str:
     return f"kernels of the device have no statement '{word}'"
 
 
-_WORDS: dict[type[ast.stmt], str] = {ast.Try: "try", ast.TryStar: "try", ast.ClassDef: "class"}
+REFUSED_STATEMENTS: dict[type[ast.stmt], str] = {
+    ast.Try: "try",
+    ast.TryStar: "try",
+    ast.ClassDef: "class",
+}
+"""Statements that kernels do not have, though Python could run them, with their keywords."""
 
 
 def _check_statements(kernel: FunctionType) -> None:
     """Raises ProgramError at a statement that no kernel of the device has."""
     syntax = WRITTEN_KERNELS.get(kernel.__code__) or syntax_of_function(kernel)
     for node in ast.walk(syntax) if syntax is not None else ():
-        if type(node) in _WORDS and isinstance(node, ast.stmt):
-            raise error_at(kernel.__code__.co_filename, no_statement(_WORDS[type(node)]), node)
+        if isinstance(node, ast.stmt) and (word := REFUSED_STATEMENTS.get(type(node))) is not None:
+            raise error_at(kernel.__code__.co_filename, no_statement(word), node)
 
 
 def _is_operation(value: object) -> TypeGuard[Operation]:

@@ -9,22 +9,20 @@ semaphores stays in the body. The kernels are functions like those that programs
 from __future__ import annotations
 
 import ast
-import linecache
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from enum import Enum
-from functools import lru_cache
 from types import CellType, CodeType, FunctionType
 from typing import Any
 
-from ttcodegen.foundation.diagnostics import SourceLocation
 from ttcodegen.lang.simulator.locations import ProgramError
 from ttcodegen.lang.simulator.loops import COUNTERS, with_counted_loops
+from ttcodegen.lang.simulator.syntax import error_at
 
 
-class Thread(Enum):
-    """A kernel that statements go to, by its name."""
+class KernelRole(Enum):
+    """A kernel that is made of a body, by its name."""
 
     READ = "read"
     COMPUTE = "compute"
@@ -32,14 +30,16 @@ class Thread(Enum):
 
     @property
     def is_compute(self) -> bool:
-        """True if it computes with blocks."""
-        return self is Thread.COMPUTE
+        """True for the compute kernel."""
+        return self is KernelRole.COMPUTE
 
+
+_Roles = frozenset[KernelRole]
 
 WRITTEN_KERNELS: dict[CodeType, ast.FunctionDef] = {}
-"""The syntax of kernels that no program has the text of, by their code."""
+"""The syntax of kernels that were made of the body of an operation, by their code."""
 
-_ACQUIRING = {"reserve": Thread.READ, "wait": Thread.WRITE}
+_ACQUIRING = {"reserve": KernelRole.READ, "wait": KernelRole.WRITE}
 _MOVING = frozenset("copy raw_element_read raw_element_write read_index".split())
 """Functions of `ttl` that data movement kernels call."""
 _MOVING_METHODS = frozenset(
@@ -53,24 +53,6 @@ _MAKING = frozenset(
 """Functions of `ttl` that make what kernels share."""
 
 
-def syntax_of_function(function: FunctionType) -> ast.FunctionDef | None:
-    """The text of a function of the program, None if it cannot be found."""
-    code = function.__code__
-    text = "".join(linecache.getlines(code.co_filename))
-    return _functions_of(text).get((code.co_name, code.co_firstlineno))
-
-
-@lru_cache(8)
-def _functions_of(text: str) -> dict[tuple[str, int], ast.FunctionDef]:
-    """The functions of a program by their names and first lines."""
-    found: dict[tuple[str, int], ast.FunctionDef] = {}
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.FunctionDef):
-            first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
-            found[node.name, first] = node
-    return found
-
-
 def has_kernels(syntax: ast.FunctionDef) -> bool:
     """True if an operation writes its kernels itself: functions in it have decorators, by whatever
     names it knows those."""
@@ -80,26 +62,19 @@ def has_kernels(syntax: ast.FunctionDef) -> bool:
     )
 
 
-def error_at(file: str, message: str, node: ast.AST, remedy: str | None = None) -> ProgramError:
-    """The error of a program at a part of its text."""
-    line: int = getattr(node, "lineno", 1)
-    text = linecache.getline(file, line).encode()[: getattr(node, "col_offset", 0)]
-    where = SourceLocation(file, line, len(text.decode(errors="replace")) + 1)
-    return ProgramError(message, where, remedy=remedy)
-
-
 @dataclass
 class UnifiedBody:
     """The body of an operation, whose statements are divided among kernels."""
 
     file: str
     syntax: ast.FunctionDef
-    _threads: dict[int, frozenset[Thread]] = field(default_factory=dict[int, frozenset[Thread]])
-    """Where statements and acquisitions go, by the identity of their nodes; nowhere: to all."""
-    _names: dict[str, frozenset[Thread]] = field(default_factory=dict[str, frozenset[Thread]])
+    _roles: dict[int, _Roles] = field(default_factory=dict[int, _Roles])
+    """The kernels of statements and acquisitions, by the identity of their nodes; all kernels have
+    those without any."""
+    _names: dict[str, _Roles] = field(default_factory=dict[str, _Roles])
     """The kernels of the values that variables hold."""
 
-    def kernels(self) -> list[tuple[Thread, ast.FunctionDef]]:
+    def kernels(self) -> list[tuple[KernelRole, ast.FunctionDef]]:
         """The kernels that have something to do."""
         self._divide(self.syntax.body)
         shared = [each for each in self.syntax.body if self._is_shared(each)]
@@ -107,21 +82,21 @@ class UnifiedBody:
         self.syntax.body = shared
         if not rest:
             return []
-        found: list[tuple[Thread, ast.FunctionDef]] = []
-        for thread in Thread:
-            body = self._slice(rest, thread)
-            if not any(self._does(each, thread) for each in rest):
+        found: list[tuple[KernelRole, ast.FunctionDef]] = []
+        for role in KernelRole:
+            body = self._slice(rest, role)
+            if not any(self._does(each, role) for each in rest):
                 continue
-            kernel = ast.FunctionDef(thread.value, _no_arguments(), body, [], None, None)
+            kernel = ast.FunctionDef(role.value, _no_arguments(), body, [], None, None)
             ast.copy_location(kernel, rest[0])
-            found.append((thread, kernel))
+            found.append((role, kernel))
         return found
 
     def refuse(self, message: str, node: ast.AST, remedy: str | None = None) -> ProgramError:
         """The error of a program at a part of the body."""
         return error_at(self.file, message, node, remedy)
 
-    # Where statements go
+    # Division of statements among kernels
 
     def _divide(self, statements: Sequence[ast.stmt]) -> None:
         for number, statement in enumerate(statements):
@@ -132,19 +107,19 @@ class UnifiedBody:
                         self._acquire(item.context_expr, item.optional_vars, body)
                     self._divide(body)
                 case ast.For(_, iterated, body):
-                    self._threads[id(statement)] = self._threads_of(iterated)
+                    self._roles[id(statement)] = self._roles_of(iterated)
                     self._divide(body)
                 case ast.While(test, body):
-                    self._threads[id(statement)] = self._threads_of(test)
+                    self._roles[id(statement)] = self._roles_of(test)
                     self._divide(body)
                 case ast.If(test, body, orelse):
-                    self._threads[id(statement)] = self._threads_of(test)
+                    self._roles[id(statement)] = self._roles_of(test)
                     self._divide(body)
                     self._divide(orelse)
                 case ast.FunctionDef(name, _, body):
                     self._divide(body)
                     self._names[name] = self._all_of(body)
-                    self._threads[id(statement)] = self._names[name]
+                    self._roles[id(statement)] = self._names[name]
                 case ast.Assign([target], value):
                     if not self._acquire(value, target, rest):
                         self._leaf(statement, [target], rest)
@@ -180,9 +155,9 @@ class UnifiedBody:
             raise self.refuse(
                 f"nothing uses the block '{target.id}', so no kernel acquires it", value
             )
-        thread = Thread.COMPUTE if is_computed else _ACQUIRING[way]
-        self._threads[id(value)] = frozenset([thread])
-        self._names[target.id] = frozenset([thread])
+        role = KernelRole.COMPUTE if is_computed else _ACQUIRING[way]
+        self._roles[id(value)] = frozenset([role])
+        self._names[target.id] = frozenset([role])
         return True
 
     def _uses(self, name: str, statements: Sequence[ast.stmt]) -> tuple[bool, bool]:
@@ -216,29 +191,27 @@ class UnifiedBody:
     def _leaf(
         self, statement: ast.stmt, targets: Sequence[ast.expr], rest: Sequence[ast.stmt]
     ) -> None:
-        threads = self._threads_of(statement)
+        roles = self._roles_of(statement)
         names = [each.id for target in targets for each in ast.walk(target)
                  if isinstance(each, ast.Name)]  # fmt: skip
-        if not threads and any(
+        if not roles and any(
             isinstance(node, ast.Call) and _called(node) == "GroupTransfer"
             for node in ast.walk(statement)
         ):
-            threads = self._threads_of_group(names, rest)
-        if len(threads) > 1:
-            kinds = " and ".join(f"'{each.value}'" for each in Thread if each in threads)
+            roles = self._roles_of_group(names, rest)
+        if len(roles) > 1:
+            kinds = " and ".join(f"'{each.value}'" for each in KernelRole if each in roles)
             raise self.refuse(
                 f"this statement is one of the kernels {kinds}: each belongs to one kernel",
                 statement,
                 "store what is computed into a dataflow buffer, and copy from there",
             )
-        self._threads[id(statement)] = threads
+        self._roles[id(statement)] = roles
         for name in names:
-            if threads or name not in self._names:
-                self._names[name] = threads
+            if roles or name not in self._names:
+                self._names[name] = roles
 
-    def _threads_of_group(
-        self, names: Sequence[str], rest: Sequence[ast.stmt]
-    ) -> frozenset[Thread]:
+    def _roles_of_group(self, names: Sequence[str], rest: Sequence[ast.stmt]) -> _Roles:
         """The kernel of a group of transfers: that of the first block that is copied with it."""
         acquired = [(item.context_expr, item.optional_vars, each.body)
                     for statement in rest for each in ast.walk(statement)
@@ -254,22 +227,22 @@ class UnifiedBody:
                     }
                     for value, target, _ in acquired:
                         if isinstance(target, ast.Name) and target.id in blocks:
-                            return self._threads[id(value)]
-                    return self._threads_of(node) or frozenset([Thread.READ])
+                            return self._roles[id(value)]
+                    return self._roles_of(node) or frozenset([KernelRole.READ])
                 case _:
                     pass
-        return frozenset([Thread.READ])
+        return frozenset([KernelRole.READ])
 
-    def _threads_of(self, node: ast.AST) -> frozenset[Thread]:
+    def _roles_of(self, node: ast.AST) -> _Roles:
         """The kernels that may carry an expression out."""
-        found: set[Thread] = set()
+        found: set[KernelRole] = set()
         is_moving = False
         for part in ast.walk(node):
             if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load):
                 found |= self._names.get(part.id, frozenset())
             is_moving = is_moving or (isinstance(part, ast.Call) and self._moves(part))
         if is_moving and not found:
-            return frozenset([Thread.READ])
+            return frozenset([KernelRole.READ])
         return frozenset(found)
 
     @staticmethod
@@ -278,10 +251,10 @@ class UnifiedBody:
         is_method = isinstance(call.func, ast.Attribute)
         return name in _MOVING or (is_method and name in _MOVING_METHODS)
 
-    def _all_of(self, statements: Sequence[ast.stmt]) -> frozenset[Thread]:
+    def _all_of(self, statements: Sequence[ast.stmt]) -> _Roles:
         """The kernels of statements."""
         nodes = (node for statement in statements for node in ast.walk(statement))
-        return frozenset[Thread]().union(*(self._threads.get(id(n), frozenset()) for n in nodes))
+        return _Roles().union(*(self._roles.get(id(n), frozenset()) for n in nodes))
 
     # Kernels
 
@@ -305,49 +278,49 @@ class UnifiedBody:
         ]
         return not stored & {*again}
 
-    def _does(self, statement: ast.stmt, thread: Thread) -> bool:
+    def _does(self, statement: ast.stmt, role: KernelRole) -> bool:
         """True if a kernel has to do something in a statement."""
-        return thread in self._all_of([statement])
+        return role in self._all_of([statement])
 
-    def _slice(self, statements: Sequence[ast.stmt], thread: Thread) -> list[ast.stmt]:
+    def _slice(self, statements: Sequence[ast.stmt], role: KernelRole) -> list[ast.stmt]:
         """The part of statements that a kernel carries out."""
-        found = [part for each in statements for part in self._part(each, thread)]
+        found = [part for each in statements for part in self._part(each, role)]
         return found or [ast.copy_location(ast.Pass(), statements[0])]
 
-    def _part(self, statement: ast.stmt, thread: Thread) -> Iterator[ast.stmt]:
-        own = self._threads.get(id(statement), frozenset())
+    def _part(self, statement: ast.stmt, role: KernelRole) -> Iterator[ast.stmt]:
+        own = self._roles.get(id(statement), frozenset())
         if not isinstance(statement, ast.With | ast.For | ast.While | ast.If | ast.FunctionDef):
             acquired = getattr(statement, "value", None)
-            own = own or self._threads.get(id(acquired), frozenset())
-            if not own or thread in own:
+            own = own or self._roles.get(id(acquired), frozenset())
+            if not own or role in own:
                 yield statement
             return
-        if not self._does(statement, thread) and self._all_of([statement]):
+        if not self._does(statement, role) and self._all_of([statement]):
             return
         if isinstance(statement, ast.With):
             items = [
                 item
                 for item in statement.items
-                if thread in self._threads.get(id(item.context_expr), frozenset([thread]))
+                if role in self._roles.get(id(item.context_expr), frozenset([role]))
             ]
-            body = self._slice(statement.body, thread)
+            body = self._slice(statement.body, role)
             if items:
                 yield ast.copy_location(ast.With(items, body), statement)
             else:
                 yield from body
             return
-        if own - {thread}:
-            (other, *_) = own - {thread}
+        if own - {role}:
+            (other, *_) = own - {role}
             raise self.refuse(
                 f"what the kernel '{other.value}' finds out decides about statements of the kernel "
-                f"'{thread.value}'",
+                f"'{role.value}'",
                 statement,
             )
         copied = type(statement)(**dict(ast.iter_fields(statement)))
         ast.copy_location(copied, statement)
-        copied.body = self._slice(statement.body, thread)
+        copied.body = self._slice(statement.body, role)
         if isinstance(copied, ast.If) and isinstance(statement, ast.If) and statement.orelse:
-            copied.orelse = self._slice(statement.orelse, thread)
+            copied.orelse = self._slice(statement.orelse, role)
         yield copied
 
 
@@ -380,8 +353,8 @@ class SplitOperation:
 
     function: FunctionType
     """Runs the body on a node, and gives the kernels."""
-    threads: tuple[Thread, ...]
-    """Where each of them runs."""
+    roles: tuple[KernelRole, ...]
+    """The roles of the kernels, in their order."""
 
 
 def split(
@@ -391,8 +364,8 @@ def split(
 
     Args:
         function: the operation.
-        syntax: its text, in which other operations have taken the places of their calls.
-        values: what names mean that those brought along.
+        syntax: its syntax, in which calls of other operations are inlined.
+        values: of the outer variables of those, by the names that they have in it.
 
     Raises:
         ProgramError: if a statement belongs to no kernel, or to several.
@@ -410,13 +383,13 @@ def split(
     for each in made.__code__.co_consts:
         if isinstance(each, CodeType) and each.co_name in by_name:
             WRITTEN_KERNELS[each] = by_name[each.co_name]
-    return SplitOperation(made, tuple(thread for thread, _ in kernels))
+    return SplitOperation(made, tuple(role for role, _ in kernels))
 
 
 def _compiled(
     function: FunctionType, syntax: ast.FunctionDef, values: Mapping[str, Any]
 ) -> FunctionType:
-    """A function of that text, with the variables around another function."""
+    """A function of that syntax, with the variables around another function."""
     closure = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
     cells = {**closure, **{name: CellType(value) for name, value in values.items()}}
     outer = ast.FunctionDef("__ttl_outer__", _no_arguments(), [], [], None, None)
@@ -428,10 +401,13 @@ def _compiled(
     module = ast.Module([outer], [])
     for node in (outer, *outer.body[:-1]):
         ast.copy_location(node, syntax)
-    counted = with_counted_loops if COUNTERS.keys() <= function.__globals__.keys() else _as_it_is
-    # Kernels are compiled from a text without counters.
-    text = ast.fix_missing_locations(counted(deepcopy(module)))
-    code = compile(text, function.__code__.co_filename, "exec", dont_inherit=True)
+    # The compiler reads the syntax without counters.
+    counted = deepcopy(module)
+    if COUNTERS.keys() <= function.__globals__.keys():
+        counted = with_counted_loops(counted)
+    code = compile(
+        ast.fix_missing_locations(counted), function.__code__.co_filename, "exec", dont_inherit=True
+    )
     outer_code = next(each for each in code.co_consts if isinstance(each, CodeType))
     inner = next(
         each
@@ -441,7 +417,3 @@ def _compiled(
     given = tuple(cells[name] for name in inner.co_freevars)
     ast.fix_missing_locations(syntax)
     return FunctionType(inner, function.__globals__, function.__name__, None, given)
-
-
-def _as_it_is(module: ast.Module) -> ast.Module:
-    return module

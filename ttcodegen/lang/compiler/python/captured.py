@@ -16,10 +16,11 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from ttcodegen.foundation.diagnostics import CompileError, SourceLocation
-from ttcodegen.lang.compiler.python.merging import is_same, merged, plain, variables_of
+from ttcodegen.lang.compiler.python.merging import is_same, merged, plain
 from ttcodegen.lang.compiler.python.rewriting import without_breaks
 from ttcodegen.lang.simulator.buffers import DataflowBuffer
 from ttcodegen.lang.simulator.context import Coordinates, Kernel
+from ttcodegen.lang.simulator.syntax import variables_of
 from ttcodegen.lang.simulator.tensors import Tensor
 from ttcodegen.lang.simulator.unified import WRITTEN_KERNELS
 
@@ -37,7 +38,7 @@ def _parsed(text: str) -> ast.Module:
 
 @lru_cache(64)
 def _written(code: CodeType) -> ast.FunctionDef:
-    """The text of a kernel that was written from the body of an operation."""
+    """The syntax of a kernel that was made of the body of an operation."""
     (found,) = without_breaks(ast.Module([deepcopy(WRITTEN_KERNELS[code])], [])).body
     assert isinstance(found, ast.FunctionDef)
     return found

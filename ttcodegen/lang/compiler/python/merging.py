@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from types import FunctionType, SimpleNamespace
@@ -24,6 +23,7 @@ from ttcodegen.lang.simulator.pipes import (
     UnicastRemoteSemaphore,
 )
 from ttcodegen.lang.simulator.shapes import is_range, is_sequence
+from ttcodegen.lang.simulator.syntax import variables_of
 
 
 @dataclass(frozen=True)
@@ -101,16 +101,6 @@ class CapturedFunction:
     def is_same(self) -> bool:
         """True if it is one function on all nodes, or refers to the same on all."""
         return all(is_same(function, self.first) for function in self.on_nodes.values())
-
-
-def variables_of(function: FunctionType) -> dict[str, Any]:
-    """Values of the outer variables that a function refers to."""
-    found: dict[str, Any] = {}
-    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        # Nothing else than its exception says that a cell is empty.
-        with suppress(ValueError):
-            found[name] = cell.cell_contents
-    return found
 
 
 def plain(value: Any) -> Any:

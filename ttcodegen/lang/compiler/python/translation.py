@@ -53,7 +53,7 @@ from ttcodegen.lang.simulator.buffers import DataflowBuffer
 from ttcodegen.lang.simulator.context import Coordinates, Kernel
 from ttcodegen.lang.simulator.debugging import ONLY_WITH
 from ttcodegen.lang.simulator.locations import ProgramError
-from ttcodegen.lang.simulator.operations import no_statement, returned_value
+from ttcodegen.lang.simulator.operations import REFUSED_STATEMENTS, no_statement, returned_value
 from ttcodegen.lang.simulator.shapes import is_tuple
 
 MOST_GROUPS = 8
@@ -62,11 +62,9 @@ MOST_TURNS = 1_000
 """Of a `while` loop that does not count in a way that kernels do: each becomes statements of its
 own."""
 _WORDS: dict[type[ast.stmt], str] = {
-    ast.Try: "try",
-    ast.TryStar: "try",
+    **REFUSED_STATEMENTS,
     ast.Raise: "raise",
     ast.Global: "global",
-    ast.ClassDef: "class",
     ast.AsyncFunctionDef: "async",
     ast.AsyncFor: "async",
     ast.AsyncWith: "async",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,6 +13,7 @@ import pytest
 from tests.lang.running import compiler_refusal, failure, operation, run_text
 from ttcodegen.cli.lang import main
 from ttcodegen.lang.simulator.tensors import Tensor
+from ttcodegen.lang.specification import FEATURES, Feature
 
 READ = """
 @ttl.datamovement()
@@ -411,3 +413,9 @@ def test_the_versions_of_the_specification_are_listed(capsys: pytest.CaptureFixt
     printed = capsys.readouterr().out
     assert "0.21     yes        yes       ttl.read_index\n" in printed
     assert "0.22     yes        no        ttnn.NdShardSpec" in printed
+
+
+def test_the_documentation_lists_the_same_features() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "tt-lang.md").read_text("utf-8")
+    rows = re.findall(r"^\| (0\.\d+): (.*) \| .* \| (.*) \|$", text, re.MULTILINE)
+    assert [Feature(version, name, made != "no") for version, name, made in rows] == [*FEATURES]

@@ -1,4 +1,4 @@
-"""Versions of the specification of TT-Lang, and what of each holds."""
+"""Versions of the specification of TT-Lang, and the features that they added."""
 
 from __future__ import annotations
 

@@ -42,26 +42,24 @@ class ElementCalls:
 
     def read(self, buffer: DataflowBuffer, address: SSAValue, coords: Sequence[Any]) -> KernelFloat:
         """The value of an element."""
-        return KernelFloat(self._read(READ, "element_value", buffer, address, coords))
+        offset = self._offset(READ, buffer, coords)
+        return KernelFloat(
+            self.builder.get(
+                "blocks.element_value",
+                address,
+                offset,
+                element=_element_type(buffer),
+                result_type=Float32Type(),
+                name_hint=f"{buffer.name}_element",
+            )
+        )
 
     def index(self, buffer: DataflowBuffer, address: SSAValue, coords: Sequence[Any]) -> SSAValue:
         """The value of an element as an index."""
-        return self._read(INDEX, "element_index", buffer, address, coords)
-
-    def _read(
-        self,
-        what: str,
-        op: str,
-        buffer: DataflowBuffer,
-        address: SSAValue,
-        coords: Sequence[Any],
-    ) -> SSAValue:
-        offset = self._offset(what, buffer, coords)
-        result = {"result_type": Float32Type()} if op == "element_value" else {}
-        name = f"{buffer.name}_element" if result else f"{buffer.name}_index"
-        element = _element_type(buffer)
+        offset = self._offset(INDEX, buffer, coords)
+        element, name = _element_type(buffer), f"{buffer.name}_index"
         return self.builder.get(
-            f"blocks.{op}", address, offset, element=element, name_hint=name, **result
+            "blocks.element_index", address, offset, element=element, name_hint=name
         )
 
     def write(

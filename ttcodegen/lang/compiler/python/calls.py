@@ -186,7 +186,7 @@ class CallTranslator(ExpressionTranslator):
             if method is not None:
                 arguments, keywords = self._arguments(node), self._keywords(node)
                 self.here = node
-                self._check(wrong_method_arguments(of, node.func.attr, arguments, keywords))
+                self._refuse_if(wrong_method_arguments(of, node.func.attr, arguments, keywords))
                 return method(*arguments, **keywords)
             function = self.attribute_of(of, node.func.attr, node.func)
         else:
@@ -198,8 +198,8 @@ class CallTranslator(ExpressionTranslator):
         self.here = node
         return self.called(function, arguments, keywords)
 
-    def _check(self, message: str | None) -> None:
-        """Refuses a call that has a message."""
+    def _refuse_if(self, message: str | None) -> None:
+        """Refuses a call if there is a message on its arguments."""
         if message is not None:
             self.refuse(message)
 
@@ -210,7 +210,7 @@ class CallTranslator(ExpressionTranslator):
         if special is not None:
             if getattr(function, "__module__", "").startswith("ttcodegen.lang."):
                 name = function.__name__
-                self._check(wrong_arguments(name, function, arguments, keywords))
+                self._refuse_if(wrong_arguments(name, function, arguments, keywords))
             return special(*arguments, **keywords)
         if isinstance(function, LocalFunction):
             frame = function.opened(len(self.regions))

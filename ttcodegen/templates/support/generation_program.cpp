@@ -1,9 +1,8 @@
 #include "support/generation_program.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
-#include <stdexcept>
+#include <exception>
 #include <string>
 #include <string_view>
 
@@ -26,74 +25,60 @@ const char* const generation_help =
 
 namespace {
 
-struct WrongOption : std::runtime_error {
-    using std::runtime_error::runtime_error;
-};
-
-template <typename T>
-T number_of(std::string_view option, std::string_view text) {
-    T value{};
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || end != text.data() + text.size()) {
-        throw WrongOption(std::string(option) + " needs a number, found '" + std::string(text) +
-                          "'");
-    }
-    return value;
-}
-
 std::vector<std::int32_t> numbers_of(std::string_view option, std::string_view text) {
     std::vector<std::int32_t> numbers;
     for (std::size_t start = 0; start <= text.size();) {
         const std::size_t end = std::min(text.find(',', start), text.size());
-        numbers.push_back(number_of<std::int32_t>(option, text.substr(start, end - start)));
+        numbers.push_back(number<std::int32_t>(option, text.substr(start, end - start)));
         start = end + 1;
     }
     return numbers;
 }
 
-void set(GenerationOptions& options, std::string_view name, const std::string& value) {
+void set_option(GenerationOptions& options, std::string_view name, const std::string& value) {
     if (name == "--tokens") {
         options.tokens.push_back(value);
     } else if (name == "--mask") {
         options.mask = value;
     } else if (name == "--generate") {
-        options.count = number_of<std::uint32_t>(name, value);
+        options.count = number<std::uint32_t>(name, value);
     } else if (name == "--stop") {
         options.stop_tokens = numbers_of(name, value);
     } else if (name == "--output") {
         options.output = value;
     } else if (name == "--temperature") {
-        options.temperature = number_of<double>(name, value);
+        options.temperature = number<double>(name, value);
     } else if (name == "--top-k") {
-        options.top_k = number_of<std::uint32_t>(name, value);
+        options.top_k = number<std::uint32_t>(name, value);
     } else if (name == "--top-p") {
-        options.top_p = number_of<double>(name, value);
+        options.top_p = number<double>(name, value);
     } else if (name == "--seed") {
-        options.seed = number_of<std::uint64_t>(name, value);
+        options.seed = number<std::uint64_t>(name, value);
     } else if (name == "--data") {
         options.data = value;
     } else if (name == "--device") {
-        options.device = number_of<std::uint16_t>(name, value);
+        options.device = number<std::uint16_t>(name, value);
     } else {
-        throw WrongOption("'" + std::string(name) + "' is no option of the generation of tokens");
+        throw UsageError("'" + std::string(name) + "' is no option of the generation of tokens");
     }
 }
 
-GenerationOptions read_arguments(std::span<char* const> arguments) {
+GenerationOptions read_generation_options(std::span<char* const> arguments) {
     GenerationOptions options;
     for (std::size_t i = 1; i < arguments.size(); ++i) {
         const std::string_view argument = arguments[i];
         const std::size_t equals = argument.find('=');
         if (argument.starts_with("--") && equals != std::string_view::npos) {
-            set(options, argument.substr(0, equals), std::string(argument.substr(equals + 1)));
+            set_option(options, argument.substr(0, equals),
+                       std::string(argument.substr(equals + 1)));
         } else if (i + 1 < arguments.size()) {
-            set(options, argument, arguments[++i]);
+            set_option(options, argument, arguments[++i]);
         } else {
-            throw WrongOption("'" + std::string(argument) + "' is no option, or lacks its value");
+            throw UsageError("'" + std::string(argument) + "' is no option, or lacks its value");
         }
     }
     if (options.tokens.empty()) {
-        throw WrongOption("--generate needs prompts: give --tokens FILE");
+        throw UsageError("--generate needs prompts: give --tokens FILE");
     }
     return options;
 }
@@ -112,10 +97,10 @@ int run_generation(const Module& module,
                    void (*generate)(const Module& module, const GenerationOptions& options),
                    std::span<char* const> arguments) {
     try {
-        generate(module, read_arguments(arguments));
+        generate(module, read_generation_options(arguments));
         return std::fflush(stdout) == 0 ? 0 : 1;
-    } catch (const WrongOption& error) {
-        leave((error.what() + std::string("\nnote: --help lists the options")).c_str(), 2);
+    } catch (const UsageError& error) {
+        leave(error.what() + std::string("\nnote: --help lists the options"), 2);
     } catch (const std::exception& error) {
         leave(error.what(), 1);
     } catch (...) {

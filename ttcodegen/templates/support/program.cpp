@@ -4,14 +4,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <optional>
-#include <stdexcept>
-#include <string_view>
 #include <utility>
 
 #include "support/model.hpp"
@@ -39,10 +36,6 @@ constexpr const char* comparison_help =
     "  --correlation X     minimum Pearson correlation (default: depends on the output)\n"
     "  --max-error X       maximum error, as a fraction of the range of values\n";
 
-struct UsageError : std::runtime_error {
-    using std::runtime_error::runtime_error;
-};
-
 struct Options {
     bool help = false;
     bool list = false;
@@ -58,17 +51,6 @@ struct Options {
     std::optional<double> correlation;
     std::optional<double> max_error;
 };
-
-template <typename T>
-T number(std::string_view option, std::string_view text) {
-    T value{};
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || end != text.data() + text.size()) {
-        throw UsageError(std::string(option) + " needs a number, found '" + std::string(text) +
-                         "'");
-    }
-    return value;
-}
 
 void set_option(Options& options, std::string_view name, const std::string& value) {
     if (name == "--function") {
@@ -172,6 +154,13 @@ std::string printable(std::string text) {
         }
     }
     return text;
+}
+
+int report(const std::string& message, int status) {
+    std::fflush(stdout);
+    std::fprintf(stderr, "error: %s\n", printable(message).c_str());
+    std::fflush(stderr);
+    return status;
 }
 
 void print_tensor(const TensorDescription& tensor, const std::string& remark) {
@@ -434,12 +423,7 @@ int run_options(const Module& module, const ProgramParts& parts, const Options& 
 
 }  // namespace
 
-void leave(const char* message, int status) {
-    std::fflush(stdout);
-    std::fprintf(stderr, "error: %s\n", printable(message).c_str());
-    std::fflush(stderr);
-    std::_Exit(status);
-}
+void leave(const std::string& message, int status) { std::_Exit(report(message, status)); }
 
 int run_program(const Module& module, const ProgramParts& parts, int argc, char** argv) {
     try {
@@ -448,17 +432,11 @@ int run_program(const Module& module, const ProgramParts& parts, int argc, char*
                         read_options(std::span(argv, static_cast<std::size_t>(argc)).subspan(1)));
         return std::fflush(stdout) == 0 ? status : failure;
     } catch (const UsageError& error) {
-        std::fflush(stdout);
-        std::fprintf(stderr, "error: %s\nnote: --help lists the options\n",
-                     printable(error.what()).c_str());
-        return usage;
+        return report(error.what() + std::string("\nnote: --help lists the options"), usage);
     } catch (const std::exception& error) {
-        std::fflush(stdout);
-        std::fprintf(stderr, "error: %s\n", printable(error.what()).c_str());
-        return failure;
+        return report(error.what(), failure);
     } catch (...) {
-        std::fprintf(stderr, "error: an error of unknown type\n");
-        return failure;
+        return report("an error of unknown type", failure);
     }
 }
 

@@ -1,12 +1,34 @@
 #pragma once
 
+#include <charconv>
 #include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <system_error>
 
 #include "support/tensors.hpp"
 
 namespace support {
 
 struct Module;
+
+/// Wrong usage of an executable.
+struct UsageError : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+/// The value of an option as a number.
+template <typename T>
+T number(std::string_view option, std::string_view text) {
+    T value{};
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc() || end != text.data() + text.size()) {
+        throw UsageError(std::string(option) + " needs a number, found '" + std::string(text) +
+                         "'");
+    }
+    return value;
+}
 
 /// Optional parts of an executable. Options that need a part that is null are rejected.
 struct ProgramParts {
@@ -28,6 +50,6 @@ int run_program(const Module& module, const ProgramParts& parts, int argc, char*
 /// Reports an error and ends the process without running destructors: after a failure on the
 /// device, or during kernel compilation, the library crashes when devices and its threads are torn
 /// down.
-[[noreturn]] void leave(const char* message, int status);
+[[noreturn]] void leave(const std::string& message, int status);
 
 }  // namespace support

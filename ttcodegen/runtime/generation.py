@@ -43,20 +43,21 @@ class Sampler:
         self._state = seed % _WRAP
 
     def inputs(self, batch: int, vocabulary: int) -> tuple[np.ndarray, ...]:
-        """The inputs of `sample` after the scores, as support/generation of projects has them."""
+        """The inputs of `sample` after the scores, as `Sampler` in src/generate.cpp makes them."""
         temperature, top_k, top_p = self._settings
         return (
             np.array([temperature], np.float32),
-            # All tokens are as many as there are.
+            # 0 stands for the whole vocabulary.
             np.array([min(top_k or vocabulary, vocabulary)], np.int32),
             np.array([top_p], np.float32),
             np.array([self._number() for _ in range(batch)], np.float32),
         )
 
     def _number(self) -> float:
-        """A number in [0, 1) of SplitMix64 (Steele, Lea, Flood 2014), which is in C++ as well.
+        """A number in [0, 1), of SplitMix64 as in support/drawing.hpp.
 
-        Of 22 bits: its product with a sum of probabilities is less than the sum in float32 too.
+        It has 22 bits, so that its product with a sum of probabilities is below that sum in float32
+        as well.
         """
         self._state = (self._state + 0x9E3779B97F4A7C15) % _WRAP
         value = self._state
@@ -125,7 +126,7 @@ class Generation:
         sampler = Sampler(temperature, top_k, top_p, seed)
         prompts = self._prompts(tokens, mask)
         size = self._bucket(max(map(len, prompts)), count, bucket)
-        # Sequences that nobody wants are copies of the first.
+        # Sequences of the batch that have no prompt are copies of the first.
         rows = [*prompts, *[prompts[0]] * (self.batch - len(prompts))]
         padding = np.array([size - len(row) for row in rows])
         padded = np.stack([np.pad(row, (size - len(row), 0)) for row in rows])
@@ -136,7 +137,7 @@ class Generation:
         found: list[np.ndarray] = []
         while True:
             chosen = self._chosen(scores, sampler)
-            # What follows the end is read by no one: the device goes on with what it has chosen.
+            # Padding is for the caller: the device goes on with the tokens that it has chosen.
             found.append(np.where(ended, self._pad, chosen.numpy()[:, 0].astype(np.int64)))
             ended |= np.isin(found[-1], ends)
             if len(found) == count or ended.all():

@@ -47,19 +47,30 @@ void remove_padding(std::vector<std::vector<double>>& prompts, const Array& toke
     }
 }
 
-Tokens prompt_of(const std::string& path, std::span<const double> row, const Decoder& decoder) {
-    Tokens prompt;
-    for (const double token : row) {
-        if (token < 0 || token >= static_cast<double>(decoder.vocabulary)) {
-            throw std::runtime_error(path + ": tokens are from 0 to " +
+/// @param origin begins the messages.
+template <typename Token>
+void check_prompt(const std::string& origin, const std::vector<Token>& prompt,
+                  const Decoder& decoder) {
+    if (prompt.empty()) {
+        throw std::runtime_error(origin + "a prompt has one token at least");
+    }
+    for (const Token token : prompt) {
+        if (token < 0 || static_cast<double>(token) >= static_cast<double>(decoder.vocabulary)) {
+            throw std::runtime_error(origin + "tokens are from 0 to " +
                                      std::to_string(decoder.vocabulary - 1));
         }
-        prompt.push_back(static_cast<std::int32_t>(token));
     }
-    if (prompt.empty()) {
-        throw std::runtime_error(path + ": a prompt has one token at least");
+}
+
+void check_prompts(std::span<const Tokens> prompts, const Decoder& decoder) {
+    if (prompts.empty() || prompts.size() > decoder.batch) {
+        throw std::runtime_error("the project generates " + std::to_string(decoder.batch) +
+                                 " sequences at a time, found " + std::to_string(prompts.size()) +
+                                 " prompts");
     }
-    return prompt;
+    for (const Tokens& prompt : prompts) {
+        check_prompt("", prompt, decoder);
+    }
 }
 
 void check_options(const GenerationOptions& options) {
@@ -83,7 +94,6 @@ std::string known_buckets(const Decoder& decoder) {
 }  // namespace
 
 std::vector<Tokens> read_prompts(const GenerationOptions& options, const Decoder& decoder) {
-    check_options(options);
     std::vector<Tokens> prompts;
     if (!options.mask.empty() && options.tokens.size() > 1) {
         throw std::runtime_error("--mask is of one file of prompts, found " +
@@ -96,19 +106,17 @@ std::vector<Tokens> read_prompts(const GenerationOptions& options, const Decoder
             remove_padding(rows, array, options.mask);
         }
         for (const std::vector<double>& row : rows) {
-            prompts.push_back(prompt_of(path, row, decoder));
+            check_prompt(path + ": ", row, decoder);
+            prompts.emplace_back(row.begin(), row.end());
         }
-    }
-    if (prompts.empty() || prompts.size() > decoder.batch) {
-        throw std::runtime_error("the project generates " + std::to_string(decoder.batch) +
-                                 " sequences at a time, found " + std::to_string(prompts.size()) +
-                                 " prompts");
     }
     return prompts;
 }
 
-const Bucket& bucket_for(std::span<const Tokens> prompts, std::uint64_t count,
+const Bucket& bucket_for(std::span<const Tokens> prompts, const GenerationOptions& options,
                          const Decoder& decoder) {
+    check_options(options);
+    check_prompts(prompts, decoder);
     const std::size_t longest = std::ranges::max(prompts, {}, &Tokens::size).size();
     const auto found = std::ranges::find_if(
         decoder.buckets, [&](const Bucket& bucket) { return longest <= bucket.length; });
@@ -117,9 +125,9 @@ const Bucket& bucket_for(std::span<const Tokens> prompts, std::uint64_t count,
                                  " tokens is too long: the project has buckets of " +
                                  known_buckets(decoder));
     }
-    if (count > decoder.length - found->length + 1) {
+    if (options.count > decoder.length - found->length + 1) {
         throw std::runtime_error("a prompt in a bucket of " + std::to_string(found->length) +
-                                 " and " + std::to_string(count) +
+                                 " and " + std::to_string(options.count) +
                                  " new tokens do not fit the cache of " +
                                  std::to_string(decoder.length) + " positions");
     }

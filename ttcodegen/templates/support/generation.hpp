@@ -63,12 +63,13 @@ struct Decoder {
 using Tokens = std::vector<std::int32_t>;
 
 /// Reads the prompts that the options name: a file has one, or a row for each.
-/// @throws std::runtime_error if they, or the options, do not fit the decoder.
+/// @throws std::runtime_error if a file has none, or tokens that the decoder does not know.
 std::vector<Tokens> read_prompts(const GenerationOptions& options, const Decoder& decoder);
 
 /// The shortest bucket that all prompts fit.
-/// @throws std::runtime_error if there is none, or the new tokens do not fit the cache.
-const Bucket& bucket_for(std::span<const Tokens> prompts, std::uint64_t count,
+/// @throws std::runtime_error if there is none, prompts or options are wrong, or the new tokens do
+/// not fit the cache.
+const Bucket& bucket_for(std::span<const Tokens> prompts, const GenerationOptions& options,
                          const Decoder& decoder);
 
 /// Prompts as functions take them: padded on the left, so that all sequences go on at one position.
@@ -90,7 +91,7 @@ class PaddedPrompts {
     Tokens padding_;
 };
 
-/// The new tokens of each prompt, as many of each.
+/// The new tokens of each prompt, the same number for all.
 struct Generated {
     std::vector<Tokens> tokens;
     /// Seconds until the first token, and until the last one.

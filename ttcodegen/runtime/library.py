@@ -354,13 +354,12 @@ class LoadedModule:
 
     def __getattr__(self, name: str) -> Any:
         functions: dict[str, LoadedFunction] = self.__dict__.get("_functions", {})
-        if self.__dict__.get("_generation") and name not in functions:
-            if name == "generate":
-                return self.generation
-            if name == "generate_text":
-                return self.generation.generate_text
         if name in functions:
             return functions[name]
+        if name == "generate" and self.__dict__.get("_generation"):
+            return self.generation
+        if name == "generate_text" and self.__dict__.get("_generation"):
+            return self.generation.generate_text
         raise AttributeError(f"the module has no function '{name}', only {', '.join(functions)}")
 
     def __getitem__(self, name: str) -> LoadedFunction:

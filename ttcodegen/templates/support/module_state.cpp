@@ -10,13 +10,20 @@ namespace support {
 
 namespace {
 
-/// The place in the state of an input or output; that of none is the number of its tensors.
+/// The index of the tensor of the state that an input or output is; their number if it is none.
 std::size_t place_of(std::span<const StateTensor> tensors, const char* StateTensor::* name,
                      const TensorDescription& description) {
     const auto found = std::ranges::find_if(tensors, [&](const StateTensor& tensor) {
         return std::strcmp(tensor.*name, description.name) == 0;
     });
     return static_cast<std::size_t>(found - tensors.begin());
+}
+
+Tensor device_tensor(const ModuleState::Input& input, const TensorDescription& description,
+                     tt::tt_metal::distributed::MeshDevice& device) {
+    const auto* array = std::get_if<ArrayView>(&input);
+    return array != nullptr ? to_tensor(*array, description, device)
+                            : to_layout(std::get<Tensor>(input), description, device);
 }
 
 }  // namespace
@@ -44,13 +51,11 @@ std::vector<Tensor> ModuleState::run(std::size_t function, std::initializer_list
         const std::size_t place = place_of(tensors_, &StateTensor::input, description);
         if (place < tensors_.size()) {
             taken.push_back(tensor(place, description));
-        } else if (given == inputs.end()) {
+        } else if (given != inputs.end()) {
+            taken.push_back(device_tensor(*given++, description, *model_.device()));
+        } else {
             throw std::runtime_error(std::string("'") + called.name + "' needs the input '" +
                                      description.name + "'");
-        } else if (const auto* array = std::get_if<ArrayView>(given++)) {
-            taken.push_back(to_tensor(*array, description, *model_.device()));
-        } else {
-            taken.push_back(to_layout(std::get<Tensor>(given[-1]), description, *model_.device()));
         }
     }
     std::vector<Tensor> outputs = model_.submit(function, taken);

@@ -29,9 +29,9 @@ from ttcodegen.ops.dialects import ttir_op_classes, ttnn_op_classes
 # Weights of convolutions as matrices, which other tools have prepared ahead of the call.
 #
 # In such a matrix each column has the weights of an output channel, row by row of the window; of
-# volumes, one block of input channels after the other. `conv2d` takes it. Other calls that are made
-# here take weights as models have them and prepare them by themselves, so that a prepared weight is
-# put back in order: all of it depends on weights alone, and runs once.
+# volumes, one block of input channels after the other. `conv2d` takes the matrix. Other calls that
+# are made here take weights as models have them and prepare them by themselves, so that a prepared
+# weight is put back in order: all of it depends on weights alone, and runs once.
 
 _TRANSPOSED = "conv_transpose2d"
 _CONVOLUTIONS = {_TRANSPOSED: 2, "conv3d": 3}
@@ -162,7 +162,7 @@ def with_plain_weight(op: Operation, name: str, operands: Sequence[SSAValue]) ->
         plain = builder.reshape(weight, [outputs, inputs, *window])
     else:
         weight = builder.reshape(weight, [*window, inputs, outputs])
-        plain = builder.permute(weight, [2, 3, 0, 1] if name == _TRANSPOSED else [3, 2, 0, 1])
+        plain = builder.permute(weight, [2, 3, 0, 1])
     return [operands[0], plain, *operands[2:]]
 
 

@@ -272,7 +272,9 @@ def ensure_cpu_backend(
         with _locked(place.sibling("lock")):
             if not is_intact(ready):
                 _build(place, toolchain)
-            if not all(map(is_intact, seals)):
+            if is_intact(prepared):
+                _precompile(place.folder, toolchain, target, definitions)
+            else:
                 _prepare(place.folder, support, toolchain, target, definitions)
                 vouch_for(prepared, [support])
     _mark_used(ready)

@@ -1,21 +1,12 @@
-// Single elements of a 32x32 tile in L1: four faces of 16x16, upper left, upper right, lower left,
-// lower right, each row by row.
+// Single elements of a 32x32 tile in L1.
 #pragma once
 
 #include <cstdint>
 
 #include "api/dataflow/dataflow_api.h"
+#include "tile_layout.hpp"
 
 namespace blocks {
-
-constexpr uint32_t tile_side = 32;
-constexpr uint32_t face_side = 16;
-
-/// The offset of an element in a tile, in elements.
-constexpr uint32_t element_offset(uint32_t row, uint32_t column) {
-    const uint32_t face = row / face_side * 2 + column / face_side;
-    return (face * face_side + row % face_side) * face_side + column % face_side;
-}
 
 /// The elements of the tile at an address.
 template <typename Element>

@@ -467,7 +467,7 @@ REDUCTIONS = ("none", "sum", "prod", "min", "max")
 """Reductions of elements scattered to one place, as in kernels/blocks/scattering.hpp."""
 
 PRINTED = ("f32", "bf16", "si32", "u32")
-"""The data types of elements that kernels print, as kernels/blocks/printing.hpp has them."""
+"""The data types of elements that kernels print, as in kernels/blocks/printed_rows.hpp."""
 
 ATTRIBUTE_KINDS: dict[str, AttributeKind] = {
     "bool": _boolean(),

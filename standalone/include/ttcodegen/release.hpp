@@ -13,9 +13,19 @@
 #define TTCODEGEN_TT_METAL 7001
 #endif
 
+/// Parameters of functions that have another form since 0.81.1, which programs get as well: those
+/// that came, and those that went.
+#if TTCODEGEN_TT_METAL >= 8101
+#define TTCODEGEN_SINCE_8101(...) __VA_ARGS__
+#define TTCODEGEN_BEFORE_8101(...)
+#else
+#define TTCODEGEN_SINCE_8101(...)
+#define TTCODEGEN_BEFORE_8101(...) __VA_ARGS__
+#endif
+
 #if defined(TTCODEGEN_EXACT_DECLARATIONS) && TTCODEGEN_TT_METAL >= 8101
 #define TTCODEGEN_EXACT_8101 1
-/// Parameters that 0.81.1 added, and those that it removed.
+/// Parameters that 0.81.1 added, and those that it removed, which programs leave out.
 #define TTCODEGEN_ADDED_8101(...) __VA_ARGS__
 #define TTCODEGEN_REMOVED_8101(...)
 #else

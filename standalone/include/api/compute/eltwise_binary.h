@@ -34,30 +34,17 @@ ALWI void mul_tiles_init(std::uint32_t icb0, std::uint32_t icb1, std::uint32_t a
     binary_tiles_init<true, ELWMUL>(icb0, icb1, acc_to_dest != 0, call_line, here);
 }
 
-ALWI void add_tiles_init(std::uint32_t icb0, std::uint32_t icb1, bool acc_to_dest = false,
-                         std::uint32_t call_line = __builtin_LINE(), TTCODEGEN_HERE) {
-    binary_tiles_init<true, ELWADD>(icb0, icb1, acc_to_dest, call_line, here);
-}
-
-ALWI void sub_tiles_init(std::uint32_t icb0, std::uint32_t icb1, bool acc_to_dest = false,
-                         std::uint32_t call_line = __builtin_LINE(), TTCODEGEN_HERE) {
-    binary_tiles_init<true, ELWSUB>(icb0, icb1, acc_to_dest, call_line, here);
-}
-
-ALWI void add_init(std::uint32_t icb0, std::uint32_t icb1, bool acc_to_dest = false,
-                   std::uint32_t call_line = __builtin_LINE(), TTCODEGEN_HERE) {
-    binary_tiles_init<true, ELWADD>(icb0, icb1, acc_to_dest, call_line, here);
-}
-
-ALWI void sub_init(std::uint32_t icb0, std::uint32_t icb1, bool acc_to_dest = false,
-                   std::uint32_t call_line = __builtin_LINE(), TTCODEGEN_HERE) {
-    binary_tiles_init<true, ELWSUB>(icb0, icb1, acc_to_dest, call_line, here);
-}
-
-ALWI void mul_init(std::uint32_t icb0, std::uint32_t icb1, bool acc_to_dest = true,
-                   std::uint32_t call_line = __builtin_LINE(), TTCODEGEN_HERE) {
-    binary_tiles_init<true, ELWMUL>(icb0, icb1, acc_to_dest, call_line, here);
-}
+#define TTCODEGEN_BINARY_INIT(function, operation, accumulates)                                \
+    ALWI void function(std::uint32_t icb0, std::uint32_t icb1, bool acc_to_dest = accumulates, \
+                       std::uint32_t call_line = __builtin_LINE(), TTCODEGEN_HERE) {           \
+        binary_tiles_init<true, operation>(icb0, icb1, acc_to_dest, call_line, here);          \
+    }
+TTCODEGEN_BINARY_INIT(add_tiles_init, ELWADD, false);
+TTCODEGEN_BINARY_INIT(sub_tiles_init, ELWSUB, false);
+TTCODEGEN_BINARY_INIT(add_init, ELWADD, false);
+TTCODEGEN_BINARY_INIT(sub_init, ELWSUB, false);
+TTCODEGEN_BINARY_INIT(mul_init, ELWMUL, true);
+#undef TTCODEGEN_BINARY_INIT
 
 /// Accumulates the product in the tile of DST.
 ALWI void mul_tiles(std::uint32_t icb0, std::uint32_t icb1, std::uint32_t itile0,

@@ -11,13 +11,9 @@
 namespace ttnn {
 
 /// Older name of fill_cache.
-#if TTCODEGEN_TT_METAL >= 8101
 ttnn::Tensor fill_cache_for_user_(const ttnn::Tensor& cache, const ttnn::Tensor& input,
-                                  uint32_t batch_index, uint32_t update_index);
-#else
-ttnn::Tensor fill_cache_for_user_(const ttnn::Tensor& cache, const ttnn::Tensor& input,
-                                  uint32_t batch_index);
-#endif
+                                  uint32_t batch_index TTCODEGEN_SINCE_8101(,
+                                                                            uint32_t update_index));
 
 /// Older name of update_cache.
 ttnn::Tensor update_cache_for_token_(
@@ -34,12 +30,7 @@ ttnn::Tensor update_cache(
 
 /// Writes the first tokens of one user: input (1, H, S', D) to user `batch_idx`, starting at
 /// position 0.
-#if TTCODEGEN_TT_METAL >= 8101
 ttnn::Tensor fill_cache(const ttnn::Tensor& cache_tensor, const ttnn::Tensor& input_tensor,
-                        uint32_t batch_idx, uint32_t update_idx);
-#else
-ttnn::Tensor fill_cache(const ttnn::Tensor& cache_tensor, const ttnn::Tensor& input_tensor,
-                        uint32_t batch_idx);
-#endif
+                        uint32_t batch_idx TTCODEGEN_SINCE_8101(, uint32_t update_idx));
 
 }  // namespace ttnn

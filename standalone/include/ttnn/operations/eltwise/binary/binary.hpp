@@ -28,13 +28,10 @@ namespace ttnn {
 #define TTCODEGEN_CORES                                                                    \
     const std::optional<CoreRangeSet>& sub_core_grids = std::nullopt TTCODEGEN_ADDED_8101( \
         , const std::optional<tt::tt_metal::SubDeviceId>& sub_device_id = std::nullopt)
-#if TTCODEGEN_EXACT_8101
-#define TTCODEGEN_NUMBER operations::unary::ScalarVariant
-#else
-#define TTCODEGEN_NUMBER float
-#endif
+#define TTCODEGEN_NUMBER \
+    TTCODEGEN_ADDED_8101(operations::unary::ScalarVariant) TTCODEGEN_REMOVED_8101(float)
 
-/// The `bool` of 0.81.1 is `fast_and_approximate_mode`.
+/// In 0.81.1 `use_legacy` is `fast_and_approximate_mode`, of the same type.
 #define TTCODEGEN_BINARY(name)                                                                    \
     Tensor name(const Tensor& lhs, const Tensor& rhs, TTCODEGEN_RESULT, TTCODEGEN_ACTIVATIONS,    \
                 const std::optional<bool>& use_legacy = std::nullopt, TTCODEGEN_CORES);           \

@@ -25,11 +25,8 @@ namespace ttnn {
 #define TTCODEGEN_CORES                                                                    \
     const std::optional<CoreRangeSet>& sub_core_grids = std::nullopt TTCODEGEN_ADDED_8101( \
         , const std::optional<tt::tt_metal::SubDeviceId>& sub_device_id = std::nullopt)
-#if TTCODEGEN_EXACT_8101
-#define TTCODEGEN_NUMBER operations::unary::ScalarVariant
-#else
-#define TTCODEGEN_NUMBER float
-#endif
+#define TTCODEGEN_NUMBER \
+    TTCODEGEN_ADDED_8101(operations::unary::ScalarVariant) TTCODEGEN_REMOVED_8101(float)
 
 Tensor pow(const Tensor& input, std::int32_t exponent, TTCODEGEN_MEMORY,
            const std::optional<Tensor>& output_tensor = std::nullopt);
@@ -88,19 +85,14 @@ Tensor maximum(
 Tensor minimum(
     const Tensor& input_a, operations::unary::ScalarVariant value, TTCODEGEN_RESULT,
     TTCODEGEN_ACTIVATIONS TTCODEGEN_REMOVED_8101(, std::optional<bool> use_legacy = std::nullopt));
-#if TTCODEGEN_EXACT_8101
+#define TTCODEGEN_MODE                                                                        \
+    TTCODEGEN_ADDED_8101(const std::optional<bool>& fast_and_approximate_mode = std::nullopt) \
+    TTCODEGEN_REMOVED_8101(std::optional<bool> use_legacy = std::nullopt)
 Tensor rsub(const Tensor& input_tensor_a, const Tensor& input_tensor_b, TTCODEGEN_RESULT,
-            TTCODEGEN_ACTIVATIONS,
-            const std::optional<bool>& fast_and_approximate_mode = std::nullopt);
-Tensor rsub(const Tensor& input_tensor_a, operations::unary::ScalarVariant input_b,
-            TTCODEGEN_RESULT, TTCODEGEN_ACTIVATIONS,
-            const std::optional<bool>& fast_and_approximate_mode = std::nullopt);
-#else
-Tensor rsub(const Tensor& input_tensor_a, const Tensor& input_tensor_b, TTCODEGEN_RESULT,
-            TTCODEGEN_ACTIVATIONS, std::optional<bool> use_legacy = std::nullopt);
-Tensor rsub(const Tensor& input_tensor_a, float input_b, TTCODEGEN_RESULT, TTCODEGEN_ACTIVATIONS,
-            std::optional<bool> use_legacy = std::nullopt);
-#endif
+            TTCODEGEN_ACTIVATIONS, TTCODEGEN_MODE);
+Tensor rsub(const Tensor& input_tensor_a, TTCODEGEN_NUMBER input_b, TTCODEGEN_RESULT,
+            TTCODEGEN_ACTIVATIONS, TTCODEGEN_MODE);
+#undef TTCODEGEN_MODE
 
 Tensor prelu(const Tensor& input, TTCODEGEN_NUMBER weight, TTCODEGEN_MEMORY);
 

@@ -116,14 +116,11 @@ TTCODEGEN_UNARY(unary_fmod)
 TTCODEGEN_UNARY(prelu_sfpu)
 #undef TTCODEGEN_UNARY
 
-#if TTCODEGEN_EXACT_8101
-#define TTCODEGEN_UNARY(name)                                                           \
-    Tensor name(const Tensor& input_tensor, operations::unary::ScalarVariant parameter, \
+#define TTCODEGEN_UNARY(name)                                          \
+    Tensor name(const Tensor& input_tensor,                            \
+                TTCODEGEN_ADDED_8101(operations::unary::ScalarVariant) \
+                    TTCODEGEN_REMOVED_8101(float) parameter,           \
                 TTCODEGEN_UNARY_TAIL);
-#else
-#define TTCODEGEN_UNARY(name) \
-    Tensor name(const Tensor& input_tensor, float parameter, TTCODEGEN_UNARY_TAIL);
-#endif
 TTCODEGEN_UNARY(relu_max)
 TTCODEGEN_UNARY(relu_min)
 TTCODEGEN_UNARY(unary_remainder)

@@ -16,25 +16,15 @@ namespace ttnn::experimental {
 
 /// Writes one token per user: input (1, B, H padded to 32, D), height-sharded with one user per
 /// core, to positions `update_idxs` or `update_idxs_tensor`; -1 skips the user.
-#if TTCODEGEN_TT_METAL >= 8101
 ttnn::Tensor paged_update_cache(
     const Tensor& cache_tensor, const Tensor& input_tensor,
     const std::vector<uint32_t>& update_idxs, const std::optional<const Tensor>& update_idxs_tensor,
     std::optional<bool> share_cache, const std::optional<const Tensor>& page_table,
     uint32_t batch_offset,
     std::optional<const ttnn::DeviceComputeKernelConfig> compute_kernel_config,
-    const std::optional<const std::set<ttnn::MeshCoordinate>>& mesh_coords,
-    std::optional<uint32_t> block_size, std::optional<uint32_t> num_kv_heads,
-    std::optional<uint32_t> cache_position_modulo);
-#else
-ttnn::Tensor paged_update_cache(
-    const Tensor& cache_tensor, const Tensor& input_tensor,
-    const std::vector<uint32_t>& update_idxs, const std::optional<const Tensor>& update_idxs_tensor,
-    std::optional<bool> share_cache, const std::optional<const Tensor>& page_table,
-    uint32_t batch_offset,
-    std::optional<const ttnn::DeviceComputeKernelConfig> compute_kernel_config,
-    const std::optional<const std::set<ttnn::MeshCoordinate>>& mesh_coords);
-#endif
+    const std::optional<const std::set<ttnn::MeshCoordinate>>& mesh_coords TTCODEGEN_SINCE_8101(
+        , std::optional<uint32_t> block_size, std::optional<uint32_t> num_kv_heads,
+        std::optional<uint32_t> cache_position_modulo));
 
 /// paged_update_cache for keys and values at once.
 std::tuple<ttnn::Tensor, ttnn::Tensor> paged_fused_update_cache(
@@ -47,20 +37,12 @@ std::tuple<ttnn::Tensor, ttnn::Tensor> paged_fused_update_cache(
 
 /// Writes the first tokens of user `batch_idx` (or the one in `batch_idx_tensor`): input (1, H, S,
 /// D).
-#if TTCODEGEN_TT_METAL >= 8101
 ttnn::Tensor paged_fill_cache(
     const Tensor& cache_tensor, const Tensor& input_tensor, const Tensor& page_table,
     const std::optional<const Tensor>& batch_idx_tensor, uint32_t batch_idx,
     std::optional<const ttnn::DeviceComputeKernelConfig> compute_kernel_config,
-    const std::optional<const std::set<ttnn::MeshCoordinate>>& mesh_coords,
-    std::optional<uint32_t> block_size, std::optional<uint32_t> cache_position_modulo,
-    const std::optional<const Tensor>& valid_seq_len_tensor);
-#else
-ttnn::Tensor paged_fill_cache(
-    const Tensor& cache_tensor, const Tensor& input_tensor, const Tensor& page_table,
-    const std::optional<const Tensor>& batch_idx_tensor, uint32_t batch_idx,
-    std::optional<const ttnn::DeviceComputeKernelConfig> compute_kernel_config,
-    const std::optional<const std::set<ttnn::MeshCoordinate>>& mesh_coords);
-#endif
+    const std::optional<const std::set<ttnn::MeshCoordinate>>& mesh_coords TTCODEGEN_SINCE_8101(
+        , std::optional<uint32_t> block_size, std::optional<uint32_t> cache_position_modulo,
+        const std::optional<const Tensor>& valid_seq_len_tensor));
 
 }  // namespace ttnn::experimental

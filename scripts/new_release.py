@@ -50,10 +50,10 @@ def unpacked(given: str, cache: Path) -> tuple[str, Path]:
     path = Path(given)
     if path.is_dir():
         found = [each for each in (path, path / "ttnn") if (each / DEVICE).is_dir()]
-        names = [match[1] for each in path.parent.glob("ttnn-*") if (match := _version(each))]
-        names += [match[1] for each in path.glob("ttnn-*") if (match := _version(each))]
         if not found:
             raise LinkCheckError(f"{path} is no unpacked wheel of ttnn")
+        named = (*path.parent.glob("ttnn-*"), *path.glob("ttnn-*"))
+        names = [match[1] for each in named if (match := _version(each))]
         return names[0] if names else path.name, found[0]
     wheel = path if path.suffix == ".whl" else wheel_file(cache, given)
     match = _version(wheel)
@@ -146,7 +146,7 @@ def page(
     )
     total = sum(count for count, _ in counts)
     lines = [f"ttnn {old} -> {new}", "", f"{total} functions of the libraries are in use:"]
-    lines += [f"{count:6} {what}" for count, what in counts]
+    lines += [f"{count:6} {text}" for count, text in counts]
     for (before, after), count in sorted(calls.types.items(), key=lambda each: -each[1]):
         lines.append(f"           {before} is {after} ({count})")
     lines += _changed_functions(other, releases, stated[0])

@@ -347,7 +347,7 @@ OTHERS: Mapping[str, tuple[str, int, Mapping[str, tuple[str, int]], Mapping[str,
 
 
 def decided(out: Path) -> list[dict[str, Any]]:
-    """What was decided, whatever the ops are called; of a program, the field that was changed."""
+    """Decisions without the names of their ops; of a program configuration, the changed field."""
     found = [entry for ops in entries(tuned_files(out)).values() for entry in ops.values()]
     for entry in found:
         if "program_config" in entry:

@@ -38,6 +38,7 @@ inline float remainder_of(float x, float divisor) {
     return rest != 0.0F && (rest < 0.0F) != (divisor < 0.0F) ? rest + divisor : rest;
 }
 
+/// The value of a scalar argument, whichever of the types it was given as.
 template <typename... Scalars>
 double as_double(const std::variant<Scalars...>& scalar) {
     return std::visit([](auto value) { return static_cast<double>(value); }, scalar);

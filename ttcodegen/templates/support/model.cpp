@@ -69,7 +69,7 @@ std::string chosen_data(const Module& module, std::string data) {
 /// State of a function that is kept between runs.
 struct Model::State {
     std::vector<std::optional<Tensor>> weights;
-    /// Whether each weight has the values of its file, which functions may share.
+    /// By weight, true if it has the values of its file, which functions may share.
     std::vector<bool> is_of_file;
     bool is_prepared = false;
     std::shared_ptr<const void> prepared;

@@ -39,7 +39,7 @@ Tensor load_tensor_flatbuffer(const std::string& file_name,
 
 namespace ttnn {
 
-// Where later releases have them.
+// The names in the namespace of later releases.
 using tt::tt_metal::dump_tensor_flatbuffer;
 using tt::tt_metal::load_tensor_flatbuffer;
 

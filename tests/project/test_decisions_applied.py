@@ -19,6 +19,7 @@ from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.project.edits import Conflict, tuned_files
 from ttcodegen.project.sources import project_files
 from ttcodegen.project.toolchain import Toolchain
+from ttcodegen.project.tuning import matching
 from ttcodegen.project.tuning.report import entries
 from ttcodegen.project.tuning.statements import statements
 from ttcodegen.project.writer import write_project
@@ -435,3 +436,28 @@ def test_one_of_several_calls_in_a_row_that_is_gone_is_named(tmp_path: Path) -> 
             code.write_text(code.read_text().replace(old, f"{old[:-1]}, {L1})"))
     assert "'birch': memory ttnn::L1_MEMORY_CONFIG: there is no such" in conflicts[0].reason
     assert L1 not in code.read_text().partition("<<<<<<<")[0]
+
+
+def test_renamed_calls_are_compared_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A chain is found call by call from its weight on, and no call is looked at again."""
+    counts: list[int] = []
+    uses = matching._uses
+
+    def counted(node: matching.Node) -> tuple[tuple[str, int], ...]:
+        counts[-1] += 1
+        return uses(node)
+
+    monkeypatch.setattr(matching, "_uses", counted)
+
+    def nodes(name: str, length: int) -> list[matching.Node]:
+        lines, value = ["ttnn::Tensor f(const ttnn::Tensor& x) {"], "x"
+        for number in range(length):
+            lines.append(f"    ttnn::Tensor {name}{number} = ttnn::sin({value});")
+            value = f"{name}{number}"
+        return matching.program({"src/f.cpp": "\n".join([*lines, "}", ""])}, ())
+
+    for length in (100, 200):
+        counts.append(0)
+        old, new = nodes("a", length), nodes("b", length)
+        assert matching.matched(old, new) == dict(zip(old, new, strict=True))
+    assert counts[1] <= 2 * counts[0] + 8

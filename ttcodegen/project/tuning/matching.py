@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from ttcodegen.emission.op_lines import LoweredOp, OpLines
 from ttcodegen.project.tuning.decisions import OpIndex
@@ -36,12 +37,12 @@ class Node:
         assert self.statement.call is not None
         return self.statement.call
 
-    @property
+    @cached_property
     def callee(self) -> str:
         """The function that is called, without its namespace."""
         return self.call.callee.rpartition("::")[2]
 
-    @property
+    @cached_property
     def names(self) -> frozenset[str]:
         """The names that the model gave its ops; those that follow from the kind of op do not
         count."""
@@ -118,6 +119,8 @@ def matched(before: Sequence[Node], now: Sequence[Node]) -> dict[Node, Node]:
 
     olds = set(before)
     for rounds in range(_ROUNDS, 1, -1):
+        if all(node in found or node in doubtful for node in before):
+            break
         colours = _colours([*before, *now], rounds)
         if pair_up(lambda node, c=colours: None if node in doubtful else c[node]):
             _by_neighbours(before, now, found, taken, doubtful)
@@ -169,49 +172,113 @@ def _by_neighbours(
 ) -> None:
     """Finds calls whose operands, and the readers of whose results, were found."""
     numbers = {node: index for index, node in enumerate(now)}
-
-    def of_old(each: Node | str) -> Hashable | None:
-        if isinstance(each, str):
-            return each
-        other = found.get(each)
-        return None if other is None else numbers[other]
-
-    def of_new(each: Node | str) -> Hashable | None:
-        return each if isinstance(each, str) else numbers[each] if each in taken else None
-
-    def by_operands(node: Node, seen: _Seen) -> Hashable:
-        # The same weight in the same place, with any readers of the result.
-        if not any(isinstance(each, str) and "." in each for each in node.operands):
-            return None
-        around = tuple(seen(each) for each in node.operands)
-        return None if None in around else (node.callee, around)
-
-    def by_operands_and_readers(node: Node, seen: _Seen) -> Hashable:
-        around = tuple(_root(e) if isinstance(e, str) else seen(e) for e in node.operands)
-        return None if None in around or not around else (node.callee, around, _uses(node))
-
-    def by_users(node: Node, seen: _Seen) -> Hashable:
-        around = [(seen(user), index) for user, index in node.users]
-        if not around or any(number is None for number, _ in around):
-            return None
-        return (node.callee, *sorted(around, key=repr))
-
+    places = {node: index for index, node in enumerate(before)}
+    old = _KeyedNodes(before, {node: numbers[other] for node, other in found.items()}, doubtful)
+    new = _KeyedNodes(now, {node: numbers[node] for node in taken}, doubtful)
     while True:
         size = len(found)
-        for key in (by_operands, by_operands_and_readers, by_users):
-            old = _unique(before, lambda n, k=key: None if n in doubtful else k(n, of_old), found)
-            new = _unique(now, lambda n, k=key: None if n in doubtful else k(n, of_new), taken)
-            for value, node in old.items():
-                other = new.get(value)
-                if other is not None:
-                    found[node] = other
-                    taken.add(other)
+        for kind in range(len(_KEYS)):
+            keys = {**old.taken_changes(kind), **new.taken_changes(kind)}
+            pairs = [(old.only(kind, key), new.only(kind, key)) for key in keys]
+            known = [(o, n) for o, n in pairs if o is not None and n is not None]
+            for node, other in sorted(known, key=lambda pair: places[pair[0]]):
+                found[node] = other
+                taken.add(other)
+                old.settle(node, numbers[other])
+                new.settle(other, numbers[other])
         if len(found) == size:
             return
 
 
-_Seen = Callable[["Node | str"], Hashable | None]
-"""Identity of a neighbour in both programs: its number, or its variable; None if unmatched."""
+def _by_operands(node: Node, numbers: Mapping[Node, int]) -> Hashable:
+    # The same weight in the same place, with any readers of the result.
+    if not any(isinstance(each, str) and "." in each for each in node.operands):
+        return None
+    return (
+        node.callee,
+        tuple(e if isinstance(e, str) else numbers[e] for e in node.operands),
+    )
+
+
+def _by_operands_and_readers(node: Node, numbers: Mapping[Node, int]) -> Hashable:
+    if not node.operands:
+        return None
+    around = tuple(_root(e) if isinstance(e, str) else numbers[e] for e in node.operands)
+    return node.callee, around, _uses(node)
+
+
+def _by_users(node: Node, numbers: Mapping[Node, int]) -> Hashable:
+    if not node.users:
+        return None
+    return (node.callee, *sorted((numbers[user], index) for user, index in node.users))
+
+
+_KEYS = ((_by_operands, False), (_by_operands_and_readers, False), (_by_users, True))
+"""Keys of nodes, from the surest on, and if they are of the users instead of the operands."""
+
+
+class _KeyedNodes:
+    """The calls of one program that are not found yet, by keys of their neighbours.
+
+    A key is made once, when the last neighbour that it is of is found: from then on it stays.
+    """
+
+    def __init__(
+        self, nodes: Sequence[Node], numbers: dict[Node, int], doubtful: Container[Node]
+    ) -> None:
+        self._numbers = numbers
+        """The calls that are found, with numbers that are the same in both programs."""
+        self._doubtful = doubtful
+        self._waiting: dict[tuple[Node, bool], int] = {}
+        """The number of operands, or users, that are not found."""
+        self._by_key: list[dict[Hashable, dict[Node, None]]] = [{} for _ in _KEYS]
+        self._changed: list[dict[Hashable, None]] = [{} for _ in _KEYS]
+        for node in nodes:
+            self._waiting[node, False] = sum(
+                isinstance(each, Node) and each not in numbers for each in node.operands
+            )
+            self._waiting[node, True] = sum(user not in numbers for user, _ in node.users)
+            self._add(node, of_users=False)
+            self._add(node, of_users=True)
+
+    def taken_changes(self, kind: int) -> dict[Hashable, None]:
+        """The keys whose calls are others than when this was last asked."""
+        found, self._changed[kind] = self._changed[kind], {}
+        return found
+
+    def only(self, kind: int, key: Hashable) -> Node | None:
+        """The only call with a key."""
+        nodes = self._by_key[kind].get(key, {})
+        return next(iter(nodes)) if len(nodes) == 1 else None
+
+    def settle(self, node: Node, number: int) -> None:
+        """Notes that a call is found."""
+        for kind, (make, of_users) in enumerate(_KEYS):
+            if not self._waiting[node, of_users] and node not in self._doubtful:
+                key = make(node, self._numbers)
+                if key is not None:
+                    del self._by_key[kind][key][node]
+                    self._changed[kind][key] = None
+        self._numbers[node] = number
+        for user, _ in node.users:
+            self._found_neighbour(user, of_users=False)
+        for each in node.operands:
+            if isinstance(each, Node):
+                self._found_neighbour(each, of_users=True)
+
+    def _found_neighbour(self, node: Node, of_users: bool) -> None:
+        self._waiting[node, of_users] -= 1
+        self._add(node, of_users)
+
+    def _add(self, node: Node, of_users: bool) -> None:
+        if self._waiting[node, of_users] or node in self._numbers or node in self._doubtful:
+            return
+        for kind, (make, reads_users) in enumerate(_KEYS):
+            if reads_users is of_users:
+                key = make(node, self._numbers)
+                if key is not None:
+                    self._by_key[kind].setdefault(key, {})[node] = None
+                    self._changed[kind][key] = None
 
 
 def _root(variable: str) -> str:

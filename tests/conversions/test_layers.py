@@ -275,3 +275,20 @@ def test_layers_compute_what_they_did(tmp_path):
     assert main([str(model), "-o", str(tmp_path / "out"), "--check", "-q"]) == 0
     with load(tmp_path / "out", seed=0) as module:
         assert module.transformer.outputs
+
+
+def test_a_setting_is_of_what_it_is_named_after() -> None:
+    text = chain([1024, 1024, 512, 1024, 1024, 1024])
+    files = compile_module(Source("m.mlir", text), CompileOptions("m", optimize=2)).files
+    cpp = files["src/m.cpp"]
+    used = re.findall(r"ttnn::Tensor (\w+) = .*settings\.(\w+)_memory", cpp)
+    assert len(used) == 3
+    assert all(result == field for result, field in used)
+    # One layer has constants of its own, and those of several layers no name of one of them.
+    assert re.findall(r"const BlockSettings (\w+)\{", cpp) == [
+        "blocks_1_settings",
+        "block_settings",
+    ]
+    assert re.findall(r"block\(.*?(\w+_settings)\)", cpp) == [
+        *("blocks_1_settings", "block_settings", "block_settings")
+    ]

@@ -44,3 +44,27 @@ func.func @f(%x: tensor<32x2048xbf16>,
     tuning = compiled.files["src/tuning.hpp"]
     comments = " ".join(tuning.replace("//", " ").split())
     assert "Tensors divided among 12 banks: layout, memory, banks" in comments
+
+
+def test_a_program_config_of_several_layers_is_not_named_after_one() -> None:
+    """Two matmuls of one shape and two names, which have one configuration."""
+    weights = "".join(
+        f', %{name}: tensor<1024x1024xbf16> {{ttir.name = "{name}.weight", '
+        "ttcore.argument_type = #ttcore.argument_type<parameter>}"
+        for name in ("key", "value")
+    )
+    text = f"""
+func.func @f(%x: tensor<32x1024xbf16>{weights}) -> (tensor<32x1024xbf16>, tensor<32x1024xbf16>) {{
+  %0 = "ttir.matmul"(%x, %key) : (tensor<32x1024xbf16>, tensor<1024x1024xbf16>)
+    -> tensor<32x1024xbf16>
+  %1 = "ttir.sin"(%0) : (tensor<32x1024xbf16>) -> tensor<32x1024xbf16>
+  %2 = "ttir.matmul"(%1, %value) : (tensor<32x1024xbf16>, tensor<1024x1024xbf16>)
+    -> tensor<32x1024xbf16>
+  return %0, %2 : tensor<32x1024xbf16>, tensor<32x1024xbf16>
+}}"""
+    tuning = compile_module(Source("m.mlir", text), CompileOptions("m", optimize=2)).files[
+        "src/tuning.hpp"
+    ]
+    assert "// Program config of 2 calls of matmul with a result of 32 by 1024." in tuning
+    assert " matmul_program{" in tuning
+    assert "key_program" not in tuning

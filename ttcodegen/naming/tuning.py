@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from itertools import chain, count
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, count, starmap
 
 from xdsl.ir import Operation, SSAValue
 
 from ttcodegen.dialects.core.datatypes import shape_of
 from ttcodegen.dialects.operations.compute_config import ComputeConfig
+from ttcodegen.dialects.operations.operation import operation_name
 from ttcodegen.dialects.ttnn.placement import TensorPlacement
 from ttcodegen.emitc.spelling import identifier
 from ttcodegen.naming.functions import shape_text
 from ttcodegen.naming.roles import ROLES
 from ttcodegen.naming.sources import layer, name_or_kind, short_layer
 from ttcodegen.naming.values import ValueNames, noun_of
+
+NamedCall = tuple[Operation, ValueNames, Mapping[SSAValue, str]]
+"""A call, the names of the values of its function, and those of them that are weights."""
 
 _LAST = re.compile(r"[./]")
 
@@ -40,20 +44,18 @@ def compute_name(config: ComputeConfig) -> str:
     return "exact_compute" if config.is_exact else f"{config.math_fidelity.value}_compute"
 
 
-def program_config_names(
-    op: Operation, values: ValueNames, weight_names: Mapping[SSAValue, str]
-) -> Iterator[str]:
-    """Names for a program configuration, best first: after what the first call with it makes, with
-    more of the path of its layer, with the shape of the result, numbered.
+def program_config_names(calls: Sequence[NamedCall]) -> Iterator[str]:
+    """Names for a program configuration, best first: after what the calls with it make, with more
+    of the path of their layer, with the shape of the result, numbered.
 
-    Args:
-        op: the call.
-        values: what the values of its function are called.
-        weight_names: those of them that are weights.
+    Calls of several layers, as `bn1` and `bn2`, name it after the library function that they share.
     """
-    short, longer = _call_names(op, values, weight_names)
+    shorts, longer = ({*names} for names in zip(*starmap(_call_names, calls), strict=True))
+    op = calls[0][0]
+    short = shorts.pop() if len(shorts) == 1 else operation_name(op).rpartition(".")[2]
     shaped = f"{short}_{shape_text(shape_of(op.results[0].type))}"
-    names = chain((short, longer, shaped), (f"{shaped}_{number}" for number in count(2)))
+    only = longer if len(longer) == 1 else ()
+    names = chain((short, *only, shaped), (f"{shaped}_{number}" for number in count(2)))
     return (identifier(f"{name}_program") for name in names)
 
 

@@ -40,6 +40,7 @@ from ttcodegen.conversions.host_functions.outlining import (
     ParameterStruct,
     add_calls,
     differing_texts,
+    given_texts,
 )
 from ttcodegen.conversions.host_functions.statements import (
     TENSOR,
@@ -501,21 +502,35 @@ def _structs(function: OutlinedFunction, body: Body) -> Iterator[ParameterStruct
 
 
 def _sizes(function: OutlinedFunction, body: Body) -> Iterator[NamedValue]:
-    """Constants for what several layers are called with besides their weights: one for all that
-    are alike."""
+    """Constants for what several layers are called with besides their weights.
+
+    Sizes are one constant for all layers that are alike. So are settings, which are tuned, for the
+    layers of a part of the model and for most of all layers; others have one for each layer.
+    """
     struct = next((each for each in function.structs if each.name in (SIZES, SETTINGS)), None)
     if struct is None:
         return
-    alike: dict[tuple[str, ...], list[str | None]] = {}
-    for group, title in zip(function.groups, function.titles, strict=True):
-        texts = pieces_of(group)
-        found = tuple(texts[min(field.places)] for field in struct.fields)
-        alike.setdefault(found, []).append(title)
+    alike: dict[tuple[str, ...], list[Group]] = {}
+    for group in function.groups:
+        alike.setdefault(given_texts(group, struct), []).append(group)
+    title_of = dict(zip(function.groups, function.titles, strict=True))
     common = common_title(function.titles) or ""
-    for texts, titles in alike.items():
-        title = size_title(titles, common) or function.name
-        yield NamedValue(
-            body.scope.unique(identifier(f"{title}_{struct.name}")),
-            struct.type,
-            dict(zip((field.name for field in struct.fields), texts, strict=True)),
-        )
+    is_scattered = {
+        texts: len(groups) > 1 and (common_title(map(title_of.get, groups)) or "") == common
+        for texts, groups in alike.items()
+    }
+    most = max((len(groups) for texts, groups in alike.items() if is_scattered[texts]), default=0)
+    for texts, groups in alike.items():
+        parts = [groups]
+        title = size_title([*map(title_of.get, groups)], common)
+        if struct.name == SETTINGS and is_scattered[texts]:
+            # A setting of one layer is not called after another one.
+            if len(groups) == most:
+                title, most = "", 0
+            else:
+                parts = [[group] for group in groups]
+        for part in parts:
+            if len(parts) > 1:
+                title = size_title([title_of[part[0]]], common)
+            name = identifier(f"{title or function.name}_{struct.name}")
+            yield struct.named_value(body.scope.unique(name), texts, part)

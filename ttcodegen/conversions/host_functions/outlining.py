@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 
@@ -20,6 +20,7 @@ from ttcodegen.conversions.host_functions.statements import (
     Statement,
     StatementRecorder,
     general_signature,
+    is_sharded_memory,
     kind_of,
     pieces_of,
     signature,
@@ -67,6 +68,11 @@ class ParameterStruct:
     is_declared: bool = False
     """True if the header of the module declares it."""
 
+    def named_value(self, name: str, texts: Iterable[str], groups: Collection[Group]) -> NamedValue:
+        """A constant of the file with these pieces of C++ in the fields."""
+        fields = dict(zip((field.name for field in self.fields), texts, strict=True))
+        return NamedValue(name, self.type, fields, groups)
+
 
 @dataclass(frozen=True)
 class NamedValue:
@@ -76,6 +82,8 @@ class NamedValue:
     type: str
     fields: Mapping[str, str]
     """The pieces of C++ by the names of the fields."""
+    groups: Collection[Group]
+    """The groups that are called with it."""
 
 
 @dataclass(eq=False)
@@ -226,22 +234,28 @@ def _settle(function: OutlinedFunction, scope: NameScope) -> None:
     function.texts = fields
     struct = ParameterStruct(SETTINGS, struct_name(function.name, SETTINGS), tuple(fields))
     function.structs = [struct]
-    values: dict[tuple[str, ...], NamedValue] = {}
+    alike: dict[tuple[str, ...], list[Group]] = {}
     for each in function.groups:
-        texts = pieces_of(each)
-        found = tuple(texts[min(field.places)] for field in fields)
-        if found not in values:
-            name = settings_name(function.name, each.live_out[0])
-            named = dict(zip((field.name for field in fields), found, strict=True))
-            values[found] = NamedValue(scope.unique(name), struct.type, named)
-    function.values = list(values.values())
+        alike.setdefault(given_texts(each, struct), []).append(each)
+    function.values = [
+        struct.named_value(
+            scope.unique(settings_name(function.name, groups[0].live_out[0])), texts, groups
+        )
+        for texts, groups in alike.items()
+    ]
+
+
+def given_texts(each: Group, struct: ParameterStruct) -> tuple[str, ...]:
+    """The pieces of C++ that a group has for the fields of a structure."""
+    texts = pieces_of(each)
+    return tuple(texts[min(field.places)] for field in struct.fields)
 
 
 def differing_texts(
     groups: Sequence[Group], names: Mapping[SSAValue, str], scope: NameScope
 ) -> list[Parameter]:
-    """Parameters for the pieces of C++ that differ from group to group; one for all that differ
-    alike.
+    """Parameters for the pieces of C++ that differ from group to group; one for all sizes that
+    differ alike. Memory configurations of several results stay apart: each is tuned by itself.
 
     Args:
         groups: equal groups.
@@ -249,13 +263,14 @@ def differing_texts(
         scope: the names of parameters.
     """
     texts = list(zip(*(texts_of(each, names) for each in groups), strict=True))
-    places: dict[tuple[str, ...], list[int]] = {}
+    places: dict[tuple[str, tuple[str, ...]], list[int]] = {}
     for index, pieces in enumerate(texts):
         values = tuple(text for text, _ in pieces)
         if len(set(values)) > 1:
-            places.setdefault(values, []).append(index)
+            owner = pieces[0][1] if is_sharded_memory(values[0]) else ""
+            places.setdefault((owner, values), []).append(index)
     parameters: list[Parameter] = []
-    for values, indices in places.items():
+    for (_, values), indices in places.items():
         given = [texts[index][0][1] for index in indices]
         kinds = [kind_of(values[0], each) for each in given]
         type_, noun = next(kind for kind in kinds if kind[0])
@@ -285,8 +300,8 @@ def _call(function: OutlinedFunction, each: Group, title: str | None) -> Stateme
         fields = tuple(parameter.name for parameter in struct.fields)
         values = tuple(given[parameter] for parameter in struct.fields)
         braced = Call(struct.type, values, struct.type, "list", fields=fields)
-        texts = {f: v.text for f, v in zip(fields, values, strict=True) if isinstance(v, Text)}
-        named = next((value.name for value in function.values if value.fields == texts), None)
+        is_own = {value.type: value.name for value in function.values if each in value.groups}
+        named = is_own.get(struct.type)
         arguments.append(braced if named is None else NamedConstant(named, struct.type))
         names.append(struct.name)
     arguments += [given[p] for p in function.texts if p not in members]

@@ -34,6 +34,7 @@ from ttcodegen.naming.tuning import (
     PRODUCT_PROGRAM,
     PRODUCT_WEIGHTS,
     TRACE_REGION,
+    NamedCall,
     compute_name,
     memory_name,
     program_config_names,
@@ -244,8 +245,8 @@ class Tuning:
     def __init__(self) -> None:
         self._computes: dict[ComputeConfig, str] = {}
         self._programs: dict[ProgramConfig, str] = {}
-        self._program_ops: dict[str, CatalogueOp] = {}
-        """The first call with each of these."""
+        self._program_comments: dict[str, str] = {}
+        """Description of each of these, by its name."""
         self._memories: dict[tuple[str, str], str] = {}
         self._sharded: dict[str, TensorPlacement] = {}
         """Sharded memory configurations by their names, with a tensor that has each."""
@@ -303,11 +304,12 @@ class Tuning:
 
     def collect(self, entries: Sequence[Entry]) -> None:
         """Names all configurations that the functions of these entries use: those of kernels by
-        how they compute, those of programs by what the first call with them makes."""
+        how they compute, those of programs by what the calls with them make."""
         self._weights = product_weights(entries)
         scope = NameScope([*_UNDECIDED, PRODUCT_WEIGHTS])
         products: Counter[ComputeConfig | None] = Counter()
         calls = list(_calls(entries))
+        configured: dict[ProgramConfig, list[tuple[CatalogueOp, NamedCall]]] = {}
         # A configuration is called after the call that it is of, not after a preparation for it.
         calls.sort(key=lambda call: has_trait(call[0], Trait.PREPARES_WEIGHTS))
         for op, values, weights in calls:
@@ -320,16 +322,33 @@ class Tuning:
                 config = op.parameter(spec.name) if spec in _CONFIGURATIONS else None
                 if isinstance(config, ComputeConfig) and config not in self._computes:
                     self._computes[config] = scope.unique(compute_name(config))
-                elif isinstance(config, ProgramConfig) and config not in self._programs:
-                    names = program_config_names(op, values, weights)
-                    name = next(each for each in names if not scope.is_taken(each))
-                    self._programs[config] = scope.unique(name)
-                    self._program_ops[name] = op
+                elif isinstance(config, ProgramConfig):
+                    configured.setdefault(config, []).append((op, (op, values, weights)))
+        for config, found in configured.items():
+            self._name_program(config, found, scope)
         if products:
             self._undecided |= {PRODUCT_MEMORY, PRODUCT_PROGRAM, PRODUCT_COMPUTE}
             ((most, _),) = products.most_common(1)
             if most is not None:
                 self.shared[PRODUCT_COMPUTE] = self.compute(most)
+
+    def _name_program(
+        self,
+        config: ProgramConfig,
+        configured: Sequence[tuple[CatalogueOp, NamedCall]],
+        scope: NameScope,
+    ) -> None:
+        prepares = Trait.PREPARES_WEIGHTS
+        own = [each for each in configured if not has_trait(each[0], prepares)] or configured
+        names = program_config_names([call for _, call in own])
+        name = next(each for each in names if not scope.is_taken(each))
+        self._programs[config] = scope.unique(name)
+        kinds = " and ".join(dict.fromkeys(name_or_kind(op) for op, _ in own))
+        shapes = dict.fromkeys(" by ".join(map(str, op.result_shape)) for op, _ in own)
+        result = f" with a result of {next(iter(shapes))}" if len(shapes) == 1 else ""
+        if len(own) > 1:
+            kinds = f"{len(own)} calls of {kinds}"
+        self._program_comments[name] = f"Program config of {kinds}{result}."
 
     def _share_weights_type(self, op: CatalogueOp) -> None:
         """The library prepares a bias only where the configuration says the type of the weights,
@@ -417,9 +436,7 @@ class Tuning:
             if not is_first:
                 file.blank()
             is_first = False
-            op = self._program_ops[name]
-            sizes = " by ".join(map(str, op.result_shape))
-            file.comment(f"Program config of {name_or_kind(op)} with a result of {sizes}.")
+            file.comment(self._program_comments[name])
             file.global_constant(name, config.cpp, program_initializer(config))
 
 

@@ -141,7 +141,7 @@ def compile_module(
         verify_module(module)
         _refuse_unusable_names(module)
         source_dtypes = _source_dtypes(module)
-    settle_source_types(module, options.f16)
+    settle_source_types(module, options.f16, source)
     if _is_whole_on_mesh(module):
         _settle_whole_module(module, options.target, diagnostics)
     options = _for_system(module, options)

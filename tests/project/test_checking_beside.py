@@ -100,6 +100,39 @@ def test_a_choice_of_edges_is_run_beside_what_is_drawn(
     assert failed == [name for name in expected if name == zeros or target == "ttnn"]
 
 
+LONG = """
+func.func @total(%x: tensor<100xi32>) -> (tensor<f32> {ttir.name = "y"}) {
+  %0 = "ttir.typecast"(%x) : (tensor<100xi32>) -> tensor<100xi64>
+  %1 = "ttir.sum"(%0) <{dim_arg = array<i32: 0>}> : (tensor<100xi64>) -> tensor<i64>
+  %2 = "ttir.typecast"(%1) : (tensor<i64>) -> tensor<f32>
+  return %2 : tensor<f32>
+}
+"""
+
+
+@pytest.mark.parametrize("fault", [0.0, 1.0])
+@pytest.mark.parametrize("edges", [False, True])
+def test_lost_upper_halves_are_counted_where_they_were_noted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, edges: bool, fault: float
+) -> None:
+    """A C++ that adds up in 32 bits, as the flatbuffer does, and one that is wrong as well."""
+    source = Source("total.mlir", LONG)
+    compiled = compile_module(source, CompileOptions("total"))
+
+    def execute(_: Path, given: Any, *__: Any) -> Any:
+        total = given[0].inputs[0].sum(dtype=np.int32).astype(np.float32)
+        return {"total": {"y": total * (1 + fault)}}, None
+
+    monkeypatch.setattr(checking, "build_project", lambda *_: BuiltProject(tmp_path / "x", None))
+    monkeypatch.setattr(checking, "run_executable", execute)
+    checks = checking.check_project(source, compiled, tmp_path, TOOLCHAIN, edges=edges)
+    assert all(check.passed for check in checks) == (not edges and not fault)
+    if not edges:
+        lost = [check.name for check in checks if check.loses_upper_half]
+        assert lost == ["y (edges)"]
+        assert "1 output differs there" in checking.check_summary(checks, tmp_path)
+
+
 def test_a_failed_build_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     compiled = compile_module(SOURCE, CompileOptions("double"))
 

@@ -30,13 +30,17 @@ from ttcodegen.numerics.drawing import (
 )
 from ttcodegen.ops.core.definition import traits_of
 from ttcodegen.ops.core.traits import Trait
+from ttcodegen.transforms.ttir.integer_ranges import needs_upper_half
 from ttcodegen.transforms.ttnn.layout import argument_type
 
 LARGEST = "largest"
 """The case of numbers that products and sums of them overflow with."""
 NAN, INFINITIES = "NaN", "infinities"
+WIDE = "beyond 32 bits"
+"""The case of 64-bit integers that the device has not all bits of."""
 FINITE_CHOICE, CHOICE = "edges", "edges with NaN"
-"""The cases of a choice of edges of several kinds at once."""
+CHOICES = (FINITE_CHOICE, CHOICE, WIDE)
+"""The cases of a choice of edges, of several kinds at once."""
 NOT_FINITE = frozenset({NAN, INFINITIES, CHOICE})
 """The cases in which inputs are not finite."""
 
@@ -45,6 +49,7 @@ CASES = (
     "ties",
     "first and last",
     "one beyond",
+    WIDE,
     LARGEST,
     "zeros and subnormals",
     INFINITIES,
@@ -55,6 +60,8 @@ CASES = (
 
 _BEYOND_INTEGERS = [2.0**24 + 2, -(2.0**24) - 2, 2.0**31, -(2.0**31), 2.0**32, 300.0, -300.0]
 """Floats at and beyond the ends of integers."""
+_WIDE_NUMBERS: list[float] = [2**40 + 1, 2**32, 2**31, 2**62 - 1]
+"""Integers of which the lowest 32 bits say little."""
 _EVERY = 13
 """One of so many elements is an edge, so that most results say something."""
 _LEAST_CHOSEN = 64
@@ -97,21 +104,24 @@ def edge_cases(
 
 
 def chosen_edges(
-    module: ModuleOp, function: FuncOp, drawn: Mapping[str, np.ndarray], most: int = 2
+    module: ModuleOp,
+    function: FuncOp,
+    drawn: Mapping[str, np.ndarray],
+    cases: Sequence[str] = CHOICES,
 ) -> Iterator[tuple[str, tuple[np.ndarray, ...]]]:
     """A choice of the edges, of several kinds at once: the finite ones, then with NaN and
-    infinities, which leave little to compare after a matmul.
+    infinities, which leave little to compare after a matmul, then integers beyond 32 bits.
 
     Args:
         module: the module of the function.
         function: a function of TTIR ops.
         drawn: its inputs by name, as `draw_inputs` draws them.
-        most: the most cases.
+        cases: which of `CHOICES`, in order.
     """
     arguments = _arguments(module, function, drawn)
-    for case in (FINITE_CHOICE, CHOICE)[:most]:
-        found = [_choice(each, case) for each in arguments]
-        has_edges = case == FINITE_CHOICE or any(
+    for case in cases:
+        found = [_edges(case, each) if case == WIDE else _choice(each, case) for each in arguments]
+        has_edges = case != CHOICE or any(
             array is not None and not np.isfinite(array.astype(np.float64)).all() for array in found
         )
         if has_edges and (changed := _changed(arguments, found)) is not None:
@@ -123,6 +133,14 @@ def follows_convention(module: ModuleOp, function: FuncOp, target: str) -> list[
     infinities is not that of frameworks (docs/numbers.md, Where frameworks differ)."""
     in_tiles = Trait.OWN_NAN_IN_TILES if target == "ttmetal" else Trait.NONE
     return _computed_by(module, function, Trait.OWN_NAN | in_tiles)
+
+
+def loses_upper_half(module: ModuleOp, function: FuncOp, case: str) -> list[bool]:
+    """For each result of a function, whether it depends on an op that needs more than the lowest
+    32 bits of an integer, which is all that the device has of it: in the case of wide arguments on
+    one of theirs, too."""
+    ops = set(needs_upper_half(module, wide_arguments=case == WIDE))
+    return reaching(module, function, lambda value: value.owner in ops)
 
 
 def hides_values(module: ModuleOp, function: FuncOp) -> list[bool]:
@@ -256,6 +274,9 @@ def _integer_edges(case: str, argument: _Argument) -> np.ndarray | None:
     low, high = drawn.min(), drawn.max()
     if case == "all equal":
         return np.full_like(drawn, high)
+    if case == WIDE:
+        is_free = not argument.is_index and argument.domain is None and not argument.becomes_float
+        return _sprinkled(drawn, _WIDE_NUMBERS, every=3) if is_free and _is_wide(drawn) else None
     if case == "one beyond" and argument.beyond is not None:
         least = np.iinfo(drawn.dtype).min
         return _sprinkled(drawn, [n for n in argument.beyond if n >= least], every=3)
@@ -267,8 +288,13 @@ def _integer_edges(case: str, argument: _Argument) -> np.ndarray | None:
         # The device has integers of at most 32 bits.
         least, most = max(limits.min, -(2**31)), min(limits.max, 2**32 - 1)
         most = min(most, 2**31 - 1) if limits.min < 0 else most
-        numbers += [n for n in (least, most, 2**24 + 1, 2**31 + 1) if least <= n <= most]
+        # The maximum twice: sums with as many of the minimum would stay small.
+        numbers += [n for n in (least, most, most, 2**24 + 1, 2**31 + 1) if least <= n <= most]
     return _sprinkled(drawn, numbers, every=3)
+
+
+def _is_wide(drawn: np.ndarray) -> bool:
+    return drawn.dtype.kind in "iu" and drawn.dtype.itemsize == 8
 
 
 def _float_edges(case: str, argument: _Argument) -> np.ndarray | None:

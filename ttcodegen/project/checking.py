@@ -30,12 +30,15 @@ from ttcodegen.numerics.comparison import (
 )
 from ttcodegen.numerics.drawing import depends_on_draws, depends_on_floats, draw_inputs
 from ttcodegen.numerics.edges import (
+    CHOICE,
+    CHOICES,
     LARGEST,
     NOT_FINITE,
     chosen_edges,
     edge_cases,
     follows_convention,
     hides_values,
+    loses_upper_half,
 )
 from ttcodegen.numerics.execution import ExecutionError
 from ttcodegen.numerics.golden_values import Golden
@@ -153,15 +156,13 @@ def check_project(
     if reference:
         checks = against_reference(checks, runs, outputs, reference)
     most = 0 if edges or reference else quick_runs(read_flatbuffer(compiled.flatbuffer))
-    if compiled.description.target == "ttmetal":
-        # Without NaN: kernels of maxima and scans have their own meaning of it in part of a tile.
-        most = min(most, 1)
-    if edges or most:
-        found = _edge_checks(
-            source, compiled, runs, build_and_execute, most=None if edges else most
-        )
+    # Kernels of maxima and scans have their own meaning of NaN in part of a tile.
+    without = CHOICE if compiled.description.target == "ttmetal" else None
+    chosen = tuple(case for case in CHOICES if case != without)[:most]
+    if edges or chosen:
+        found = _edge_checks(source, compiled, runs, build_and_execute, None if edges else chosen)
         # Of a choice that nobody requested only what differs is news.
-        checks += [check for check in found if edges or not check.passed]
+        checks += [check for check in found if edges or not check.passed or check.loses_upper_half]
     _write_report(out, {**report(checks), "seed": seed})
     return checks
 
@@ -171,11 +172,11 @@ def _edge_checks(
     compiled: CompiledModule,
     drawn: Sequence[FunctionRuns],
     run_cpp: Callable[[Sequence[FunctionInputs]], _Executed],
-    *,
-    most: int | None,
+    chosen: Sequence[str] | None,
 ) -> list[OutputCheck]:
     """The checks of all functions on inputs from the edges, an entry for each case and output: of
-    every case, or of a choice in at `most` so many."""
+    every case, or of the `chosen` ones of `CHOICES`, where upper halves of integers that the device
+    does not have are no failure."""
     module = source_module(source, mesh=compiled.description.mesh)
     functions = {op.sym_name.data: op for op in module.ops if isinstance(op, FuncOp)}
     inputs = {run.function.name: run.inputs for run in drawn}
@@ -184,8 +185,8 @@ def _edge_checks(
         by_name = dict(zip(argument_names(functions[name]), arrays, strict=True))
         cases = (
             edge_cases(module, functions[name], by_name)
-            if most is None
-            else chosen_edges(module, functions[name], by_name, most)
+            if chosen is None
+            else chosen_edges(module, functions[name], by_name, chosen)
         )
         for case, changed in cases:
             found.setdefault(case, {})[name] = changed
@@ -200,10 +201,15 @@ def _edge_checks(
                 target = compiled.description.target
                 conventional = follows_convention(module, functions[name], target)
                 hiding = hides_values(module, functions[name])
-                each_output = zip(of_run, run.golden, conventional, hiding, strict=True)
+                narrowed = loses_upper_half(module, functions[name], case)
+                each_output = zip(of_run, run.golden, conventional, hiding, narrowed, strict=True)
                 checks += [
-                    replace(each, name=f"{each.name} ({case})")
-                    for each, golden, has_own, hides in each_output
+                    replace(
+                        each,
+                        name=f"{each.name} ({case})",
+                        loses_upper_half=chosen is not None and loses and not each.golden.passed,
+                    )
+                    for each, golden, has_own, hides, loses in each_output
                     if each.passed or not _is_excused(case, each, golden, has_own, hides)
                 ]
     return checks
@@ -253,6 +259,8 @@ def _figures(agreement: Agreement, bounds: Tolerance) -> str:
 def check_summary(checks: Sequence[OutputCheck], out: Path) -> str:
     """One line that says what was checked, what came of it, and where the figures are."""
     functions = len({check.function for check in checks})
+    excuses = _excuses(checks)
+    checks = [check for check in checks if not check.loses_upper_half or not check.passed]
     failed = sum(not check.passed for check in checks)
     of = f" of {_counted(functions, 'function')}" if functions > 1 else ""
     result = f"{failed} of {_counted(len(checks), 'output')}{of} differ" + ("s" * (failed == 1))
@@ -268,11 +276,19 @@ def check_summary(checks: Sequence[OutputCheck], out: Path) -> str:
         within = f" (C++ to {bounds.correlation:g} and {bounds.range_error:.1%} of the range)"
     return (
         f"checked: {result} between C++, flatbuffer and source{within}; "
-        f"{_excuses(checks)}figures in {out / CHECK_REPORT}"
+        f"{excuses}figures in {out / CHECK_REPORT}"
     )
 
 
 def _excuses(checks: Sequence[OutputCheck]) -> str:
+    """Counts of what differs and is no failure, if anything is."""
+    narrowed = sum(check.loses_upper_half for check in checks)
+    lost = "integers beyond 32 bits lose their upper half, and "
+    lost = f"{lost}{_counted(narrowed, 'output')} differ{'s' * (narrowed == 1)} there; "
+    return (lost if narrowed else "") + _undecided(checks)
+
+
+def _undecided(checks: Sequence[OutputCheck]) -> str:
     """Count of excluded elements, if any; at most so much of each output."""
     excused = [check for check in checks if check.excused]
     if not excused:

@@ -39,7 +39,7 @@ from ttcodegen.dialects.core.datatypes import (
 from ttcodegen.dialects.operations.attribute_kinds import EPSILON, NUMBER
 from ttcodegen.dialects.operations.functions import SOURCE_TYPES
 from ttcodegen.dialects.operations.operation import CatalogueOp
-from ttcodegen.foundation.diagnostics import CompileError, Diagnostics
+from ttcodegen.foundation.diagnostics import CompileError, Diagnostics, Source, place_of
 from ttcodegen.foundation.lazy_numpy import np
 from ttcodegen.foundation.messages import Level, report
 from ttcodegen.ops.core.builder import number_as
@@ -62,6 +62,7 @@ from ttcodegen.transforms.ttir.integer_arithmetic import (
     is_integer_product,
     order_in_halves,
 )
+from ttcodegen.transforms.ttir.integer_ranges import needs_upper_half
 
 if TYPE_CHECKING:
     import numpy
@@ -458,9 +459,9 @@ def _widened_elements(attribute: DenseIntOrFPElementsAttr) -> Attribute:
     return elements(f32, attribute.type.get_shape(), stored.astype("float32").tobytes())
 
 
-def settle_source_types(module: ModuleOp, f16: str) -> None:
-    """Does with f16 what was chosen, and says what the device has less bits for, of what functions
-    are given and give."""
+def settle_source_types(module: ModuleOp, f16: str, source: Source) -> None:
+    """Does with f16 what was chosen, and says what the device has less bits for: of arguments and
+    results, and of ops that need the upper half of integers computed from narrower ones."""
     outer = list(_outer_elements(module))
     wide = [place for place, element in outer if element in (IntegerType(64), _ui64)]
     if wide:
@@ -468,6 +469,12 @@ def settle_source_types(module: ModuleOp, f16: str) -> None:
             Level.INFO,
             "ttcodegen: note: integers of 64 bits have 32 on the device, and their lowest bits are "
             f"kept: {_listed(wide)}",
+        )
+    if lossy := [_described(op, source) for op in needs_upper_half(module)]:
+        report(
+            Level.INFO,
+            "ttcodegen: note: integers beyond 32 bits keep their lowest 32 on the device, but all "
+            f"bits are needed by {_listed(lossy)}",
         )
     if f16 == "float32":
         widen_f16(module)
@@ -544,6 +551,12 @@ def _in_float32(rewriter: Rewriter, op: CatalogueOp) -> SSAValue:
         return operands[0]
     found = rewriter.again(op, operands, _widened(op.results[0].type))
     return rewriter.typecast(found, _f16)
+
+
+def _described(op: CatalogueOp, source: Source) -> str:
+    place = place_of(op)
+    where = source.location(place) if isinstance(place, int) else place
+    return f"'{op.name}'" if where is None else f"'{op.name}' ({where})"
 
 
 def _listed(places: list[str]) -> str:

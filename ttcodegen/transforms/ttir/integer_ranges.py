@@ -1,0 +1,263 @@
+"""Ranges of integers by interval arithmetic: ops that need more than 32 bits of an operand.
+
+The device has integers of at most 32 bits. Sums, products and bitwise ops keep their lowest bits
+whatever the upper ones are; quotients, comparisons, shifts to the right, orders and conversions to
+floats do not, and are wrong where an operand of 64 bits leaves the range of 32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from math import prod
+
+from xdsl.dialects.builtin import (
+    DenseIntOrFPElementsAttr,
+    IntegerType,
+    ModuleOp,
+    Signedness,
+    TensorType,
+)
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, SSAValue
+from xdsl.utils.hints import isa
+
+from ttcodegen.dialects.core.datatypes import constant_array, shape_of
+from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.ops.core.builder import splat_of
+from ttcodegen.ops.core.definition import TTIRDefinition, traits_of
+from ttcodegen.ops.core.traits import Trait
+from ttcodegen.transforms.rewriting import function_blocks, functions
+
+Range = tuple[int, int]
+"""The minimum and the maximum of elements."""
+
+
+def needs_upper_half(module: ModuleOp, *, wide_arguments: bool = False) -> list[CatalogueOp]:
+    """Ops whose result depends on upper halves of 64-bit integers that may be more than a sign.
+
+    Args:
+        module: a module of TTIR ops, before its types are those of the device.
+        wide_arguments: whether arguments of 64 bits may hold all of them; else what is computed
+            from them counts as within 32 bits.
+    """
+    return [op for each in functions(module) for op in _users(each, wide_arguments)]
+
+
+def _users(function: FuncOp, wide_arguments: bool) -> list[CatalogueOp]:
+    found: list[CatalogueOp] = []
+    ranges: dict[SSAValue, Range] = {}
+    for block in function_blocks(function):
+        for argument in block.args:
+            limits = _limits(argument.type)
+            if limits is not None and (wide_arguments or not _is_wide(argument)):
+                ranges[argument] = limits
+        for op in block.ops:
+            if not isinstance(op, CatalogueOp):
+                continue
+            if any(_exceeds(value, ranges) for value in _operands_read_whole(op)):
+                found.append(op)
+            for result in op.results:
+                if (known := _range(op, result, ranges)) is not None:
+                    ranges[result] = known
+    return found
+
+
+def _exceeds(value: SSAValue, ranges: Mapping[SSAValue, Range]) -> bool:
+    """True if a 64-bit integer may be beyond both ranges of 32 bits, with a sign and without."""
+    if not _is_wide(value) or (known := ranges.get(value)) is None:
+        return False
+    low, high = known
+    signed = isa(value.type, TensorType[IntegerType]) and _is_signed(value.type.element_type)
+    return low < -(2**31) or high >= 2**31 if signed else high >= 2**32
+
+
+def _operands_read_whole(op: CatalogueOp) -> list[SSAValue]:
+    """Operands of which the op needs all bits."""
+    definition = op.definition
+    if op.name == "ttir.typecast":
+        # Conversions between integers keep the lowest bits.
+        return [] if _limits(op.results[0].type) is not None else list(op.operands)
+    if op.definition.short_name in _MODULAR or traits_of(definition) & Trait.PLACES:
+        return []
+    if isinstance(definition, TTIRDefinition) and definition.moves:
+        return list(op.operands[1:]) if op.definition.short_name in _TAKES_INDICES else []
+    if op.definition.short_name == "where":
+        return list(op.operands[:1])
+    return list(op.operands)
+
+
+_MODULAR = frozenset(
+    (
+        *("add", "subtract", "multiply", "neg", "square", "sum", "prod", "cumsum", "cumprod"),
+        *("matmul", "linear", "dot_general", "window_product"),
+        *("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "logical_left_shift"),
+        *("empty", "constant", "full", "zeros", "ones", "arange"),
+    )
+)
+"""Ops whose lowest bits depend on the lowest bits of their operands alone."""
+_TAKES_INDICES = frozenset(("index_select", "slice_dynamic", "gather"))
+
+
+def _is_wide(value: SSAValue) -> bool:
+    type_ = value.type
+    return isa(type_, TensorType[IntegerType]) and type_.element_type.bitwidth == 64
+
+
+def _is_signed(element: IntegerType) -> bool:
+    return element.signedness.data is not Signedness.UNSIGNED and element.bitwidth > 1
+
+
+def _limits(type_: Attribute) -> Range | None:
+    """The range of an integer type; None for floats."""
+    if not isa(type_, TensorType[IntegerType]):
+        return None
+    element = type_.element_type
+    bits = element.bitwidth
+    return (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if _is_signed(element) else (0, 2**bits - 1)
+
+
+def _range(op: CatalogueOp, result: SSAValue, ranges: Mapping[SSAValue, Range]) -> Range | None:
+    """The range of a result; None if nothing is known but its type of 64 bits, or it is a float."""
+    limits = _limits(result.type)
+    if limits is None:
+        return None
+    known = _known_range(op, ranges)
+    if known is None:
+        return None if _is_wide(result) else limits
+    # What leaves its own type wraps around.
+    return known if limits[0] <= known[0] and known[1] <= limits[1] else limits
+
+
+def _known_range(op: CatalogueOp, ranges: Mapping[SSAValue, Range]) -> Range | None:
+    if (number := splat_of(op.results[0])) is not None and number == number:
+        return (int(number), int(number)) if abs(number) < 2**64 else None
+    if op.name == "ttir.constant":
+        return _constant_range(op)
+    if op.name == "ttir.arange":
+        ends = (op.parameter("start"), op.parameter("end"))
+        return min(ends), max(ends)
+    if op.definition.short_name == "argmax" or traits_of(op.definition) & Trait.TRUTH:
+        return 0, prod(shape_of(op.operands[0].type)) if op.definition.short_name == "argmax" else 1
+    given = [ranges.get(value) for value in op.operands]
+    if op.definition.short_name == "where":
+        given = given[1:]
+    elif isinstance(op.definition, TTIRDefinition) and op.definition.moves:
+        given = given[:1] if op.definition.short_name in _TAKES_INDICES else given
+    operands = [each for each in given if each is not None]
+    if not operands or len(operands) < len(given):
+        return None
+    rule = _RULES.get(op.definition.short_name)
+    if rule is not None:
+        return rule(op, operands)
+    keeps = isinstance(op.definition, TTIRDefinition) and op.definition.moves
+    return _union(operands) if keeps or op.definition.short_name in _SELECT else None
+
+
+_SELECT = frozenset(
+    ("where", "maximum", "minimum", "max", "min", "clamp_scalar", "clamp_tensor", "sort", "topk")
+)
+"""Ops each element of whose result is one of an operand."""
+
+
+def _constant_range(op: CatalogueOp) -> Range | None:
+    value = op.properties.get("value")
+    if not isa(value, DenseIntOrFPElementsAttr):
+        return None
+    numbers = constant_array(value)
+    return (int(numbers.min()), int(numbers.max())) if numbers.size else None
+
+
+def _union(ranges: list[Range]) -> Range:
+    return min(low for low, _ in ranges), max(high for _, high in ranges)
+
+
+def _products(first: Range, second: Range) -> Range:
+    ends = [one * other for one in first for other in second]
+    return min(ends), max(ends)
+
+
+def _times(count: int, range_: Range) -> Range:
+    """The range of sums of up to `count` elements."""
+    return min(0, count * range_[0]), max(0, count * range_[1])
+
+
+def _summed(op: CatalogueOp, operands: list[Range]) -> Range:
+    count = prod(shape_of(op.operands[0].type)) // max(1, prod(shape_of(op.results[0].type)))
+    return _times(max(count, 1), operands[0])
+
+
+def _multiplied(op: CatalogueOp, operands: list[Range]) -> Range:
+    count = prod(shape_of(op.operands[0].type))
+    most = max(abs(end) for end in operands[0])
+    # The power of a large number is beyond any integer type well before it is computed.
+    power = most ** min(count, 64) if most > 1 else most
+    return -power if operands[0][0] < 0 else 0, max(power, 1)
+
+
+def _scanned(op: CatalogueOp, operands: list[Range]) -> Range:
+    dim: int = op.parameter("dim")
+    return _times(shape_of(op.operands[0].type)[dim], operands[0])
+
+
+def _multiplied_matrices(op: CatalogueOp, operands: list[Range]) -> Range:
+    # No dimension is contracted that is not one of the first operand.
+    return _times(prod(shape_of(op.operands[0].type)), _products(*operands[:2]))
+
+
+def _divided(_: CatalogueOp, operands: list[Range]) -> Range:
+    most = max(abs(end) for end in operands[0])
+    return -most if operands[0][0] < 0 or operands[1][0] < 0 else 0, most
+
+
+def _remaining(_: CatalogueOp, operands: list[Range]) -> Range:
+    most = max(abs(end) for end in operands[1])
+    return -most if operands[0][0] < 0 or operands[1][0] < 0 else 0, most
+
+
+def _masked(op: CatalogueOp, operands: list[Range]) -> Range | None:
+    """Range of a bitwise and; of the other bitwise ops that of all numbers of so many bits."""
+    if op.definition.short_name == "bitwise_and":
+        masks = [high for low, high in operands if low >= 0]
+        if masks:
+            return 0, min(masks)
+    bits = max(max(low.bit_length(), high.bit_length()) for low, high in operands)
+    is_signed = min(low for low, _ in operands) < 0
+    return -(2**bits) if is_signed else 0, 2**bits - 1
+
+
+def _shifted_left(_: CatalogueOp, operands: list[Range]) -> Range | None:
+    low, high = operands[1]
+    return _products(operands[0], (2**low, 2**high)) if 0 <= low <= high < 64 else None
+
+
+def _shifted_right(_: CatalogueOp, operands: list[Range]) -> Range | None:
+    (low, high), (least, most) = operands
+    if not 0 <= least <= most < 64:
+        return None
+    ends = [end >> places for end in (low, high) for places in (least, most)]
+    return min(ends), max(ends)
+
+
+_RULES: dict[str, Callable[[CatalogueOp, list[Range]], Range | None]] = {
+    "typecast": lambda _, of: of[0],
+    "add": lambda _, of: (of[0][0] + of[1][0], of[0][1] + of[1][1]),
+    "subtract": lambda _, of: (of[0][0] - of[1][1], of[0][1] - of[1][0]),
+    "multiply": lambda _, of: _products(of[0], of[1]),
+    "square": lambda _, of: (0, _products(of[0], of[0])[1]),
+    "neg": lambda _, of: (-of[0][1], -of[0][0]),
+    "abs": lambda _, of: (0, max(abs(of[0][0]), abs(of[0][1]))),
+    "sum": _summed,
+    "prod": _multiplied,
+    "cumsum": _scanned,
+    "cumprod": _multiplied,
+    "matmul": _multiplied_matrices,
+    "dot_general": _multiplied_matrices,
+    "div": _divided,
+    "remainder": _remaining,
+    "bitwise_and": _masked,
+    "bitwise_or": _masked,
+    "bitwise_xor": _masked,
+    "bitwise_not": lambda _, of: (~of[0][1], ~of[0][0]),
+    "logical_left_shift": _shifted_left,
+    "right_shift": _shifted_right,
+}

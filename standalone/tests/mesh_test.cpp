@@ -522,8 +522,8 @@ void test_a_mesh_without_fabric() {
     const auto mesh = open_mesh(1, 2);
     expect_refused([&] { ttnn::all_reduce(sharded(*mesh, Shape({2, 6}), 1, 1)); },
                    "SetFabricConfig");
-    expect_refused([] { open_mesh(5, 8); }, "32 devices, not 40");
-    expect_refused([] { open_mesh(0, 2); }, "32 devices, not 0");
+    expect_refused([] { open_mesh(17, 8); }, "128 devices, not 136");
+    expect_refused([] { open_mesh(0, 2); }, "128 devices, not 0");
     mesh->close();
 }
 

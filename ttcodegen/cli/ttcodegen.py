@@ -308,9 +308,9 @@ def _compile(options: argparse.Namespace, source: Source, system: SystemDescript
         )
         tell_warnings(diagnostics, source)
         if options.check:
-            from ttcodegen.project.checking import refuse_too_many_chips
+            from ttcodegen.project.running import refuse_too_large
 
-            refuse_too_many_chips(compiled.description.mesh)
+            refuse_too_large(compiled)
         if options.explain:
             print(printable(compiled.explanation), end="")
         if options.write_overrides is not None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import ttcodegen.ops as catalogue
+from ttcodegen.dialects.ttnn.placement import TensorPlacement
 from ttcodegen.flatbuffer.program import DEALLOCATE_BUFFER, VIEW, Operation, Program
 from ttcodegen.layout.placements import is_view, stored_bytes
 from ttcodegen.ops.core.definition import TTNN
@@ -60,10 +61,12 @@ class MemoryUse:
         }
 
 
-def memory_use(program: Program) -> MemoryUse:
-    """Computes the memory use of a program's run."""
+def memory_use(
+    program: Program, bytes_of: Callable[[TensorPlacement], int] = stored_bytes
+) -> MemoryUse:
+    """Computes the memory use of a program's run, in which tensors take `bytes_of` a placement."""
     catalogue.load()
-    device = _Memory(program)
+    device = _Memory(program, bytes_of)
     for entry in program.inputs:
         device.allocate(entry.tensor)
     steps = tuple(_steps(program, device))
@@ -111,8 +114,9 @@ def _may_alias(operation: Operation) -> bool:
 class _Memory:
     """Allocation state. Tensors that share a buffer count once."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, bytes_of: Callable[[TensorPlacement], int]) -> None:
         self._program = program
+        self._bytes_of = bytes_of
         self._owner: dict[int, int] = {}
         self._sizes: dict[int, tuple[str, int]] = {}
         self.allocated = dict.fromkeys(MEMORIES, 0)
@@ -125,7 +129,7 @@ class _Memory:
         placement = self._program.tensors[tensor].type.placement
         if owner != tensor or placement.buffer_type not in MEMORIES:
             return
-        size = stored_bytes(placement)
+        size = self._bytes_of(placement)
         self._sizes[tensor] = (placement.buffer_type, size)
         total = self.allocated[placement.buffer_type] + size
         self.allocated[placement.buffer_type] = total

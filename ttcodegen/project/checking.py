@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import json
-import math
 import os
-import signal
-import subprocess
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -60,37 +56,21 @@ from ttcodegen.project.reference import (
     against_reference,
     given_arguments,
 )
+from ttcodegen.project.running import TIMEOUT, Executed, refuse_too_large, run_executable
 from ttcodegen.project.writer import CHECK_REPORT
-from ttcodegen.systems.machines import MOST_EMULATED
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
     from ttcodegen.compilation import CompiledModule
-    from ttcodegen.emission.description import FunctionDescription, ProjectKind
+    from ttcodegen.emission.description import ProjectKind
     from ttcodegen.project.toolchain import Toolchain
 
 _MOST_LINES = 12
-"""The most lines of what a program says that are shown."""
-
-TIMEOUT = 1800.0
-"""Seconds after which a run of the C++ counts as one that hangs."""
+"""The most outputs whose figures are shown."""
 
 InputsOf = Callable[["ModuleOp", FuncOp], tuple[np.ndarray, ...]]
 """Gives the inputs of a function of a module."""
-
-_Executed = tuple[Mapping[str, Mapping[str, np.ndarray]], str | None]
-"""The outputs of the C++ by function and name, and why it failed if it did."""
-
-
-def refuse_too_many_chips(mesh: Sequence[int]) -> None:
-    """Raises CompileError if the CPU backend has fewer chips than a mesh."""
-    if math.prod(mesh) > MOST_EMULATED:
-        raise CompileError(
-            f"the CPU backend emulates {MOST_EMULATED} chips, and a mesh of "
-            f"{'x'.join(map(str, mesh))} has {math.prod(mesh)}",
-            remedy="leave the check out, or check the model on a smaller mesh",
-        )
 
 
 def check_project(
@@ -125,22 +105,22 @@ def check_project(
 
     Raises:
         BuildError: if the project does not build.
-        CompileError: if the CPU backend has too few chips, the program cannot be run in numpy, or
+        CompileError: if the machine has too little memory, the program cannot be run in numpy, or
             the report cannot be written.
     """
-    refuse_too_many_chips(compiled.description.mesh)
+    refuse_too_large(compiled)
     build_kind: ProjectKind = kind if kind in ("exe", "runner") else "both"
     name = compiled.description.name
     given = given_arguments(compiled.description, reference or {})
     building = Background(lambda: build_project(out, name, toolchain, build_kind))
 
-    def build_and_execute(inputs: Sequence[FunctionInputs]) -> _Executed:
+    def build_and_execute(inputs: Sequence[FunctionInputs]) -> Executed:
         built = building.result()
         assert built.executable is not None
         return run_executable(built.executable, inputs, out / BUILD_FOLDER, timeout)
 
     # The C++ is built and runs beside numpy: neither needs the other's results.
-    executing: list[Background[_Executed]] = []
+    executing: list[Background[Executed]] = []
     runs = run_in_numpy(
         source,
         compiled,
@@ -171,7 +151,7 @@ def _edge_checks(
     source: Source,
     compiled: CompiledModule,
     drawn: Sequence[FunctionRuns],
-    run_cpp: Callable[[Sequence[FunctionInputs]], _Executed],
+    run_cpp: Callable[[Sequence[FunctionInputs]], Executed],
     chosen: Sequence[str] | None,
 ) -> list[OutputCheck]:
     """The checks of all functions on inputs from the edges, an entry for each case and output: of
@@ -391,86 +371,6 @@ def _run_both(
     except ExecutionError as error:
         raise CompileError(f"'{name}' cannot be checked: {error}", op) from None
     return expected, lowered
-
-
-def run_executable(
-    executable: Path, runs: Sequence[FunctionInputs], folder: Path, timeout: float
-) -> _Executed:
-    """Runs the functions of the numpy runs in the executable, on the same inputs.
-
-    Args:
-        executable: the built program.
-        runs: the functions and their inputs.
-        folder: where files are put for as long as the run takes.
-        timeout: seconds that it may take.
-
-    Returns:
-        The outputs by function and name, as far as there are any; and why the program failed,
-        None if it did not.
-    """
-    with tempfile.TemporaryDirectory(prefix="check-", dir=folder) as scratch:
-        inputs, results = Path(scratch, "inputs"), Path(scratch, "outputs")
-        for run in runs:
-            arrays = zip(run.function.arguments, run.inputs, strict=True)
-            _write_inputs(inputs / run.function.cpp_name, {a.field: v for a, v in arrays})
-        command = [str(executable), "--outputs", str(results)]
-        if any(run.inputs for run in runs):
-            # The program refuses a folder that has nothing for any function.
-            command += ["--inputs", str(inputs)]
-        command += [f"--function={run.function.cpp_name}" for run in runs]
-        failure = _run(command, timeout)
-        outputs = {
-            run.function.name: _read_outputs(results / run.function.cpp_name, run.function)
-            for run in runs
-        }
-    return outputs, failure
-
-
-def _write_inputs(folder: Path, arrays: Mapping[str, np.ndarray]) -> None:
-    folder.mkdir(parents=True)
-    for name, array in arrays.items():
-        # numpy stores bfloat16 as two-byte records, which the program reads as what they are.
-        np.save(folder / f"{name}.npy", array, allow_pickle=False)
-
-
-def _read_outputs(folder: Path, function: FunctionDescription) -> dict[str, np.ndarray]:
-    files = {output.field: folder / f"{output.field}.npy" for output in function.outputs}
-    return {
-        field: np.load(file, allow_pickle=False) for field, file in files.items() if file.is_file()
-    }
-
-
-def _run(command: list[str], timeout: float) -> str | None:
-    """Runs the program; why it failed, in words for a user, or None."""
-    try:
-        done = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
-            timeout=timeout,
-        )
-    except subprocess.TimeoutExpired:
-        return f"the program did not end within {timeout:g} s"
-    except OSError as error:
-        return f"the program did not start: {error.strerror}"
-    if done.returncode == 0:
-        return None
-    lines = [line.rstrip() for line in done.stderr.splitlines() if line.strip()]
-    # The emulated device reports which processors are concerned, and where their kernels are.
-    output = "\n".join(lines[:_MOST_LINES]).removeprefix("error: ") or "it said nothing"
-    if done.returncode < 0:
-        return f"the program ended with signal {_signal_name(-done.returncode)}: {output}"
-    return f"the program ended with status {done.returncode}: {output}"
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return str(number)
 
 
 def add_calls(out: Path, entries: Sequence[Mapping[str, Any]], *, passed: bool) -> None:

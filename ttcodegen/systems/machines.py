@@ -53,12 +53,10 @@ MACHINES = (
 )
 """By architecture, the smallest first."""
 
-MOST_EMULATED = 32
-"""Chips that the CPU backend has: a Galaxy (`kMostChips` of standalone/src/core/device.hpp)."""
-
 MOST_CHIPS = 128
 """Chips of the largest mesh that the mesh graph descriptors of tt-metal have: four Galaxies
-as 32x4, 16x8 or 8x16."""
+as 32x4, 16x8 or 8x16. The CPU backend has as many
+(`kMostChips` of standalone/src/core/device.hpp)."""
 
 _ALIASES = {"t3k": "t3000", "tg": "galaxy"}
 

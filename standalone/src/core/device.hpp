@@ -32,8 +32,8 @@ class MeshDeviceImpl {
                    std::size_t num_command_queues, std::size_t worker_l1_size);
     ~MeshDeviceImpl();
 
-    /// The number of devices of the largest mesh of one machine: a Galaxy.
-    static constexpr std::size_t kMostChips = 32;
+    /// The number of devices of the largest mesh of tt-metal's descriptors: four Galaxies.
+    static constexpr std::size_t kMostChips = 128;
     /// A mesh of several devices.
     static std::shared_ptr<MeshDevice> create_mesh(const MeshShape& shape,
                                                    std::size_t l1_small_size,

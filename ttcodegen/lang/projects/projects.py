@@ -29,8 +29,8 @@ from ttcodegen.numerics.tolerances import MATRIX_ENGINE, SIXTEEN_BITS
 from ttcodegen.ops.dialects import load_dialects
 from ttcodegen.parsing.module import parse_module
 from ttcodegen.project.building import BUILD_FOLDER, build_project
-from ttcodegen.project.checking import TIMEOUT, run_executable
 from ttcodegen.project.reference import FunctionInputs
+from ttcodegen.project.running import TIMEOUT, run_executable
 from ttcodegen.project.sources import project_files
 from ttcodegen.project.toolchain import find_toolchain
 from ttcodegen.project.writer import write_project

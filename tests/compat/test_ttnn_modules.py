@@ -6,7 +6,7 @@ import pytest
 
 from tests.parsing.reading import parse
 from ttcodegen.dialects.operations.operation import CatalogueOp
-from ttcodegen.foundation.diagnostics import Diagnostics, Source
+from ttcodegen.foundation.diagnostics import CompileError, Diagnostics, Source
 from ttcodegen.parsing import parse_module
 from ttcodegen.transforms.module_text import module_text
 from ttcodegen.translation import mlir_to_cpp, ttnn_to_flatbuffer
@@ -122,6 +122,23 @@ def test_a_value_that_full_makes_stays_where_it_is_an_operand() -> None:
     assert names(module) == ["ttnn.full", "ttnn.add"]
     (function,) = module.ops
     assert len(function.function_type.inputs.data) == 1
+
+
+@pytest.mark.parametrize("name", ["empty", "zeros", "ones"])
+@pytest.mark.parametrize(
+    ("operands", "types", "message"),
+    [("%a", T, "takes no tensors, found 1"), ("%d, %d", f"{D}, {D}", "takes 1 device, found 2")],
+)
+def test_operands_of_what_makes_a_tensor_from_nothing(
+    name: str, operands: str, types: str, message: str
+) -> None:
+    text = (
+        f"func.func @f(%a: {T}, %d: {D}) -> {T} {{\n"
+        f'  %0 = "ttnn.{name}"({operands}) <{{shape = #ttnn.shape<4x6>}}> : ({types}) -> {T}\n'
+        f"  return %0 : {T}\n}}\n"
+    )
+    with pytest.raises(CompileError, match=f"'ttnn.{name}' {message}"):
+        parse(text)
 
 
 def test_hooks_have_no_effect_and_say_so() -> None:

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import html
 import json
+import os
+import socket
+import stat
+import webbrowser
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+from urllib.request import url2pathname
 
 import pytest
 
 from tests.explorer.requesting import command, request, send
+from ttcodegen.cli.explorer import main
+from ttcodegen.explorer import server as server_module
 from ttcodegen.explorer.client import ExplorerError, TTExplorer
 from ttcodegen.explorer.server import Server, is_loopback
 from ttcodegen.explorer.session import Session
@@ -105,6 +114,54 @@ def test_other_users_of_the_machine_need_the_token(server: Server, model: Path) 
         open_to_all.close()
     with pytest.raises(CompileError, match="reached over the network needs a token"):
         Server(Session([model.parent]), "0.0.0.0", 0, without_token=True)
+
+
+def test_the_token_is_no_argument_of_a_program(
+    model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    opened: list[str] = []
+
+    def end(self: Server) -> None:
+        (url,) = opened
+        path = Path(url2pathname(urlsplit(url).path))
+        address = capsys.readouterr().out.splitlines()[1]
+        token = parse_qs(urlsplit(address).query)["token"][0]
+        assert token not in url
+        assert f'content="0; url={html.escape(address)}"' in path.read_text()
+        assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+    monkeypatch.setattr(webbrowser, "open_new_tab", opened.append)
+    monkeypatch.setattr(Server, "wait", end)
+    assert main(["-p", "0", str(model)]) == 0
+
+
+def test_a_length_that_is_none_is_refused(server: Server) -> None:
+    # A body in chunks can be of any length, whatever the other header says.
+    headers = {"Content-Type": "application/json", "Transfer-Encoding": "chunked"}
+    headers["Content-Length"] = "2"
+    assert request(server, "/apipost/v1/send_command", b"2\r\n{}\r\n", headers)[0] == 411
+
+
+def test_connections_that_ask_nothing_are_closed(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server_module, "_ASKING", 0.2)
+    silent = socket.create_connection(("127.0.0.1", server.port), timeout=10)
+    slow = socket.create_connection(("127.0.0.1", server.port), timeout=10)
+    slow.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nX: ")
+    with silent, slow:
+        assert silent.recv(1) == b""
+        assert slow.recv(1) == b""
+
+
+def test_pipes_are_no_models(server: Server, model: Path) -> None:
+    pipe = model.with_name("pipe.mlir")
+    os.mkfifo(pipe)
+    status, reported = send(server, command(modelPath=str(pipe)))
+    assert status == 200
+    assert "pipe.mlir' is neither a file nor a folder" in reported["error"]
+    content = request(server, f"/api/v1/read_text_file?path={pipe}")[1]
+    assert "neither a file nor a folder" in content["error"]
 
 
 def test_two_browsers_have_two_sessions(server: Server, model: Path) -> None:

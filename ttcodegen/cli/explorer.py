@@ -100,6 +100,7 @@ def _run(invocation: Invocation) -> int:
     workers = Workers()
     listed = model is None or not _is_model(model)
     session = Session([_folder(model)], settings, workers=workers, listed=listed)
+    _take_descriptors()
     try:
         server = Server(
             session,
@@ -122,13 +123,24 @@ def _run(invocation: Invocation) -> int:
         if not options.no_browser:
             import webbrowser
 
-            webbrowser.open_new_tab(address)
+            webbrowser.open_new_tab(session.access.page_to(address))
         server.wait()
     except KeyboardInterrupt:
         pass  # Ctrl+C and SIGTERM are how a server is ended.
     finally:
         server.close()
     return ExitStatus.DONE
+
+
+def _take_descriptors() -> None:
+    """Raises the limit of open files as far as it goes: each connection is one."""
+    import resource
+
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    except (OSError, ValueError):
+        pass  # Some systems have a hard limit that is none.
 
 
 def _level(target: str, given: int | None) -> int:

@@ -125,9 +125,14 @@ def check_counts(function: FuncOp) -> None:
     for op in function.walk():
         least, results = _counts_of(op)
         tensors = sum(not is_device(value.type) for value in op.operands)
+        devices = len(op.operands) - tensors
         if tensors < least:
             takes = f"'{name_of(op)}' takes {plural(least, 'tensor')} or more"
             diagnostics.error(f"{takes}, found {tensors}", op)
+        elif name_of(op) in _CREATIONS and tensors:
+            diagnostics.error(f"'{name_of(op)}' takes no tensors, found {tensors}", op)
+        elif devices > 1 and name_of(op).startswith("ttnn."):
+            diagnostics.error(f"'{name_of(op)}' takes 1 device, found {devices}", op)
         elif name_of(op) in DEVICE_OPS and any(not is_device(value.type) for value in op.results):
             diagnostics.error(f"'{name_of(op)}' gives a device, found {op.results[0].type}", op)
         elif results is not None and len(op.results) != results:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Container, Sequence
 from pathlib import Path
@@ -60,8 +62,15 @@ class Access:
             CompileError: if it is outside of the folders, or there is none.
         """
         path = self._inside(named)
-        if path not in gone and not os.path.exists(path):
-            raise CompileError(f"there is no file '{named}'")
+        try:
+            mode = os.stat(path).st_mode
+        except (OSError, ValueError):
+            if path in gone:
+                return path
+            raise CompileError(f"there is no file '{named}'") from None
+        if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+            # Opening a pipe takes until somebody writes to it, perhaps for ever.
+            raise CompileError(f"'{named}' is neither a file nor a folder")
         return path
 
     def folder_to_write(self, named: str) -> Path:
@@ -84,6 +93,17 @@ class Access:
                 remedy="start it with the model, or with its folder",
             )
         return path
+
+    def page_to(self, address: str) -> str:
+        """URL of a page in the own folder that leads to an address: arguments of the program that
+        opens it can be read by every user of the machine, and the address holds the token."""
+        page = self.own / "open.html"
+        text = html.escape(address)
+        page.write_text(
+            f'<!doctype html><meta http-equiv="refresh" content="0; url={text}">\n'
+            f'<title>ttcodegen-explorer</title><p><a href="{text}">Open the model</a>.\n'
+        )
+        return page.as_uri()
 
     def upload(self, name: str, content: bytes) -> Path:
         """Keeps an uploaded model, in a folder of its own, until the session ends.

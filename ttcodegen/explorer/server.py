@@ -80,6 +80,8 @@ _MOST_SESSIONS = 256
 """Users whose overrides and executions are kept; of more, those that came back last."""
 _THREADS = 256
 """Requests that may wait for a worker or a file at a time."""
+_ASKING = 10.0
+"""Seconds after which a connection without a request is closed."""
 _HEARTBEAT = 5.0
 """Seconds between two signs of life of a stream that has nothing to report."""
 _CLOSING = 0.25
@@ -226,6 +228,7 @@ class Server:
         self._uvicorn = uvicorn.Server(
             uvicorn.Config(
                 application,
+                http=_protocol(),
                 lifespan="off",
                 log_config=None,
                 access_log=False,
@@ -344,6 +347,24 @@ def _listen(host: str, port: int) -> socket.socket:
         listening.close()
         raise
     return listening
+
+
+def _protocol() -> type[asyncio.Protocol]:
+    """HTTP as uvicorn reads it, but for connections that ask nothing: they would take up all
+    descriptors of the process, and need no token for it."""
+    from uvicorn.protocols.http.auto import AutoHTTPProtocol
+
+    class Impatient(AutoHTTPProtocol):
+        def connection_made(self, transport: asyncio.BaseTransport) -> None:
+            super().connection_made(transport)
+            asyncio.get_running_loop().call_later(_ASKING, self._close_unasked, transport)
+
+        def _close_unasked(self, transport: asyncio.BaseTransport) -> None:
+            # The head of the first request makes a cycle, in each of uvicorn's protocols.
+            if getattr(self, "cycle", None) is None and not transport.is_closing():
+                transport.close()
+
+    return Impatient
 
 
 def _application(server: Server) -> Starlette:
@@ -501,7 +522,8 @@ class _Exchange:
         is_upload = self._path == "/apipost/v1/upload"
         most = self._server.most_uploaded if is_upload else MOST_IN_COMMAND
         length = self._headers.get("Content-Length")
-        if length is None or not length.isdecimal():
+        # With both headers, the one that says nothing of the length counts (RFC 9112, 6.3).
+        if length is None or not length.isdecimal() or "Transfer-Encoding" in self._headers:
             raise Refused(HTTPStatus.LENGTH_REQUIRED, "the request does not say how long it is")
         if int(length) > most:
             message = f"the request has {length} bytes; {most} are taken"

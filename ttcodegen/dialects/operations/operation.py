@@ -221,6 +221,12 @@ class Definition:
                 f"{self.name}: operandSegmentSizes are {listed}, but there are {count} operands"
             )
         if explicit is not None and len(explicit) == len(self.operands):
+            for spec, size in zip(self.operands, explicit, strict=True):
+                if not _SIZES[spec.count](size):
+                    raise VerifyException(
+                        f"{self.name}: operandSegmentSizes gives {size} operands for the "
+                        f"{'operands' if spec.count == 'variadic' else 'operand'} '{spec.name}'"
+                    )
             return list(explicit)
         flexible = self._flexible
         extra = count - (len(self.operands) - len(flexible))
@@ -288,6 +294,12 @@ class Definition:
             self.verify(op)
 
 
+_SIZES: Mapping[str, Callable[[int], bool]] = {
+    "one": lambda size: size == 1,
+    "optional": lambda size: 0 <= size <= 1,
+    "variadic": lambda size: size >= 0,
+}
+"""Possible numbers of values of an operand, by its count."""
 _SEGMENT_SIZES = "operandSegmentSizes"
 
 

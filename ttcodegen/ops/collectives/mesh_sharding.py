@@ -84,6 +84,8 @@ def _counts(op: CatalogueOp) -> list[int]:
 
 def _fits(shape: Sequence[int], result: Sequence[int], counts: Sequence[int]) -> bool:
     larger, smaller = (shape, result) if prod(shape) >= prod(result) else (result, shape)
+    if len(larger) != len(smaller):
+        return False
     return list(larger) == [n * count for n, count in zip(smaller, counts, strict=True)]
 
 

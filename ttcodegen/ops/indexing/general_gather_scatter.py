@@ -199,6 +199,11 @@ class Slices:
                 f"{name}: expected slices that fit into {self.shape} and have one element in the "
                 f"dimensions {self.removed}, found {self.sizes}"
             )
+        if prod(self.slices_shape) and not prod(self.sizes):
+            raise VerifyException(
+                f"{name}: slices of sizes {self.sizes} have no elements, but the tensor of all "
+                f"slices has {prod(self.slices_shape)}"
+            )
 
 
 def _expect_different(name: str, dims: Sequence[int], rank: int) -> None:

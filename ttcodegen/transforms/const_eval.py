@@ -26,7 +26,7 @@ from ttcodegen.naming.arguments import TITLE, argument_names, argument_titles
 from ttcodegen.naming.modules import name_values
 from ttcodegen.naming.sources import name_in_text
 from ttcodegen.ops.core.definition import TTNNDefinition
-from ttcodegen.transforms.functions import is_entry
+from ttcodegen.transforms.functions import is_entry, merge_common_subexpressions
 from ttcodegen.transforms.rewriting import body_of, functions
 
 # Moves everything that depends on weights and constants only into functions that run once.
@@ -50,6 +50,8 @@ class ConstEvalHoist(ModulePass):
 
 
 def _hoist(function: FuncOp) -> None:
+    # Lowering makes a constant for each op that needs one.
+    merge_common_subexpressions(function, constant_calls(function))
     constants = constant_values(function)
     hoisted = [
         op

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -245,25 +246,39 @@ class _Identities:
         return found[0]
 
 
-def merge_common_subexpressions(function: FuncOp) -> list[Operation]:
+def merge_common_subexpressions(
+    function: FuncOp, among: Collection[Operation] | None = None
+) -> list[Operation]:
     """Replaces equal ops by the first of them; returns the users of what was merged.
 
-    Ops on both sides of a write to what they read are not equal.
+    Ops on both sides of a write to what they read are not equal, and results that are overwritten
+    keep buffers of their own.
+
+    Args:
+        function: the function, with all of its blocks.
+        among: the ops that may be merged; all if not given.
     """
     identities = _Identities()
     users: dict[Operation, None] = {}
     for block in function_blocks(function):
-        _merge(block, identities, users)
+        _merge(block, identities, users, among)
     return list(users)
 
 
-def _merge(block: Block, identities: _Identities, users: dict[Operation, None]) -> None:
+def _merge(
+    block: Block,
+    identities: _Identities,
+    users: dict[Operation, None],
+    among: Collection[Operation] | None,
+) -> None:
     writes = InPlaceWrites(block)
     first: dict[tuple[object, ...], CatalogueOp] = {}
     op = block.first_op
     while op is not None:
         following = op.next_op
-        if isinstance(op, CatalogueOp) and is_repeatable(op):
+        is_candidate = (among is None or op in among) and is_repeatable(op)
+        overwritten = any(map(writes.overwrites, op.results))
+        if is_candidate and isinstance(op, CatalogueOp) and not overwritten:
             known = first.setdefault(_key(op, identities, writes), op)
             if known is not op:
                 for old, new in zip(op.results, known.results, strict=True):

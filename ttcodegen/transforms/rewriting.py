@@ -120,6 +120,10 @@ class InPlaceWrites:
     def _buffer(self, value: SSAValue) -> SSAValue:
         return self._buffers.get(value, value)
 
+    def overwrites(self, value: SSAValue) -> bool:
+        """True if an op of the block overwrites a value."""
+        return self._buffer(value) in self._writes
+
     def insert(self, op: Operation, before: Operation) -> None:
         """Takes note of an op that was put before another."""
         if self._writes:

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from ttcodegen.emission.called_operations import CalledOperations
     from ttcodegen.emission.description import (
         DeviceManifest,
+        Fabric,
         ModuleDescription,
         ProjectKind,
     )
@@ -83,6 +84,8 @@ class CompileOptions:
     """The seed of the inputs whose golden values go into the flatbuffer; None for no values."""
     mesh: MeshShape = ONE_CHIP
     """Rows and columns of chips, for a module that names no mesh."""
+    fabric: Fabric = "linear"
+    """The links between the chips of a mesh that the project configures."""
     f16: str = "bfloat16"
     """Compute type for f16 of the source: bfloat16 or float32."""
     trace: bool = False
@@ -142,6 +145,7 @@ def compile_module(
         _refuse_unusable_names(module)
         source_dtypes = _source_dtypes(module)
     settle_source_types(module, options.f16, source)
+    _refuse_fabric(module, options)
     if _is_whole_on_mesh(module):
         _settle_whole_module(module, options.target, diagnostics)
     options = _for_system(module, options)
@@ -220,6 +224,29 @@ def _refuse_other_mesh(module: ModuleOp, mesh: MeshShape) -> None:
             f"the module is for a mesh of {named[0]}x{named[1]} chips, not of {rows}x{columns}",
             module,
             remedy="leave the shape of the mesh out: the module says it",
+        )
+
+
+def _refuse_fabric(module: ModuleOp, options: CompileOptions) -> None:
+    """Raises CompileError if a fabric was chosen that nothing of the project would configure."""
+    if options.fabric == "linear":
+        return
+    if declared_mesh(module) == ONE_CHIP:
+        raise CompileError(
+            f"a {options.fabric} needs several chips, and the module is for one",
+            module,
+            remedy="leave --fabric out, or give --mesh-shape",
+        )
+    if options.kind == "sources":
+        raise CompileError(
+            "a project of sources opens no devices",
+            remedy="leave --fabric out: the program that opens the mesh configures its fabric",
+        )
+    if options.target == "ttmetal" and options.fabric == "torus":
+        raise CompileError(
+            "the kernels between chips of --target ttmetal send along lines and rings, not over a "
+            "torus of two dimensions",
+            remedy="give --fabric ring",
         )
 
 
@@ -528,7 +555,8 @@ def _describe(
         device.cpu_functions,
         device.exchanges,
         options.kind,
-        declared_mesh(module),
+        (mesh := declared_mesh(module)),
+        "linear" if mesh == ONE_CHIP else options.fabric,
         card="" if options.system is None else card_text(options.system.chip),
     )
 

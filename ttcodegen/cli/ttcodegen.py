@@ -72,6 +72,8 @@ def argument_parser() -> ArgumentParser:
     add_system_options(parser)
     add("--mesh-shape", metavar="RxC", type=mesh_shape, default=(1, 1), help="rows and columns "
         "of the mesh of chips, such as 2x4, for a module that names none")  # fmt: skip
+    add("--fabric", choices=("linear", "ring", "torus"), default="linear", help="the links of a "
+        "mesh: lines along its axes (linear), rings along them, or a torus")  # fmt: skip
     add_release_option(parser)
     add("--optimize", type=int, choices=(0, 1, 2), metavar="LEVEL", help="0: all "
         "tensors in DRAM, the defaults of the library (0); 1: what is always faster; 2: search "
@@ -300,6 +302,7 @@ def _compile(options: argparse.Namespace, source: Source, system: SystemDescript
                 kind="both" if options.kind == "so" and options.check else options.kind or "both",
                 golden_seed=options.seed if options.embed_goldens else None,
                 mesh=options.mesh_shape,
+                fabric=options.fabric,
                 trace=options.trace,
                 f16=options.f16 or "bfloat16",
             ),

@@ -231,6 +231,9 @@ class StateTensor:
         return f"state.{identifier(self.name)}" if self.array.any() else None
 
 
+Fabric = Literal["linear", "ring", "torus"]
+"""Lines along the axes of a mesh, rings along them, or a torus of two dimensions."""
+
 ProjectKind = Literal["so", "exe", "both", "runner", "sources"]
 KINDS_WITH_EXECUTABLE = ("exe", "both", "runner")
 KINDS_WITH_LIBRARY = ("so", "both")
@@ -274,6 +277,8 @@ class ModuleDescription:
     what files hold; or the C++ alone, for a program that calls its functions."""
     mesh: tuple[int, int] = (1, 1)
     """Rows and columns of the mesh of chips that the functions run on."""
+    fabric: Fabric = "linear"
+    """The links that the project configures for a mesh."""
     has_flatbuffer: bool = True
     """True if the project has the same program as a flatbuffer."""
     traced: bool = False

@@ -18,7 +18,7 @@ from ttcodegen.project.writer import refuse_unrelated_folder, write_project
 from ttcodegen.systems.releases import DEFAULT_RELEASE
 
 if TYPE_CHECKING:
-    from ttcodegen.emission.description import ProjectKind
+    from ttcodegen.emission.description import Fabric, ProjectKind
     from ttcodegen.project.writer import KeepEdits
     from ttcodegen.systems.description import SystemDescription
 
@@ -41,6 +41,8 @@ class ProjectSettings(TypedDict, total=False):
     """Capture what the device does in a call, and replay it in later ones."""
     mesh: str | tuple[int, int]
     """Rows and columns of chips, for a model that names no mesh."""
+    fabric: Fabric
+    """The links of a mesh: linear, ring or torus."""
     kind: ProjectKind
     """Kind of the project: so, exe, both, runner or sources."""
     tt_metal: str
@@ -67,6 +69,7 @@ class ProjectOptions:
     write_overrides: str | os.PathLike[str] | None = None
     trace: bool = False
     mesh: str | tuple[int, int] = ONE_CHIP
+    fabric: Fabric = "linear"
     kind: ProjectKind | None = None
     tt_metal: str = DEFAULT_RELEASE
     f16: str = "bfloat16"
@@ -91,6 +94,7 @@ class ProjectOptions:
             overrides=self._overrides(),
             kind="both" if kind == "so" and self.check else kind,
             mesh=self._mesh(),
+            fabric=self.fabric,
             trace=self.trace,
             f16=self.f16,
         )

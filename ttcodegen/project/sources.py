@@ -185,6 +185,7 @@ def _context(module: ModuleDescription) -> dict[str, Any]:
         "flatbuffer": FLATBUFFER_FILES[module.target],
         "has_flatbuffer": module.has_flatbuffer,
         "mesh": module.mesh,
+        "fabric": module.fabric,
         "traced": module.traced,
         "generation": _generation_context(module),
     }

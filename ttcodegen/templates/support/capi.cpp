@@ -218,7 +218,8 @@ int open(const Module& module, std::uint32_t api_version, const char* data, int 
         require(model != nullptr, "the place for the model is NULL");
         *model = nullptr;
         require_version(api_version);
-        *model = opened(module, data, open_device(device, module.mesh, module.trace_region_bytes));
+        *model = opened(module, data,
+                        open_device(device, module.mesh, module.trace_region_bytes, module.fabric));
     });
 }
 

@@ -87,7 +87,8 @@ Model::Model(const Module& module, std::string data, Device device)
 }
 
 Model::Model(const Module& module, std::string data)
-    : Model(module, std::move(data), open_device(0, module.mesh, module.trace_region_bytes)) {}
+    : Model(module, std::move(data),
+            open_device(0, module.mesh, module.trace_region_bytes, module.fabric)) {}
 
 Model::~Model() {
     // Tensors are destroyed before the device that holds them.

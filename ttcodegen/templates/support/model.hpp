@@ -54,6 +54,8 @@ struct Module {
                                            tt::tt_metal::distributed::MeshDevice& device) = nullptr;
     /// Size in bytes of each device's trace region; 0 is the library's default.
     std::size_t trace_region_bytes = 0;
+    /// The links between the devices of the mesh.
+    Fabric fabric = Fabric::linear;
 };
 
 /// Seconds of the phases of one run.

@@ -188,7 +188,7 @@ class Program {
           options_(options),
           model_(module, options.data,
                  open_device(static_cast<int>(options.device), module.mesh,
-                             module.trace_region_bytes)),
+                             module.trace_region_bytes, module.fabric)),
           input_used_(options.inputs.size(), false) {}
 
     int run() {

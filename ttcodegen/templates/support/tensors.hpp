@@ -69,12 +69,17 @@ struct TensorDescription {
 
 using Device = std::shared_ptr<tt::tt_metal::distributed::MeshDevice>;
 
+/// The links that collectives of a mesh use: lines along its axes, rings along them, or a torus of
+/// two dimensions. Rings and tori need the cables that close them.
+enum class Fabric { linear, ring, torus };
+
 /// A device, or a mesh of several. It is closed when the last model or tensor of the C API that
 /// uses it is destroyed.
 /// @param trace_region_bytes each device's trace region; 0 is the library's default.
+/// @param fabric the links of a mesh of several devices.
 /// @throws std::runtime_error if there is no such device.
 Device open_device(int device_id = 0, const std::array<std::uint32_t, 2>& mesh = {1, 1},
-                   std::size_t trace_region_bytes = 0);
+                   std::size_t trace_region_bytes = 0, Fabric fabric = Fabric::linear);
 
 /// Creates a tensor in the data type, layout and memory of the description.
 /// @throws std::runtime_error if shape or elements do not fit the description.

@@ -47,14 +47,16 @@ bool lies_so(const Tensor& tensor, const TensorDescription& description) {
 }  // namespace
 
 Device open_device(int device_id, const std::array<std::uint32_t, 2>& mesh,
-                   std::size_t trace_region_bytes) {
+                   std::size_t trace_region_bytes, Fabric fabric) {
     const bool has_several = mesh[0] * mesh[1] > 1;
     if (has_several && device_id != 0) {
         throw std::runtime_error("a mesh of several devices begins with device 0");
     }
     if (has_several) {
-        // Collectives need the fabric.
-        tt::tt_fabric::SetFabricConfig(tt::tt_fabric::FabricConfig::FABRIC_1D);
+        // Collectives need the fabric; their kernels send along lines, which a ring has too.
+        tt::tt_fabric::SetFabricConfig(fabric == Fabric::ring
+                                           ? tt::tt_fabric::FabricConfig::FABRIC_1D_RING
+                                           : tt::tt_fabric::FabricConfig::FABRIC_1D);
     }
     const auto device =
         has_several

@@ -127,13 +127,24 @@ std::string layout_text(DataType data_type, Layout layout, Memory memory) {
            (layout == Layout::TILE ? " in tiles " : " in rows ") + places[static_cast<int>(memory)];
 }
 
+tt::tt_fabric::FabricConfig fabric_config(Fabric fabric) {
+    switch (fabric) {
+        case Fabric::ring:
+            return tt::tt_fabric::FabricConfig::FABRIC_1D_RING;
+        case Fabric::torus:
+            return tt::tt_fabric::FabricConfig::FABRIC_2D_TORUS_XY;
+        default:
+            return tt::tt_fabric::FabricConfig::FABRIC_1D;
+    }
+}
+
 /// Opens a mesh of several devices and the fabric that its collectives need.
 Device open_mesh(int device_id, const std::array<std::uint32_t, 2>& mesh,
-                 std::size_t trace_region_bytes) {
+                 std::size_t trace_region_bytes, Fabric fabric) {
     if (device_id != 0) {
         throw std::runtime_error("a mesh of several devices begins with device 0");
     }
-    tt::tt_fabric::SetFabricConfig(tt::tt_fabric::FabricConfig::FABRIC_1D);
+    tt::tt_fabric::SetFabricConfig(fabric_config(fabric));
     const auto device = ttnn::distributed::open_mesh_device(
         ttnn::MeshShape(mesh[0], mesh[1]), l1_small_bytes, trace_region_bytes,
         /*num_command_queues=*/1, tt::tt_metal::DispatchCoreConfig{});
@@ -259,9 +270,9 @@ ttnn::Tensor load_tensor(const std::string& name, const ttnn::Shape& shape, Data
 }
 
 Device open_device(int device_id, const std::array<std::uint32_t, 2>& mesh,
-                   std::size_t trace_region_bytes) {
+                   std::size_t trace_region_bytes, Fabric fabric) {
     if (mesh[0] * mesh[1] > 1) {
-        return open_mesh(device_id, mesh, trace_region_bytes);
+        return open_mesh(device_id, mesh, trace_region_bytes, fabric);
     }
     const auto device =
         ttnn::device::open_mesh_device(device_id, l1_small_bytes, trace_region_bytes);

@@ -124,11 +124,12 @@ def test_examples_of_documents(name: str, tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("name", ["stitching.md", "tuning.md"])
 def test_examples_of_documents_that_build(
-    cpu_backend: CPUBackend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, cpu_backend: CPUBackend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert run_document(ROOT / "docs" / "stitching.md", slow=True) > 3
+    assert run_document(ROOT / "docs" / name, slow=True) > 3
 
 
 @pytest.mark.slow

@@ -15,6 +15,7 @@ from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttcore.dialect import system_of
 from ttcodegen.dialects.ttnn.placement import TensorPlacement, given_placement, placed_type
 from ttcodegen.dialects.ttnn.program_configs import ProgramConfig
+from ttcodegen.foundation.messages import aligned
 from ttcodegen.ops.core.builder import OpBuilder
 from ttcodegen.ops.core.definition import TTNNDefinition, call_kind
 from ttcodegen.ops.dialects import ttnn_op_classes
@@ -135,11 +136,7 @@ def table(
                 other,
             )
         )
-    widths = [max(len(row[column]) for row in rows) for column in range(len(HEADINGS))]
-    lines = [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]
+    lines = aligned(rows)
     if once:
         calls = "1 call" if once == 1 else f"{once} calls"
         lines.append(f"{calls} on weights and constants alone: computed once, not in each run")

@@ -23,7 +23,7 @@ from ttcodegen.numerics.execution import Observation
 from ttcodegen.ops.core.calls import Argument, Call
 from ttcodegen.ops.core.definition import function_of
 from ttcodegen.ops.tt_lang import LIBRARY_CALL
-from ttcodegen.optimizer.call import call_in_file
+from ttcodegen.optimizer.call import LibraryCall, call_in_file
 from ttcodegen.optimizer.cost.calls import CallCost, CostModel
 from ttcodegen.rt.device_profile import ProgramCounts, longest_cycles
 from ttcodegen.runtime.backend_reports import ReportedCall
@@ -222,11 +222,23 @@ class OpTimes:
 
 
 class KnownOps:
-    """Facts of a flatbuffer's ops before they run."""
+    """Facts of a flatbuffer's ops before they run.
 
-    def __init__(self, flatbuffer: FlatbufferExecutable, model: CostModel) -> None:
+    Args:
+        flatbuffer: the file.
+        model: the card's.
+        edited: calls that the C++ of the project makes in another form, by program and index.
+    """
+
+    def __init__(
+        self,
+        flatbuffer: FlatbufferExecutable,
+        model: CostModel,
+        edited: Mapping[tuple[str, int], LibraryCall] | None = None,
+    ) -> None:
         self.flatbuffer = flatbuffer
         self._model = model
+        self._edited = edited or {}
         self._functions = {f.name: f for f in flatbuffer.functions}
         self.operations = {f.name: flatbuffer.operations(f) for f in flatbuffer.functions}
 
@@ -236,7 +248,9 @@ class KnownOps:
         name, cost = self.flatbuffer.work(program, operation)
         estimate = None
         if isinstance(self.flatbuffer, TTNNExecutable) and operation.callee is None:
-            estimate = self._model.cost(call_in_file(self._functions[program], operation))
+            call = self._edited.get((program, index))
+            call = call or call_in_file(self._functions[program], operation)
+            estimate = self._model.cost(call)
         if isinstance(self.flatbuffer, TTMExecutable) and operation.callee is not None:
             estimate = self._exchange(operation)
         times = OpTimes(program, index, name, operation.location, cost, estimate)
@@ -244,6 +258,15 @@ class KnownOps:
             launched = self.flatbuffer.launched(operation)
             times.fidelity = None if launched is None else launched.fidelity
         return times
+
+    def once(self, program: str) -> list[OpTimes]:
+        """The ops of a program as if each took no time, but for those that free tensors."""
+        found: list[OpTimes] = []
+        for index, operation in enumerate(self.operations[program]):
+            if operation.name != "ttnn.deallocate":
+                found.append(self.times(program, index))
+                found[-1].spans.append((0.0, 0.0))
+        return found
 
     def _exchange(self, operation: Operation) -> CallCost | None:
         """Time of a call that the devices exchange themselves, None if the CPU does it."""

@@ -35,7 +35,7 @@ def entries(files: Iterable[EditedFile]) -> dict[str, dict[str, dict[str, Any]]]
             called.update(zip(call.ops, call.fused_ops, strict=False))
     for file in known:
         for constant in file.constants:
-            for parameter in _parameters_of(constant):
+            for parameter in parameters_of(constant):
                 named = (f"{TUNING}{constant.constant.name}",)
                 said = override_fields(parameter, named, file.constants_known)
                 for op in constant.ops:
@@ -49,7 +49,8 @@ def entries(files: Iterable[EditedFile]) -> dict[str, dict[str, dict[str, Any]]]
     return found
 
 
-def _parameters_of(edited: EditedConstant) -> list[str]:
+def parameters_of(edited: EditedConstant) -> list[str]:
+    """The parameter that a constant is for; none if it is for no decision."""
     kind = SHARED_CONSTANTS.get(edited.constant.name)
     if kind is None and edited.constant.name != PRODUCT_WEIGHTS:
         words = (f"{TUNING}{edited.constant.name}",)

@@ -15,7 +15,7 @@ from ttcodegen.emission.op_lines import OpLines
 from ttcodegen.flatbuffer.modules import module_of
 from ttcodegen.flatbuffer.reader import read_ttnn
 from ttcodegen.foundation.diagnostics import CompileError
-from ttcodegen.foundation.messages import closest
+from ttcodegen.foundation.messages import aligned, closest
 from ttcodegen.optimizer.call import LibraryCall, call_of
 from ttcodegen.optimizer.overrides.call_names import CallNames
 from ttcodegen.project.code_lines import Edits
@@ -309,11 +309,7 @@ def table(tuning: Tuning) -> str:
                 "now" if each is tuning.current else "",
             )
         )
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = [
-        "  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in rows
-    ]
-    return "\n".join(lines) + "\n"
+    return "\n".join(aligned(rows)) + "\n"
 
 
 def _is_same(one: Alternative, other: Alternative) -> bool:

@@ -11,10 +11,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ttcodegen.cost.roofline import card_roofline, host_roofline
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.numerics.comparison import Agreement, compare
 from ttcodegen.numerics.op_events import OpEvent, observer
 from ttcodegen.numerics.tolerances import tolerance_of_type
+from ttcodegen.optimizer.cost.calls import CostModel
 from ttcodegen.project.building import library_path
 from ttcodegen.project.edits import edited_files
 from ttcodegen.project.manifest import read_manifest
@@ -27,14 +29,19 @@ from ttcodegen.rt.commands.command import (
     program_inputs,
 )
 from ttcodegen.rt.commands.emitc import device_data_type
+from ttcodegen.rt.commands.perf import chip_of, edits_of, rows_of_ops, times_of_library
+from ttcodegen.rt.edit_gains import joined_rows, table_lines
 from ttcodegen.rt.op_places import OpPlaces
+from ttcodegen.rt.op_times import OUTSIDE, KnownOps
 from ttcodegen.rt.op_values import OpValues, Pair, side_by_side, values_of_calls, values_of_events
 from ttcodegen.runtime.backend_reports import CallReport
 from ttcodegen.runtime.executable import (
     Executable,
     FlatbufferExecutable,
+    LibraryExecutable,
     ProgramInfo,
     TensorInfo,
+    TTNNExecutable,
     flatbuffer_beside,
     library_beside,
     open_executable,
@@ -83,7 +90,8 @@ class Compare(Command):
     name: ClassVar[str] = "compare"
 
     def execute(self) -> list[FileResult]:
-        """One result; its content has a row for each output, and the first op that drifts."""
+        """One result; its content has a row for each output, the first op that drifts, and what
+        each op takes on both sides."""
         first = _open(self.arguments["binary"])
         second = _open(self.arguments["other"])
         path = first.executable.path
@@ -121,7 +129,48 @@ class Compare(Command):
                 self.logger.error(f"{info.name}: {counts[0]} outputs and {counts[1]}")
             drift = self._first_drift(info.name, ours, others, (first.places, second.places))
         passed = all(row["passed"] for row in rows) and counts[0] == counts[1]
-        return [{"program": info.name, "passed": passed, "outputs": rows, "first_drift": drift}]
+        ops = self._gains((first, index, inputs), (second, other, theirs))
+        return [
+            {
+                "program": info.name,
+                "passed": passed,
+                "outputs": rows,
+                "first_drift": drift,
+                "ops": ops,
+            }
+        ]
+
+    def _gains(self, *sides: tuple[Side, int, Sequence[np.ndarray]]) -> list[dict[str, Any]]:
+        """Times of each op on the second side, and on the first: measured where both are C++, and
+        as the model of cost estimates it."""
+        loops: int = self.arguments["loops"]
+        is_measured = all(isinstance(side.executable, LibraryExecutable) for side, _, _ in sides)
+        host, found = host_roofline(), list[list[dict[str, Any]]]()
+        words: dict[str, str] = {}
+        for side, index, inputs in sides:
+            if not isinstance(side.flatbuffer, TTNNExecutable):
+                return []
+            chip = chip_of(side.flatbuffer)
+            edits = edits_of(side.executable, chip, side.places)
+            edited = None if edits is None else edits.calls
+            known = KnownOps(side.flatbuffer, CostModel(chip), edited)
+            name = side.executable.programs[index].name
+            if isinstance(side.executable, LibraryExecutable):
+                runs = loops if is_measured else 1
+                ops = times_of_library(side.executable, index, inputs, known, runs)
+            else:
+                runs, ops = 1, known.once(name)
+            rows = rows_of_ops(ops, host, card_roofline(chip), side.places, runs)
+            words = {} if edits is None else edits.words_by_name(name, side.places)
+            for row in rows:
+                row["edit"] = words.get(row["name"])
+                if not is_measured:
+                    row["time_us"] = row["processor_us"] = row["time_share"] = None
+            found.append([row for row in rows if is_measured or row["op"] != OUTSIDE])
+        rows = joined_rows(found[0], found[1], words)
+        for line in table_lines(rows):
+            self.logger.info(line)
+        return rows
 
     def _output(
         self, tensor: TensorInfo, actual: np.ndarray, expected: np.ndarray

@@ -37,6 +37,13 @@ from ttcodegen.rt.device_profile import (
     device_log,
     zone_rows,
 )
+from ttcodegen.rt.edit_gains import (
+    OpEdits,
+    build_as_generated,
+    is_edited,
+    table_lines,
+    with_gains,
+)
 from ttcodegen.rt.op_places import OpPlaces
 from ttcodegen.rt.op_times import (
     DeviceCall,
@@ -54,6 +61,7 @@ from ttcodegen.runtime.executable import (
     Executable,
     FlatbufferExecutable,
     LibraryExecutable,
+    TTNNExecutable,
     find_files,
     flatbuffer_beside,
     library_beside,
@@ -85,14 +93,20 @@ COLUMNS: tuple[str, ...] = (
     "l1_bytes",
     "emulated_us",
     "link_bytes",
+    "before_us",
+    "estimated_before_us",
+    "edit",
 )
 """The columns of the table. Calls, times, bytes and flops are those of one run, the mean of those
-that were measured; `name` names the op and its variable in the C++, `line` its place."""
+that were measured; `name` names the op and its variable in the C++, `line` its place. The last
+three are those of edited projects."""
 
 
 class Perf(Command):
     """Measures flatbuffers op by op, and shared objects by the calls of ttnn that they make: as the
     ops of the flatbuffer that belongs to them, if there is one. A project is built as it is.
+
+    One that was edited is measured as it was generated as well.
 
     Writes `perf/<file>/op_times.csv`, `ops_perf_results.csv` and `trace.json` into the folder of
     artifacts, and `profile_log_device.csv` if the emulated device ran programs of kernels.
@@ -129,18 +143,20 @@ class Perf(Command):
             executable = open_executable(path)
             try:
                 chip = self._chip(executable)
-                self._places = OpPlaces(_flatbuffer_of(executable))
-                ops = [
-                    op
-                    for index in chosen_programs(self.arguments, executable)
-                    for op in self._measured(executable, index)
-                ]
+                self._places = OpPlaces(flatbuffer_of(executable))
+                self._edits = edits_of(executable, self._chip(executable), self._places)
+                programs = chosen_programs(self.arguments, executable)
+                ops = [op for index in programs for op in self._measured(executable, index)]
+                before = self._as_generated(executable, programs)
             finally:
                 executable.close()
         except CompileError as error:
             return self.failed(path, kind, error)
         card = card_roofline(chip)
-        rows = _rows(ops, self._host, card, self._places, self.arguments["loops"])
+        loops: int = self.arguments["loops"]
+        rows = rows_of_ops(ops, self._host, card, self._places, loops)
+        if self._edits is not None:
+            rows = with_gains(rows, before, self._edits, self._places, loops)
         folder = f"perf/{self.artifact_folder(path)}"
         table = self.artifacts.write(f"{folder}/op_times.csv", _csv(rows))
         speed = performance_of(chip)
@@ -166,10 +182,26 @@ class Perf(Command):
 
     def _chip(self, executable: Executable) -> ChipDescription:
         given = given_system(self.arguments)
-        if given is not None:
-            return given[1].chip
-        flatbuffer = _flatbuffer_of(executable)
-        return (default_machine() if flatbuffer is None else system_of(flatbuffer.header)).chip
+        return chip_of(executable) if given is None else given[1].chip
+
+    def _as_generated(self, executable: Executable, programs: Sequence[int]) -> list[OpTimes]:
+        """Measurements of an edited project without its edits."""
+        if self._edits is None:
+            return []
+        flatbuffer = flatbuffer_of(executable)
+        assert flatbuffer is not None
+        known = KnownOps(flatbuffer, CostModel(self._chip(flatbuffer)))
+        library = open_executable(build_as_generated(flatbuffer.path.absolute().parent))
+        assert isinstance(library, LibraryExecutable)
+        found: list[OpTimes] = []
+        try:
+            for index in programs:
+                inputs = program_inputs(self.arguments, executable, index).arrays
+                library.run(index, inputs)
+                found += times_of_library(library, index, inputs, known, self.arguments["loops"])
+        finally:
+            library.close()
+        return found
 
     def _measured(self, executable: Executable, index: int) -> list[OpTimes]:
         inputs = program_inputs(self.arguments, executable, index).arrays
@@ -190,30 +222,18 @@ class Perf(Command):
             self._launched += counts_of_second_run(
                 lambda: executable.run(index, inputs), lambda: executable.run_again(index, inputs)
             )
-        return self._measured_calls(executable, index, inputs)
-
-    def _known_ops(self, flatbuffer: FlatbufferExecutable) -> KnownOps:
-        return KnownOps(flatbuffer, CostModel(self._chip(flatbuffer)))
-
-    def _measured_calls(
-        self, library: LibraryExecutable, index: int, inputs: Sequence[np.ndarray]
-    ) -> list[OpTimes]:
-        """The calls of ttnn that a program of a shared object makes."""
-        program = library.programs[index].name
-        flatbuffer = _flatbuffer_of(library)
+        program = executable.programs[index].name
+        flatbuffer = flatbuffer_of(executable)
         known = None if flatbuffer is None else self._known_ops(flatbuffer)
         if known is not None and program not in known.operations:
             self.logger.warning(f"'{known.flatbuffer.path}' has no program '{program}'")
             known = None
-        runs: list[LibraryRun] = []
-        with CallReport() as report:
-            for loop in range(self.arguments["loops"]):
-                self._progress.loop(loop)
-                begin = time.perf_counter()
-                library.run_again(index, inputs)
-                seconds = time.perf_counter() - begin
-                runs.append(LibraryRun(begin, seconds, report.take()))
-        return times_of_calls(program, runs, known)
+        loops: int = self.arguments["loops"]
+        return times_of_library(executable, index, inputs, known, loops, self._progress)
+
+    def _known_ops(self, flatbuffer: FlatbufferExecutable) -> KnownOps:
+        edited = None if self._edits is None else self._edits.calls
+        return KnownOps(flatbuffer, CostModel(self._chip(flatbuffer)), edited)
 
     def _counted(
         self,
@@ -264,17 +284,8 @@ class Perf(Command):
         loops: int = self.arguments["loops"]
         runs = "" if loops == 1 else f", the mean of {loops} runs"
         self.logger.info(f"{path}: {total / 1e3:.3f} ms a run{runs}")
-        estimates = [row["estimated_us"] for row in rows if row["estimated_us"] is not None]
-        if estimates:
-            self.logger.info(f"  estimated for the card: {sum(estimates) / 1e3:.3f} ms")
-        longest = sorted(rows, key=lambda row: -row["time_us"])[:10]
-        for row in longest:
-            said = f"{row['op']} {row['name']}" if row["name"] else row["op"]
-            where = row["line"] or row["location"]
-            self.logger.info(
-                f"  {row['time_share']:7.1%} {row['time_us'] / 1e3:10.3f} ms  {said}"
-                f"{f' at {where}' if where else ''}"
-            )
+        for line in table_lines(rows):
+            self.logger.info(f"  {line}")
         for zone in zones:
             self.logger.info(
                 f"  zone '{zone['zone']}' at {zone['file']}:{zone['line']}: {zone['times']} times, "
@@ -302,16 +313,58 @@ def _device_counts(
         executable.close()
 
 
-def _flatbuffer_of(executable: Executable) -> FlatbufferExecutable | None:
+def flatbuffer_of(executable: Executable) -> FlatbufferExecutable | None:
+    """The flatbuffer that belongs to what runs, if there is one."""
     if isinstance(executable, FlatbufferExecutable):
         return executable
     path = flatbuffer_beside(executable.path)
     return None if path is None else open_flatbuffer(path)
 
 
-def _rows(
+def chip_of(executable: Executable) -> ChipDescription:
+    """The chip that a program was compiled for."""
+    flatbuffer = flatbuffer_of(executable)
+    return (default_machine() if flatbuffer is None else system_of(flatbuffer.header)).chip
+
+
+def edits_of(executable: Executable, chip: ChipDescription, places: OpPlaces) -> OpEdits | None:
+    """The edits of the project that a shared object was built of; None if it is not edited."""
+    flatbuffer = flatbuffer_of(executable)
+    is_library = isinstance(executable, LibraryExecutable)
+    if not is_library or not isinstance(flatbuffer, TTNNExecutable):
+        return None
+    folder = flatbuffer.path.absolute().parent
+    if executable.path.absolute().parent.parent != folder or not is_edited(folder):
+        return None
+    return OpEdits(flatbuffer, CostModel(chip), places)
+
+
+def times_of_library(
+    library: LibraryExecutable,
+    index: int,
+    inputs: Sequence[np.ndarray],
+    known: KnownOps | None,
+    loops: int,
+    progress: Progress | None = None,
+) -> list[OpTimes]:
+    """Measurements of the calls of ttnn that a program of a shared object makes; it has run
+    before."""
+    runs: list[LibraryRun] = []
+    with CallReport() as report:
+        for loop in range(loops):
+            if progress is not None:
+                progress.loop(loop)
+            begin = time.perf_counter()
+            library.run_again(index, inputs)
+            seconds = time.perf_counter() - begin
+            runs.append(LibraryRun(begin, seconds, report.take()))
+    return times_of_calls(library.programs[index].name, runs, known)
+
+
+def rows_of_ops(
     ops: Sequence[OpTimes], host: Roofline, card: Roofline, places: OpPlaces, runs: int
 ) -> list[dict[str, Any]]:
+    """The rows of a table of measurements."""
     total = sum(op.seconds for op in ops) / runs or 1.0
     rows: list[dict[str, Any]] = []
     for op in ops:
@@ -338,6 +391,7 @@ def _rows(
             None if op.estimate is None else op.estimate.l1_bytes,
             None if op.counts is None else round(op.counts.seconds * calls * 1e6, 3),
             None if op.estimate is None else _whole(op.estimate.link_bytes * calls),
+            *(None, None, None),
         )
         rows.append(dict(zip(COLUMNS, values, strict=True)))
     return rows

@@ -1,0 +1,143 @@
+"""Gains of edits: `ttcodegen-rt perf` and `compare` before and after them, op by op."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ttcodegen.cli.rt import main
+from ttcodegen.cli.ttcodegen import main as compile_main
+from ttcodegen.project.cpu_backend import CPUBackend
+from ttcodegen.project.toolchain import Toolchain
+
+SOURCE = """
+func.func @layer(
+    %x: tensor<32x256xbf16> {ttcore.argument_type = #ttcore.argument_type<input>},
+    %wide: tensor<256x512xbf16> {ttcore.argument_type = #ttcore.argument_type<parameter>},
+    %back: tensor<512x256xbf16> {ttcore.argument_type = #ttcore.argument_type<parameter>})
+    -> tensor<32x256xbf16> {
+  %gate = "ttir.matmul"(%x, %wide)
+      : (tensor<32x256xbf16>, tensor<256x512xbf16>) -> tensor<32x512xbf16>
+  %active = "ttir.silu"(%gate) : (tensor<32x512xbf16>) -> tensor<32x512xbf16>
+  %down = "ttir.matmul"(%active, %back)
+      : (tensor<32x512xbf16>, tensor<512x256xbf16>) -> tensor<32x256xbf16>
+  %sum = "ttir.add"(%down, %x) : (tensor<32x256xbf16>, tensor<32x256xbf16>) -> tensor<32x256xbf16>
+  return %sum : tensor<32x256xbf16>
+}
+"""
+L1 = ".memory_config = ttnn::L1_MEMORY_CONFIG"
+
+
+def project(tmp_path: Path, name: str) -> Path:
+    source, out = tmp_path / "layer.mlir", tmp_path / name
+    source.write_text(SOURCE)
+    assert compile_main([str(source), "-o", str(out)]) == 0
+    return out
+
+
+def edit(out: Path) -> None:
+    """Fuses the activation into the first matmul, whose result goes to L1."""
+    code = out / "src/layer.cpp"
+    text = code.read_text()
+    for before, after in (
+        ("    ttnn::Tensor active = ttnn::silu(last_use(gate));\n", ""),
+        ("last_use(active)", "last_use(gate)"),
+        ("weights.wide)", f'weights.wide, {{{L1}, .activation = "silu"}})'),
+    ):
+        assert before in text
+        text = text.replace(before, after)
+    code.write_text(text)
+
+
+def by_name(rows: list[dict[str, Any]]) -> Mapping[str, dict[str, Any]]:
+    return {row["name"] or row["op"]: row for row in rows}
+
+
+def result(tmp_path: Path, *arguments: str) -> dict[str, Any]:
+    file = tmp_path / "result.json"
+    folder = str(tmp_path / "artifacts")
+    command = [*arguments, "--result-file", str(file), "--artifact-dir", folder]
+    assert main(command) == 0
+    return json.loads(file.read_text())["results"][0]
+
+
+@pytest.mark.slow
+def test_an_edited_project_is_measured_before_and_after(
+    tmp_path: Path,
+    toolchain: Toolchain,
+    cpu_backend: CPUBackend,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    out = project(tmp_path, "out")
+    plain = by_name(result(tmp_path, "perf", str(out))["ops"])
+    assert all(row["edit"] is None and row["before_us"] is None for row in plain.values())
+    edit(out)
+    capsys.readouterr()
+    found = result(tmp_path, "perf", str(out), "--loops", "2")
+    shown = capsys.readouterr().out
+    rows = by_name(found["ops"])
+    # Marked are the rows of the ops that were edited, and no others.
+    assert {name: row["edit"] for name, row in rows.items() if row["edit"]} == {
+        "gate": 'memory l1, activation "silu"',
+        "active": "applied by gate",
+    }
+    assert re.search(r'gate +ttnn.matmul +src/layer.cpp:\d+ .* memory l1, activation "silu"', shown)
+    assert re.search(r"active +ttnn.silu .* applied by gate", shown)
+    # Of the generated program the estimates are those that it has without edits.
+    for name, row in plain.items():
+        assert rows[name]["estimated_before_us"] == row["estimated_us"], name
+    active = rows["active"]
+    assert (active["calls"], active["time_us"], active["estimated_us"]) == (0, 0.0, 0.0)
+    assert active["before_us"] > 0
+    # The edited call applies the activation, and the next one reads its operand in L1.
+    assert rows["gate"]["l1_bytes"] > plain["gate"]["l1_bytes"]
+    assert rows["down"]["estimated_us"] < plain["down"]["estimated_us"]
+    assert rows["sum"]["estimated_us"] == plain["sum"]["estimated_us"]
+    path, _, line = rows["gate"]["line"].partition(":")
+    assert "gate" in (out / path).read_text().split("\n")[int(line) - 1]
+    with Path(found["csv"]).open() as table:
+        written = {row["name"] or row["op"]: row for row in csv.DictReader(table)}
+    assert written["gate"]["edit"] == rows["gate"]["edit"]
+    assert float(written["gate"]["before_us"]) == rows["gate"]["before_us"] > 0
+
+
+@pytest.mark.slow
+def test_two_projects_are_compared_op_by_op(
+    tmp_path: Path,
+    toolchain: Toolchain,
+    cpu_backend: CPUBackend,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    first, second = project(tmp_path, "first"), project(tmp_path, "second")
+    edit(second)
+    assert compile_main([str(tmp_path / "layer.mlir"), "-o", str(first), "--build"]) == 0
+    found = result(tmp_path, "compare", str(first), str(second))
+    rows = by_name(found["programs"][0]["ops"])
+    assert rows["gate"]["edit"] == 'memory l1, activation "silu"'
+    assert rows["active"]["edit"] == "applied by gate"
+    assert [name for name, row in rows.items() if row["edit"]] == ["gate", "active"]
+    assert all(rows[name]["before_us"] > 0 for name in ("gate", "active", "down", "sum"))
+    assert rows["active"]["time_us"] == 0 < rows["gate"]["time_us"]
+    assert "card before" in capsys.readouterr().out
+
+
+def test_flatbuffers_are_compared_by_their_estimates(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = project(tmp_path, "first")
+    (tmp_path / "exact.mlir").write_text(SOURCE.replace("bf16", "f32"))
+    second = tmp_path / "second"
+    assert compile_main([str(tmp_path / "exact.mlir"), "-o", str(second), "--no-format"]) == 0
+    pair = [str(first / "model.ttnn"), str(second / "model.ttnn")]
+    result_file = tmp_path / "r.json"
+    main(["compare", *pair, "--result-file", str(result_file)])
+    rows = by_name(json.loads(result_file.read_text())["results"][0]["programs"][0]["ops"])
+    assert all(row["time_us"] is None for row in rows.values())
+    # Twice the bytes, and more passes.
+    assert rows["gate"]["estimated_us"] > rows["gate"]["estimated_before_us"]

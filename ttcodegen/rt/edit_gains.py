@@ -1,0 +1,245 @@
+"""Gains of a person's edits: the calls of a project before and after, op by op."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from ttcodegen.flatbuffer.program import Binary
+from ttcodegen.foundation.diagnostics import CompileError
+from ttcodegen.foundation.messages import aligned
+from ttcodegen.optimizer.call import LibraryCall
+from ttcodegen.optimizer.cost.calls import CostModel
+from ttcodegen.project.building import BUILD_FOLDER, build_project
+from ttcodegen.project.edits import edited_files, read_pristine, tuned_files
+from ttcodegen.project.manifest import MANIFEST, read_manifest
+from ttcodegen.project.staging import refuse_link
+from ttcodegen.project.toolchain import find_toolchain
+from ttcodegen.project.tuning.edited_calls import EditedCalls
+from ttcodegen.rt.op_places import OpPlaces
+from ttcodegen.rt.op_times import OpTimes
+from ttcodegen.runtime.executable import TTNNExecutable
+
+_GENERATED = "generated"
+"""The folder in the build folder of a project that has it as it was generated."""
+_SHOWN = 10
+"""Number of the longest ops that a table lists; edited ones come in addition."""
+_WIDEST = 80
+"""Characters of the widest cell of a table on the terminal."""
+
+Row = dict[str, Any]
+
+
+def is_edited(folder: Path) -> bool:
+    """True if the C++ of a project is not what was generated."""
+    return any(path.startswith("src/") for path in edited_files(folder))
+
+
+def build_as_generated(folder: Path) -> Path:
+    """Builds the shared object of a project without its edits, in its build folder.
+
+    Raises:
+        BuildError: if it does not build.
+        CompileError: if the project does not have its texts as they were generated.
+    """
+    texts = read_pristine(folder)
+    manifest = read_manifest(folder)
+    if texts is None or manifest is None:
+        raise CompileError(f"'{folder}' does not have its C++ as it was generated")
+    for path in (BUILD_FOLDER, f"{BUILD_FOLDER}/{_GENERATED}"):
+        refuse_link(folder, path)
+    copy = folder / BUILD_FOLDER / _GENERATED
+    try:
+        texts = {**texts, MANIFEST: folder.joinpath(MANIFEST).read_text("utf-8")}
+        for path, text in texts.items():
+            parts = PurePosixPath(path)
+            if parts.is_absolute() or ".." in parts.parts:
+                continue
+            refuse_link(copy, path)
+            file = copy / path
+            # Files that stay as they are need not be compiled again.
+            if not file.is_file() or file.read_bytes() != text.encode():
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(text, "utf-8", newline="")
+    except OSError as error:
+        raise CompileError(f"cannot write '{copy}': {error.strerror or error}") from None
+    library = build_project(copy, str(manifest.get("module")), find_toolchain(), "so").library
+    assert library is not None
+    return library
+
+
+class OpEdits:
+    """Edits of a project by the ops of its flatbuffer, and its calls as they are now.
+
+    Args:
+        flatbuffer: that of a project.
+        model: the card's.
+        places: names of its ops.
+    """
+
+    def __init__(self, flatbuffer: TTNNExecutable, model: CostModel, places: OpPlaces) -> None:
+        binary: Binary = flatbuffer.binary
+        files = tuned_files(flatbuffer.path.absolute().parent)
+        edited = EditedCalls(binary, files, model.grid)
+        self.words: dict[tuple[str, int], str] = {}
+        self.calls: dict[tuple[str, int], LibraryCall] = {}
+        """Calls that are not as they were generated."""
+        self.gone: set[tuple[str, int]] = set()
+        for function in flatbuffer.functions:
+            for index in range(len(function.operations)):
+                name = places.name(function.name, index)
+                if name is None:
+                    continue
+                node, key = (function.name, name), (function.name, index)
+                if node in edited.words:
+                    self.words[key] = edited.words[node]
+                if node in edited.gone:
+                    self.gone.add(key)
+                elif node in edited.now and edited.now[node] != edited.generated[node]:
+                    self.calls[key] = edited.now[node]
+
+    def words_by_name(self, program: str, places: OpPlaces) -> dict[str, str]:
+        """The edits of a program by the names of its ops."""
+        names = {key: places.name(*key) for key in self.words if key[0] == program}
+        return {name: self.words[key] for key, name in names.items() if name is not None}
+
+
+def with_gains(
+    rows: Sequence[Row], before: Sequence[OpTimes], edits: OpEdits, places: OpPlaces, runs: int
+) -> list[Row]:
+    """The rows of an edited project with the times before the edits; ops that another call applies
+    now, and calls that were removed, have rows as well.
+
+    Args:
+        rows: those of the project as it is.
+        before: the measurements of the project as it was generated.
+        edits: the edits by op.
+        places: names of the ops.
+        runs: how often it ran.
+    """
+    known = {_key(each): each for each in before}
+    found: list[Row] = []
+    for row in rows:
+        program: str = row["program"]
+        index: int | None = row["index"]
+        was = known.pop((program, row["op"] if index is None else index), None)
+        words = None if index is None else edits.words.get((program, index))
+        if was is None and index is None:
+            words = "added"
+        found.append({**row, **_before(was, runs), "edit": words})
+    for (program, _), was in known.items():
+        index = was.index
+        row = dict.fromkeys(rows[0]) if rows else {}
+        words = None if index is None else edits.words.get((program, index))
+        found.append(
+            {
+                **row,
+                "program": program,
+                "index": index,
+                "op": was.op,
+                "name": places.name(program, index),
+                "location": was.location,
+                "calls": 0,
+                "time_us": 0.0,
+                "time_share": 0.0,
+                "bytes": 0,
+                "flops": 0,
+                "card_us": 0.0,
+                "estimated_us": None if was.estimate is None else 0.0,
+                **_before(was, runs),
+                "edit": words or "removed",
+            }
+        )
+    return found
+
+
+def _key(times: OpTimes) -> tuple[str, int | str]:
+    return times.program, times.op if times.index is None else times.index
+
+
+def _before(was: OpTimes | None, runs: int) -> Row:
+    if was is None:
+        return {"before_us": 0.0, "estimated_before_us": None}
+    calls = len(was.spans) / runs
+    estimate = None if was.estimate is None else was.estimate.seconds * calls
+    return {
+        "before_us": round(was.seconds / runs * 1e6, 3),
+        "estimated_before_us": None if estimate is None else round(estimate * 1e6, 3),
+    }
+
+
+def joined_rows(first: Sequence[Row], second: Sequence[Row], words: Mapping[str, str]) -> list[Row]:
+    """The rows of a second program with the times of the first one, op by op of the same name; ops
+    that only the first has come last.
+
+    Args:
+        first: rows of the first.
+        second: rows of the second.
+        words: edits of the second, by name of the op.
+    """
+    known = {_name(row): row for row in first}
+    found: list[Row] = []
+    for row in second:
+        was = known.pop(_name(row), None)
+        before = _times_as_before(was)
+        # What a person changed on either side makes the difference.
+        edit = row.get("edit") or (was or {}).get("edit")
+        found.append({**row, **before, "edit": edit or ("added" if was is None else None)})
+    for was in known.values():
+        time = None if was["time_us"] is None else 0.0
+        edit = words.get(was["name"], "removed")
+        gone = {"time_us": time, "estimated_us": 0.0, "calls": 0, "line": None}
+        found.append({**was, **gone, **_times_as_before(was), "edit": edit})
+    return found
+
+
+def _name(row: Row) -> tuple[object, ...]:
+    return row["program"], row["name"] or row["op"], row["index"] is None
+
+
+def _times_as_before(row: Row | None) -> Row:
+    if row is None:
+        return {"before_us": 0.0, "estimated_before_us": None}
+    return {"before_us": row["time_us"], "estimated_before_us": row["estimated_us"]}
+
+
+_HEADINGS: Mapping[str, str] = {
+    "name": "name",
+    "op": "op",
+    "line": "line",
+    "before_us": "before us",
+    "time_us": "us",
+    "estimated_before_us": "card before",
+    "estimated_us": "card",
+    "edit": "edit",
+}
+
+
+def table_lines(rows: Sequence[Row]) -> Iterator[str]:
+    """The longest ops and all edited ones, in their order, with the sums of all."""
+    columns = [
+        name
+        for name in _HEADINGS
+        if any(row.get(name) is not None for row in rows) or name in ("name", "op")
+    ]
+    longest = sorted(range(len(rows)), key=lambda at: -_longest_time(rows[at]))[:_SHOWN]
+    shown = [row for at, row in enumerate(rows) if at in longest or row.get("edit")]
+    total: Row = {"name": "total", "op": f"{len(rows)} rows"}
+    for name in columns:
+        if name.endswith("_us"):
+            total[name] = sum(row[name] or 0.0 for row in rows)
+    cells = [[_HEADINGS[name] for name in columns]]
+    cells += [[_cell(row.get(name)) for name in columns] for row in (*shown, total)]
+    return iter(aligned(cells))
+
+
+def _longest_time(row: Row) -> float:
+    return max(row["time_us"] or 0.0, row.get("before_us") or 0.0)
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    text = f"{value:.1f}" if isinstance(value, float) else str(value)
+    return text if len(text) <= _WIDEST else f"{text[: _WIDEST - 3]}..."

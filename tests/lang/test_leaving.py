@@ -45,6 +45,12 @@ def write():
         ("import posix; posix._exit(0)", "ends the process in an operation, by os._exit"),
         ("import os; os.execl('/bin/true', 'true')", "in an operation, by os.execv"),
         ("import os; os.execvpe('true', ['true'], {})", "in an operation, by os.execve"),
+        ("import os; os.fork()", "divides the process, by os.fork, in an operation"),
+        ("import time; time.sleep(10**6)", "sleeps, and all kernels with it, in an operation"),
+        (
+            "from threading import Thread; Thread(target=print).start()",
+            "starts a thread, which no kernel waits for",
+        ),
         ("for _ in range(10**12): pass", "more than the 1,000,000 turns"),
         ("x_dfb.wiat()", "has no 'wiat'; did you mean wait?"),
         ("ttl.math.sqrtt(1)", "ttl.math has no 'sqrtt'; did you mean sqrt?"),

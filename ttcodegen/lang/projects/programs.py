@@ -8,9 +8,13 @@ import linecache
 import os
 import posix
 import sys
+import threading
+import time
 import traceback
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from functools import wraps
+from itertools import product
 from pathlib import Path
 from types import CodeType, ModuleType, TracebackType
 from typing import Any, NoReturn
@@ -161,15 +165,39 @@ def _kernels_stay() -> Generator[None]:
     """Makes a program that would end the process, or put another in its place, an error where
     something is left out thereby without a word: the rest of an operation, or what is said of the
     operations that were watched."""
-    kept = [(module, name, getattr(module, name)) for module in _MODULES for name in _ENDINGS]
     own = os.getpid()
-    for module, name, leave in kept:
-        setattr(module, name, _refusing(name, leave, own))
+    kept: list[tuple[object, str, Any]] = []
+    for module, name in product(_MODULES, _ENDINGS):
+        kept.append((module, name, getattr(module, name)))
+        setattr(module, name, _refusing(name, kept[-1][2], own))
+    for owner, name, does in _NOT_IN_KERNELS:
+        kept.append((owner, name, getattr(owner, name)))
+        setattr(owner, name, _refusing_in_operations(does, kept[-1][2], own))
     try:
         yield
     finally:
-        for module, name, leave in kept:
-            setattr(module, name, leave)
+        for owner, name, function in kept:
+            setattr(owner, name, function)
+
+
+_NOT_IN_KERNELS: tuple[tuple[object, str, str], ...] = (
+    *((module, name, f"divides the process, by os.{name}") for module in (os, posix)
+      for name in ("fork", "forkpty")),
+    (time, "sleep", "sleeps, and all kernels with it"),
+    (threading.Thread, "start", "starts a thread, which no kernel waits for"),
+)  # fmt: skip
+"""Functions that no kernel can call, and the reason."""
+
+
+def _refusing_in_operations(does: str, function: Any, own: int) -> Any:
+    @wraps(function)
+    def call(*arguments: Any, **options: Any) -> Any:
+        is_kernel = current.kernel is not None and os.getpid() == own
+        if is_kernel and threading.current_thread() is threading.main_thread():
+            raise error(f"the program {does}, in an operation")
+        return function(*arguments, **options)
+
+    return call
 
 
 _MODULES = (os, posix)

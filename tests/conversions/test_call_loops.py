@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from xdsl.dialects import test
 from xdsl.dialects.builtin import i32
 
-from ttcodegen.conversions.host_functions.outlining import with_loops
+from ttcodegen.conversions.host_functions.loops import with_loops
 from ttcodegen.conversions.host_functions.statements import Loop, Statement
 from ttcodegen.emitc.spelling import Text
 from ttcodegen.ops.core.calls import Call, Use
@@ -23,7 +23,7 @@ def fill(*texts: str) -> Statement:
 
 
 def loops(statements: Sequence[Statement]) -> list[Loop | None]:
-    return [statement.loop for statement in with_loops(statements, [])]
+    return [statement.loop for statement in with_loops(statements, [], [])]
 
 
 def test_numbers_that_grow_evenly_are_counted() -> None:

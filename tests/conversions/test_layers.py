@@ -73,19 +73,28 @@ def test_blocks_of_a_transformer_are_one_function():
     assert re.findall(r"^static ttnn::Tensor (\w+)\(", cpp, re.MULTILINE) == [
         *("matmul", "last_use", "layer")
     ]
-    assert re.findall(r"constants\.layers\[(\d)\]\)", cpp) == ["0", "1", "2", "3", "4"]
+    assert (
+        """
+    ttnn::Tensor block_output = last_use(hidden_states);
+    for (size_t index = 0; index < constants.layers.size(); ++index) {
+        block_output = layer(last_use(block_output), mask, constants.layers[index]);
+    }
+    return TransformerOutputs{.hidden_states = block_output};
+"""
+        in cpp
+    )
     assert "std::array<LayerWeights, 5> layers;" in header
     assert "    ttnn::Tensor attention_query_weight;" in header
     assert "constants.layers[3].attention_query_weight = " in cpp
     # What they share is computed before the first.
-    assert cpp.index("mask = ttnn::to_layout(inputs.mask") < cpp.index("constants.layers[0])")
+    assert cpp.index("mask = ttnn::to_layout(inputs.mask") < cpp.index("constants.layers[index])")
 
 
 def test_a_layer_frees_what_it_is_given_for_the_last_time():
-    _, cpp = sources(module_text(3))
+    _, cpp = sources(module_text(2))
     body = cpp.partition("TransformerOutputs transformer(")[2]
     assert "layer(last_use(hidden_states), mask, constants.layers[0])" in body
-    assert "last_use(mask), constants.layers[2])" in body
+    assert "last_use(mask), constants.layers[1])" in body
     function = cpp.partition("static ttnn::Tensor layer(")[2]
     assert "ttnn::add(last_use(input), last_use(attention_output))" in function
 
@@ -176,7 +185,10 @@ def test_sizes_that_differ_are_given_by_constants_of_the_file():
     assert cpp.count("ttnn::conv2d(") == 3
     names = re.findall(r"^const ResidualBlockSizes (\w+)\{", cpp, re.MULTILINE)
     assert names == ["stages_0_blocks_sizes", "stages_1_blocks_sizes"]
-    assert len(re.findall(r"\], stages_1_blocks_sizes, device\)", cpp)) == 3
+    assert re.findall(r"\[(\w+)\],\s+(stages_\d)_blocks_sizes,\s+device\)", cpp) == [
+        *(("0", "stages_0"), ("1", "stages_0"), ("index", "stages_1"))
+    ]
+    assert "for (size_t index = 2; index < 5; ++index) {" in cpp
     assert "/*in_channels=*/sizes.in_channels" in cpp
 
 
@@ -187,8 +199,8 @@ def test_blocks_of_calls_take_the_sizes_of_what_they_call():
     head = cpp[cpp.index("residual_block(") :].partition("{")[0]
     assert "const ResidualBlockSizes& sizes" in head
     assert "sizes.convolution_block_sizes, device)" in cpp
-    sizes = re.findall(r"residual_blocks\[\d\],\s+(\w+), device", cpp)
-    assert sizes == ["stages_0_blocks_sizes"] * 2 + ["stages_1_blocks_sizes"] * 3
+    sizes = re.findall(r"residual_blocks\[(\w+)\],\s+(stages_\d)_blocks_sizes,\s+device", cpp)
+    assert sizes == [("0", "stages_0"), ("1", "stages_0"), ("index", "stages_1")]
 
 
 def test_a_mask_that_is_written_in_place_is_not_brought_forward():

@@ -107,7 +107,8 @@ LAYER_EDITS = (
     ),
     ("    // feed_forward.up\n", "    // feed_forward.up, to be joined with the gate\n"),
     ("namespace transformer {\n", "namespace transformer {\n\nconstexpr bool kTuned = true;\n"),
-    ("    // layers.1\n", "    // layers.1, whose activations are large\n"),
+    ("    // layers\n", "    // layers, whose activations are large\n"),
+    ("        block_output = layer(", "        // In L1.\n        block_output = layer("),
 )
 
 

@@ -37,10 +37,10 @@ from ttcodegen.conversions.host_functions.interface import (
     required,
     uniform_name,
 )
+from ttcodegen.conversions.host_functions.loops import names_of_loops, with_loops
 from ttcodegen.conversions.host_functions.option_wrappers import definitions
 from ttcodegen.conversions.host_functions.outlining import (
     OutlinedFunction,
-    with_loops,
     write_outlined,
 )
 from ttcodegen.conversions.host_functions.preparation import (
@@ -160,7 +160,8 @@ def _record(entry: Entry, facts: SourceFacts, function_names: NameScope) -> _Rec
     )
     calling, functions = layers.outline_layers(statements, known)
     held, calling = hold_weights(entry, calling, functions, members.places, returned)
-    calling = with_loops(calling, functions)
+    calling = with_loops(calling, functions, returned)
+    recorder.names = names.renamed(names_of_loops(calling, functions))
     return _Recorded(replace(body, entry=held), calling, functions, terminator)
 
 

@@ -209,7 +209,10 @@ class _FilePrinter:
             rule(self, op)
             return
         expression = self._values.evaluate(op)
-        if not op.results or not any(result.first_use for result in op.results):
+        # What an iteration assigns, the next one uses.
+        is_carried = ASSIGNS in op.attributes and isinstance(op.parent_op(), ForOp)
+        is_used = is_carried or any(result.first_use for result in op.results)
+        if not op.results or not is_used:
             if has_effects(op):
                 self._emit(f"{expression.text};")
             return

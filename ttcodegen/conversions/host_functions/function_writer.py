@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 
 from xdsl.ir import SSAValue
@@ -20,6 +21,7 @@ from ttcodegen.conversions.host_functions.option_wrappers import options_type, w
 from ttcodegen.conversions.host_functions.statements import (
     TENSOR,
     Counted,
+    Loop,
     SourceFacts,
     Statement,
     StatementRecorder,
@@ -269,7 +271,9 @@ class FunctionWriter:
     def _write_statement(self, statement: Statement, lifetime: Lifetime) -> None:
         self._moved = lifetime.moved
         call = statement.call
-        if len(statement.results) == 1:
+        if statement.loop is not None and statement.results:
+            self._write_layers(statement, statement.loop, lifetime)
+        elif len(statement.results) == 1:
             self._write_single(statement.results[0], statement, lifetime)
         elif statement.results:
             assert isinstance(call, Call)
@@ -292,16 +296,52 @@ class FunctionWriter:
         """Writes a call of which nothing is wanted, in a loop if it is run several times."""
         call, loop = statement.call, statement.loop
         assert isinstance(call, Call)
+        with nullcontext() if loop is None else self._turns(loop):
+            arguments = map(self.value, call.arguments)
+            self.body.call_void(call.callee, *arguments, labels=_labels(call))
+
+    @contextmanager
+    def _turns(self, loop: Loop) -> Generator[None]:
+        """Writes statements as the body of a loop."""
         outside = self.body
-        if loop is not None:
-            bounds = [outside.constant(number, loop.type) for number in (0, loop.count, 1)]
-            self.body = outside.for_(*bounds, name=loop.counter)
-            self._counter = self.body.arguments[0], loop.type
-        arguments = map(self.value, call.arguments)
-        self.body.call_void(call.callee, *arguments, labels=_labels(call))
-        if loop is not None:
-            self.body.end_block()
-            self.body = outside
+        start, end, step = (
+            outside.constant(number, loop.type)
+            for number in (loop.first, loop.first + loop.count, 1)
+        )
+        if loop.array is not None:
+            array = _only_value(self.value(loop.array))
+            end = outside.call_method(array, "size", type=loop.type, pure=True) or end
+        self.body = outside.for_(start, end, step, name=loop.counter)
+        self._counter = self.body.arguments[0], loop.type
+        yield
+        self.body.end_block()
+        self.body = outside
+
+    def _write_layers(self, statement: Statement, loop: Loop, lifetime: Lifetime) -> None:
+        """Writes a loop whose variable holds what each layer takes and makes."""
+        call, (result,) = statement.call, statement.results
+        assert isinstance(call, Call)
+        assert loop.carried is not None
+        name = lifetime.assigned.get(result) or lifetime.declared[result]
+        if lifetime.taken_over is loop.carried:
+            held = self.values[loop.carried]
+        else:
+            first = self.used(loop.carried)
+            is_there = result in lifetime.assigned
+            held = self.body.assigned(first, name) if is_there else self.body.named(first, name)
+        self.source.uses_last_use = True
+        with self._turns(loop):
+            arguments = [
+                self.body.call(LAST_USE, held, pure=True)
+                if isinstance(each, Use) and each.value is loop.carried
+                else self.value(each)
+                for each in call.arguments
+            ]
+            made = self.body.call(
+                call.callee, *arguments, type=self._types(statement)[0], labels=_labels(call)
+            )
+            self.body.assigned(made, name)
+        self.values[result] = held
 
     def _counted(self, number: Counted) -> SSAValue:
         """A number as the counter of the loop gives it."""
@@ -392,7 +432,12 @@ class FunctionWriter:
                 inner = _only_value(self.value(call.arguments[0]))
                 if call.form == "get":
                     return self.body.get(inner, call.index, call.type)
-                return self.body.subscript(inner, call.index, call.type)
+                position = (
+                    call.index
+                    if len(call.arguments) == 1
+                    else _only_value(self.value(call.arguments[1]))
+                )
+                return self.body.subscript(inner, position, call.type)
             case "member":
                 inner = _only_value(self.value(call.arguments[0]))
                 return self.body.member(inner, call.callee, call.type)

@@ -195,6 +195,13 @@ class Loop:
     type: str
     """... and its type."""
     count: int
+    carried: SSAValue | None = None
+    """The value that the first iteration takes, in the place of what the others take of the one
+    before; None if none gives anything."""
+    first: int = 0
+    """The counter in the first iteration."""
+    array: Call | None = None
+    """The array whose elements are all of the iterations; None if there is none."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,7 +230,8 @@ class Statement:
     @property
     def runs_statements(self) -> bool:
         """True if it calls a function of the program itself, which frees what it is given."""
-        return isinstance(self.call, Call) and self.call.outlined and self.loop is None
+        is_call = isinstance(self.call, Call) and self.call.outlined
+        return is_call and (self.loop is None or self.loop.carried is not None)
 
     @cached_property
     def form(self) -> Form:

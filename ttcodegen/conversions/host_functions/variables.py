@@ -42,6 +42,8 @@ class Lifetime:
     """Values that are used for the last time and moved out of their variable."""
     cleared: list[SSAValue] = field(default_factory=list[SSAValue])
     """Values that are used for the last time, more than once: their variable is emptied after."""
+    taken_over: SSAValue | None = None
+    """The operand whose variable the only result goes into."""
 
 
 def plan_variables(
@@ -103,23 +105,22 @@ class _Planner:
             if value in self.variable_of and self._last_use[value] == index
         ]
         single = usage.results[0] if len(usage.results) == 1 else None
-        taken_over: SSAValue | None = None
         if single is not None:
-            taken_over = self._take_over(single, dying, lifetime)
+            lifetime.taken_over = self._take_over(single, dying, lifetime)
         else:
             for result in usage.results:
                 self._declare(result, self._unique(result), lifetime)
         is_last = index == self._count - 1
         for value in dying:
-            if value is taken_over:
+            if value is lifetime.taken_over:
                 if usage.takes_over and counts[value] == 1:
                     lifetime.moved.add(value)
             else:
-                if not is_last or usage.takes_over:
-                    if counts[value] == 1:
-                        lifetime.moved.add(value)
-                    else:
+                if counts[value] > 1:
+                    if not is_last:
                         lifetime.cleared.append(value)
+                elif not is_last or usage.takes_over:
+                    lifetime.moved.add(value)
                 self._free[self.variable_of[value]] = None
         return lifetime
 

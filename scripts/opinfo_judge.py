@@ -1,12 +1,13 @@
 """Judges the PyTorch front end by OpInfo, the database of operations that PyTorch tests itself by.
 
     python scripts/opinfo_judge.py --dtypes f32,i32 --ops softmax,sort --results results.tsv
-    python scripts/opinfo_judge.py --part 3/40 --cpp
+    python scripts/opinfo_judge.py --part 3/40 --run cpp
 
 Up to four samples of each operation and element type are exported alone and compiled; what the
 module computes is compared with PyTorch, on the sample and on a second draw of the same shapes.
-Without `--cpp` numpy computes it in the types of the source, with it the C++ on the CPU backend,
-several samples in one project. Needs torch with `torch.testing`.
+`--run source` computes it in numpy in the types of the source, `--run lowered`, the default, in
+numpy as calls of the library, `--run cpp` in C++ on the CPU backend, several samples in one
+project. Needs torch with `torch.testing`.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ Tensor = Any  # torch is loaded when the judge runs.
 DTYPES = {"f32": "float32", "bf16": "bfloat16", "i32": "int32", "bool": "bool", "i64": "int64",
           "u8": "uint8", "i16": "int16", "i8": "int8"}  # fmt: skip
 """Element types by their short names; the first six are judged if none is named."""
+RUNS = "lowered", "source", "cpp"
+"""Programs that are run: the lowered one in numpy, that of the source in numpy, the C++."""
 MOST_ELEMENTS = 4096
 """The most elements of an input that is sampled ..."""
 MOST_RESULTS = 20_000
@@ -272,8 +275,9 @@ def _within(seconds: int) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def lower(sample: Sample) -> Any:
-    """The module of TTIR of a sample alone, compiled; None, and why in the sample, if it is not."""
+def lower(sample: Sample) -> tuple[Any, Any] | None:
+    """The model of a sample alone, and what it compiles to; None, and the reason in the sample, if
+    it does not."""
     import torch
 
     import ttcodegen.torch as frontend
@@ -290,7 +294,7 @@ def lower(sample: Sample) -> Any:
                 return None
             functions = frontend.functions_of(program, tuple(sample.inputs), {})
             model = frontend.model_of(functions, run=False)
-            compile_framework_model(model, "module", ProjectOptions())
+            compiled = compile_framework_model(model, "module", ProjectOptions())
     except CompileError as error:
         is_fault = _FAULT.search(str(error)) is not None
         sample.outcome, sample.detail = ("crash" if is_fault else "refused"), str(error)[:400]
@@ -302,7 +306,7 @@ def lower(sample: Sample) -> Any:
         sample.outcome, sample.detail = "crash", f"{_first_line(error)} @ {place}"
     else:
         sample.outcome = "lowers"
-        return model
+        return model, compiled
     return None
 
 
@@ -310,21 +314,29 @@ def _first_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0]}"[:300]
 
 
-def judge_in_numpy(sample: Sample) -> None:
-    """Lowers a sample and runs the module in numpy, in the types of the source."""
+def judge_in_numpy(sample: Sample, run: str) -> None:
+    """Lowers a sample and runs it in numpy: the module of the source, or what it was lowered to."""
     from ttcodegen.frontends import read_module
     from ttcodegen.frontends.torch.graph import tensor_array
     from ttcodegen.numerics.golden_values import Golden
+    from ttcodegen.numerics.lowered import interpreter_of, read_flatbuffer
 
-    model = lower(sample)
-    if model is None:
+    lowered = lower(sample)
+    if lowered is None:
         return
+    model, compiled = lowered
+    (function,) = model.functions
     try:
-        golden = Golden(read_module(model.source))
-        results = [
-            golden.run(model.function, [tensor_array(t) for t in inputs])
-            for inputs in (sample.inputs, sample.second)
-        ]
+        program = (
+            Golden(read_module(model.source))
+            if run == "source"
+            else interpreter_of(read_flatbuffer(compiled.flatbuffer))
+        )
+        with np.errstate(all="ignore"):
+            results = [
+                program.run(function.name, [tensor_array(t) for t in inputs])
+                for inputs in (sample.inputs, sample.second)
+            ]
     except Exception as error:
         sample.outcome, sample.detail = "fails", _first_line(error)
         return
@@ -344,10 +356,22 @@ def _settle(sample: Sample, results: Sequence[Sequence[np.ndarray]]) -> None:
             except Exception:  # The second draw need not be one that PyTorch takes.
                 continue
         for index, (array, tensor) in enumerate(zip(found, expected, strict=False)):
+            array = _as_declared(array, tensor)
             text = difference(array, tensor)
             if text and not _is_tie(sample, inputs, array, tensor):
                 texts.append(f"{draw} draw, result {index}: {text}")
     sample.outcome, sample.detail = ("wrong" if texts else "agree"), " | ".join(texts)[:900]
+
+
+def _as_declared(array: np.ndarray, tensor: Tensor) -> np.ndarray:
+    """An array of the device in the type of the framework: integers have other widths there, and
+    booleans are zeros and ones."""
+    from ttcodegen.frontends.torch.graph import tensor_array
+
+    declared = tensor_array(tensor).dtype
+    is_exact = declared.kind in "iu" and array.dtype.kind in "iu"
+    is_truth = declared.kind == "b" and bool(((array == 0) | (array == 1)).all())
+    return array.astype(declared) if is_exact or is_truth else array
 
 
 def _is_tie(sample: Sample, inputs: Sequence[Tensor], found: np.ndarray, wanted: Tensor) -> bool:
@@ -445,7 +469,7 @@ def judged(
     *,
     count: int = 4,
     part: tuple[int, int] = (0, 1),
-    cpp: bool = False,
+    run: str = RUNS[0],
     bundle: int = 12,
 ) -> Iterator[Sample]:
     """Samples with their outcomes.
@@ -455,7 +479,7 @@ def judged(
         dtypes: keys of DTYPES.
         count: how many samples of each operation and element type.
         part: which of how many parts of all samples.
-        cpp: run the C++ instead of numpy.
+        run: one of RUNS.
         bundle: how many samples a project of C++ has.
     """
     waiting: list[Sample] = []
@@ -467,8 +491,8 @@ def judged(
                 if next(number) % parts != place:
                     continue
                 for sample in samples_of(name, operation, short, count):
-                    if not cpp:
-                        judge_in_numpy(sample)
+                    if run != "cpp":
+                        judge_in_numpy(sample, run)
                         yield sample
                     elif lower(sample) is None:
                         yield sample
@@ -494,7 +518,7 @@ def main() -> int:
     )
     parser.add_argument("--samples", type=int, default=4, help="of each operation and type")
     parser.add_argument("--part", default="0/1", help="which of how many parts, as 3/40")
-    parser.add_argument("--cpp", action="store_true", help="run the C++, not numpy")
+    parser.add_argument("--run", choices=RUNS, default=RUNS[0])
     parser.add_argument("--results", type=Path, help="a table of all that does not agree")
     parser.add_argument("--verbose", action="store_true", help="print all that does not agree")
     chosen = parser.parse_args()
@@ -507,7 +531,7 @@ def main() -> int:
     counts: Counter[str] = Counter()
     rows: list[str] = []
     found = judged(names, chosen.dtypes.split(","), count=chosen.samples,
-                   part=(int(place), int(parts)), cpp=chosen.cpp)  # fmt: skip
+                   part=(int(place), int(parts)), run=chosen.run)  # fmt: skip
     for sample in found:
         counts[sample.outcome] += 1
         if sample.outcome != "agree":

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import prod
 from typing import TYPE_CHECKING
 
 from ttcodegen.dialects.operations.functions import has_kernels
@@ -14,7 +14,6 @@ from ttcodegen.dialects.ttcore.device import (
     MeshShape,
     declared_mesh,
     mark_traced,
-    set_mesh,
 )
 from ttcodegen.dialects.ttcore.dialect import set_system, system_of
 from ttcodegen.foundation.diagnostics import CompileError, Diagnostics, Source
@@ -86,6 +85,9 @@ class CompileOptions:
     """Rows and columns of chips, for a module that names no mesh."""
     fabric: Fabric = "linear"
     """The links between the chips of a mesh that the project configures."""
+    parallel: str = ""
+    """Shardings of a module that says none: auto, or kinds of parallelism with axes of the mesh, as
+    data=0,tensor=1; empty for none."""
     f16: str = "bfloat16"
     """Compute type for f16 of the source: bfloat16 or float32."""
     trace: bool = False
@@ -109,7 +111,10 @@ class CompiledModule:
     """The lines of the ops in the source files; of formatted ones they are not known."""
 
 
-_RECORDS = ("ttcodegen.decisions", "ttcodegen.explanation")
+_RECORDS = (
+    *("ttcodegen.decisions", "ttcodegen.explanation"),
+    *("ttcodegen.shardings", "ttcodegen.shardings-explanation"),
+)
 """Attributes of a module that the optimizer leaves."""
 
 
@@ -146,17 +151,20 @@ def compile_module(
         source_dtypes = _source_dtypes(module)
     settle_source_types(module, options.f16, source)
     _refuse_fabric(module, options)
-    if _is_whole_on_mesh(module):
-        _settle_whole_module(module, options.target, diagnostics)
+    if not (options.parallel or _has_shardings(options.overrides)):
+        _settle_undivided(module, options.target, diagnostics)
     options = _for_system(module, options)
     if options.trace:
         mark_traced(module)
     chosen: dict[str, OptionValue] = {}
     if options.weights:
         chosen[WEIGHT_OPTIONS[options.target]] = WEIGHT_TYPES[options.weights]
+    if options.parallel:
+        chosen["parallel"] = options.parallel
     if options.optimize or options.overrides:
-        chosen["optimization-level"] = options.optimize or level_of(options.overrides)
-        chosen["record-decisions"] = True
+        level = options.optimize or level_of(options.overrides)
+        chosen["optimization-level"] = level
+        chosen["record-decisions"] = level > 0
         if options.overrides:
             chosen["overrides"] = options.overrides
     if pipeline is not None:
@@ -166,7 +174,18 @@ def compile_module(
             f"the module holds programs of the device already: {', '.join(chosen)} would not be "
             "followed"
         )
-    decisions, explanation = (_recorded(module, name) for name in _RECORDS)
+    decisions, explanation, shardings, shardings_explanation = (
+        _recorded(module, name) for name in _RECORDS
+    )
+    if shardings:
+        from ttcodegen.optimizer.overrides.overrides import with_shardings
+
+        if options.parallel and not any(json.loads(shardings).values()):
+            from ttcodegen.transforms.mesh.parallelism import tell_undivided
+
+            tell_undivided(module, options.parallel, diagnostics)
+        decisions = with_shardings(decisions, shardings)
+        explanation = "\n".join(filter(None, (shardings_explanation, explanation)))
     embed = None if options.golden_seed is None else _embedding(source, module, options.golden_seed)
     compiled = emit_module(module, options, runner, source.digest, source_dtypes, embed)
     return replace(compiled, decisions=decisions, explanation=explanation)
@@ -276,31 +295,22 @@ def _holds_programs(module: ModuleOp) -> bool:
     return holds_programs(module)
 
 
-def _is_whole_on_mesh(module: ModuleOp) -> bool:
-    """True if a module for several chips says nothing of what each of them has."""
-    from ttcodegen.dialects.ttir.sharding import says_shardings
-    from ttcodegen.ops.core.definition import works_between_chips
-    from ttcodegen.transforms.rewriting import functions
+def _settle_undivided(module: ModuleOp, target: str, diagnostics: Diagnostics | None) -> None:
+    """Warns of a module for several chips that does not say what each of them has."""
+    if declared_mesh(module) != ONE_CHIP:
+        from ttcodegen.transforms.mesh.parallelism import is_undivided, settle_undivided
 
-    return declared_mesh(module) != ONE_CHIP and not (
-        any(map(works_between_chips, module.walk())) or any(map(says_shardings, functions(module)))
-    )
+        if is_undivided(module):
+            settle_undivided(module, target, diagnostics)
 
 
-def _settle_whole_module(module: ModuleOp, target: str, diagnostics: Diagnostics | None) -> None:
-    """Warns that chips of a mesh share no work: programs of device kernels run on one of them,
-    calls of the library on each."""
-    chips = prod(declared_mesh(module))
-    if target == "ttmetal":
-        set_mesh(module, ONE_CHIP)
-        done = "programs of device kernels run on one of them"
-    else:
-        done = f"each of the {chips} computes all of it"
-    if diagnostics is not None:
-        diagnostics.warn(
-            "the module does not say how tensors are divided among the chips of its mesh: " + done,
-            module,
-        )
+def _has_shardings(overrides: str) -> bool:
+    """True if overrides say how arguments are divided."""
+    if not overrides:
+        return False
+    from ttcodegen.optimizer.overrides.overrides import read_shardings
+
+    return bool(read_shardings(overrides))
 
 
 def _embedding(source: Source, module: ModuleOp, seed: int) -> Callable[[bytes], bytes]:

@@ -167,3 +167,48 @@ def residual_blocks(mesh: Mesh = ONE, batch: int = 8, channels: int = 16, blocks
                 inner = p.op("relu", [inner], shape)
         x = p.op("relu", [p.op("add", [x, inner], shape)], shape)
     return p.text(x, (-1, 0))
+
+
+def without_mesh(text: str) -> str:
+    """A model of one chip whose module names no mesh."""
+    return (
+        "module" + text[text.index("{\n") - 1 :] if text.startswith("module attributes") else text
+    )
+
+
+def perceptron(rows: int = 8, width: int = 64, hidden: int = 128, dtype: str = "f32") -> str:
+    """Two layers with biases."""
+    p = Program(ONE, dtype)
+    x = p.argument("x", (rows, width))
+    up, down = p.argument("up", (width, hidden)), p.argument("down", (hidden, width))
+    biases = p.argument("b0", (hidden,)), p.argument("b1", (width,))
+    segments = "operandSegmentSizes = array<i32: 1, 1, 1>"
+    inner = p.op("linear", [x, up, biases[0]], (rows, hidden), segments)
+    inner = p.op("relu", [inner], (rows, hidden))
+    return p.text(p.op("linear", [inner, down, biases[1]], (rows, width), segments), (-1, -1))
+
+
+def mixture_of_experts(
+    tokens: int = 8, width: int = 64, hidden: int = 96, experts: int = 8, dtype: str = "f32"
+) -> str:
+    """All tokens go through all experts, and are added up with the weights of a gate."""
+    p = Program(ONE, dtype)
+    x = p.argument("x", (tokens, width))
+    gate = p.argument("wgate", (width, experts))
+    up = p.argument("wup", (experts, width, hidden))
+    down = p.argument("wdown", (experts, hidden, width))
+    chances = p.op("matmul", [x, gate], (tokens, experts))
+    chances = p.op("softmax", [chances], (tokens, experts), "dimension = 1 : si32")
+    chances = p.op("permute", [chances], (experts, tokens), "permutation = array<i64: 1, 0>")
+    listed = f"shape = [{experts} : i32, {tokens} : i32, 1 : i32]"
+    chances = p.op("reshape", [chances], (experts, tokens, 1), listed)
+    listed = f"shape = [1 : i32, {tokens} : i32, {width} : i32]"
+    row = p.op("reshape", [x], (1, tokens, width), listed)
+    factors = f"broadcast_dimensions = array<i64: {experts}, 1, 1>"
+    copies = p.op("broadcast", [row], (experts, tokens, width), factors)
+    inner = p.op("matmul", [copies, up], (experts, tokens, hidden))
+    inner = p.op("relu", [inner], (experts, tokens, hidden))
+    outer = p.op("matmul", [inner, down], (experts, tokens, width))
+    outer = p.op("multiply", [outer, chances], (experts, tokens, width))
+    given = "dim_arg = [0 : i32], keep_dim = false"
+    return p.text(p.op("sum", [outer], (tokens, width), given), (-1, -1))

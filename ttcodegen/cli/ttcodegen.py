@@ -74,6 +74,9 @@ def argument_parser() -> ArgumentParser:
         "of the mesh of chips, such as 2x4, for a module that names none")  # fmt: skip
     add("--fabric", choices=("linear", "ring", "torus"), default="linear", help="the links of a "
         "mesh: lines along its axes (linear), rings along them, or a torus")  # fmt: skip
+    add("--parallel", metavar="HOW", help="how tensors are divided among the devices of the mesh, "
+        "where a module does not say it: auto, the fastest by the model of cost, or data, tensor, "
+        "expert or sequence, each with an axis of the mesh, as in data=0,tensor=1")  # fmt: skip
     add_release_option(parser)
     add("--optimize", type=int, choices=(0, 1, 2), metavar="LEVEL", help="0: all "
         "tensors in DRAM, the defaults of the library (0); 1: what is always faster; 2: search "
@@ -195,15 +198,16 @@ def _refuse_contradictions(parser: ArgumentParser, options: argparse.Namespace) 
         "--write-overrides": options.write_overrides,
     }
     asked = [name for name, value in decisions.items() if value]
-    if options.target == "ttmetal" and (asked or options.optimize):
+    explains = options.parallel and asked == ["--explain"]
+    if options.target == "ttmetal" and ((asked and not explains) or options.optimize):
         name = asked[0] if asked else "--optimize"
         parser.error(
             f"{name} is for calls of the ttnn library: --target ttmetal has no optimizer yet"
         )
     if options.overrides and options.optimize == 0:
         parser.error("--overrides decides at level 1 or 2, not at --optimize 0")
-    if asked and not options.optimize and not options.overrides:
-        parser.error(f"{asked[0]} needs --optimize 1 or 2")
+    if asked and not (options.optimize or options.overrides or options.parallel):
+        parser.error(f"{asked[0]} needs --optimize 1 or 2, or --parallel")
     if options.embed_goldens and options.target == "ttmetal":
         parser.error("--embed-goldens is for .ttnn files, which --target ttmetal does not write")
 
@@ -303,6 +307,7 @@ def _compile(options: argparse.Namespace, source: Source, system: SystemDescript
                 golden_seed=options.seed if options.embed_goldens else None,
                 mesh=options.mesh_shape,
                 fabric=options.fabric,
+                parallel=options.parallel or "",
                 trace=options.trace,
                 f16=options.f16 or "bfloat16",
             ),

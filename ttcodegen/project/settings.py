@@ -43,6 +43,8 @@ class ProjectSettings(TypedDict, total=False):
     """Rows and columns of chips, for a model that names no mesh."""
     fabric: Fabric
     """The links of a mesh: linear, ring or torus."""
+    parallel: str
+    """Shardings of a model that says none: auto, or as in data=0,tensor=1."""
     kind: ProjectKind
     """Kind of the project: so, exe, both, runner or sources."""
     tt_metal: str
@@ -70,6 +72,7 @@ class ProjectOptions:
     trace: bool = False
     mesh: str | tuple[int, int] = ONE_CHIP
     fabric: Fabric = "linear"
+    parallel: str = ""
     kind: ProjectKind | None = None
     tt_metal: str = DEFAULT_RELEASE
     f16: str = "bfloat16"
@@ -95,6 +98,7 @@ class ProjectOptions:
             kind="both" if kind == "so" and self.check else kind,
             mesh=self._mesh(),
             fabric=self.fabric,
+            parallel=self.parallel,
             trace=self.trace,
             f16=self.f16,
         )
@@ -130,8 +134,12 @@ class ProjectOptions:
         Raises:
             CompileError: if one has none.
         """
-        if self.write_overrides is not None and not (self.optimize or self.overrides):
-            raise CompileError("write_overrides needs optimize=1 or 2: nothing is decided without")
+        if self.write_overrides is not None and not (
+            self.optimize or self.overrides or self.parallel
+        ):
+            raise CompileError(
+                "write_overrides needs optimize=1 or 2, or parallel: nothing is decided without"
+            )
         if self.check and self.kind == "sources":
             raise CompileError("check needs an executable: leave out kind='sources'")
 

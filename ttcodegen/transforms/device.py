@@ -250,7 +250,7 @@ class CheckSizes(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         chip = (system_of(op) or default_system(DEFAULT_ARCHITECTURE)).chip
-        room = (chip.dram_unreserved_end - chip.dram_unreserved_base) * chip.num_dram_channels
+        room = dram_size(chip)
         diagnostics = Diagnostics()
         for function in (f for f in op.body.block.ops if isinstance(f, FuncOp)):
             for value, owner in _stored_values(function):
@@ -351,6 +351,10 @@ class _Usage:
         default_factory=dict[TensorPlacement, "Banks | None"]
     )
     """The bytes of tensors by layout: most tensors share a layout with others."""
+    is_limited: bool = True
+    """False to count what a device does not have as well."""
+    most: int = 0
+    """Largest number of bytes of each DRAM bank so far."""
 
     def check(self) -> None:
         """Raises CompileError at the first op for which no room is left."""
@@ -385,7 +389,9 @@ class _Usage:
             return
         kinds = self.taken.setdefault(banks.memory, {})
         kinds[kind] = kinds.get(kind, 0) + banks.bytes
-        if sum(kinds.values()) > self._limit(banks.memory):
+        if banks.memory == "dram":
+            self.most = max(self.most, sum(kinds.values()))
+        if self.is_limited and sum(kinds.values()) > self._limit(banks.memory):
             raise self._full(banks.memory, kinds, op)
 
     def _run(self, op: RunProgramOp) -> None:
@@ -424,6 +430,18 @@ class _Usage:
             "named by a system description",
             notes=notes,
         )
+
+
+def dram_use(function: FuncOp, chip: ChipDescription) -> int:
+    """Most bytes of DRAM that the tensors of a function take of a chip at a time."""
+    usage = _Usage(function, chip, is_limited=False)
+    usage.check()
+    return usage.most * chip.num_dram_channels
+
+
+def dram_size(chip: ChipDescription) -> int:
+    """Bytes of DRAM that tensors may take."""
+    return (chip.dram_unreserved_end - chip.dram_unreserved_base) * chip.num_dram_channels
 
 
 def _shown(size: int) -> str:

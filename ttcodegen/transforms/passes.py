@@ -18,6 +18,11 @@ SYSTEM_OPTIONS = (
     Option("mesh-shape", "Rows and columns of the mesh of chips, for modules that do not say."),
 )
 
+PARALLEL = Option(
+    "parallel",
+    "Shardings for modules that say none: auto, or kinds with axes, as data=0,tensor=1.",
+)
+
 EMITC_OPTIONS = (
     Option("module-name", "The namespace and the stem of the files; the module's name."),
     Option("input-hash", "What the files say about their origin; a hash of the module."),
@@ -109,6 +114,23 @@ PASSES = (
             Option(
                 "argument-types",
                 "function=kind,kind,...; the kinds are input, parameter and constant.",
+            ),
+        ),
+    ),
+    PassEntry(
+        name="ttir-choose-shardings",
+        group=Group.TTIR,
+        implementation="ttcodegen.optimizer.parallelism:ChooseShardings",
+        description="Chooses how the arguments of functions are divided among the chips of the "
+        "mesh, where the module does not say it.",
+        options=(
+            PARALLEL,
+            Option("overrides", "Decisions that are given, as JSON."),
+            Option(
+                "weights",
+                "Types of the weights of products, for estimates.",
+                "none",
+                choices=("none", "bfp_bf8", "bfp_bf4"),
             ),
         ),
     ),

@@ -10,7 +10,7 @@ from ttcodegen.compat.refusals import REFUSED_EMITC_OPTIONS, REFUSED_TTNN_OPTION
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.transforms.pass_options import OptionError, OptionValue, chosen, fixed
 from ttcodegen.transforms.passes import EMITC_OPTIONS as CONVERSION_OPTIONS
-from ttcodegen.transforms.passes import SYSTEM_OPTIONS
+from ttcodegen.transforms.passes import PARALLEL, SYSTEM_OPTIONS
 from ttcodegen.transforms.registry import Group, Option, PipelineEntry, Step
 
 # The options of the pipelines of the library.
@@ -45,6 +45,7 @@ TTNN_OPTIONS = (
     ),
     Option("experimental-bfp8-weights", "Weights of products as bfp_bf8.", False),
     Option("overrides", "Decisions that are given, as JSON."),
+    PARALLEL,
     Option("override-output-layout", "Layouts of results: name=8x8:l1:block_sharded:tile:bf16,..."),
     Option("override-conv2d-config", "Convolutions: name=core_grid#8x4:weights_dtype#bf16,..."),
     Option("insert-memreconfig", "Operands that are moved first: name=0:1,..."),
@@ -68,7 +69,8 @@ Values = Mapping[str, OptionValue]
 
 
 def level_of(overrides: str) -> int:
-    """The level that decisions were taken at, by the text of their file; 1 if it says none.
+    """The level that decisions were taken at, by the text of their file; 1 if it says none, and 0
+    if it has shardings alone.
 
     Raises:
         CompileError: if it says another level.
@@ -78,8 +80,10 @@ def level_of(overrides: str) -> int:
     except (ValueError, RecursionError):
         return LEVELS[0]  # Options of the reference, or what the reader of decisions refuses.
     level = cast("dict[str, Any]", content).get("level") if isinstance(content, dict) else None
-    if level is not None and (type(level) is not int or level not in LEVELS):
+    if level is not None and (type(level) is not int or level not in (0, *LEVELS)):
         raise CompileError(f"the overrides have the level {json.dumps(level)}", remedy="1 or 2")
+    if level == 0 and any(cast("dict[str, Any]", content).get("functions") or ()):
+        raise CompileError("the overrides decide on calls at level 0", remedy="level 1 or 2")
     return LEVELS[0] if level is None else level
 
 
@@ -147,6 +151,7 @@ def ttir_to_ttnn(options: Values) -> Iterator[Step | str]:
     yield "ttmetal-lift-programs"
     yield "ttir-outline-generics"
     yield Step("inline", {"cpu-functions": True, "generics": True})
+    yield from choice_of_shardings(options)
     yield "ttir-partition"
     yield Step("ttir-pipeline", chosen(options, TTIR_OPTIONS))
     yield "ttcore-record-chip-shares"
@@ -159,6 +164,15 @@ def ttir_to_ttnn(options: Values) -> Iterator[Step | str]:
         yield from (Step("ttnn-fuse-projections", given), "ttnn-decode-heads")
         yield Step("ttnn-fuse-activations", given)
     yield from _placed(options)
+
+
+def choice_of_shardings(options: Values) -> Iterator[Step | str]:
+    """The choice of shardings for modules that say none, if it is wanted."""
+    overrides = options.get("overrides", "")
+    if options["parallel"] or overrides:
+        given = {"parallel": options["parallel"], "overrides": overrides}
+        given["weights"] = options.get("experimental-weight-dtype", "none")
+        yield Step("ttir-choose-shardings", given)
 
 
 def _placed(options: Values) -> Iterator[Step | str]:
@@ -182,6 +196,8 @@ def _placed(options: Values) -> Iterator[Step | str]:
 
 def ttnn_to_ttnn(options: Values) -> Iterator[Step | str]:
     """From calls that have layouts, and ops for those that the library refuses, to legal calls."""
+    if options["parallel"]:
+        raise OptionError("a module of TTNN says what each device computes: 'parallel' has no use")
     yield Step("ttcore-register-device", chosen(options, SYSTEM_OPTIONS))
     if options["argument-types"]:
         yield Step("populate-argument-types", {"argument-types": options["argument-types"]})

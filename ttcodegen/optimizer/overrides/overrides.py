@@ -13,6 +13,7 @@ from xdsl.ir import Operation
 from ttcodegen.dialects.core.datatypes import DataType
 from ttcodegen.dialects.operations.compute_config import ComputeConfig, MathFidelity
 from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.dialects.ttir.sharding import Sharding
 from ttcodegen.dialects.ttnn.placement import TensorPlacement
 from ttcodegen.dialects.ttnn.program_configs import PROGRAM_CONFIGS, Conv2dConfig, ProgramConfig
 from ttcodegen.foundation.diagnostics import CompileError
@@ -256,8 +257,9 @@ def read_overrides(text: str) -> Overrides:
     functions: Any = known.get("functions")
     if not isinstance(functions, dict) or known.get("version") != VERSION:
         raise CompileError(f'overrides have "version": {VERSION}, and "functions" by their names')
-    if unknown := known.keys() - {"version", "level", "functions"}:
+    if unknown := known.keys() - {"version", "level", "functions", "shardings"}:
         raise CompileError(f"the overrides have a field '{min(unknown)}'")
+    _check_shardings(known.get("shardings", {}))
     level_of(text)
     found = cast("dict[str, Any]", functions)
     for function, entries in found.items():
@@ -266,6 +268,58 @@ def read_overrides(text: str) -> Overrides:
         for name, entry in cast("dict[str, Any]", entries).items():
             _check(f"the override of '{name}' in '{function}'", entry, _FIELDS)
     return found
+
+
+def read_shardings(text: str) -> dict[str, dict[str, Sharding]]:
+    """The shardings of arguments in a file, by function and name.
+
+    Raises:
+        CompileError: as `read_overrides`.
+    """
+    read_overrides(text)
+    data: Any = {} if text.lstrip().startswith(("override-", "insert-", "--")) else json.loads(text)
+    return {
+        function: {name: tuple([tuple(axes) for axes in dims]) for name, dims in table.items()}
+        for function, table in data.get("shardings", {}).items()
+    }
+
+
+def _check_shardings(tables: Any) -> None:
+    """Raises CompileError unless shardings are lists of axes by dimension."""
+    if not isinstance(tables, dict):
+        raise CompileError("the shardings of overrides are no table of functions")
+    for function, table in cast("dict[str, Any]", tables).items():
+        if not isinstance(table, dict):
+            raise CompileError(f"the shardings of '{function}' are no table of arguments")
+        for name, dims in cast("dict[str, Any]", table).items():
+            axes = [
+                axis
+                for each in (cast("list[Any]", dims) if isinstance(dims, list) else [None])
+                for axis in (cast("list[Any]", each) if isinstance(each, list) else [None])
+            ]
+            if any(type(axis) is not int or axis not in (0, 1) for axis in axes):
+                expected = "for each dimension the axes of the mesh, 0 or 1, as in [[0], [], [1]]"
+                raise CompileError(
+                    f"the sharding of '{name}' in '{function}' is {json.dumps(dims)}",
+                    remedy=expected,
+                )
+            if len(set(axes)) < len(axes):
+                raise CompileError(
+                    f"the sharding of '{name}' in '{function}' divides along an axis twice"
+                )
+
+
+def with_shardings(decisions: str, shardings: str) -> str:
+    """A file of decisions, which may be empty, with the shardings of arguments.
+
+    `shardings` is the text of their table."""
+    nothing: dict[str, Any] = {"version": VERSION, "level": 0, "functions": {}}
+    head = decisions or json.dumps(nothing, indent=2)
+    table = json.dumps(json.loads(shardings), indent=2).replace("\n", "\n  ")
+    # The axes of an argument are on one line.
+    table = re.sub(r"\[[\s\d,\[\]]*\]", lambda axes: re.sub(r"\s+", "", axes[0]), table)
+    table = table.replace(",", ", ").replace(", \n", ",\n")
+    return head.rstrip().removesuffix("}").rstrip() + f',\n  "shardings": {table}\n}}\n'
 
 
 def _table(fields: Sequence[tuple[str, Any]]) -> dict[str, Any]:

@@ -44,7 +44,7 @@ from ttcodegen.transforms.mesh.sharding_propagation import (
     dimensions_of,
     sharding_of_parts,
 )
-from ttcodegen.transforms.rewriting import functions, rebuild
+from ttcodegen.transforms.rewriting import functions, keep, rebuild
 
 # Divides what a module computes among the chips of its mesh.
 #
@@ -66,8 +66,45 @@ class TTIRPartition(ModulePass):
             return
         for function in functions(op):
             if not function.is_declaration and says_shardings(function):
+                split_biases(function)
                 _Partition(function, mesh).run()
                 _drop_shardings(function)
+
+
+def split_biases(function: FuncOp) -> None:
+    """Makes `linear` with a bias a matmul and a sum: devices that have parts of the inner dimension
+    add the bias once, after their products are added up."""
+    if not any(map(_has_bias, body_of(function).ops)):
+        return
+
+    def builder_of(
+        insert: Callable[[Operation], None], mapping: Mapping[SSAValue, SSAValue]
+    ) -> OpBuilder:
+        return OpBuilder(ttir_op_classes(), insert, mapping)
+
+    def rewrite(builder: OpBuilder, op: CatalogueOp) -> SSAValue | Sequence[SSAValue]:
+        if not _has_bias(op):
+            keep(builder, op, [builder[value] for value in op.operands])
+            return op.results
+        a, b, bias = (builder[value] for value in op.operands)
+        transposes = {name: op.parameter(name) for name in ("transpose_a", "transpose_b")}
+        product = builder.emit("matmul", [a, b], op.result_type, **transposes)
+        made = builder.emit_op("add", [product, bias], op.result_type)
+        if SHARDING in op.attributes:
+            made.attributes[SHARDING] = op.attributes[SHARDING]
+        return made.results
+
+    rebuild(function, builder_of, rewrite)
+
+
+def _has_bias(op: Operation) -> bool:
+    """True for a `linear` with a row for a bias, whose result has the shape of its product."""
+    if op.name != "ttir.linear" or not isinstance(op, CatalogueOp) or len(op.operands) < 3:
+        return False
+    bias, b = op.shape("bias"), op.shape("b")
+    if not bias or prod(bias) != bias[-1] or dimensions_of(op) is None:
+        return False
+    return op.result_shape[-1] == b[-2 if op.parameter("transpose_b") else -1]
 
 
 def _drop_shardings(function: FuncOp) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from ttcodegen.compat.refusals import REFUSED_TTMETAL_OPTIONS
 from ttcodegen.transforms.pass_options import chosen, fixed
-from ttcodegen.transforms.passes import EMITC_OPTIONS, SYSTEM_OPTIONS
+from ttcodegen.transforms.passes import EMITC_OPTIONS, PARALLEL, SYSTEM_OPTIONS
 from ttcodegen.transforms.registry import (
     Group,
     Option,
@@ -24,6 +24,9 @@ def ttir_to_generics(options: Values) -> Iterator[Step | str]:
     yield Step("ttcore-register-device", chosen(options, SYSTEM_OPTIONS))
     yield "ttmetal-lift-programs"
     yield "ttir-outline-generics"
+    if options["parallel"]:
+        yield "inline"
+        yield Step("ttir-choose-shardings", {"parallel": options["parallel"]})
     yield "ttir-partition"
     yield "ttcore-check-sizes"
     if options["enable-cpu-hoist"]:
@@ -180,6 +183,7 @@ PASSES = (
 
 _OPTIONS = (
     *SYSTEM_OPTIONS,
+    PARALLEL,
     Option(
         "weight-dtype",
         "The type that weights are kept in where programs take it.",

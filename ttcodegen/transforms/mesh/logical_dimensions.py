@@ -1,0 +1,312 @@
+"""Logical dimensions of a function: dimensions of its tensors that are divided together.
+
+The rules of ops (`ttcodegen.ops.core.dimensions`) relate dimensions of operands and results. Those
+that are related through all ops of a function are one logical dimension: the batch, the heads of a
+layer, its hidden units. Dividing one along an axis of the mesh divides every tensor that has it,
+so that there are few ways to divide a function, each of which has an estimate that is linear in
+the number of ops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import gcd, prod
+
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import BlockArgument, SSAValue
+
+from ttcodegen.dialects.core.datatypes import element_of, shape_of
+from ttcodegen.dialects.operations.functions import argument_type, body_of
+from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.dialects.ttcore.dialect import ArgumentType
+from ttcodegen.ops.core.definition import TTIRDefinition
+from ttcodegen.ops.core.dimensions import Dimensions
+from ttcodegen.ops.core.traits import Trait
+from ttcodegen.transforms.mesh.sharding_propagation import dimensions_of
+
+_LAYOUT_OPS = frozenset(
+    {"ttir.typecast", "ttir.transpose", "ttir.permute", "ttir.reshape", "ttir.to_layout"}
+)
+"""Ops between a weight and the op that it is a weight of."""
+
+
+def weights_of(function: FuncOp) -> set[SSAValue]:
+    """Arguments that are weights: as they are declared, else by the operands that they become."""
+    arguments = body_of(function).args
+    declared = {
+        argument: argument_type(function, argument.index)
+        in (ArgumentType.PARAMETER, ArgumentType.CONSTANT)
+        for argument in arguments
+    }
+    if any(declared.values()):
+        return {argument for argument, is_weight in declared.items() if is_weight}
+    return {argument for argument in arguments if argument.uses and _is_used_as_weight(argument)}
+
+
+def _is_used_as_weight(argument: SSAValue) -> bool:
+    """True if all uses of an argument are those of a weight."""
+    pending = [argument]
+    while pending:
+        for use in pending.pop().uses:
+            op = use.operation
+            if op.name in _LAYOUT_OPS:
+                pending += op.results
+            elif not isinstance(op, CatalogueOp) or not _takes_weight(op, op.operands[use.index]):
+                return False
+    return True
+
+
+def _takes_weight(op: CatalogueOp, value: SSAValue) -> bool:
+    """True if an operand is a weight of an op: its right factor, its bias, or the like."""
+    if any(
+        spec.input_kind == "weight" and op.optional_operand(spec.name) is value
+        for spec in op.definition.operands
+        if spec.count != "variadic"
+    ):
+        return True
+    if len(shape_of(value.type)) <= 1 and op.operands[0] is not value:
+        return True
+    if not is_product(op) or op.operands[0] is value:
+        return False
+    # Batches of two arguments are activations, such as queries and keys.
+    return len(shape_of(value.type)) <= 2 or not isinstance(_stored(op.operands[0]), BlockArgument)
+
+
+def _stored(value: SSAValue) -> SSAValue:
+    """The value that layout ops make a value of."""
+    while isinstance(owner := value.owner, CatalogueOp) and owner.name in _LAYOUT_OPS:
+        value = owner.operands[0]
+    return value
+
+
+def is_product(op: CatalogueOp) -> bool:
+    """True for products of matrices, dense ones and those of convolutions."""
+    definition = op.definition
+    return (
+        isinstance(definition, TTIRDefinition)
+        and definition.matrix_engine
+        and len(op.operands) > 1
+        and Trait.SKIPS_HIDDEN not in definition.traits
+    )
+
+
+@dataclass
+class LogicalDimension:
+    """Dimensions of tensors that are divided together."""
+
+    size: int = 0
+    """Greatest common divisor of their sizes: every number of parts divides it."""
+    members: list[tuple[SSAValue, int]] = field(default_factory=list[tuple[SSAValue, int]])
+    is_batch_of_weights: bool = False
+    """True if products have it in both factors and the result, and the right factor is a weight:
+    each part has weights of its own, such as experts."""
+    is_of_products: bool = False
+    """True if a product has it in a weight."""
+    conflicts: set[int] = field(default_factory=set[int])
+    """Logical dimensions that an op has beside it: one axis cannot divide both."""
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Performance figures of a mesh, for estimates before lowering."""
+
+    flops: float
+    """Operations of one device per second."""
+    dram: float
+    """Bytes of its DRAM per second."""
+    link: float
+    """Bytes per second between neighbours, in one direction."""
+
+
+@dataclass(frozen=True)
+class Gain:
+    """Estimated effect of dividing a logical dimension."""
+
+    saved: float = 0.0
+    """Seconds that devices compute less."""
+    sent: float = 0.0
+    """Seconds of the collectives that it needs."""
+
+    @property
+    def net(self) -> float:
+        """Seconds that are saved."""
+        return self.saved - self.sent
+
+
+class LogicalDimensions:
+    """The logical dimensions of a function, by their numbers."""
+
+    def __init__(self, function: FuncOp) -> None:
+        self.function = function
+        self.weights = weights_of(function)
+        self._first: dict[SSAValue, int] = {}
+        self._parents: list[int] = []
+        self._ops: list[tuple[CatalogueOp, Dimensions]] = []
+        self._whole: list[CatalogueOp] = []
+        """Ops that need whole tensors."""
+        block = body_of(function)
+        for argument in block.args:
+            self._add(argument)
+        for op in block.ops:
+            for result in op.results:
+                self._add(result)
+            if isinstance(op, CatalogueOp):
+                dimensions = dimensions_of(op)
+                if dimensions is None:
+                    self._whole.append(op)
+                else:
+                    self._ops.append((op, dimensions))
+                    self._join(op, dimensions)
+        self._from_weights = self._made_of_weights()
+        self.found: dict[int, LogicalDimension] = {}
+        self._collect()
+
+    def _add(self, value: SSAValue) -> None:
+        self._first[value] = len(self._parents)
+        rank = len(shape_of(value.type)) if hasattr(value.type, "shape") else 0
+        self._parents += range(len(self._parents), len(self._parents) + rank)
+
+    def _root(self, place: int) -> int:
+        parents = self._parents
+        while parents[place] != place:
+            parents[place] = parents[parents[place]]
+            place = parents[place]
+        return place
+
+    def of(self, value: SSAValue, dim: int) -> int:
+        """Number of the logical dimension of a dimension of a value."""
+        return self._root(self._first[value] + dim)
+
+    def _join(self, op: CatalogueOp, dimensions: Dimensions) -> None:
+        joined: dict[int, int] = {}
+        for value, labels in _labelled(op, dimensions):
+            for dim, label in enumerate(labels):
+                if label is None:
+                    continue
+                place = self.of(value, dim)
+                other = joined.setdefault(label, place)
+                # The earliest member is the root, so that numbers follow the order of the program.
+                low, high = sorted((place, self._root(other)))
+                self._parents[high] = low
+
+    def _made_of_weights(self) -> set[SSAValue]:
+        """The weights, and what is made of weights and constants alone."""
+        found = set(self.weights)
+        for op in body_of(self.function).ops:
+            if isinstance(op, CatalogueOp) and all(value in found for value in op.operands):
+                found.update(op.results)
+        return found
+
+    def _collect(self) -> None:
+        for value in self._first:
+            if not hasattr(value.type, "shape"):
+                continue
+            for dim, size in enumerate(shape_of(value.type)):
+                found = self.found.setdefault(self.of(value, dim), LogicalDimension())
+                found.size = gcd(found.size, size)
+                found.members.append((value, dim))
+        for op, dimensions in self._ops:
+            numbers = self.numbers(op, dimensions)
+            present = set(numbers.values())
+            for number in present:
+                self.found[number].conflicts |= present - {number}
+            if is_product(op):
+                self._note_product(op, dimensions, numbers)
+
+    def _note_product(
+        self, op: CatalogueOp, dimensions: Dimensions, numbers: Mapping[int, int]
+    ) -> None:
+        results = {label for labels in dimensions.results for label in labels}
+        left = set(dimensions.operands[0])
+        for value, labels in list(zip(op.operands, dimensions.operands, strict=True))[1:2]:
+            if value not in self._from_weights:
+                continue
+            for label in labels:
+                if label is not None:
+                    found = self.found[numbers[label]]
+                    found.is_of_products = True
+                    found.is_batch_of_weights |= label in left and label in results
+
+    def numbers(self, op: CatalogueOp, dimensions: Dimensions) -> dict[int, int]:
+        """Numbers of the logical dimensions of the labels of an op."""
+        return {
+            label: self.of(value, dim)
+            for value, labels in _labelled(op, dimensions)
+            for dim, label in enumerate(labels)
+            if label is not None
+        }
+
+    def gains(self, parts: int, rates: Rates) -> dict[int, Gain]:
+        """Estimated effect of dividing each logical dimension into so many parts."""
+        saved = dict.fromkeys(self.found, 0.0)
+        sent = dict.fromkeys(self.found, 0.0)
+        gathered: set[tuple[SSAValue, int]] = set()
+        share = (parts - 1) / parts
+
+        def gather(value: SSAValue, dim: int) -> None:
+            number = self.of(value, dim)
+            if value in self._from_weights or (value, number) in gathered:
+                return
+            gathered.add((value, number))
+            sent[number] += share * _bytes(value) / rates.link
+
+        for op, dimensions in self._ops:
+            if all(result in self._from_weights for result in op.results):
+                continue
+            numbers = self.numbers(op, dimensions)
+            values = list(_labelled(op, dimensions))
+            moved = [float(_bytes(value)) for value, _ in values]
+            computing = _operations(op, dimensions) / rates.flops
+            before = max(computing, sum(moved) / rates.dram)
+            counted: set[int] = set()
+            for label, number in numbers.items():
+                if number in counted:
+                    # The op has it twice: one of both has to be whole.
+                    for value, labels in values[: len(op.operands)]:
+                        if label in labels:
+                            gather(value, labels.index(label))
+                    continue
+                counted.add(number)
+                after = sum(
+                    size / parts if label in labels else size
+                    for size, (_, labels) in zip(moved, values, strict=True)
+                )
+                saved[number] += before - max(computing / parts, after / rates.dram)
+                if label in dimensions.reduced and op.results:
+                    sent[number] += 2 * share * _bytes(op.results[0]) / rates.link
+            for value, labels in values[: len(op.operands)]:
+                for dim, label in enumerate(labels):
+                    if label is None and shape_of(value.type)[dim] > 1:
+                        gather(value, dim)
+        for op in self._whole:
+            for value in op.operands:
+                for dim, size in enumerate(shape_of(value.type)):
+                    if size > 1:
+                        gather(value, dim)
+        return {number: Gain(saved[number], sent[number]) for number in self.found}
+
+
+def _labelled(
+    op: CatalogueOp, dimensions: Dimensions
+) -> Sequence[tuple[SSAValue, tuple[int | None, ...]]]:
+    """Operands, then results, each with its labels."""
+    values = [*op.operands, *op.results]
+    return list(zip(values, [*dimensions.operands, *dimensions.results], strict=True))
+
+
+def _bytes(value: SSAValue) -> int:
+    return prod(shape_of(value.type)) * (4 if "32" in str(element_of(value.type)) else 2)
+
+
+def _operations(op: CatalogueOp, dimensions: Dimensions) -> float:
+    """Operations of the matrix engine."""
+    definition = op.definition
+    if not isinstance(definition, TTIRDefinition) or not definition.matrix_engine:
+        return 0.0
+    if len(op.operands) < 2:  # Sums are products with ones.
+        return 2.0 * prod(shape_of(op.operands[0].type))
+    kept = {label for labels in dimensions.results for label in labels}
+    right = zip(shape_of(op.operands[1].type), dimensions.operands[1], strict=True)
+    inner = prod(size for size, label in right if label is None or label not in kept)
+    return 2.0 * prod(op.result_shape) * inner

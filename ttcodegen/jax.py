@@ -18,7 +18,7 @@ from typing import Any, Unpack, cast
 
 import numpy as np
 
-from ttcodegen.emission.description import Structure, static
+from ttcodegen.emission.description import Structure, default_module_name, static
 from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.framework import (
     CheckError,
@@ -108,7 +108,8 @@ def compile(
         model, first = _model(function, example_args, tuple(static), params, run=run), function
     if golden is not None:
         model.write_reference(Path(golden))
-    called = name or re.sub(r"\W+", "", getattr(first, "__name__", "")) or "model"
+    function_name = re.sub(r"\W+", "", getattr(first, "__name__", ""))
+    called = name or default_module_name(function_name or "model")
     options = ProjectOptions(target, arch, system_desc, build, check, force, seed=seed, **settings)
     return compile_to_project(model, Path(out), called, options)
 

@@ -47,6 +47,29 @@ def test_a_project_is_written(relu: Path, capsys: pytest.CaptureFixture[str]) ->
     }
 
 
+@pytest.mark.parametrize(
+    ("stem", "options", "expected"),
+    [
+        ("models__blocks__llama_3_2_1b_decode", [], "llama_3_2_1b_decode"),
+        ("a_model_of_many_words_that_nobody_wants", [], "a_model_of_many_words_that"),
+        ("x" * 40, [], "x" * 30),
+        ("relu", ["--name", "llama_decode"], "llama_decode"),
+        ("relu", ["--name", "a_name_that_was_chosen_is_kept_as_it_is"],
+            "a_name_that_was_chosen_is_kept_as_it_is"),
+    ],
+)  # fmt: skip
+def test_the_name_of_a_project(relu: Path, stem: str, options: list[str], expected: str) -> None:
+    source = relu.rename(relu.parent / f"{stem}.mlir")
+    out = relu.parent / "out"
+    assert main([str(source), "-o", str(out), "-q", "--no-format", *options]) == 0
+    assert json.loads((out / "manifest.json").read_text())["module"] == expected
+    assert f"namespace {expected} {{" in (out / "src" / f"{expected}.cpp").read_text()
+    # The project keeps its name, and no other one takes its place.
+    assert main([str(source), "-o", str(out), "-q"]) == 0
+    assert (out / "src" / f"{expected}.cpp").is_file()
+    assert main([str(source), "-o", str(out), "-q", "--name", "another"]) == 1
+
+
 def test_the_same_input_gives_the_same_bytes(relu: Path) -> None:
     outs = [relu.parent / "a", relu.parent / "b"]
     for out in outs:

@@ -63,6 +63,8 @@ def argument_parser() -> ArgumentParser:
     add = parser.add_argument
     add("file", nargs="?", metavar="FILE", help="the module, in MLIR's text form; - reads stdin")
     add("-o", dest="out", metavar="OUT", type=Path, help="the folder to write the project to")
+    add("--name", metavar="NAME", help="the name of the project: of its C++ namespace, files and "
+        "libraries (that of FILE, at most 30 characters of it)")  # fmt: skip
     add(
         "--target",
         choices=("ttnn", "ttmetal"),
@@ -269,6 +271,7 @@ def _tune(out: Path, name: str) -> int:
 
 def _compile(options: argparse.Namespace, source: Source, system: SystemDescription | None) -> int:
     from ttcodegen.compilation import CompileOptions, compile_module
+    from ttcodegen.emission.description import default_module_name
     from ttcodegen.ops.dialects import load_dialects
     from ttcodegen.project.staging import locked_project
     from ttcodegen.project.writer import refuse_unrelated_folder
@@ -285,8 +288,9 @@ def _compile(options: argparse.Namespace, source: Source, system: SystemDescript
         toolchain = find_toolchain()
     runner = PassRunner(load_dialects(), dump=options.dump_ir, count_ops=options.time_passes)
     diagnostics = Diagnostics()
-    name = "model" if options.file == "-" else Path(options.file).name.partition(".")[0]
-    if not options.force:
+    stem = "model" if options.file == "-" else Path(options.file).name.partition(".")[0]
+    name = options.name or default_module_name(stem)
+    if not options.force and options.name is None:
         from ttcodegen.project.manifest import project_name
 
         # The same model under another name: edits are of files that are named after the project.

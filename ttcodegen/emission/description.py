@@ -343,6 +343,19 @@ def module_name(text: str, taken: Iterable[str] = ()) -> str:
     return f"{name}_model" if reserved else name
 
 
+LONGEST_NAME = 30
+"""The most characters of a module's name that nobody chose."""
+
+
+def default_module_name(text: str) -> str:
+    """The name of a module after the stem of its file or the like, kept short: the last part of a
+    path that is written with `__`, and as many of its words as fit."""
+    words = file_stem(text.rpartition("__")[2] if len(text) > LONGEST_NAME else text).split("_")
+    while len(words) > 1 and len("_".join(words)) > LONGEST_NAME:
+        words.pop()
+    return "_".join(words)[:LONGEST_NAME]
+
+
 # How a model's arguments and results hang together: tuples, lists and dictionaries of tensors.
 #
 # A program has a flat list of inputs and outputs. The manifest keeps the structure that they had

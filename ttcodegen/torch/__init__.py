@@ -19,7 +19,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Unpack, cast
 
-from ttcodegen.emission.description import Structure, static
+from ttcodegen.emission.description import Structure, default_module_name, static
 from ttcodegen.foundation.diagnostics import CompileError, Source, SourceLocation
 from ttcodegen.framework import (
     CheckError,
@@ -119,7 +119,9 @@ def compile(
     if golden is not None:
         model.write_reference(Path(golden))
     options = ProjectOptions(target, arch, system_desc, build, check, force, seed=seed, **settings)
-    return compile_to_project(model, Path(out), name or _name(functions), options)
+    return compile_to_project(
+        model, Path(out), name or default_module_name(_name(functions)), options
+    )
 
 
 def export(

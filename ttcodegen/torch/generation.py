@@ -17,6 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Unpack, cast
 
+from ttcodegen.emission.description import default_module_name
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.framework import compile_to_project, framework
 from ttcodegen.project.settings import ProjectOptions, ProjectSettings
@@ -170,7 +171,7 @@ def compile_decoder(
         **_special_tokens(model),
     }
     options = ProjectOptions(target, arch, system_desc, build, check, force, seed=seed, **settings)
-    called = name or type(model).__name__.lower()
+    called = name or default_module_name(type(model).__name__.lower())
     return compile_to_project(replace(taken, generation=generation), Path(out), called, options)
 
 

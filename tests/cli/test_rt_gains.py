@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -141,3 +142,93 @@ def test_flatbuffers_are_compared_by_their_estimates(
     assert all(row["time_us"] is None for row in rows.values())
     # Twice the bytes, and more passes.
     assert rows["gate"]["estimated_us"] > rows["gate"]["estimated_before_us"]
+
+
+CONVOLUTION = """
+func.func @net(
+    %x: tensor<1x32x32x64xbf16> {ttcore.argument_type = #ttcore.argument_type<input>},
+    %w: tensor<64x64x3x3xbf16> {ttcore.argument_type = #ttcore.argument_type<parameter>})
+    -> tensor<1x16x16x64xbf16> {
+  %Conv2d_0 = "ttir.conv2d"(%x, %w) <{stride = 1 : i32, padding = 1 : i32, dilation = 1 : i32,
+      groups = 1 : i32}> : (tensor<1x32x32x64xbf16>, tensor<64x64x3x3xbf16>)
+      -> tensor<1x32x32x64xbf16>
+  %relu = "ttir.relu"(%Conv2d_0) : (tensor<1x32x32x64xbf16>) -> tensor<1x32x32x64xbf16>
+  %pool = "ttir.max_pool2d"(%relu) <{kernel = 2 : i32, stride = 2 : i32, padding = 0 : i32,
+      dilation = 1 : i32, ceil_mode = false}> : (tensor<1x32x32x64xbf16>)
+      -> tensor<1x16x16x64xbf16>
+  return %pool : tensor<1x16x16x64xbf16>
+}
+"""
+
+
+@pytest.fixture
+def reports(tmp_path: Path) -> Mapping[str, Path]:
+    """The estimates for a card of two models, by name."""
+    found: dict[str, Path] = {}
+    for name, text in (("layer", SOURCE), ("net", CONVOLUTION)):
+        source, out = tmp_path / f"{name}.mlir", tmp_path / name
+        source.write_text(text)
+        assert compile_main([str(source), "-o", str(out), "--no-format"]) == 0
+        ran = result(tmp_path, "perf", str(out / "model.ttnn"))
+        found[name] = tmp_path / name / "card"
+        shutil.copytree(ran["card"], found[name])
+    return found
+
+
+def test_the_estimate_is_a_report_of_the_profiler(reports: Mapping[str, Path]) -> None:
+    with (reports["layer"] / "ops_perf_results.csv").open() as table:
+        rows = {row["NAME"]: row for row in csv.DictReader(table)}
+    assert rows["gate"]["OP CODE"] == "MatmulDeviceOperation gate"
+    assert rows["active"]["OP CODE"] == "UnaryDeviceOperation active"
+    assert rows["gate"]["INPUT_1_X_PAD[LOGICAL]"] == "512[512]"
+    assert rows["gate"]["OUTPUT_0_MEMORY"] == "DEV_0_DRAM_INTERLEAVED"
+    assert rows["gate"]["LINE"].startswith("src/layer.cpp:")
+    log = (reports["layer"] / "profile_log_device.csv").read_text().splitlines()
+    assert log[0].startswith("ARCH: wormhole_b0, CHIP_FREQ[MHz]: 1000")
+    # Five processors begin and end for each op.
+    assert len(log) == 2 + 10 * len(rows)
+    with (reports["net"] / "ops_perf_results.csv").open() as table:
+        codes = [row["OP CODE"] for row in csv.DictReader(table)]
+    # Names that the viewers would take for a kind of op are changed.
+    assert [code for code in codes if "Conv2d" in code] == ["Conv2dDeviceOperation conv2d"]
+
+
+@pytest.mark.parametrize("name", ["layer", "net"])
+def test_tt_perf_report_opens_the_estimate(
+    name: str,
+    reports: Mapping[str, Path],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    viewer = pytest.importorskip("tt_perf_report.perf_report")
+    file = str(reports[name] / "ops_perf_results.csv")
+    monkeypatch.setattr("sys.argv", ["tt-perf-report", file, "--no-color", "--no-summary"])
+    viewer.main()
+    shown = capsys.readouterr().out
+    assert "Unclassified" not in shown
+    if name == "layer":
+        row = re.search(r"MatmulDeviceOperation gate 32 x 256 x 512 .*", shown)
+        assert row is not None
+        assert "HiFi2 BF16 x BF16 => BF16" in row[0]
+        assert " 0 host ops" in shown
+    else:
+        assert re.search(r"Conv2dDeviceOperation conv2d 1024 x 576 x 64", shown)
+
+
+@pytest.mark.parametrize("name", ["layer", "net"])
+def test_ttnn_visualizer_opens_the_estimate(name: str, reports: Mapping[str, Path]) -> None:
+    queries = pytest.importorskip("ttnn_visualizer.csv_queries")
+    from ttnn_visualizer.models import Instance
+    from ttnn_visualizer.utils import is_valid_performance_report_dir
+
+    assert is_valid_performance_report_dir(reports[name])
+    instance = Instance(instance_id="test", performance_path=str(reports[name]))
+    shown = queries.OpsPerformanceReportQueries.generate_report(instance)["report"]
+    with (reports[name] / "ops_perf_results.csv").open() as table:
+        rows = list(csv.DictReader(table))
+    assert [row["raw_op_code"] for row in shown] == [row["OP CODE"] for row in rows]
+    assert [float(row["device_time"]) for row in shown] == pytest.approx(
+        [float(row["DEVICE KERNEL DURATION [ns]"]) / 1e3 for row in rows], abs=1e-3
+    )
+    with queries.DeviceLogProfilerQueries(instance) as log:
+        assert len(log.runner.df) == 10 * len(rows)

@@ -87,7 +87,7 @@ def _event(span: Span, pid: int, tid: int) -> dict[str, Any]:
 _TILE_BYTES = tile_bytes_of(DataType.BFLOAT16)
 """Whatever the format of a tile: the counts do not have it."""
 _TILE_ELEMENTS = TILE_SIDE * TILE_SIDE
-_HEADER = (
+DEVICE_LOG_COLUMNS = (
     "PCIe slot, core_x, core_y, RISC processor type, timer_id, time[cycles since reset], data, "
     "run host ID, trace id, trace id counter, zone name, type, source line, source file, meta data"
 )
@@ -334,7 +334,10 @@ def device_log(
 ) -> str:
     """The text of `profile_log_device.csv` for programs with their fidelities."""
     megahertz = round(speed.clock / 1e6)
-    lines = [f"ARCH: {arch}, CHIP_FREQ[MHz]: {megahertz}, Max Compute Cores: {cores}", _HEADER]
+    lines = [
+        f"ARCH: {arch}, CHIP_FREQ[MHz]: {megahertz}, Max Compute Cores: {cores}",
+        DEVICE_LOG_COLUMNS,
+    ]
     for zone in profiled_zones(programs, speed):
         place = f"{zone.chip},{zone.noc[0]},{zone.noc[1]},{zone.processor}"
         name, file = (text.replace(",", ";") for text in (zone.name, zone.file))

@@ -201,6 +201,8 @@ class OpTimes:
     """Of one call."""
     estimate: CallCost | None = None
     """Estimate of the cost model for one ttnn call."""
+    library_call: LibraryCall | None = None
+    """The ttnn call."""
     fidelity: str | None = None
     """Of a program of kernels."""
     counts: ProgramCounts | None = None
@@ -246,14 +248,14 @@ class KnownOps:
         """An op that was not measured yet."""
         operation = self.operations[program][index]
         name, cost = self.flatbuffer.work(program, operation)
-        estimate = None
+        estimate = call = None
         if isinstance(self.flatbuffer, TTNNExecutable) and operation.callee is None:
             call = self._edited.get((program, index))
             call = call or call_in_file(self._functions[program], operation)
             estimate = self._model.cost(call)
         if isinstance(self.flatbuffer, TTMExecutable) and operation.callee is not None:
             estimate = self._exchange(operation)
-        times = OpTimes(program, index, name, operation.location, cost, estimate)
+        times = OpTimes(program, index, name, operation.location, cost, estimate, call)
         if isinstance(self.flatbuffer, TTMExecutable):
             launched = self.flatbuffer.launched(operation)
             times.fidelity = None if launched is None else launched.fidelity

@@ -14,6 +14,7 @@ import numpy as np
 from ttcodegen.cost.roofline import Roofline, card_roofline, host_roofline
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.optimizer.cost.calls import CostModel
+from ttcodegen.rt.card_report import CardCall, card_report
 from ttcodegen.rt.commands.check import given_system
 from ttcodegen.rt.commands.command import (
     Command,
@@ -168,6 +169,10 @@ class Perf(Command):
         add_device_tracks(trace, f"{path.name} on the device", programs, speed)
         written = self.artifacts.write(f"{folder}/trace.json", json_text(trace.to_json()))
         files = {"csv": table, "perf_results": results, "trace": written}
+        for name, listed in (("card", ops), ("card_generated", before)):
+            if any(op.library_call for op in listed):
+                report = f"{folder}/{name.replace('_', '-')}"
+                files[name] = self._card_report(report, listed, chip, speed)
         if programs:
             log = device_log(programs, chip.arch, chip.cores, speed)
             files["device_log"] = self.artifacts.write(f"{folder}/profile_log_device.csv", log)
@@ -179,6 +184,24 @@ class Perf(Command):
         if zones:
             content["zones"] = zones
         return FileResult(str(path), kind, content=content)
+
+    def _card_report(
+        self, folder: str, ops: Sequence[OpTimes], chip: ChipDescription, speed: Performance
+    ) -> Path:
+        """Writes the estimate as a report of the profiler; returns its folder."""
+        words = {} if self._edits is None or folder.endswith("generated") else self._edits.words
+        calls: list[CardCall] = []
+        for op in ops:
+            if op.library_call is None or op.estimate is None:
+                continue
+            name = self._places.name(op.program, op.index)
+            line = self._places.line(op.program, op.index)
+            edit = None if op.index is None else words.get((op.program, op.index))
+            call = CardCall(op.library_call, op.estimate, op.location, name, line, edit)
+            calls += [call] * max(len(op.spans) // self.arguments["loops"], 1)
+        report = card_report(calls, chip, speed)
+        paths = [self.artifacts.write(f"{folder}/{name}", text) for name, text in report.items()]
+        return paths[0].parent
 
     def _chip(self, executable: Executable) -> ChipDescription:
         given = given_system(self.arguments)

@@ -71,3 +71,22 @@ def test_a_tensor_that_is_given_twice_is_two_arguments() -> None:
     text = ttcodegen.torch.export(Difference().eval(), (same, same), {"z": same})
     inputs = [np.full(3, value, np.float32) for value in (10, 2, 5)]
     np.testing.assert_array_equal(run(text, *inputs)[0], [21.0, 21.0, 21.0])
+
+
+def test_windows_larger_than_the_image_that_round_up_reach_its_ends() -> None:
+    """As the last pools of EfficientNet, whose windows are as large as there are channels."""
+
+    class Pooled(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            F = torch.nn.functional
+            return (
+                F.avg_pool2d(x, 64, ceil_mode=True),
+                F.avg_pool2d(x, (9, 3), padding=1, stride=9, ceil_mode=True),
+                F.avg_pool2d(x, 9, padding=1, ceil_mode=True, count_include_pad=False),
+                F.max_pool2d(x, 64, ceil_mode=True),
+                F.max_pool2d(x, (2, 3), stride=9, dilation=(9, 4), ceil_mode=True),
+                F.avg_pool1d(x[0], 64, ceil_mode=True),
+                F.max_pool3d(x[None], (2, 64, 64), ceil_mode=True),
+            )
+
+    as_torch_has_it(Pooled(), torch.arange(120.0).reshape(1, 4, 5, 6).sin())

@@ -158,6 +158,27 @@ def test_what_only_checks_is_left_out() -> None:
     np.testing.assert_allclose(found, MATRIX.numpy() + 1)
 
 
+def test_numbers_that_only_checks_read_are_left_out() -> None:
+    class Checked(nn.Module):
+        def forward(self, x: Any) -> Any:
+            torch._check((x > 0).sum().item() <= 16)
+            return x + 1
+
+    text = ttcodegen.torch.export(Checked().eval(), (MATRIX,))
+    (found,) = run(text, MATRIX.numpy())
+    np.testing.assert_allclose(found, MATRIX.numpy() + 1)
+
+
+def test_a_number_that_is_the_value_of_a_tensor_is_refused_at_its_line() -> None:
+    class Parts(nn.Module):
+        def forward(self, x: Any) -> Any:
+            return x * (x > 0).sum().item()
+
+    with pytest.raises(CompileError, match="a number that is the value of a tensor") as refused:
+        ttcodegen.torch.export(Parts().eval(), (MATRIX,))
+    assert "test_torch_regions.py" in str(refused.value)
+
+
 @pytest.mark.parametrize("name", ["inv", "cholesky", "solve"])
 def test_the_checks_of_factorizations_do_not_matter(name: str) -> None:
     class Factorized(nn.Module):

@@ -208,6 +208,15 @@ def _pool_window(
             "dilation": dilation}  # fmt: skip
 
 
+def _within(x: SSAValue, window: dict[str, Any]) -> dict[str, Any]:
+    """The window, at most as large as the padded image: that is all that rounding up leaves of a
+    single larger one."""
+    sizes = [1, *shape_of(x.type)][-len(window["kernel"]) :]
+    rows = zip(window["kernel"], sizes, window["padding"], window["dilation"], strict=False)
+    fitting = [min(k, (size + 2 * pad - 1) // step + 1) for k, size, pad, step in rows]
+    return window | {"kernel": fitting}
+
+
 def _max_pool(spatial: int) -> Rule:
     def rule(
         graph: Graph,
@@ -220,6 +229,7 @@ def _max_pool(spatial: int) -> Rule:
     ) -> SSAValue:
         pool = _pooled_in_space if spatial == 3 else _pooled
         window = _pool_window(spatial, kernel, stride, padding, dilation)
+        window = _within(x, window) if ceil_mode else window
         return pool(graph, "max_pool2d", x, spatial, ceil_mode=ceil_mode, **window)
 
     return rule
@@ -246,6 +256,7 @@ def _avg_pool(spatial: int) -> Rule:
             )
         pool = _pooled_in_space if spatial == 3 else _pooled
         window = _pool_window(spatial, kernel, stride, padding)
+        window = _within(x, window) if ceil_mode else window
         averaged = pool(
             graph, "avg_pool2d", x, spatial, ceil_mode=ceil_mode,
             count_include_pad=count_include_pad or divisor_override is not None, **window,

@@ -109,7 +109,10 @@ class _Importer:
         attributes: list[DictionaryAttr] = []
         returned: list[SSAValue] = []
         buffers: list[str] = []
+        checked = _only_checked(self.program.graph.nodes)
         for node in _buffers_last(self.program.graph.nodes, specs, {*changed, *state}):
+            if node.name in checked:
+                continue
             if node.op == "placeholder":
                 spec = specs[node.name]
                 kind = spec.kind.name
@@ -309,6 +312,11 @@ class _Importer:
         empty = self._of_nothing(node)
         if empty is not None:
             return empty
+        if name in ("_local_scalar_dense", "item"):
+            raise CompileError(
+                "the program depends on a number that is the value of a tensor",
+                remedy="keep it a tensor: sizes and branches cannot depend on values",
+            )
         rule = rule_of(name, overload)
         of_complex_numbers = any(
             is_complex(each.meta.get("val")) for each in (node, *node.all_input_nodes)
@@ -435,6 +443,17 @@ class _Importer:
         )
         erase_dead(function)
         return ModuleOp([function])
+
+
+def _only_checked(nodes: Any) -> set[str]:
+    """Names of the operations whose results nothing but runtime checks read."""
+    found: set[str] = set()
+    for node in reversed(nodes):
+        if node.op == "call_function" and node.users:
+            users = ((user.name, operation_name(user.target)[0]) for user in node.users)
+            if all(name in found or kind in CHECKS for name, kind in users):
+                found.add(node.name)
+    return found
 
 
 def _is_change(spec: Any) -> bool:

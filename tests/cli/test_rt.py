@@ -173,6 +173,32 @@ def test_artifacts_are_kept_and_cleaned(adding: Path, tmp_path: Path) -> None:
     assert not (folder / "old").exists()
 
 
+@pytest.mark.parametrize("inner", ["", "run"])
+def test_artifacts_are_not_written_through_links(
+    adding: Path,
+    tmp_path: Path,
+    inner: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(tmp_path)
+    link = Path("ttcodegen-artifacts", inner)
+    link.parent.mkdir(exist_ok=True)
+    link.symlink_to(elsewhere)
+    options = ["run", str(adding), "--save-artifacts", "--quiet"]
+    assert main(options) == 1
+    assert "is a link: nothing is written or removed through it" in capsys.readouterr().err
+    assert not any(elsewhere.iterdir())
+    if not inner:
+        assert main([*options, "--clean-artifacts"]) == 1
+        assert not any(elsewhere.iterdir())
+        # A link that the user names leads where it is to lead.
+        assert main([*options, "--artifact-dir", "ttcodegen-artifacts"]) == 0
+        assert any(elsewhere.iterdir())
+
+
 def test_folders_of_others_are_not_cleaned(
     adding: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from ttcodegen import __version__
-from ttcodegen.foundation.cache import cache_folder
+from ttcodegen.foundation.cache import cache_folder, is_intact, vouch_for
 from ttcodegen.project import cpu_backend
 from ttcodegen.project.cpu_backend import backend_sources, ensure_cpu_backend
-from ttcodegen.project.toolchain import BuildError, Toolchain
+from ttcodegen.project.toolchain import BuildError, Toolchain, cmake_options
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -65,16 +65,45 @@ def test_it_is_built_once(sources: Path, tmp_path: Path, toolchain: Toolchain) -
     assert link.resolve() == first.folder
 
 
-@pytest.mark.parametrize("damaged", ["lib/libbackend.a", "support"])
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        ["lib/*.a"],
+        ["support-*.o"],
+        ["include/**/*.hpp"],
+        ["precompiled/*.gch", "precompiled/*.pch"],
+        ["ready"],
+        ["precompiled/*.ready", "support-*.ready"],
+        # What is built of the sources is copied from there.
+        ["lib/*.a", "../*.build/**/*.a"],
+        ["lib/*.a", "../*.build/**/*.a", "../*.build/**/*.o"],
+        ["lib/*.a", "../*.build/build.ninja", "../*.build/CMakeCache.txt"],
+        ["lib/*.a", "../*.build/.ninja_log", "../*.build/.ninja_deps"],
+        ["**/*", "../*.build/**/*"],
+    ],
+    ids=" ".join,
+)
 def test_files_that_were_emptied_are_built_again(
-    sources: Path, toolchain: Toolchain, damaged: str
+    sources: Path, toolchain: Toolchain, damaged: list[str]
 ) -> None:
     first = ensure_cpu_backend(toolchain)
-    file = first.support_object if damaged == "support" else first.folder / damaged
-    size = file.stat().st_size
-    file.write_bytes(b"")
+    held = _holds(first.folder)
+    emptied = 0
+    for pattern in damaged:
+        for file in list(first.folder.parent.glob(f"{first.folder.name}/{pattern}")):
+            if file.is_file():
+                status = file.stat()
+                file.write_bytes(b"")
+                os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
+                emptied += 1
+    assert emptied
     assert ensure_cpu_backend(toolchain) == first
-    assert file.stat().st_size == size
+    assert _holds(first.folder) == held
+
+
+def _holds(folder: Path) -> dict[str, bool]:
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return {str(path.relative_to(folder)): path.stat().st_size > 0 for path in files}
 
 
 def test_two_at_once_build_it_once(sources: Path, tmp_path: Path, toolchain: Toolchain) -> None:
@@ -238,3 +267,41 @@ def test_the_cache_folder(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_version_is_that_of_the_backend() -> None:
     text = (backend_sources() / "CMakeLists.txt").read_text()
     assert f"project(TTCodegenCPU VERSION {__version__} " in text
+
+
+@pytest.mark.parametrize("damage", ["emptied", "cut off", "overwritten", "removed"])
+def test_what_is_known_of_a_compiler_is_found_again_where_it_was_damaged(
+    tmp_path: Path, toolchain: Toolchain, damage: str
+) -> None:
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    first = cmake_options(tmp_path / "a", cache, toolchain)
+    assert first is not None
+    kept = [path for path in cache.rglob("*") if path.is_file() and path.name != "ready"]
+    assert len(kept) >= 3
+    for path in kept:
+        content, status = path.read_bytes(), path.stat()
+        if damage == "removed":
+            path.unlink()
+            continue
+        damaged = {"emptied": b"", "cut off": content[: len(content) // 2]}
+        path.write_bytes(damaged.get(damage, b"\0" * len(content)))
+        os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert cmake_options(tmp_path / "b", cache, toolchain) == first
+    names = {path.relative_to(tmp_path / "a") for path in (tmp_path / "a").rglob("*")}
+    assert names == {path.relative_to(tmp_path / "b") for path in (tmp_path / "b").rglob("*")}
+    for name in names:
+        if (tmp_path / "a" / name).is_file():
+            size = (tmp_path / "a" / name).stat().st_size
+            assert (tmp_path / "b" / name).stat().st_size == size
+
+
+def test_an_empty_seal_vouches_for_nothing(tmp_path: Path) -> None:
+    file, seal = tmp_path / "file", tmp_path / "ready"
+    file.write_text("whole")
+    vouch_for(seal, [file])
+    assert is_intact(seal)
+    seal.write_bytes(b"")
+    assert not is_intact(seal)
+    vouch_for(seal, [])
+    assert is_intact(seal)

@@ -1,4 +1,4 @@
-"""CPU backend: built or prebuilt per version, compiler and processor, with seals."""
+"""CPU backend: built or prebuilt per version, compiler and processor."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import os
 import platform
 import re
 import shutil
-import stat
 import subprocess
 import tempfile
 import time
@@ -21,7 +20,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ttcodegen.foundation.cache import fault, own_cache_folder
+from ttcodegen.foundation.cache import fault, is_intact, own_cache_folder, vouch_for
 from ttcodegen.foundation.messages import Level, report
 from ttcodegen.project.sources import support_files
 from ttcodegen.project.toolchain import (
@@ -33,75 +32,6 @@ from ttcodegen.project.toolchain import (
     run_step,
 )
 from ttcodegen.version import __version__
-
-# Seals of the files of a built CPU backend: a backend that was damaged is built again.
-#
-# A seal lists files with size, time and content. A full disk or a crash may truncate files, a
-# person or a clean-up remove them; and what is linked into programs must not be writable by other
-# users.
-
-_GROUP_AND_OTHERS = stat.S_IWGRP | stat.S_IWOTH
-
-
-def vouch_for(seal: Path, files: Iterable[Path]) -> None:
-    """Seals files below the folder of `seal`, and takes other users' right to write them.
-
-    Raises:
-        OSError: if one of them is missing, or the seal cannot be written.
-    """
-    lines: list[str] = []
-    for file in sorted(files):
-        status = file.stat()
-        if status.st_mode & _GROUP_AND_OTHERS:
-            file.chmod(stat.S_IMODE(status.st_mode) & ~_GROUP_AND_OTHERS)
-        name = file.relative_to(seal.parent)
-        lines.append(f"{status.st_size} {status.st_mtime_ns} {_digest(file)} {name}\n")
-    _close_folders(seal.parent)
-    seal.write_text("".join(lines), "utf-8")
-    seal.chmod(0o600)
-
-
-def _close_folders(top: Path) -> None:
-    """Takes other users' right to write the folders of a build, which the umask may give."""
-    for folder in [top, *(path for path in top.rglob("*") if path.is_dir())]:
-        mode = folder.stat().st_mode
-        if mode & _GROUP_AND_OTHERS:
-            folder.chmod(stat.S_IMODE(mode) & ~_GROUP_AND_OTHERS)
-
-
-def is_intact(seal: Path) -> bool:
-    """True if the sealed files are what they were, and the user's own.
-
-    The content of a file is read only if its time is another, as after a copy of the cache.
-    """
-    try:
-        folders = {seal.parent}
-        for line in _own_text(seal).splitlines():
-            size, time, digest, name = line.split(" ", 3)
-            file = seal.parent / name
-            status = file.lstat()
-            if not stat.S_ISREG(status.st_mode) or fault(status) or status.st_size != int(size):
-                return False
-            if status.st_mtime_ns != int(time) and _digest(file) != digest:
-                return False
-            folders.add(file.parent)
-        return not any(fault(folder.lstat()) or folder.is_symlink() for folder in folders)
-    except (OSError, ValueError):
-        return False
-
-
-def _own_text(path: Path) -> str:
-    """The text of a file; raises ValueError if it is not the user's own."""
-    with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), encoding="utf-8") as file:
-        if fault(os.fstat(file.fileno())):
-            raise ValueError(path)
-        return file.read()
-
-
-def _digest(file: Path) -> str:
-    with file.open("rb") as content:
-        return hashlib.file_digest(content, "blake2b").hexdigest()[:32]
-
 
 # The CPU backend as a platform wheel brings it: compiled for a few levels of processors.
 #
@@ -207,6 +137,8 @@ _TENSOR_HEADERS = (
 )
 
 _READY = "ready"
+_OBJECTS = "objects"
+"""The seal of a build folder of the sources, which is no finished build."""
 _LAYOUT = "2"
 """The layout of the folder of a build. Versions that have another one use folders of their own."""
 _PACKAGED_SOURCES = "_standalone"
@@ -433,6 +365,12 @@ def _build(place: _Place, toolchain: Toolchain) -> None:
 def _compile(place: _Place, toolchain: Toolchain, installed: Path) -> None:
     """Compiles the sources and installs what comes of them."""
     build, log = place.objects, place.sibling("log")
+    seal = build / _OBJECTS
+    if seal.exists() and not is_intact(seal):
+        # Ninja goes by times alone: an object that was damaged would be part of all builds.
+        shutil.rmtree(build)
+    # Without a seal it is a build that was interrupted, which goes on where it was.
+    seal.unlink(missing_ok=True)
     configure = [toolchain.cmake, "-G", "Ninja", "-S", str(place.sources), "-B", str(build)]
     configure += [
         *_BUILD_OPTIONS,
@@ -446,6 +384,8 @@ def _compile(place: _Place, toolchain: Toolchain, installed: Path) -> None:
     _require(run_step(configure, log), log)
     _require(run_ninja(toolchain, build, log, "building the CPU backend"), log)
     _require(run_step(install, log), log)
+    built = [file for file in build.rglob("*") if file.is_file() and not file.is_symlink()]
+    vouch_for(seal, built)
 
 
 def _remove_unused(place: _Place) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ttcodegen.foundation.cache import is_intact, vouch_for
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.foundation.messages import Progress
 
@@ -313,6 +314,7 @@ _CACHED = (
     "THREADS_HAVE_PTHREAD_ARG",
 )
 _OPTIONS = "options.txt"
+_SEAL = "ready"
 
 
 def cmake_options(build: Path, cache: Path, toolchain: Toolchain) -> list[str] | None:
@@ -328,9 +330,11 @@ def cmake_options(build: Path, cache: Path, toolchain: Toolchain) -> list[str] |
     """
     facts = cache / f"facts-{_installation(toolchain.cmake)}"
     try:
-        if not facts.is_dir() and not _find_facts(facts, toolchain):
-            return None
-        shutil.copytree(facts, build / "CMakeFiles")
+        if not is_intact(facts / _SEAL, by_content=True):
+            shutil.rmtree(facts, ignore_errors=True)
+            if not _find_facts(facts, toolchain):
+                return None
+        shutil.copytree(facts, build / "CMakeFiles", ignore=shutil.ignore_patterns(_SEAL))
         return build.joinpath("CMakeFiles", _OPTIONS).read_text("utf-8").splitlines()
     except OSError:
         # The cache cannot be written, or was cleared a moment ago: it only costs time.
@@ -369,6 +373,7 @@ def _find_facts(facts: Path, toolchain: Toolchain) -> bool:
         # CMake reads the descriptions only where it believes to have written them.
         options.append("-DCMAKE_PLATFORM_INFO_INITIALIZED:INTERNAL=1")
         found.joinpath(_OPTIONS).write_text("\n".join(options), "utf-8")
+        vouch_for(found / _SEAL, [path for path in found.rglob("*") if path.is_file()])
         try:
             found.rename(facts)
         except OSError:

@@ -8,7 +8,14 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from ttcodegen.dialects.core.datatypes import DataType, bf16, element_of, f32, shape_of
+from ttcodegen.dialects.core.datatypes import (
+    DataType,
+    bf16,
+    element_of,
+    f32,
+    normalized_data_type,
+    shape_of,
+)
 from ttcodegen.dialects.operations.attribute_kinds import BOOLEAN, INTEGER, NUMBER
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttcore.tile import TILE_SIDE, tiles_along, whole_tiles
@@ -179,6 +186,9 @@ def verify_mask(op: CatalogueOp, shape: Sequence[int]) -> None:
     found = shape_of(mask.type)
     fits = len(found) == 4 and all(a in (1, b) for a, b in zip(found, shape, strict=True))
     require(op, fits, f"a mask that broadcasts to {tuple(shape)}", found)
+    data_type = normalized_data_type(element_of(mask.type))
+    is_added = data_type is not None and data_type.is_float
+    require(op, is_added, "a mask of floats, which are added to scores", element_of(mask.type))
 
 
 def _verify_call(op: CatalogueOp) -> None:

@@ -22,6 +22,7 @@ from ttcodegen.lang.projects.called_operations import callable_operations
 from ttcodegen.project.building import build_project
 from ttcodegen.project.manifest import read_manifest
 from ttcodegen.project.sources import FLATBUFFER_FILES
+from ttcodegen.project.staging import refuse_link
 from ttcodegen.project.toolchain import find_toolchain
 from ttcodegen.rt.commands.arguments import resolved
 from ttcodegen.runtime.executable import Executable
@@ -104,6 +105,7 @@ class Artifacts:
         """
         if not self.folder.exists():
             return
+        self._refuse_link()
         if not self.folder.joinpath(_MARK).is_file():
             raise CompileError(
                 f"'{self.folder}' was not made by ttcodegen-rt and is not emptied",
@@ -115,13 +117,18 @@ class Artifacts:
         """Makes the folder, and marks it as one that may be emptied.
 
         Raises:
-            CompileError: if it cannot be made.
+            CompileError: if it cannot be made, or is a link.
         """
+        self._refuse_link()
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             self.folder.joinpath(_MARK).touch()
         except OSError as error:
             raise CompileError(f"cannot write '{self.folder}': {error.strerror}") from None
+
+    def _refuse_link(self) -> None:
+        # The folder in which a sub-command is called may come from someone else, with a link in it.
+        refuse_link(self.folder.parent, self.folder.name)
 
     def write(self, name: str, content: str | bytes) -> Path:
         """Writes a file of that path in the folder.
@@ -145,6 +152,7 @@ class Artifacts:
     def _written(self, name: str, write: Callable[[Path], Any]) -> Path:
         path = self.folder / name
         self.mark()
+        refuse_link(self.folder, name)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             write(path)
@@ -214,7 +222,10 @@ class Command(ABC):
             logger = Logger(self.arguments["log_file"] or "", level)
         self.logger = logger
         if artifacts is None or given.get("--artifact-dir") is not None:
-            artifacts = Artifacts(self.logger, self.arguments["artifact_dir"])
+            folder = Path(self.arguments["artifact_dir"])
+            if given.get("--artifact-dir") is not None and folder.is_symlink():
+                folder = folder.resolve()  # The user's own link leads where it is to lead.
+            artifacts = Artifacts(self.logger, folder)
         self.artifacts = artifacts
 
     def __call__(self) -> tuple[int, dict[str, Any]]:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from ttcodegen.cli.ttcodegen import main
+from ttcodegen.dialects.ttnn.program_configs import MatmulProgramConfig
 from ttcodegen.foundation.diagnostics import CompileError
-from ttcodegen.project.edits import tune_op, tuned_files
+from ttcodegen.optimizer.cost.measured import call_key, read_measured, write_measured
+from ttcodegen.project.edits import read_pristine, tune_ops, tuned_files
 from ttcodegen.project.tuning.report import entries
+from ttcodegen.project.tuning.search import Trial, Tuning, Verdict, table
+from ttcodegen.rt.commands.validate import LibraryJudge
 
 MODEL = """
 func.func @ffn(
@@ -23,6 +30,11 @@ func.func @ffn(
   return %product : tensor<32x1024xbf16>
 }
 """  # noqa: E501
+
+
+def tune_op(out: Path, name: str) -> tuple[Tuning, list[str]]:
+    (tuning,), written = tune_ops(out, [name])
+    return tuning, written
 
 
 @pytest.fixture
@@ -115,3 +127,103 @@ def test_what_cannot_be_tuned_is_an_error(
     assert "has no program" in capsys.readouterr().err
     assert main(["--tune", str(out)]) == 2
     assert main([str(tmp_path / "ffn.mlir"), "-o", str(out), "--op", "product"]) == 2
+
+
+def test_all_ops_are_tuned_within_a_budget(out: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    shutil.copytree(out, other)
+    few, _ = tune_ops(out, budget=1)
+    assert len(few) == 1
+    tunings, written = tune_ops(other)
+    assert written == ["src/ffn.cpp"]
+    # From the longest on, and beside what was chosen before.
+    times = [each.current.own_seconds for each in tunings]
+    assert times == sorted(times, reverse=True)
+    assert {each.op for each in tunings if each.is_better} == {"hidden", "product"}
+    found = entries(tuned_files(other))["ffn"]
+    assert set(found) == {"hidden", "product"}
+    for tuning in tunings:
+        if tuning.is_better:
+            assert found[tuning.op]["memory"] == tuning.best.placement.buffer_type
+    assert tune_ops(other)[1] == []
+
+
+def test_what_the_library_refuses_is_not_taken(out: Path) -> None:
+    asked: list[Trial] = []
+
+    def judge(trials: Sequence[Trial]) -> list[Verdict]:
+        asked.extend(trials)
+        # The first is the call as it is, the second the fastest.
+        return [Verdict("no room" if number == 1 else None) for number in range(len(trials))]
+
+    free, _ = tune_ops(out, ["product"], judge=lambda trials: [Verdict() for _ in trials])
+    (out / "src/ffn.cpp").write_text(read_pristine_code(out))
+    (tuning,), _ = tune_ops(out, ["product"], judge=judge)
+    assert {each.node for each in asked} == {("ffn", "product")}
+    assert asked[1].call == free[0].found[0].call
+    assert [reason for _, reason in tuning.refused] == ["no room"]
+    assert tuning.found[0].call == free[0].found[1].call
+    assert "refused: no room" in table(tuning)
+    assert tuning.found[0].program is not None
+    assert entries(tuned_files(out))["ffn"]["product"]["program_config"] == (
+        tuning.found[0].program.text
+    )
+
+
+def read_pristine_code(out: Path) -> str:
+    texts = read_pristine(out)
+    assert texts is not None
+    return texts["src/ffn.cpp"]
+
+
+def test_measured_times_count(out: Path, tmp_path: Path) -> None:
+    times: dict[str, float] = {}
+
+    def judge(trials: Sequence[Trial]) -> list[Verdict]:
+        # The slower a call is estimated, the faster it is here.
+        seconds = [1e-6 * (len(trials) - number) for number in range(len(trials))]
+        times.update({call_key(t.call): s for t, s in zip(trials, seconds, strict=True)})
+        return [Verdict(None, each) for each in seconds]
+
+    (tuning,), _ = tune_ops(out, ["product"], judge=judge)
+    assert tuning.found[0].is_measured
+    own = [each.own_seconds for each in (tuning.current, *tuning.found)]
+    assert sorted(own) == sorted(times.values())
+    comment = entries(tuned_files(out))["ffn"]["product"]["comment"]
+    assert f"--tune: measured {tuning.found[0].seconds * 1e6:.1f} us" in comment
+    # A table keeps them; without a card the next search reads it.
+    table = tmp_path / "times.tsv"
+    write_measured(table, "wormhole_b0", times)
+    write_measured(table, "blackhole", {"matmul-0": 2e-6})
+    assert read_measured(table, "wormhole_b0") == pytest.approx(times)
+    assert read_measured(table, "blackhole") == {"matmul-0": 2e-6}
+    (out / "src/ffn.cpp").write_text(read_pristine_code(out))
+    (again,), _ = tune_ops(out, ["product"], measured=read_measured(table, "wormhole_b0"))
+    assert again.found[0].call == tuning.found[0].call
+    assert again.found[0].own_seconds == pytest.approx(tuning.found[0].own_seconds)
+
+
+def test_a_table_that_is_none_is_refused(
+    out: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = tmp_path / "times.tsv"
+    table.write_text("matmul 3\n")
+    assert main(["tune", str(out), "--measured", str(table)]) == 1
+    assert "is no table of measured times" in capsys.readouterr().err
+    assert main(["tune", str(out), "--budget", "0"]) == 2
+    assert main(["tune", str(out), "--python", "python3"]) == 2
+
+
+@pytest.mark.slow
+def test_the_library_judges_alternatives(out: Path, ttnn_python: str) -> None:
+    judge = LibraryJudge(out / "model.ttnn", ttnn_python)
+    (tuning,), _ = tune_ops(out, ["product"])
+    config = tuning.found[0].program
+    assert isinstance(config, MatmulProgramConfig)
+    call = tuning.found[0].call
+    wrong = {**call.attributes, "matmul_program_config": replace(config, in0_block_w=5)}
+    node = ("ffn", "product")
+    trials = [Trial(node, call), Trial(node, replace(call, attributes=wrong))]
+    taken, refused = judge(trials)
+    assert taken == Verdict()
+    assert refused.refused is not None

@@ -46,6 +46,7 @@ examples:
   ttcodegen model.mlir -o out --target ttmetal      a host program and device kernels
   ttcodegen model.mlir -o out --arch blackhole      for another card
   ttcodegen-rt run out                              check a project that was edited
+  ttcodegen tune out --op NAME                      search around an op, write what is faster
 
 exit status: 0 done; 1 the input is wrong or not supported, or a file cannot be written; 2 wrong
 usage; 3 the C++ did not build; 4 an output of the check differs; 5 the project is written, but
@@ -122,9 +123,9 @@ def argument_parser() -> ArgumentParser:
     add("--edits", metavar="OUT", type=Path, help="print the edits made in OUT since it was "
         "generated, as decisions by op and as a patch, and exit; with --write-overrides, write the "
         "decisions to a file as well")  # fmt: skip
-    add("--tune", metavar="OUT", type=Path, help="try the alternatives of the op that --op names "
-        "in OUT under the model of cost, write the fastest into its C++ as an edit, and "
-        "exit")  # fmt: skip
+    add("--tune", metavar="OUT", type=Path, help="ttcodegen tune OUT: try the alternatives of the "
+        "op that --op names under the model of cost, and write the fastest into the C++ as an "
+        "edit")  # fmt: skip
     add("--op", metavar="NAME", help="the op for --tune, by the name in --explain and --edits")
     add("--no-format", action="store_true", help="do not format the C++")
     add("--dump-ir", metavar="DIR", type=Path, help="write the module after each pass")
@@ -159,6 +160,10 @@ def _with_edges(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> li
 
 
 def _run(invocation: Invocation) -> int:
+    if invocation.arguments[:1] == ["tune"] and not Path("tune").is_file():
+        from ttcodegen.cli.tune import run_tune
+
+        return run_tune(invocation.arguments[1:])
     parser = argument_parser()
     options = parser.parse_args(_with_edges(parser, invocation.arguments))
     apply_message_options(options)
@@ -174,7 +179,9 @@ def _run(invocation: Invocation) -> int:
     if (options.tune is None) != (options.op is None):
         parser.error("--tune OUT and --op NAME belong together")
     if options.tune is not None:
-        return _tune(options.tune, options.op)
+        from ttcodegen.cli.tune import run_tune
+
+        return run_tune([str(options.tune), "--op", options.op])
     if options.golden is not None and not options.check:
         parser.error("--golden needs --check")
     if options.check and options.kind == "sources":
@@ -255,17 +262,6 @@ def _print_edits(out: Path, overrides: Path | None) -> int:
     sys.stdout.buffer.write((said + patch).encode())
     if overrides is not None:
         overrides.write_text(overrides_text(tuned), encoding="utf-8")
-    return ExitStatus.DONE
-
-
-def _tune(out: Path, name: str) -> int:
-    from ttcodegen.project.edits import tune_op
-    from ttcodegen.project.tuning.search import table
-
-    tuning, written = tune_op(out, name)
-    print(printable(table(tuning)), end="")
-    note = f"wrote the fastest to {', '.join(written)}" if written else "nothing known is faster"
-    report(Level.INFO, f"ttcodegen: {note}")
     return ExitStatus.DONE
 
 

@@ -24,7 +24,7 @@ from ttcodegen.systems.description import DEFAULT_ARCHITECTURE
 if TYPE_CHECKING:
     from ttcodegen.project.tuning.application import AppliedDecisions
     from ttcodegen.project.tuning.decisions import EditedFile
-    from ttcodegen.project.tuning.search import Tuning
+    from ttcodegen.project.tuning.search import Judge, Tuning
 
 # Ops that a person edited and that are no longer what they were: a merge of lines alone would
 # keep an edit that belongs to an op which the model has lost.
@@ -369,14 +369,28 @@ def tuned_files(out: Path) -> list[EditedFile]:
     return compared(before, texts, read_lines(out))
 
 
-def tune_op(out: Path, name: str) -> tuple[Tuning, list[str]]:
-    """Tries the alternatives of an op of a project, and writes the fastest into its C++; gives
-    them, and the paths of the files that were written.
+def tune_ops(
+    out: Path,
+    names: Sequence[str] = (),
+    *,
+    budget: int | None = None,
+    judge: Judge | None = None,
+    measured: Mapping[str, float] | None = None,
+) -> tuple[list[Tuning], list[str]]:
+    """Tries the alternatives of ops of a project, and writes the fastest into its C++; gives them,
+    and the paths of the files that were written.
+
+    Args:
+        out: the folder of the project.
+        names: the ops; all if there are none.
+        budget: the number of alternatives after which no other op is begun.
+        judge: asks the library about the fastest alternatives.
+        measured: times of calls on a card, by their keys.
 
     Raises:
         CompileError: if the folder is no such project, or has no such op.
     """
-    from ttcodegen.project.tuning.search import tune
+    from ttcodegen.project.tuning.search import BUDGET, TunedProject, tune
 
     manifest, before = read_manifest(out), read_pristine(out)
     program = out / "model.ttnn"
@@ -393,9 +407,12 @@ def tune_op(out: Path, name: str) -> tuple[Tuning, list[str]]:
             except (OSError, UnicodeDecodeError):
                 now[path] = text
         architecture = manifest.get("arch", DEFAULT_ARCHITECTURE)
-        tuning, texts = tune(before, now, read_lines(out), program.read_bytes(), architecture, name)
+        project = TunedProject(
+            before, now, read_lines(out), program.read_bytes(), architecture, measured or {}
+        )
+        tunings, texts = tune(project, names, BUDGET if budget is None else budget, judge)
         replace_files(out, texts)
-    return tuning, sorted(texts)
+    return tunings, sorted(texts)
 
 
 def _unified(path: str, before: str, after: str, *, deleted: bool = False) -> Iterator[str]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -22,6 +22,7 @@ from ttcodegen.optimizer.call import LibraryCall, call_of
 from ttcodegen.optimizer.cost import convolution as image_work
 from ttcodegen.optimizer.cost import program_work, transfers
 from ttcodegen.optimizer.cost import program_work as product_work
+from ttcodegen.optimizer.cost.measured import call_key
 from ttcodegen.optimizer.cost.work import LinkWork, Machine, Work, WorkRule
 from ttcodegen.optimizer.memory.circular_buffers import circular_buffers
 from ttcodegen.systems.cards import default_system
@@ -79,10 +80,16 @@ class CallCost:
 
 
 class CostModel:
-    """Cost model of the calls on one chip."""
+    """Cost model of the calls on one chip.
 
-    def __init__(self, chip: ChipDescription) -> None:
+    Args:
+        chip: the chip.
+        measured: seconds of calls that were measured on it, by `call_key`.
+    """
+
+    def __init__(self, chip: ChipDescription, measured: Mapping[str, float] | None = None) -> None:
         self.chip = chip
+        self.measured = measured or {}
         self.machine = Machine(chip)
         self.speed: Performance = self.machine.speed
         self.grid = self.machine.grid
@@ -91,7 +98,12 @@ class CostModel:
         ttnn_op_classes()
 
     def cost(self, call: LibraryCall) -> CallCost:
-        """Cost of a call; zero for a view or a host operation."""
+        """Cost of a call; zero for a view or a host operation. What was measured counts."""
+        found = self._estimate(call)
+        seconds = self.measured.get(call_key(call)) if self.measured else None
+        return found if seconds is None else replace(found, seconds=seconds)
+
+    def _estimate(self, call: LibraryCall) -> CallCost:
         if call.is_on_host or call.name in _FREE or is_view(call):
             return CallCost(tensors=self._tensors(call))
         work = _RULES[call_kind(call.name)](self.machine, call)

@@ -64,6 +64,9 @@ class EditedCalls:
     generated: dict[Node, LibraryCall] = field(default_factory=dict[Node, LibraryCall])
     now: dict[Node, LibraryCall] = field(default_factory=dict[Node, LibraryCall])
     """Without those that another call applies."""
+    ops: dict[Node, CatalogueOp] = field(default_factory=dict[Node, CatalogueOp])
+    names: list[CallNames] = field(default_factory=list[CallNames])
+    """The names of the ops of each function."""
     words: dict[Node, str] = field(default_factory=dict[Node, str])
     """Edits of each op that a person changed, in words; those that are no decisions as `text`."""
 
@@ -107,11 +110,13 @@ class EditedCalls:
         self, function: FuncOp, edits: Mapping[Node, _Edit], gone: Mapping[Node, Node]
     ) -> None:
         names = CallNames(function)
+        self.names.append(names)
         placed: dict[SSAValue, TensorPlacement] = {}
         for op in function.body.block.ops:
             if not isinstance(op, CatalogueOp) or op not in names:
                 continue
             node = names.function, names[op]
+            self.ops[node] = op
             call = self.generated[node] = call_of(op)
             values = [value for value in op.operands if given_placement(value) is not None]
             operands = tuple(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -37,10 +37,12 @@ class Legality:
     Args:
         flatbuffer: the program; of none, every decision is legal.
         architecture: the card.
+        measured: times of calls on it, by their keys.
     """
 
     flatbuffer: bytes
     architecture: str = DEFAULT_ARCHITECTURE
+    measured: Mapping[str, float] = field(default_factory=dict[str, float])
 
     @cached_property
     def calls(self) -> Mapping[tuple[str, str], LibraryCall]:
@@ -71,9 +73,8 @@ class Legality:
     @cached_property
     def generator(self) -> CandidateGenerator:
         """The candidates of calls that the library was measured to accept."""
-        return CandidateGenerator(
-            CostModel(default_system(self.architecture).chip), True, placed_calls()
-        )
+        chip = default_system(self.architecture).chip
+        return CandidateGenerator(CostModel(chip, self.measured), True, placed_calls())
 
     def misfit(
         self,

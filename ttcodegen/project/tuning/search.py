@@ -1,24 +1,21 @@
-"""Alternatives of one op under the model of cost, and the fastest of them as an edit."""
+"""Alternatives of ops under the model of cost, and the fastest of them as edits."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-
-from xdsl.dialects.func import FuncOp
 
 from ttcodegen.conversions.host_functions.tuning_constants import program_initializer
 from ttcodegen.dialects.operations.operation import CatalogueOp
-from ttcodegen.dialects.ttnn.placement import TensorPlacement
+from ttcodegen.dialects.ttnn.placement import TensorPlacement, given_placement
 from ttcodegen.dialects.ttnn.program_configs import ProgramConfig
 from ttcodegen.emission.op_lines import OpLines
-from ttcodegen.flatbuffer.modules import module_of
 from ttcodegen.flatbuffer.reader import read_ttnn
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.foundation.messages import aligned, closest
-from ttcodegen.optimizer.call import LibraryCall, call_of
-from ttcodegen.optimizer.overrides.call_names import CallNames
-from ttcodegen.project.code_lines import Edits
+from ttcodegen.optimizer.call import LibraryCall
+from ttcodegen.project.code_lines import Edits, Node
 from ttcodegen.project.tuning.application import apply_decisions
 from ttcodegen.project.tuning.decisions import (
     TUNING_FILE,
@@ -28,20 +25,21 @@ from ttcodegen.project.tuning.decisions import (
     OpIndex,
     compared,
 )
+from ttcodegen.project.tuning.edited_calls import EditedCalls
 from ttcodegen.project.tuning.legality import Legality
 from ttcodegen.project.tuning.statements import Statement, statements, tokens
 from ttcodegen.project.tuning.values import (
     Constant,
     constants_of,
     kind_of,
-    override_fields,
-    program_config,
     program_summary,
     same_parameter,
 )
 
 MOST_SHOWN = 5
-"""Alternatives that are listed."""
+"""Alternatives that are listed, and judged by the library."""
+BUDGET = 10_000
+"""Alternatives that are tried if nothing else is said."""
 _LEAST_GAIN = 0.01
 """Of the time, below which an alternative is not worth an edit."""
 
@@ -50,14 +48,48 @@ _LEAST_GAIN = 0.01
 class Alternative:
     """A form of a call, with the time of it and of the calls that read its result."""
 
-    placement: TensorPlacement
-    program: ProgramConfig | None
+    call: LibraryCall
+    own_seconds: float
+    """Of the call itself."""
     seconds: float
     l1_bytes: int
+    is_measured: bool = False
+    """True if the time of the call was measured on a card."""
 
-    def __str__(self) -> str:
-        memory = f"ttnn::{self.placement.buffer_type.upper()}_MEMORY_CONFIG"
-        return f"{memory}, {program_text(self.program)}" if self.program else memory
+    @property
+    def placement(self) -> TensorPlacement:
+        """The placement of its result."""
+        return self.call.result
+
+    @property
+    def program(self) -> ProgramConfig | None:
+        """Its program configuration."""
+        return self.call.program_config
+
+    def measured(self, seconds: float) -> Alternative:
+        """The same with the time of the call on a card."""
+        total = self.seconds - self.own_seconds + seconds
+        return replace(self, own_seconds=seconds, seconds=total, is_measured=True)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A form of a call that the library is asked about."""
+
+    node: Node
+    call: LibraryCall
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Answer of the library to a trial."""
+
+    refused: str | None = None
+    seconds: float | None = None
+    """The time on a card, if there is one."""
+
+
+Judge = Callable[[Sequence[Trial]], Sequence[Verdict]]
 
 
 @dataclass(frozen=True)
@@ -67,11 +99,18 @@ class Tuning:
     op: str
     current: Alternative
     found: tuple[Alternative, ...]
+    refused: tuple[tuple[Alternative, str], ...] = ()
+    """Alternatives that the library does not take, with the reason."""
 
     @property
     def is_better(self) -> bool:
         """True if the fastest alternative is worth an edit."""
         return bool(self.found) and self.found[0].seconds < self.current.seconds * (1 - _LEAST_GAIN)
+
+    @property
+    def best(self) -> Alternative:
+        """The one to take: the fastest, or the call as it is."""
+        return self.found[0] if self.is_better else self.current
 
 
 def program_text(config: ProgramConfig) -> str:
@@ -80,115 +119,265 @@ def program_text(config: ProgramConfig) -> str:
 
 
 @dataclass
-class _Project:
-    """The files of a project as they were generated, and as they are."""
+class TunedProject:
+    """The files of a project as they were generated, and as they are.
+
+    Args:
+        before: the texts as they were generated, by path.
+        now: the texts as they are.
+        lines: the lines of its ops as they were generated.
+        flatbuffer: its program.
+        architecture: its card.
+        measured: times of calls on the card, by their keys.
+    """
 
     before: Mapping[str, str]
     now: Mapping[str, str]
     lines: Sequence[OpLines]
     flatbuffer: bytes
     architecture: str
+    measured: Mapping[str, float]
 
 
 def tune(
-    before: Mapping[str, str],
-    now: Mapping[str, str],
-    lines: Sequence[OpLines],
-    flatbuffer: bytes,
-    architecture: str,
-    name: str,
-) -> tuple[Tuning, dict[str, str]]:
-    """The alternatives of an op, and the files that change if the fastest is chosen, by path.
+    project: TunedProject,
+    names: Sequence[str] = (),
+    budget: int = BUDGET,
+    judge: Judge | None = None,
+) -> tuple[list[Tuning], dict[str, str]]:
+    """The alternatives of ops, and the files that change if the fastest are chosen, by path.
 
     Args:
-        before: the texts of a project as they were generated, by path.
-        now: the texts as they are.
-        lines: the lines of its ops as they were generated.
-        flatbuffer: its program.
-        architecture: its card.
-        name: the op.
+        project: the project.
+        names: the ops, or none for all, from the one that takes longest on.
+        budget: the number of alternatives after which no other op is begun.
+        judge: asks the library about the fastest ones.
 
     Raises:
         CompileError: if there is no such op, or its call cannot be given anything else.
     """
-    project = _Project(before, now, lines, flatbuffer, architecture)
-    legality = Legality(flatbuffer, architecture)
-    function, op = _op_named(flatbuffer, name)
-    path, statement = _statement_of(project, function, name)
-    constants = constants_of(statements(now.get(TUNING_FILE, "")))
-    edited = _edited_statement(project, path, statement)
-    call = _as_edited(call_of(op), edited, constants)
-    readers = [
-        (call_of(use.operation), use.index)
-        for use in op.results[0].uses
-        if isinstance(use.operation, CatalogueOp)
-    ]
-    tuning = Tuning(name, *_alternatives(legality, call, readers))
-    if not tuning.is_better:
-        return tuning, {}
-    best = tuning.found[0]
-    changes = tuple(_changes(edited, best, tuning.current, constants))
-    if not changes:
-        raise CompileError(
-            f"the call of '{name}' in {path} takes no memory or program configuration in its C++",
-            remedy="an override of the op does the same (--write-overrides lists them)",
+    search = _Search(project)
+    nodes = [search.named(name) for name in names] if names else search.longest()
+    tried: list[tuple[Node, Tuning]] = []
+    count = 0
+    for node in nodes:
+        if count >= budget:
+            break
+        tuning = search.alternatives(node)
+        count += len(tuning.found)
+        search.take(node, tuning.best)
+        tried.append((node, tuning))
+    if judge is not None:
+        tried = search.judged(tried, judge)
+    for node, tuning in tried:
+        if tuning.is_better:
+            search.decide(node, tuning, needed=bool(names))
+    return [tuning for _, tuning in tried], search.written()
+
+
+class _Search:
+    """The search in one project."""
+
+    def __init__(self, project: TunedProject) -> None:
+        self._project = project
+        self._legality = Legality(
+            project.flatbuffer, project.architecture, measured=project.measured
         )
-    gain = (
-        f"--tune: estimated {best.seconds * 1e6:.1f} us with the calls that read it, "
-        f"not {tuning.current.seconds * 1e6:.1f} us"
-    )
-    ops = OpIndex(before[path], lines, path).at(statement)
-    decided = EditedCall(path, ops, statement, statement, changes, comments=(gain,))
-    file = EditedFile(path, before[path], before[path], [], calls=[decided])
-    moved = list(_moved(project))
-    applied = apply_decisions([file], before, lines, now, moved, legality)
-    if applied.lost:
-        raise CompileError(f"the fastest alternative cannot be written: {applied.lost[0]}")
-    return tuning, {p: text for p, text in applied.texts.items() if text != now.get(p)}
+        self._model = self._legality.generator.model
+        self._constants = constants_of(statements(project.now.get(TUNING_FILE, "")))
+        changed = {p: text for p, text in project.now.items() if text != project.before[p]}
+        files = compared(project.before, changed, project.lines)
+        binary = read_ttnn(project.flatbuffer)
+        self._edited = EditedCalls(binary, files, self._model.grid)
+        self._calls = self._edited.now
+        self._nodes = {op: node for node, op in self._edited.ops.items()}
+        self._entries = {each.name for each in binary.programs if each.kind == "entry"}
+        self._statements = dict(_statements(project))
+        self._after = {(c.path, c.before.start): c.after for file in files for c in file.calls}
+        self._decided: dict[str, EditedFile] = {}
 
-
-def _op_named(flatbuffer: bytes, name: str) -> tuple[str, CatalogueOp]:
-    known: list[str] = []
-    for function in module_of(read_ttnn(flatbuffer)).walk():
-        if isinstance(function, FuncOp) and function.body.blocks:
-            names = CallNames(function)
+    def named(self, name: str) -> Node:
+        """The op of a name."""
+        known: list[str] = []
+        for names in self._edited.names:
             known += names.known
             op = names.named(name)
-            if op is not None and op.results:
-                return names.function, op
-    close = closest(name, known)
-    raise CompileError(
-        f"no op is called '{name}'",
-        remedy=f"did you mean '{close}'?" if close else "--write-overrides lists all names",
-    )
+            if op is not None and op.results and self._nodes[op] in self._calls:
+                node = self._nodes[op]
+                if node not in self._statements:
+                    raise CompileError(f"the C++ has no call of its own for '{name}'")
+                return node
+        close = closest(name, known)
+        raise CompileError(
+            f"no op is called '{name}'",
+            remedy=f"did you mean '{close}'?" if close else "--write-overrides lists all names",
+        )
+
+    def longest(self) -> list[Node]:
+        """The ops that can be given something else, from the one that takes longest on; of those
+        that share a statement, the first."""
+        found: dict[tuple[str, int], Node] = {}
+        for node in self._calls:
+            if node[0] not in self._entries or node not in self._statements:
+                continue
+            path, statement = self._statements[node]
+            if any(True for _ in _places(self._now(path, statement), self._constants)):
+                found.setdefault((path, statement.start), node)
+        times = {node: self._model.cost(self._calls[node]).seconds for node in found.values()}
+        return sorted((node for node in times if times[node] > 0), key=lambda node: -times[node])
+
+    def alternatives(self, node: Node) -> Tuning:
+        """The call as it is, and its alternatives from the fastest on; operands stay as they are,
+        and so do the calls that read the result."""
+        call = self._calls[node]
+        readers = [(self._calls[reader], index) for reader, index in self._readers(node)]
+        current = self._timed(call, readers)
+        found: list[Alternative] = []
+        seen = {_form(call)}
+        for candidate in self._legality.generator.of(call, [True] * len(call.operands)):
+            if (
+                candidate.operands != call.operands
+                or not candidate.results
+                or candidate.results[0].shards is not None
+            ):
+                continue
+            attributes = {**call.attributes, **candidate.attributes}
+            timed = self._timed(
+                replace(call, results=candidate.results, attributes=attributes), readers
+            )
+            form = _form(timed.call)
+            if timed.l1_bytes <= self._model.speed.usable_l1 and form not in seen:
+                seen.add(form)
+                found.append(timed)
+        found.sort(
+            key=lambda each: (each.seconds, each.l1_bytes, str(each.placement), *_form(each.call))
+        )
+        return Tuning(node[1], current, tuple(found))
+
+    def _timed(self, call: LibraryCall, readers: Sequence[tuple[LibraryCall, int]]) -> Alternative:
+        cost = self._model.cost(call)
+        seconds = cost.seconds
+        for reader, index in readers:
+            operands = list(reader.operands)
+            operands[index] = call.result
+            seconds += self._model.cost(replace(reader, operands=tuple(operands))).seconds
+        return Alternative(call, cost.seconds, seconds, cost.l1_bytes)
+
+    def _readers(self, node: Node) -> Iterator[tuple[Node, int]]:
+        """The calls that read the result of an op, and as which of their tensors."""
+        for use in self._edited.ops[node].results[0].uses:
+            op = use.operation
+            reader = self._nodes.get(op) if isinstance(op, CatalogueOp) else None
+            if reader is not None and reader in self._calls:
+                before = op.operands[: use.index]
+                index = sum(given_placement(value) is not None for value in before)
+                if index < len(self._calls[reader].operands):
+                    yield reader, index
+
+    def take(self, node: Node, best: Alternative) -> None:
+        """Makes a form of a call the one that others are searched beside."""
+        self._calls[node] = best.call
+        for reader, index in self._readers(node):
+            operands = list(self._calls[reader].operands)
+            if operands[index].shape == best.placement.shape:
+                operands[index] = best.placement
+                self._calls[reader] = replace(self._calls[reader], operands=tuple(operands))
+
+    def judged(
+        self, tried: Sequence[tuple[Node, Tuning]], judge: Judge
+    ) -> list[tuple[Node, Tuning]]:
+        """The alternatives that the library takes, with the times of a card if it gives them."""
+        judged = [(node, (t.current, *t.found[:MOST_SHOWN])) for node, t in tried]
+        trials = [Trial(node, each.call) for node, forms in judged for each in forms]
+        answers = iter(judge(trials))
+        found: list[tuple[Node, Tuning]] = []
+        for (node, tuning), (_, forms) in zip(tried, judged, strict=True):
+            accepted: list[Alternative] = []
+            refused: list[tuple[Alternative, str]] = []
+            for form, verdict in zip(forms, answers, strict=False):
+                timed = form if verdict.seconds is None else form.measured(verdict.seconds)
+                if verdict.refused is not None and form is not tuning.current:
+                    refused.append((form, verdict.refused))
+                else:
+                    accepted.append(timed)
+            current, *others = accepted
+            others.sort(key=lambda each: each.seconds)
+            found.append((node, Tuning(tuning.op, current, tuple(others), tuple(refused))))
+        return found
+
+    def _now(self, path: str, statement: Statement) -> Statement:
+        """The statement as a person edited it."""
+        return self._after.get((path, statement.start), statement)
+
+    def decide(self, node: Node, tuning: Tuning, *, needed: bool) -> None:
+        """Notes the fastest alternative as an edit."""
+        path, statement = self._statements[node]
+        edited, best = self._now(path, statement), tuning.found[0]
+        changes = tuple(_changes(edited, best, tuning.current, self._constants))
+        if not changes:
+            if not needed:
+                return
+            raise CompileError(
+                f"the call of '{tuning.op}' in {path} takes no memory or program configuration in "
+                "its C++",
+                remedy="an override of the op does the same (--write-overrides lists them)",
+            )
+        how = "measured" if best.is_measured else "estimated"
+        gain = (
+            f"--tune: {how} {best.seconds * 1e6:.1f} us "
+            f"with the calls that read it, not {tuning.current.seconds * 1e6:.1f} us"
+        )
+        before = self._project.before[path]
+        ops = OpIndex(before, self._project.lines, path).at(statement)
+        decided = EditedCall(path, ops, statement, statement, changes, comments=(gain,))
+        file = self._decided.setdefault(path, EditedFile(path, before, before, []))
+        file.calls.append(decided)
+
+    def written(self) -> dict[str, str]:
+        """The files with the edits, by path."""
+        if not self._decided:
+            return {}
+        project = self._project
+        applied = apply_decisions(
+            list(self._decided.values()),
+            project.before,
+            project.lines,
+            project.now,
+            list(_moved(project)),
+            self._legality,
+        )
+        if applied.lost:
+            raise CompileError(f"the fastest alternative cannot be written: {applied.lost[0]}")
+        return {p: text for p, text in applied.texts.items() if text != project.now.get(p)}
 
 
-def _statement_of(project: _Project, function: str, name: str) -> tuple[str, Statement]:
-    """The statement that makes the result of an op, as it was generated."""
+def _form(call: LibraryCall) -> tuple[str, str]:
+    """Identity of a form of a call among its alternatives."""
+    config = call.program_config
+    return str(call.result), "" if config is None else config.text
+
+
+def _statements(project: TunedProject) -> Iterator[tuple[Node, tuple[str, Statement]]]:
+    """The statement that makes the result of each op, as it was generated."""
+    made: dict[str, tuple[list[int], list[Statement]]] = {}
+    seen: set[Node] = set()
     for each in project.lines:
-        if each.op.function != function or each.op.name != name:
+        node = each.op.function, each.op.name
+        if node in seen or each.path not in project.before:
             continue
-        text = project.before.get(each.path, "")
-        for statement in statements(text):
-            first = text.count("\n", 0, statement.start) + 1
-            if each.first <= first <= each.last and statement.call and statement.function:
-                return each.path, statement
-    raise CompileError(f"the C++ has no call of its own for '{name}'")
+        if each.path not in made:
+            text = project.before[each.path]
+            calls = [s for s in statements(text) if s.call and s.function]
+            index = OpIndex(text, (), each.path)
+            made[each.path] = [index.line(s.start) for s in calls], calls
+        firsts, calls = made[each.path]
+        place = bisect_left(firsts, each.first)
+        if place < len(firsts) and firsts[place] <= each.last:
+            seen.add(node)
+            yield node, (each.path, calls[place])
 
 
-def _edited_statement(project: _Project, path: str, statement: Statement) -> Statement:
-    """The statement as a person edited it."""
-    text = project.now.get(path, "")
-    if text == project.before[path]:
-        return statement
-    for file in compared(project.before, {path: text}, project.lines):
-        for call in file.calls:
-            if call.before.start == statement.start:
-                return call.after
-    return statement
-
-
-def _moved(project: _Project) -> Iterator[OpLines]:
+def _moved(project: TunedProject) -> Iterator[OpLines]:
     """The lines of the ops as the files are now."""
     edits = {
         path: Edits(text, project.now[path])
@@ -199,66 +388,6 @@ def _moved(project: _Project) -> Iterator[OpLines]:
         now = edits[each.path].now(each) if each.path in edits else None
         if now is not None:
             yield each._replace(first=now.first, last=now.last)
-
-
-def _as_edited(
-    call: LibraryCall, statement: Statement, constants: Mapping[str, Constant]
-) -> LibraryCall:
-    """A call with the memory and the program configuration that the C++ gives it now."""
-    assert statement.call is not None
-    for each in (*statement.call.options, *statement.call.positional):
-        parameter = each.label or kind_of(each.words, constants) or ""
-        said = override_fields(parameter, each.words, constants)
-        if said.get("sharding") == "interleaved":
-            placed = call.result.with_(
-                buffer_type=said["memory"], memory_layout="interleaved", shards=None
-            )
-            call = replace(call, results=(placed, *call.results[1:]))
-        if "program_config" in said:
-            config = program_config(each.words)
-            if config is not None:
-                given = {**call.attributes, "matmul_program_config": config}
-                call = replace(call, attributes=given)
-    return call
-
-
-def _alternatives(
-    legality: Legality, call: LibraryCall, readers: Sequence[tuple[LibraryCall, int]]
-) -> tuple[Alternative, tuple[Alternative, ...]]:
-    """The call as it is, and its alternatives from the fastest on; operands stay as they are, and
-    so do the calls that read the result."""
-    model = legality.generator.model
-    current = _judged(legality, call, readers)
-    found: list[Alternative] = []
-    for candidate in legality.generator.of(call, [True] * len(call.operands)):
-        if (
-            candidate.operands != call.operands
-            or not candidate.results
-            or candidate.results[0].shards is not None
-        ):
-            continue
-        attributes = {**call.attributes, **candidate.attributes}
-        judged = _judged(
-            legality, replace(call, results=candidate.results, attributes=attributes), readers
-        )
-        if judged.l1_bytes <= model.speed.usable_l1 and judged not in found:
-            found.append(judged)
-    found.sort(key=lambda each: (each.seconds, each.l1_bytes, str(each)))
-    return current, tuple(found)
-
-
-def _judged(
-    legality: Legality, call: LibraryCall, readers: Sequence[tuple[LibraryCall, int]]
-) -> Alternative:
-    model = legality.generator.model
-    cost = model.cost(call)
-    seconds = cost.seconds
-    for reader, index in readers:
-        operands = list(reader.operands)
-        if index < len(operands) and operands[index].shape == call.result.shape:
-            operands[index] = call.result
-        seconds += model.cost(replace(reader, operands=tuple(operands))).seconds
-    return Alternative(call.result, call.program_config, seconds, cost.l1_bytes)
 
 
 def _changes(
@@ -279,38 +408,64 @@ def _changes(
 def _change(
     statement: Statement, parameter: str, value: str, constants: Mapping[str, Constant]
 ) -> Iterator[Change]:
+    words = tuple(token.text for token in tokens(value))
+    for place in _places(statement, constants):
+        if place.option or same_parameter(place.parameter, parameter):
+            yield replace(place, parameter=parameter, words=words)
+            return
+
+
+def _places(statement: Statement, constants: Mapping[str, Constant]) -> Iterator[Change]:
+    """Arguments of a call that a search may give something else; one for all options."""
     call = statement.call
     assert call is not None
-    words = tuple(token.text for token in tokens(value))
     if call.callee.startswith("call::"):
-        yield Change(parameter, words, (), option=True)
+        yield Change("memory_config", (), (), option=True)
         return
+    fillers = tuple(argument.words for argument in call.positional)
     for index, each in enumerate(call.positional):
-        if same_parameter(each.label, parameter) or kind_of(each.words, constants) == parameter:
-            fillers = tuple(argument.words for argument in call.positional)
-            yield Change(
-                parameter, words, each.words, option=False, position=index, fillers=fillers
-            )
-            return
+        kind = kind_of(each.words, constants)
+        for parameter in ("memory_config", "program_config"):
+            if same_parameter(each.label, parameter) or kind == parameter:
+                yield Change(
+                    parameter, (), each.words, option=False, position=index, fillers=fillers
+                )
 
 
 def table(tuning: Tuning) -> str:
     """The alternatives as text, from the fastest on, with the call as it is among them."""
     rows = [("us", "L1 KiB", "result", "program", "")]
-    others = [each for each in tuning.found if not _is_same(each, tuning.current)]
-    shown = sorted([tuning.current, *others[:MOST_SHOWN]], key=lambda each: each.seconds)
-    for each in shown:
-        rows.append(
-            (
-                f"{each.seconds * 1e6:.1f}",
-                f"{each.l1_bytes // 1024}",
-                each.placement.buffer_type if each.placement.shards is None else "sharded",
-                "" if each.program is None else program_summary(each.program),
-                "now" if each is tuning.current else "",
-            )
-        )
+    shown = sorted([tuning.current, *tuning.found[:MOST_SHOWN]], key=lambda each: each.seconds)
+    rows += [
+        (*_cells(each), "now" if each is tuning.current else "measured" if each.is_measured else "")
+        for each in shown
+    ]
+    rows += [(*_cells(each), f"refused: {reason}") for each, reason in tuning.refused]
     return "\n".join(aligned(rows)) + "\n"
 
 
-def _is_same(one: Alternative, other: Alternative) -> bool:
-    return one.placement == other.placement and one.program == other.program
+def summary(tunings: Iterable[Tuning]) -> str:
+    """The ops as text: what each takes, and what its fastest alternative does."""
+    known = list(tunings)
+    rows = [("op", "us now", "us", "L1 KiB", "result", "program")]
+    rows += [
+        (each.op, f"{each.current.seconds * 1e6:.1f}", *_cells(each.best))
+        for each in known
+        if each.is_better
+    ]
+    tried = sum(len(each.found) for each in known)
+    better = sum(each.is_better for each in known)
+    lines = aligned(rows) if better else []
+    refused = sum(len(each.refused) for each in known)
+    said = f"{tried} alternatives of {len(known)} ops, {better} better"
+    lines.append(f"{said}, {refused} refused by the library" if refused else said)
+    return "\n".join(lines) + "\n"
+
+
+def _cells(each: Alternative) -> tuple[str, str, str, str]:
+    return (
+        f"{each.seconds * 1e6:.1f}",
+        f"{each.l1_bytes // 1024}",
+        each.placement.buffer_type if each.placement.shards is None else "sharded",
+        "" if each.program is None else program_summary(each.program),
+    )

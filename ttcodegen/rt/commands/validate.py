@@ -17,10 +17,12 @@ from typing import Any, ClassVar
 from ttcodegen.flatbuffer import program as file
 from ttcodegen.flatbuffer.reader import read_ttnn_file
 from ttcodegen.foundation.diagnostics import CompileError
+from ttcodegen.optimizer.cost.measured import call_key
+from ttcodegen.project.tuning.search import Trial, Verdict
 from ttcodegen.rt.commands.check import given_system
 from ttcodegen.rt.commands.command import Command, FileResult
 from ttcodegen.rt.commands.read import system_of
-from ttcodegen.rt.judging.python_calls import steps
+from ttcodegen.rt.judging.python_calls import named_operations, steps, steps_of_call
 from ttcodegen.runtime.executable import find_files
 from ttcodegen.systems.cards import default_system
 from ttcodegen.systems.description import ChipDescription
@@ -28,6 +30,8 @@ from ttcodegen.systems.description import ChipDescription
 JUDGE = Path(__file__).parents[1] / "judging" / "judge.py"
 VARIABLE = "TTCODEGEN_TTNN_PYTHON"
 _GB = 1 << 30
+_REPEATS = 20
+"""Number of runs of a call that is measured."""
 _COLUMN_ORDER = (1, 16, 2, 15, 3, 14, 4, 13, 5, 12, 6, 11, 7, 10)
 """Columns of workers of a blackhole, by the bits of the driver's mask (HARVESTING_NOC_LOCATIONS of
 its blackhole_implementation.hpp)."""
@@ -83,6 +87,48 @@ class Validate(Command):
             if one["not_judged"]:
                 self.logger.info(f"  not judged: {', '.join(one['not_judged'])}")
         return FileResult(str(path), "ttnn", passed=passed, content={"programs": list(found)})
+
+
+class LibraryJudge:
+    """The library's answers to forms of the calls of a flatbuffer.
+
+    Args:
+        path: the flatbuffer.
+        python: the Python that the package is installed in.
+        card: whether calls are measured on a card; else the device is mocked.
+    """
+
+    def __init__(self, path: Path, python: str | None, *, card: bool = False) -> None:
+        self._binary = read_ttnn_file(path)
+        self._python = _python(python)
+        self._card = card
+        self.measured: dict[str, float] = {}
+        """The times of calls on the card, by their keys."""
+
+    def __call__(self, trials: Sequence[Trial]) -> list[Verdict]:
+        """The answers to trials; a call that the library is not asked about is taken."""
+        operations = named_operations(self._binary)
+        listed: list[dict[str, Any]] = []
+        places: list[int | None] = []
+        for number, trial in enumerate(trials):
+            program, operation = operations[trial.node]
+            calls = steps_of_call(program, operation, trial.call, number)
+            places.append(len(listed) + 1 if calls else None)
+            listed += calls
+        if self._card:
+            options = ["--card", "--repeat", str(_REPEATS)]
+        else:
+            card = json.dumps(harvesting(system_of(self._binary).chip))
+            options = ["--memory", str(_memory(None)), "--mocked", card]
+        answers = _answers(listed, [self._python, str(JUDGE), *options]) if listed else []
+        found: list[Verdict] = []
+        for trial, place in zip(trials, places, strict=True):
+            answer = {} if place is None else answers[place]
+            seconds = answer.get("seconds")
+            if seconds is not None:
+                self.measured[call_key(trial.call)] = seconds
+            found.append(Verdict(answer.get("refused"), seconds))
+        return found
 
 
 def _python(given: str | None) -> str:

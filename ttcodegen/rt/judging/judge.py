@@ -9,6 +9,7 @@ import json
 import os
 import resource
 import sys
+import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
@@ -158,6 +159,15 @@ class Judge:
             )
         return False
 
+    def seconds(self, step, repeats):
+        """The time of a call, the mean of some that follow each other on the device."""
+        self.ttnn.synchronize_device(self.device)
+        begin = time.perf_counter()
+        for _ in range(repeats):
+            self.call(step)
+        self.ttnn.synchronize_device(self.device)
+        return (time.perf_counter() - begin) / repeats
+
     def step(self, index, step):
         """A call, or what only makes or forgets tensors."""
         if step["callee"] is None:
@@ -184,6 +194,7 @@ def main():
     package = Path(importlib.util.find_spec("ttnn").submodule_search_locations[0])
     steps = json.loads(Path(sys.argv[-1]).read_text())
     mocked = "--card" not in sys.argv
+    repeats = int(sys.argv[sys.argv.index("--repeat") + 1]) if "--repeat" in sys.argv else 0
     card = sys.argv[sys.argv.index("--mocked") + 1] if "--mocked" in sys.argv else "{}"
     card = mocked_device.Card(**json.loads(card))
     lock = mocked_device.prepare(package, card) if mocked else None
@@ -209,6 +220,8 @@ def main():
             continue
         try:
             answer["results"] = judge.step(index, step)
+            if repeats and step["callee"] not in (None, "deallocate"):
+                answer["seconds"] = judge.seconds(step, repeats)
         except Exception as error:
             answer["refused"] = message_of(error)
         print(json.dumps(answer), flush=True)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, cast
+
+from xdsl.dialects.func import FuncOp
 
 from ttcodegen.dialects.operations.compute_config import ComputeConfig
 from ttcodegen.dialects.ttcore.shards import CoreRange
@@ -18,8 +20,11 @@ from ttcodegen.dialects.ttnn.program_configs import (
     Word,
 )
 from ttcodegen.flatbuffer import program as file
+from ttcodegen.flatbuffer.modules import module_of
 from ttcodegen.optimizer.call import LibraryCall, call_in_file
+from ttcodegen.optimizer.overrides.call_names import CallNames
 from ttcodegen.optimizer.rewrites import elementwise
+from ttcodegen.transforms.rewriting import body_of
 
 # What a call of a program consists of, in the form that the judge reads: JSON.
 
@@ -463,6 +468,82 @@ def steps(program: file.Program) -> list[Json]:
             made["callee"], made["arguments"], made["keywords"] = call.written(step)
         found.append(made)
     return found
+
+
+def named_operations(
+    binary: file.Binary,
+) -> dict[tuple[str, str], tuple[file.Program, file.Operation]]:
+    """The operations of a file by their program and the name of what they make."""
+    found: dict[tuple[str, str], tuple[file.Program, file.Operation]] = {}
+    for function in module_of(binary).walk():
+        if isinstance(function, FuncOp) and function.body.blocks:
+            names = CallNames(function)
+            program = binary.program(names.function)
+            for operation, op in zip(program.operations, body_of(function).ops, strict=False):
+                if op in names:
+                    found[names.function, names[op]] = (program, operation)
+    return found
+
+
+_TENSORS = 1000
+"""Most tensors of one call."""
+
+
+def steps_of_call(
+    program: file.Program, operation: file.Operation, call: LibraryCall, number: int
+) -> list[Json]:
+    """Steps that make the operands of one operation, call it in another form, and forget its
+    tensors; none if it is not judged.
+
+    Args:
+        program: the program of the operation.
+        operation: the operation.
+        call: its form.
+        number: that of the call among others, which have other tensors.
+    """
+    known = CALLS.get(call.name)
+    tensors = dict.fromkeys([*operation.operands, *operation.results])
+    given = dict(zip([*operation.operands, *operation.results],
+                     [*call.operands, *call.results], strict=False))  # fmt: skip
+    if known is None or len(given) < len(tensors) or len(tensors) > _TENSORS:
+        return []
+    numbers = {tensor: number * _TENSORS + place for place, tensor in enumerate(tensors)}
+
+    def made(listed: Sequence[int]) -> dict[str, Json]:
+        results = [{"id": numbers[t], "type": type_json(given[t])} for t in dict.fromkeys(listed)]
+        return {"callee": None, "arguments": [], "keywords": {}, "results": results}
+
+    step = Step(program, operation)
+    step.call = call
+    called = made(operation.results)
+    callee, arguments, keywords = known.written(step)
+    called["callee"] = callee
+    called["arguments"], called["keywords"] = (
+        _renumbered(each, numbers) for each in (arguments, keywords)
+    )
+    forgotten: list[Json] = [
+        {
+            "callee": "deallocate",
+            "arguments": [{"tensor": each}],
+            "keywords": {},
+            "results": [],
+        }
+        for each in numbers.values()
+    ]
+    return [made(operation.operands), called, *forgotten]
+
+
+def _renumbered(spec: Json, numbers: Mapping[int, int]) -> Json:
+    """An argument with other numbers of tensors."""
+    if isinstance(spec, list):
+        return [_renumbered(each, numbers) for each in cast("list[Json]", spec)]
+    if isinstance(spec, dict):
+        given = cast("dict[str, Json]", spec)
+        return {
+            key: numbers[value] if key == "tensor" else _renumbered(value, numbers)
+            for key, value in given.items()
+        }
+    return spec
 
 
 def _made(tensors: Sequence[int], program: file.Program) -> dict[str, Json]:

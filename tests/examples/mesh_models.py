@@ -212,3 +212,21 @@ def mixture_of_experts(
     outer = p.op("multiply", [outer, chances], (experts, tokens, width))
     given = "dim_arg = [0 : i32], keep_dim = false"
     return p.text(p.op("sum", [outer], (tokens, width), given), (-1, -1))
+
+
+def residual_perceptrons(
+    blocks: int = 2, rows: int = 32, width: int = 256, hidden: int = 512
+) -> str:
+    """Blocks whose norms are written as squares, means and roots, which divide features."""
+    p, shape = Program(ONE, "bf16"), (1, rows, width)
+    x = p.argument("x", shape)
+    for block in range(blocks):
+        squares = p.op("multiply", [x, x], shape)
+        given = "dim_arg = [2 : i32], keep_dim = true"
+        root = p.op("rsqrt", [p.op("mean", [squares], (1, rows, 1), given)], (1, rows, 1))
+        normed = p.op("multiply", [x, root], shape)
+        up = p.argument(f"up{block}", (width, hidden))
+        down = p.argument(f"down{block}", (hidden, width))
+        inner = p.op("silu", [p.op("matmul", [normed, up], (1, rows, hidden))], (1, rows, hidden))
+        x = p.op("add", [x, p.op("matmul", [inner, down], shape)], shape)
+    return p.text(x, (-1, -1))

@@ -19,6 +19,7 @@ from tests.examples.mesh_models import (
     mixture_of_experts,
     perceptron,
     residual_blocks,
+    residual_perceptrons,
     without_mesh,
 )
 from ttcodegen.cli.ttcodegen import main
@@ -80,6 +81,16 @@ def test_a_layer_is_divided_as_megatron_divides_it() -> None:
         **{name: [[1], []] for name in ("wo", "wdown")},
     }
     assert divided(LLAMA, "data=0,tensor=1") == {"all_reduce": 2}
+
+
+def test_features_that_all_layers_share_stay_whole() -> None:
+    """They save more than the hidden units of one layer, less than those of all."""
+    text = without_mesh(residual_perceptrons(3))
+    assert shardings(text, "tensor=1") == {
+        name: axes
+        for layer in range(3)
+        for name, axes in ((f"up{layer}", [[], [1]]), (f"down{layer}", [[1], []]))
+    }
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,9 @@ _NOTHING = {
 }
 """Reasons why a kind divides nothing."""
 
+_TIE = 1e-6
+"""Relative difference of sums that are equal but for rounding."""
+
 _ENTRY = re.compile(r"\s*([a-z_]+)\s*=\s*(\d{1,3})\s*", re.IGNORECASE)
 
 
@@ -166,24 +169,50 @@ class Divisions:
         """Logical dimensions that a kind divides along an axis, beside those that are divided."""
         parts, found = self._mesh[axis], self.dimensions.found
         taken = {number for number, divided in axes.items() if axis in divided}
-        chosen: list[int] = []
-        gains = self.gains(parts)
-        for number in self._candidates(kind, parts):
+
+        def is_free(number: int) -> bool:
             each = found[number]
             before = prod(self._mesh[other] for other in axes.get(number, ()))
-            if number in taken or each.size == 0 or each.size % (before * parts):
+            divides = each.size > 0 and each.size % (before * parts) == 0
+            return divides and number not in taken and each.conflicts.isdisjoint(taken)
+
+        free = list(filter(is_free, self._candidates(kind, parts)))
+        if kind == "tensor":
+            return self._independent(free, self.gains(parts))
+        if kind == "sequence":
+            return free[:1]
+        chosen: list[int] = []
+        for number in free:
+            if kind == "data" and chosen and found[number].size != found[chosen[0]].size:
                 continue
-            if not each.conflicts.isdisjoint(taken):
-                continue
-            if kind == "data" and chosen and each.size != found[chosen[0]].size:
-                continue
-            if kind == "tensor" and chosen and gains[number].net <= 0:
-                break
-            chosen.append(number)
-            taken.add(number)
-            if kind == "sequence":
-                break
+            if found[number].conflicts.isdisjoint(chosen):
+                chosen.append(number)
         return chosen
+
+    def _independent(self, numbers: Sequence[int], gains: Mapping[int, Gain]) -> list[int]:
+        """Logical dimensions without conflicts that save most together; of those that save nothing
+        the best alone.
+
+        Features that all layers share save more than the heads of one layer, but less than the
+        heads and the hidden units of all of them.
+        """
+        found = self.dimensions.found
+        left = dict.fromkeys(number for number in numbers if gains[number].net > 0)
+        ranks = {number: rank for rank, number in enumerate(left)}
+        chosen: list[int] = []
+        while left:
+            number = next(iter(left))
+            others: list[int] = []
+            for other in sorted(found[number].conflicts & left.keys(), key=ranks.__getitem__):
+                if found[other].conflicts.isdisjoint(others):
+                    others.append(other)
+            if sum(gains[other].net for other in others) > gains[number].net * (1 + _TIE):
+                del left[number]
+                continue
+            chosen.append(number)
+            for other in (number, *found[number].conflicts):
+                left.pop(other, None)
+        return chosen or list(numbers[:1])
 
     def shardings(self, axes: Mapping[int, Axes]) -> dict[SSAValue, Sharding]:
         """Shardings of the arguments that a division divides."""

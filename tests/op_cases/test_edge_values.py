@@ -64,8 +64,8 @@ def _unary(names: str, **options: Any) -> list[Op]:
 
 OPS = (
     *_unary("exp log sqrt rsqrt reciprocal sigmoid tanh sin cos floor ceil trunc erf expm1 log1p"),
-    *_unary("atan square"),
-    *_unary("abs relu isfinite", integers=True),
+    *_unary("atan square log2 log10 round"),
+    *_unary("abs relu isfinite isinf isnan", integers=True),
     Op("neg", torch.neg, integers=True),
     Op("sign", torch.sign, integers=True),
     Op("silu", torch.nn.functional.silu),

@@ -60,18 +60,14 @@ def _compared(build: OpBuilder, name: str, x: SSAValue, value: float) -> SSAValu
 
 def rounded(build: OpBuilder, x: SSAValue, to_even: bool) -> SSAValue:
     """The nearest integer; of two that are as near the even one, or that farther from zero. Zeros
-    keep their sign. By the fraction that is above the integer below, which every type has exactly;
-    a sum with a half may be rounded up itself."""
+    keep their sign. The latter by the fraction that is above the integer below, which every type
+    has exactly; a sum with a half may be rounded up itself."""
+    if to_even:
+        return build.like("round", x)
     size = build.like("abs", x)
     below = build.like("floor", size)
     fraction = build.like("subtract", size, below)
-    if to_even:
-        half = build.like("remainder", below, _number(build, 2.0, x))
-        odd = build.like("logical_and", _compared(build, "eq", fraction, 0.5),
-                         _compared(build, "ne", half, 0.0), element=i1)  # fmt: skip
-        up = build.like("logical_or", _compared(build, "gt", fraction, 0.5), odd, element=i1)
-    else:
-        up = _compared(build, "ge", fraction, 0.5)
+    up = _compared(build, "ge", fraction, 0.5)
     found = build.like("add", below, build.typecast(up, element_of(x.type)))
     negative = build.like("signbit", x, element=i1)
     return build.emit("where", [negative, build.like("neg", found), found], x.type)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import log, prod
+from math import prod
 from typing import Any, cast
 
 import numpy as np
@@ -193,6 +193,7 @@ ELEMENTWISE = {
     "math.absf": "abs", "math.absi": "abs", "math.atan": "atan", "math.ceil": "ceil",
     "math.cos": "cos", "math.erf": "erf", "math.erfc": "erfc", "math.exp": "exp",
     "math.expm1": "expm1", "math.floor": "floor", "math.log": "log", "math.log1p": "log1p",
+    "math.log10": "log10", "math.log2": "log2",
     "math.powf": "pow", "math.rsqrt": "rsqrt", "math.sin": "sin", "math.sqrt": "sqrt",
     "math.tan": "tan", "math.tanh": "tanh",
 }  # fmt: skip
@@ -256,26 +257,19 @@ def _with_sign(build: Translator, size: SSAValue, sign: SSAValue) -> SSAValue:
                               element=element_of(size.type))  # fmt: skip
 
 
-def _logarithm(base: float) -> Composed:
-    def computed(build: Translator, x: SSAValue) -> SSAValue:
-        return build.like("multiply", build.like("log", x), build.number(1 / log(base), x))
-
-    return computed
-
-
 def _rounded_away(build: Translator, x: SSAValue) -> SSAValue:
     """To the nearest integer, halves away from zero."""
     return rounded(build, x, to_even=False)
 
 
 def _is_nan(build: Translator, *values: SSAValue) -> SSAValue:
-    """True if a value is NaN, or one of two is: NaN differs from itself."""
-    found = [build.like("ne", value, value, element=i1) for value in values]
+    """True if a value is NaN, or one of two is."""
+    found = [build.like("isnan", value, element=i1) for value in values]
     return found[0] if len(found) == 1 else build.broadcasting("logical_or", *found)
 
 
 def _is_infinite(build: Translator, x: SSAValue) -> SSAValue:
-    return build.like("eq", build.like("abs", x), build.number(float("inf"), x), element=i1)
+    return build.like("isinf", x, element=i1)
 
 
 def _is_finite(build: Translator, x: SSAValue) -> SSAValue:
@@ -289,8 +283,7 @@ _COMPOSED: dict[str, Composed] = {
     "arith.maxui": _unsigned(_pairwise("maximum")), "arith.minui": _unsigned(_pairwise("minimum")),
     "arith.remf": float_rest, "arith.remsi": _rest, "arith.remui": _unsigned(_rest),
     "math.isfinite": _is_finite, "math.isinf": _is_infinite, "math.isnan": _is_nan,
-    "math.copysign": _with_sign, "math.fma": _fused, "math.log10": _logarithm(10),
-    "math.log2": _logarithm(2), "math.round": _rounded_away,
+    "math.copysign": _with_sign, "math.fma": _fused, "math.round": _rounded_away,
     "math.roundeven": Translator.rounded,
 }  # fmt: skip
 """Operations on elements that are several on tensors."""

@@ -48,6 +48,7 @@ _UNARY = {
     "exponential_minus_one": "expm1",
     "floor": "floor",
     "is_finite": "isfinite",
+    "is_inf": "isinf",
     "log": "log",
     "log_plus_one": "log1p",
     "logistic": "sigmoid",
@@ -236,14 +237,13 @@ def _special(name: str) -> Rule:
 
 
 def _infinite(sign: int) -> Rule:
-    """True if a number is infinite: of any sign (0), or of that sign."""
+    """True if a number is infinite and of that sign."""
 
     def rule(conversion: Conversion, op: StableHLOOp) -> Value:
         builder = conversion.builder
         (x,) = conversion.tensors(op)
-        size = builder.like("abs", x) if sign == 0 else x
         limit = conversion.filled_like(float("-inf") if sign < 0 else float("inf"), x)
-        return builder.like("eq", size, limit, element=i1)
+        return builder.like("eq", x, limit, element=i1)
 
     return rule
 
@@ -263,7 +263,6 @@ RULES: dict[str, Rule] = {
     "copy": _identity,
     "domain": _identity,
     "erf_inv": _special("erfinv"),
-    "is_inf": _infinite(0),
     "is_neg_inf": _infinite(-1),
     "is_pos_inf": _infinite(1),
     "not": _not,

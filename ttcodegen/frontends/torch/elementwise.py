@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import inf, log
+from math import inf
 from typing import Any
 
 from xdsl.dialects.builtin import Float64Type
@@ -317,21 +317,16 @@ def _lerp(graph: Graph, a: SSAValue, b: SSAValue, weight: Scalar) -> SSAValue:
     return graph.apply("subtract", b, graph.apply("multiply", step, 1 - weight))
 
 
-def _logarithm(base: float) -> Rule:
-    def rule(graph: Graph, x: SSAValue) -> SSAValue:
-        return graph.apply("multiply", graph.like("log", graph.value(x)), 1 / log(base))
-
-    return rule
-
-
 def _isnan(graph: Graph, x: SSAValue) -> SSAValue:
-    return graph.compare("ne", x, x, i1)
+    if kind_of(element_of(x.type)) != "f":
+        return graph.full(graph.shape, 0, i1)
+    return graph.like("isnan", x, element=i1)
 
 
 def _isinf(graph: Graph, x: SSAValue) -> SSAValue:
     if kind_of(element_of(x.type)) != "f":
         return graph.full(graph.shape, 0, i1)
-    return graph.compare("eq", graph.like("abs", x), graph.number(inf, x), i1)
+    return graph.like("isinf", x, element=i1)
 
 
 def _infinite(limit: float) -> Rule:
@@ -469,8 +464,8 @@ RULES: dict[str, Rule] = {
     "signbit": _property("signbit"),
     "sgn": _unary("sign"),
     "softsign": _unary("softsign"),
-    "log2": _logarithm(2),
-    "log10": _logarithm(10),
+    "log2": _unary("log2"),
+    "log10": _unary("log10"),
     "isnan": _isnan,
     "isinf": _isinf,
     "isposinf": _infinite(inf),

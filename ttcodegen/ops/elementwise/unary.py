@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -129,6 +130,32 @@ def _isfinite_tile(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile])
     return builder.fill(1, DataType.INT32)
 
 
+def _is_special_tile(name: str) -> TileLowering:
+    """A test for infinities or NaN: no integer is one."""
+
+    def tile(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:
+        if tiles[0].data_type.is_float:
+            return builder.call(f"{name}_tile", *tiles)
+        return builder.fill(0, DataType.INT32)
+
+    return tile
+
+
+def _logarithm_tile(base: float) -> TileLowering:
+    def tile(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:
+        (x,) = in_float_tiles(builder, tiles)
+        return builder.call(
+            "mul_unary_tile", builder.call("log_tile", x), parameters=(1.0 / math.log(base),)
+        )
+
+    return tile
+
+
+def _round_tile(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:
+    (x,) = in_float_tiles(builder, tiles)
+    return builder.call("round_tile", x, parameters=(0,))
+
+
 def _relu6_tile(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:
     (tile,) = widened(builder, tiles)
     if tile.data_type.is_float:
@@ -175,9 +202,11 @@ def _sign(x: Array) -> Array:
     return np.where(np.isnan(x), np.copysign(np.ones_like(x), x), np.sign(x))
 
 
-_APPROXIMATED = frozenset({"erf", "exp", "gelu", "log", "log1p", "mish", "rsqrt", "sqrt"})
+_APPROXIMATED = frozenset(
+    {"erf", "exp", "gelu", "log", "log10", "log1p", "log2", "mish", "rsqrt", "sqrt"}
+)
 """Functions whose second argument selects an approximation."""
-_UNPLACED = frozenset({"sigmoid", "isfinite"})
+_UNPLACED = frozenset({"sigmoid", "isfinite", "isinf", "isnan", "round"})
 """Functions that have other arguments before the memory configuration."""
 
 ROWS = (
@@ -277,16 +306,46 @@ ROWS = (
         vector_cycles=7,
     ),
     Row(
+        "isinf",
+        lambda x: np.isinf(x),
+        data_types=None,
+        tile=_is_special_tile("isinf"),
+        traits=Trait.TRUTH,
+        vector_cycles=7,
+    ),
+    Row(
+        "isnan",
+        lambda x: np.isnan(x),
+        data_types=None,
+        tile=_is_special_tile("isnan"),
+        traits=Trait.TRUTH,
+        vector_cycles=7,
+    ),
+    Row(
         "log",
         lambda x: np.log(x),
         domain=(0.05, 4.0),
         vector_cycles=28,
     ),
     Row(
+        "log10",
+        lambda x: np.log10(x),
+        domain=(0.05, 4.0),
+        tile=_logarithm_tile(10.0),
+        vector_cycles=29,
+    ),
+    Row(
         "log1p",
         lambda x: np.log1p(x),
         domain=(-0.9, 4.0),
         vector_cycles=30,
+    ),
+    Row(
+        "log2",
+        lambda x: np.log2(x),
+        domain=(0.05, 4.0),
+        tile=_logarithm_tile(2.0),
+        vector_cycles=29,
     ),
     # Bytes are refused.
     Row(
@@ -335,6 +394,14 @@ ROWS = (
         tile=_relu6_tile,
         traits=Trait.IDEMPOTENT | Trait.KEEPS_TRUTH | Trait.ACTIVATES,
         vector_cycles=12,
+    ),
+    # Halves become even. Source: _round_even_ of ckernel_sfpu_rounding_ops.h.
+    Row(
+        "round",
+        lambda x: np.rint(x),
+        tile=_round_tile,
+        traits=Trait.IDEMPOTENT | Trait.KEEPS_TRUTH,
+        vector_cycles=15,
     ),
     Row(
         "rsqrt",
@@ -415,7 +482,7 @@ ROWS = (
 )
 
 
-_ROUNDING = frozenset(("ceil", "floor", "trunc"))
+_ROUNDING = frozenset(("ceil", "floor", "round", "trunc"))
 """Functions that leave integers as they are."""
 
 

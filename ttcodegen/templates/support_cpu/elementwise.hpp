@@ -139,8 +139,29 @@ inline Tensor isfinite(const Type& type, const Tensor& input) {
     return map(type, [](double x) -> double { return std::isfinite(x); }, input);
 }
 
+inline Tensor isinf(const Type& type, const Tensor& input) {
+    return map(type, [](double x) -> double { return std::isinf(x); }, input);
+}
+
+inline Tensor isnan(const Type& type, const Tensor& input) {
+    return map(type, [](double x) -> double { return std::isnan(x); }, input);
+}
+
 inline Tensor log(const Type& type, const Tensor& input) {
     return map_in_floats(type, [](double x) -> double { return std::log(x); }, input);
+}
+
+inline Tensor log10(const Type& type, const Tensor& input) {
+    return map_in_floats(type, [](double x) -> double { return std::log10(x); }, input);
+}
+
+inline Tensor log2(const Type& type, const Tensor& input) {
+    return map_in_floats(type, [](double x) -> double { return std::log2(x); }, input);
+}
+
+/// Halves become even, in the default rounding mode.
+inline Tensor round(const Type& type, const Tensor& input) {
+    return map_in_floats(type, [](double x) -> double { return std::nearbyint(x); }, input);
 }
 
 inline Tensor log1p(const Type& type, const Tensor& input) {

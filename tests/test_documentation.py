@@ -115,7 +115,7 @@ def test_the_options_of_opt_are_documented() -> None:
     "name",
     [
         *("opt.md", "translate.md", "rt.md", "explorer.md", "stitching.md", "tt-lang.md"),
-        *("optimizer.md", "overrides.md", "tuning.md"),
+        *("optimizer.md", "overrides.md", "tuning.md", "meshes.md"),
     ],
 )
 def test_examples_of_documents(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

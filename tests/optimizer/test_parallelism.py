@@ -83,6 +83,17 @@ def test_a_layer_is_divided_as_megatron_divides_it() -> None:
     assert divided(LLAMA, "data=0,tensor=1") == {"all_reduce": 2}
 
 
+def test_experts_may_have_the_same_tokens() -> None:
+    """The left factor of a matmul has no batch then."""
+    text = """func.func @main(%x: tensor<32x64xf32>, %w: tensor<8x64x96xf32>) -> tensor<32x96xf32> {
+      %0 = "ttir.matmul"(%x, %w) : (tensor<32x64xf32>, tensor<8x64x96xf32>) -> tensor<8x32x96xf32>
+      %1 = "ttir.sum"(%0) <{dim_arg = [0 : i32], keep_dim = false}> : (tensor<8x32x96xf32>) -> tensor<32x96xf32>
+      return %1 : tensor<32x96xf32>
+    }"""  # noqa: E501
+    assert shardings(text, "expert=1") == {"w": [[1], [], []]}
+    assert divided(text, "expert=1") == {"all_reduce": 1}
+
+
 def test_features_that_all_layers_share_stay_whole() -> None:
     """They save more than the hidden units of one layer, less than those of all."""
     text = without_mesh(residual_perceptrons(3))

@@ -99,8 +99,8 @@ class LogicalDimension:
     """Greatest common divisor of their sizes: every number of parts divides it."""
     members: list[tuple[SSAValue, int]] = field(default_factory=list[tuple[SSAValue, int]])
     is_batch_of_weights: bool = False
-    """True if products have it in both factors and the result, and the right factor is a weight:
-    each part has weights of its own, such as experts."""
+    """True if products have it as a batch, and the right factor is a weight: each part has weights
+    of its own, such as experts."""
     is_of_products: bool = False
     """True if a product has it in a weight."""
     conflicts: set[int] = field(default_factory=set[int])
@@ -222,11 +222,14 @@ class LogicalDimensions:
         for value, labels in list(zip(op.operands, dimensions.operands, strict=True))[1:2]:
             if value not in self._from_weights:
                 continue
+            # Batches of the right factor of a matmul may have one left factor.
+            batch = labels[:-2] if op.name in ("ttir.matmul", "ttir.linear") else ()
             for label in labels:
                 if label is not None:
                     found = self.found[numbers[label]]
                     found.is_of_products = True
-                    found.is_batch_of_weights |= label in left and label in results
+                    is_batch = label in left or label in batch
+                    found.is_batch_of_weights |= is_batch and label in results
 
     def numbers(self, op: CatalogueOp, dimensions: Dimensions) -> dict[int, int]:
         """Numbers of the logical dimensions of the labels of an op."""

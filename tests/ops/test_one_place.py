@@ -35,6 +35,7 @@ KNOWN = {
     "transforms/ttir/fusing/activations.py": (1, "a pattern: what scales a factor"),
     "transforms/ttir/fusing/attention.py": (4, "patterns: what is between the matmuls, masks"),
     "transforms/ttir/integer_arithmetic.py": (1, "ops whose sums the pass converts once, not each"),
+    "transforms/ttir/integer_ranges.py": (1, "interval arithmetic, functions"),
     "transforms/ttir/position_forms.py": (1, "comparisons of two numbers, functions"),
     "transforms/ttir/position_values.py": (4, "forms of values by positions, functions"),
     "transforms/ttir/queries.py": (4, "signs of results, for this pass's look at a few ops"),

@@ -14,7 +14,14 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
-from ttcodegen.dialects.core.datatypes import bf16, element_of, f32, shape_of, tensor_type
+from ttcodegen.dialects.core.datatypes import (
+    bf16,
+    element_of,
+    f32,
+    normalized_data_type,
+    shape_of,
+    tensor_type,
+)
 from ttcodegen.dialects.operations.attribute_kinds import STRING
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttcore.tile import TILE_SIDE
@@ -24,7 +31,8 @@ from ttcodegen.ops.core.builder import OpBuilder
 from ttcodegen.ops.core.definition import has_trait
 from ttcodegen.ops.core.traits import Trait
 from ttcodegen.ops.dialects import ttnn_op_classes
-from ttcodegen.ops.elementwise.unary import ACTIVATIONS
+from ttcodegen.ops.elementwise.binary import ACTIVATED
+from ttcodegen.ops.elementwise.unary import ACTIVATION_PARAMETERS, ACTIVATIONS
 from ttcodegen.ops.movement.data_movement import reshaped
 from ttcodegen.optimizer.overrides.overrides import FunctionOverrides, overrides_of
 from ttcodegen.optimizer.rewrites import RESHAPES
@@ -228,15 +236,13 @@ def _move_before(block: Block, value: SSAValue, anchor: Operation) -> None:
     block.insert_op_before(op, anchor)
 
 
-# An activation that is the only use of a matmul or a convolution becomes a parameter of that call.
-
-PARAMETERS = {"gelu": (0.0,)}
-"""Parameters that select the exact form of an activation."""
+# An activation that is the only use of a matmul, a convolution or a sum becomes a parameter of that
+# call.
 
 
 @dataclass(frozen=True)
 class FuseActivations(ModulePass):
-    """Fuses an activation into the matmul or convolution of which it is the only use."""
+    """Fuses an activation into the matmul, convolution or sum of which it is the only use."""
 
     name = "ttnn-fuse-activations"
 
@@ -271,7 +277,7 @@ def _fuse_activations(op: CatalogueOp, given: FunctionOverrides) -> None:
 def _set_activation(op: CatalogueOp, name: str) -> bool:
     """Sets the activation of a call; returns False if the call cannot apply it."""
     kind = op.definition.short_name
-    activation = FusedActivation(name, PARAMETERS.get(name, ()))
+    activation = FusedActivation(name, ACTIVATION_PARAMETERS.get(name, ()))
     if kind == "conv2d":
         config = cast("Conv2dConfig", op.parameter("conv2d_config") or Conv2dConfig())
         if config.fused_activation is not None:
@@ -284,4 +290,12 @@ def _set_activation(op: CatalogueOp, name: str) -> bool:
             return False
         op.properties["activation"] = STRING.encode(name)
         return True
+    if kind in ACTIVATED and op.parameter("activation") is None and _is_of_floats(op):
+        op.properties["activation"] = STRING.encode(name)
+        return True
     return False
+
+
+def _is_of_floats(op: CatalogueOp) -> bool:
+    types = [normalized_data_type(element_of(value.type)) for value in (*op.operands, *op.results)]
+    return all(type_ is not None and type_.is_float for type_ in types)

@@ -70,6 +70,10 @@ class Trait(Flag):
     """The device computes the op exactly on integers of 32 bits."""
     OUTGROWS = auto()
     """The result may be beyond the integers that the op is given."""
+    WRAPS = auto()
+    """The lowest bits of integers of the result depend on the lowest bits of operands alone."""
+    SELECTS = auto()
+    """Each element of the first result is one of an operand, or a bound."""
     INDEX_ARITHMETIC = auto()
     """Frontends compute one index from another with the op: wrapping of negative ones, offsets."""
     NARROW_DESTINATION = auto()

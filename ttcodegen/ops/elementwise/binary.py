@@ -16,7 +16,7 @@ from ttcodegen.dialects.core.datatypes import (
     normalized_data_type,
     shape_of,
 )
-from ttcodegen.dialects.operations.attribute_kinds import DATA_TYPE, NUMBER
+from ttcodegen.dialects.operations.attribute_kinds import DATA_TYPE, NUMBER, STRING
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttnn.placement import declared_data_type
 from ttcodegen.foundation.lazy_numpy import Array, np
@@ -28,6 +28,7 @@ from ttcodegen.ops.core.calls import (
     Text,
     cpp_call,
     cpp_text,
+    nullopt,
     operand_,
     output_memory,
 )
@@ -68,6 +69,11 @@ from ttcodegen.ops.elementwise.registration import (
     whole_quotient,
     whole_remainder,
 )
+from ttcodegen.ops.elementwise.unary import (
+    ACTIVATION_PARAMETERS,
+    activated,
+    verify_activation,
+)
 
 COMPOSITE_HEADER = "ttnn/operations/eltwise/binary/binary_composite.hpp"
 FLOATS = (DataType.BFLOAT16, DataType.FLOAT32, DataType.BFLOAT8_B, DataType.BFLOAT4_B)
@@ -107,6 +113,8 @@ class Row:
     tile: TileLowering | None = None
     traits: Trait = Trait.NONE
     on_booleans: str | None = None
+    activated: bool = False
+    """Whether the call applies an activation to its result."""
     noun: str = ""
     participle: str = ""
     vector_cycles: int = TWO_OPERAND_CYCLES
@@ -249,8 +257,10 @@ ROWS = (
         | Trait.INDEX_ARITHMETIC
         | Trait.ADJUSTS
         | Trait.ON_MATRIX_ENGINE
-        | Trait.OUTGROWS,
+        | Trait.OUTGROWS
+        | Trait.WRAPS,
         on_booleans="logical_or",
+        activated=True,
         noun="sum",
         participle="shifted",
     ),
@@ -262,8 +272,10 @@ ROWS = (
         | Trait.INDEX_ARITHMETIC
         | Trait.ADJUSTS
         | Trait.ON_MATRIX_ENGINE
-        | Trait.OUTGROWS,
+        | Trait.OUTGROWS
+        | Trait.WRAPS,
         on_booleans="logical_xor",
+        activated=True,
         noun="difference",
         participle="shifted",
     ),
@@ -273,7 +285,8 @@ ROWS = (
         commutes=True,
         tile=binary_tiles("mul_binary_tile", "mul_unary_tile", typed="mul_int_tile"),
         on_booleans="logical_and",
-        traits=Trait.ADJUSTS | Trait.ON_MATRIX_ENGINE | Trait.OUTGROWS,
+        traits=Trait.ADJUSTS | Trait.ON_MATRIX_ENGINE | Trait.OUTGROWS | Trait.WRAPS,
+        activated=True,
         noun="product",
         participle="scaled",
     ),
@@ -300,7 +313,11 @@ ROWS = (
         dtype=False,
         commutes=True,
         tile=extreme_tiles(greatest=True),
-        traits=Trait.EXACT_ON_INTEGERS | Trait.INDEX_ARITHMETIC | Trait.ADJUSTS | Trait.KEEPS_TRUTH,
+        traits=Trait.EXACT_ON_INTEGERS
+        | Trait.INDEX_ARITHMETIC
+        | Trait.ADJUSTS
+        | Trait.KEEPS_TRUTH
+        | Trait.SELECTS,
         participle="clamped",
     ),
     Row(
@@ -311,7 +328,11 @@ ROWS = (
         dtype=False,
         commutes=True,
         tile=extreme_tiles(greatest=False),
-        traits=Trait.EXACT_ON_INTEGERS | Trait.INDEX_ARITHMETIC | Trait.ADJUSTS | Trait.KEEPS_TRUTH,
+        traits=Trait.EXACT_ON_INTEGERS
+        | Trait.INDEX_ARITHMETIC
+        | Trait.ADJUSTS
+        | Trait.KEEPS_TRUTH
+        | Trait.SELECTS,
         participle="clamped",
     ),
     Row(
@@ -387,7 +408,7 @@ ROWS = (
         scalar=False,
         tile=_typed_tiles("bitwise_and_binary_tile"),
         **BITWISE,
-        traits=Trait.EXACT_ON_INTEGERS,
+        traits=Trait.EXACT_ON_INTEGERS | Trait.WRAPS,
         on_booleans="logical_and",
     ),
     Row(
@@ -397,7 +418,7 @@ ROWS = (
         scalar=False,
         tile=_typed_tiles("bitwise_or_binary_tile"),
         **BITWISE,
-        traits=Trait.EXACT_ON_INTEGERS,
+        traits=Trait.EXACT_ON_INTEGERS | Trait.WRAPS,
         on_booleans="logical_or",
     ),
     Row(
@@ -407,7 +428,7 @@ ROWS = (
         scalar=False,
         tile=_typed_tiles("bitwise_xor_binary_tile"),
         **BITWISE,
-        traits=Trait.EXACT_ON_INTEGERS,
+        traits=Trait.EXACT_ON_INTEGERS | Trait.WRAPS,
         on_booleans="logical_xor",
     ),
     Row(
@@ -417,6 +438,7 @@ ROWS = (
         scalar=False,
         **SHIFTED,
         tile=_typed_tiles("binary_left_shift_tile"),
+        traits=Trait.WRAPS,
     ),
     Row(
         "logical_right_shift",
@@ -437,24 +459,27 @@ ROWS = (
 )
 
 
-def _verify_with_scalar(verify: Verifier) -> Verifier:
+def _verify_with_scalar(row: Row) -> Verifier:
     """The verifier of a call whose second operand is a tensor or a scalar."""
 
     def verified(op: CatalogueOp) -> None:
         if op.optional_operand("rhs") is None and op.parameter("scalar") is None:
             raise VerifyException(f"{op.name}: expected a second operand or a scalar")
-        verify(op)
+        if row.activated:
+            verify_activation(op)
+        row.verify(op)
 
     return verified
 
 
-def _meaning_with_scalar(function: Callable[[Array, Array], Array]) -> Callable[[Call], Any]:
+def _meaning_with_scalar(row: Row) -> Callable[[Call], Any]:
     def meaning(call: Call) -> Any:
         lhs = call.array("lhs")
         rhs = call.optional("rhs")
         if rhs is None:
             rhs = np.asarray(call["scalar"], dtype=lhs.dtype)
-        return function(lhs, rhs)
+        result = row.function(lhs, rhs)
+        return activated(result, call.attributes) if row.activated else result
 
     return meaning
 
@@ -535,6 +560,9 @@ def _register(row: Row) -> None:
     if row.dtype:
         attributes.append(attribute("dtype", DATA_TYPE, None))
         rules += [_output_data_type, output_memory]
+    if row.activated:
+        attributes.append(attribute("activation", STRING, None))
+        rules += [nullopt, _post_activations]
     lhs = OperandSpec("lhs", data_types=row.data_types)
     rhs = OperandSpec("rhs", "optional" if row.scalar else "one", data_types=row.data_types)
     register(
@@ -542,8 +570,8 @@ def _register(row: Row) -> None:
             f"ttnn.{ttnn}",
             (lhs, rhs),
             tuple(attributes),
-            verify=_verify_with_scalar(row.verify) if row.scalar else row.verify,
-            numpy=_meaning_with_scalar(row.function) if row.scalar else on_inputs(row.function),
+            verify=_verify_with_scalar(row) if row.scalar else row.verify,
+            numpy=_meaning_with_scalar(row) if row.scalar else on_inputs(row.function),
             result_rules=(ResultRule("attribute" if row.dtype else "first", placed=row.dtype),),
             cpp=cpp_call(f"ttnn::{ttnn}", row.header, *rules),
             traits=row.traits,
@@ -552,6 +580,18 @@ def _register(row: Row) -> None:
             participle=row.participle,
         )
     )
+
+
+def _post_activations(calls: CppCalls, op: CatalogueOp) -> Argument:
+    """Activation that is applied in the destination registers, before the result is rounded."""
+    name: str | None = op.parameter("activation")
+    if name is None:
+        return NULLOPT
+    calls.include("ttnn/operations/eltwise/unary/common/unary_op_types.hpp")
+    numbers = "".join(f", {number!r}F" for number in ACTIVATION_PARAMETERS.get(name, ()))
+    unary = "ttnn::operations::unary"
+    activation = f"{unary}::EltwiseUnaryWithParam({unary}::UnaryOpType::{name.upper()}{numbers})"
+    return Text(f"std::array{{{activation}}}")
 
 
 def _output_data_type(calls: CppCalls, op: CatalogueOp) -> Argument:
@@ -563,6 +603,9 @@ def _output_data_type(calls: CppCalls, op: CatalogueOp) -> Argument:
 
 for _row in ROWS:
     _register(_row)
+
+ACTIVATED = frozenset(row.ttnn or row.name for row in ROWS if row.activated)
+"""Calls that apply an activation to their result, by short name."""
 
 
 def _truncating(calls: CppCalls, op: CatalogueOp) -> Argument:

@@ -107,7 +107,7 @@ register(
         tile=_where_tiles,
         cpu=cpu_call("elementwise"),
         counts=True,
-        traits=Trait.INDEX_ARITHMETIC | Trait.KEEPS_TRUTH,
+        traits=Trait.INDEX_ARITHMETIC | Trait.KEEPS_TRUTH | Trait.SELECTS,
     )
 )
 
@@ -230,7 +230,7 @@ register(
         tile=_bounded_tiles,
         cpu=cpu_call("elementwise", _bounds_on_cpu),
         counts=True,
-        traits=Trait.INDEX_ARITHMETIC | Trait.OWN_NAN,
+        traits=Trait.INDEX_ARITHMETIC | Trait.OWN_NAN | Trait.SELECTS,
     )
 )
 
@@ -306,7 +306,7 @@ register(
         tile=_clamp_tiles,
         cpu=cpu_call("elementwise"),
         counts=True,
-        traits=Trait.INDEX_ARITHMETIC | Trait.OWN_NAN,
+        traits=Trait.INDEX_ARITHMETIC | Trait.OWN_NAN | Trait.SELECTS,
     )
 )
 

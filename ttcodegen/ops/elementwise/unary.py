@@ -236,7 +236,7 @@ ROWS = (
         data_types=INTEGERS,
         verify=verify_bits,
         tile=bitwise_not_tile,
-        traits=Trait.EXACT_ON_INTEGERS | Trait.SELF_INVERSE,
+        traits=Trait.EXACT_ON_INTEGERS | Trait.SELF_INVERSE | Trait.WRAPS,
         on_booleans="logical_not",
         vector_cycles=15,
     ),
@@ -367,7 +367,7 @@ ROWS = (
         lambda x: np.negative(counted(x)),
         data_types=None,
         tile=tile_function("negative_tile", "negative_tile_int32", _opposite),
-        traits=Trait.SELF_INVERSE | Trait.ALTERS | Trait.OUTGROWS,
+        traits=Trait.SELF_INVERSE | Trait.ALTERS | Trait.OUTGROWS | Trait.WRAPS,
         vector_cycles=3,
     ),
     Row(
@@ -459,7 +459,7 @@ ROWS = (
         data_types=None,
         tile=_square_tile,
         vector_cycles=3,
-        traits=Trait.KEEPS_TRUTH | Trait.OUTGROWS,
+        traits=Trait.KEEPS_TRUTH | Trait.OUTGROWS | Trait.WRAPS,
     ),
     Row(
         "tan",
@@ -625,7 +625,10 @@ ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "silu": lambda x: x * sigmoid(x),
     "sigmoid": sigmoid,
 }
-"""Those of products and convolutions, by the name of the unary op."""
+"""Those of products, convolutions and sums, by the name of the unary op."""
+
+ACTIVATION_PARAMETERS = {"gelu": (0.0,)}
+"""Parameters that select the exact form of an activation."""
 
 
 def activation_name(attributes: Mapping[str, Any]) -> str | None:

@@ -360,10 +360,10 @@ _REDUCTIONS: dict[str, Callable[..., Array]] = {
 }
 
 _TRAITS = {
-    "sum": Trait.SUMS | Trait.EXACT_ON_INTEGERS,
+    "sum": Trait.SUMS | Trait.EXACT_ON_INTEGERS | Trait.WRAPS,
     "mean": Trait.NONE,
-    "max": Trait.EXACT_ON_INTEGERS | Trait.KEEPS_TRUTH,
-    "min": Trait.EXACT_ON_INTEGERS | Trait.KEEPS_TRUTH,
+    "max": Trait.EXACT_ON_INTEGERS | Trait.KEEPS_TRUTH | Trait.SELECTS,
+    "min": Trait.EXACT_ON_INTEGERS | Trait.KEEPS_TRUTH | Trait.SELECTS,
 }
 # Extremes of nothing are those of booleans, "or" and "and"; of numbers, the verifier refuses them.
 _OF_NOTHING = {"sum": 0.0, "mean": nan, "max": 0.0, "min": 1.0}
@@ -473,7 +473,7 @@ register(
         lower=_lower_prod,
         cpu=cpu_call("reduction", dims_on_cpu),
         counts=True,
-        traits=Trait.REDUCES,
+        traits=Trait.REDUCES | Trait.WRAPS,
         of_nothing=1.0,
         on_booleans="reduce_and",
     )

@@ -160,9 +160,12 @@ for _name in ("cumsum", "cumprod"):
             dimensions=along("dim"),
             numpy=_scan(_name),
             counts=_name == "cumsum",
-            traits=Trait.SUMS | Trait.EXACT_ON_INTEGERS | Trait.OWN_NAN_IN_TILES
-            if _name == "cumsum"
-            else Trait.NONE,
+            traits=Trait.WRAPS
+            | (
+                Trait.SUMS | Trait.EXACT_ON_INTEGERS | Trait.OWN_NAN_IN_TILES
+                if _name == "cumsum"
+                else Trait.NONE
+            ),
             primitives=_cumsum_primitives if _name == "cumsum" else _cumprod_primitives,
             program=_scan_program,
             lower=same_op(_name, "dim"),

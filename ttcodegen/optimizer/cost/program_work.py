@@ -258,6 +258,10 @@ def elementwise(chip: Machine, call: LibraryCall) -> Work:
         work.engine_cycles = each * fitted.one_tile * len(placements) // 2
     else:
         work.engine_cycles = each * fitted.two_tiles
+    if (activation := call.attributes.get("activation")) is not None:
+        # It is applied in the destination registers, whichever engine filled them.
+        steps = TILE_SIDE * TILE_SIDE // chip.speed.vector_lanes
+        work.vector_cycles += each * steps * vector_cycles(activation)
     in_rows = any(p.layout is Layout.ROW_MAJOR for p in placements)
     if takes_two_tensors(call.name) and in_rows and any(p.shards for p in placements):
         # ttnn tilizes row-major shards first, and untilizes the result.

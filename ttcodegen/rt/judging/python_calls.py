@@ -21,6 +21,7 @@ from ttcodegen.dialects.ttnn.program_configs import (
 )
 from ttcodegen.flatbuffer import program as file
 from ttcodegen.flatbuffer.modules import module_of
+from ttcodegen.ops.elementwise.unary import ACTIVATION_PARAMETERS
 from ttcodegen.optimizer.call import LibraryCall, call_in_file
 from ttcodegen.optimizer.overrides.call_names import CallNames
 from ttcodegen.optimizer.rewrites import elementwise
@@ -242,11 +243,22 @@ def _reduction(step: Step) -> Json:
     return {"sum": "add", "prod": "multiply"}.get(step["scatter_reduce_type"])
 
 
+def _activations(step: Step) -> Json:
+    """The activation of a sum, as a list; None if it has none."""
+    name = step["activation"]
+    if name is None:
+        return None
+    return [{"activation": [name, list(ACTIVATION_PARAMETERS.get(name, ()))]}]
+
+
 _PLACED: Mapping[str, Source] = {"memory_config": _memory}
 _COMPUTED: Mapping[str, Source] = {**_PLACED, "compute_kernel_config": _compute}
 _CONFIGURED: Mapping[str, Source] = {**_COMPUTED, "program_config": _config}
 _UNARY = PythonCall((0,), _PLACED)
-_BINARY = PythonCall((0, _tensor_or_number(1, "scalar")), {"dtype": _asked_type, **_PLACED})
+_BINARY = PythonCall(
+    (0, _tensor_or_number(1, "scalar")),
+    {"dtype": _asked_type, "activations": _activations, **_PLACED},
+)
 _PRODUCT = PythonCall(
     (0, 1),
     {

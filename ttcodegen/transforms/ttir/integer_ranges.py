@@ -7,7 +7,7 @@ floats do not, and are wrong where an operand of 64 bits leaves the range of 32.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 
 from xdsl.dialects.builtin import (
@@ -56,8 +56,8 @@ def _users(function: FuncOp, wide_arguments: bool) -> list[CatalogueOp]:
                 continue
             if any(_exceeds(value, ranges) for value in _operands_read_whole(op)):
                 found.append(op)
-            for result in op.results:
-                if (known := _range(op, result, ranges)) is not None:
+            for index, result in enumerate(op.results):
+                if (known := _range(op, index, ranges)) is not None:
                     ranges[result] = known
     return found
 
@@ -73,29 +73,24 @@ def _exceeds(value: SSAValue, ranges: Mapping[SSAValue, Range]) -> bool:
 
 def _operands_read_whole(op: CatalogueOp) -> list[SSAValue]:
     """Operands of which the op needs all bits."""
-    definition = op.definition
+    traits = traits_of(op.definition)
     if op.name == "ttir.typecast":
         # Conversions between integers keep the lowest bits.
         return [] if _limits(op.results[0].type) is not None else list(op.operands)
-    if op.definition.short_name in _MODULAR or traits_of(definition) & Trait.PLACES:
+    if traits & (Trait.WRAPS | Trait.PLACES):
         return []
-    if isinstance(definition, TTIRDefinition) and definition.moves:
-        return list(op.operands[1:]) if op.definition.short_name in _TAKES_INDICES else []
-    if op.definition.short_name == "where":
-        return list(op.operands[:1])
-    return list(op.operands)
+    if isinstance(op.definition, TTIRDefinition) and op.definition.moves:
+        moved = _moved(op)
+        return [value for value in op.operands if value not in moved]
+    # A choice reads its condition only.
+    return list(op.operands[:1]) if op.name == "ttir.where" else list(op.operands)
 
 
-_MODULAR = frozenset(
-    (
-        *("add", "subtract", "multiply", "neg", "square", "sum", "prod", "cumsum", "cumprod"),
-        *("matmul", "linear", "dot_general", "window_product"),
-        *("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "logical_left_shift"),
-        *("empty", "constant", "full", "zeros", "ones", "arange"),
-    )
-)
-"""Ops whose lowest bits depend on the lowest bits of their operands alone."""
-_TAKES_INDICES = frozenset(("index_select", "slice_dynamic", "gather"))
+def _moved(op: CatalogueOp) -> list[SSAValue]:
+    """Operands of a data movement but for the indices that say where to."""
+    specs = zip(op.definition.operands, op.segments(), strict=True)
+    kinds = [spec.input_kind for spec, size in specs for _ in range(size)]
+    return [value for value, kind in zip(op.operands, kinds, strict=True) if kind != "index"]
 
 
 def _is_wide(value: SSAValue) -> bool:
@@ -116,12 +111,14 @@ def _limits(type_: Attribute) -> Range | None:
     return (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if _is_signed(element) else (0, 2**bits - 1)
 
 
-def _range(op: CatalogueOp, result: SSAValue, ranges: Mapping[SSAValue, Range]) -> Range | None:
+def _range(op: CatalogueOp, index: int, ranges: Mapping[SSAValue, Range]) -> Range | None:
     """The range of a result; None if nothing is known but its type of 64 bits, or it is a float."""
+    result = op.results[index]
     limits = _limits(result.type)
     if limits is None:
         return None
-    known = _known_range(op, ranges)
+    # Further results are positions of elements, which are small.
+    known = _known_range(op, ranges) if index == 0 else None
     if known is None:
         return None if _is_wide(result) else limits
     # What leaves its own type wraps around.
@@ -129,6 +126,8 @@ def _range(op: CatalogueOp, result: SSAValue, ranges: Mapping[SSAValue, Range]) 
 
 
 def _known_range(op: CatalogueOp, ranges: Mapping[SSAValue, Range]) -> Range | None:
+    """The range of the first result by the ranges of operands; None if nothing is known."""
+    definition, traits = op.definition, traits_of(op.definition)
     if (number := splat_of(op.results[0])) is not None and number == number:
         return (int(number), int(number)) if abs(number) < 2**64 else None
     if op.name == "ttir.constant":
@@ -136,27 +135,24 @@ def _known_range(op: CatalogueOp, ranges: Mapping[SSAValue, Range]) -> Range | N
     if op.name == "ttir.arange":
         ends = (op.parameter("start"), op.parameter("end"))
         return min(ends), max(ends)
-    if op.definition.short_name == "argmax" or traits_of(op.definition) & Trait.TRUTH:
-        return 0, prod(shape_of(op.operands[0].type)) if op.definition.short_name == "argmax" else 1
-    given = [ranges.get(value) for value in op.operands]
-    if op.definition.short_name == "where":
-        given = given[1:]
-    elif isinstance(op.definition, TTIRDefinition) and op.definition.moves:
-        given = given[:1] if op.definition.short_name in _TAKES_INDICES else given
-    operands = [each for each in given if each is not None]
-    if not operands or len(operands) < len(given):
+    if traits & Trait.TRUTH:
+        return 0, 1
+    if isinstance(definition, TTIRDefinition) and definition.moves and op.name != "ttir.typecast":
+        return _united(_moved(op), ranges)
+    if traits & Trait.SELECTS:
+        chosen = op.operands[1:] if op.name == "ttir.where" else op.operands
+        return _united(chosen, ranges)
+    operands = [known for value in op.operands if (known := ranges.get(value)) is not None]
+    rule = _RULES.get(definition.short_name)
+    return rule(op, operands) if rule and len(operands) == len(op.operands) > 0 else None
+
+
+def _united(values: Sequence[SSAValue], ranges: Mapping[SSAValue, Range]) -> Range | None:
+    """The range of elements that are of any of the values; None if that of one is not known."""
+    known = [found for value in values if (found := ranges.get(value)) is not None]
+    if not known or len(known) < len(values):
         return None
-    rule = _RULES.get(op.definition.short_name)
-    if rule is not None:
-        return rule(op, operands)
-    keeps = isinstance(op.definition, TTIRDefinition) and op.definition.moves
-    return _union(operands) if keeps or op.definition.short_name in _SELECT else None
-
-
-_SELECT = frozenset(
-    ("where", "maximum", "minimum", "max", "min", "clamp_scalar", "clamp_tensor", "sort", "topk")
-)
-"""Ops each element of whose result is one of an operand."""
+    return min(low for low, _ in known), max(high for _, high in known)
 
 
 def _constant_range(op: CatalogueOp) -> Range | None:
@@ -165,10 +161,6 @@ def _constant_range(op: CatalogueOp) -> Range | None:
         return None
     numbers = constant_array(value)
     return (int(numbers.min()), int(numbers.max())) if numbers.size else None
-
-
-def _union(ranges: list[Range]) -> Range:
-    return min(low for low, _ in ranges), max(high for _, high in ranges)
 
 
 def _products(first: Range, second: Range) -> Range:

@@ -114,7 +114,7 @@ class Row:
     traits: Trait = Trait.NONE
     on_booleans: str | None = None
     activated: bool = False
-    """Whether the call applies an activation to its result."""
+    """True if the call can apply an activation to its result."""
     noun: str = ""
     participle: str = ""
     vector_cycles: int = TWO_OPERAND_CYCLES

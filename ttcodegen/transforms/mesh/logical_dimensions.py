@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from math import gcd, prod
 
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import BlockArgument, SSAValue
+from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from ttcodegen.dialects.core.datatypes import element_of, shape_of
 from ttcodegen.dialects.operations.functions import argument_type, body_of
@@ -25,10 +25,12 @@ from ttcodegen.ops.core.dimensions import Dimensions
 from ttcodegen.ops.core.traits import Trait
 from ttcodegen.transforms.mesh.sharding_propagation import dimensions_of
 
-_LAYOUT_OPS = frozenset(
-    {"ttir.typecast", "ttir.transpose", "ttir.permute", "ttir.reshape", "ttir.to_layout"}
-)
-"""Ops between a weight and the op that it is a weight of."""
+
+def _moves_one(op: Operation) -> bool:
+    """True for ops that may be between a weight and the op that it is a weight of."""
+    if not isinstance(op, CatalogueOp) or len(op.operands) != 1:
+        return False
+    return isinstance(op.definition, TTIRDefinition) and op.definition.moves
 
 
 def weights_of(function: FuncOp) -> set[SSAValue]:
@@ -50,7 +52,7 @@ def _is_used_as_weight(argument: SSAValue) -> bool:
     while pending:
         for use in pending.pop().uses:
             op = use.operation
-            if op.name in _LAYOUT_OPS:
+            if _moves_one(op):
                 pending += op.results
             elif not isinstance(op, CatalogueOp) or not _takes_weight(op, op.operands[use.index]):
                 return False
@@ -75,7 +77,7 @@ def _takes_weight(op: CatalogueOp, value: SSAValue) -> bool:
 
 def _stored(value: SSAValue) -> SSAValue:
     """The value that layout ops make a value of."""
-    while isinstance(owner := value.owner, CatalogueOp) and owner.name in _LAYOUT_OPS:
+    while isinstance(owner := value.owner, Operation) and _moves_one(owner):
         value = owner.operands[0]
     return value
 

@@ -167,6 +167,8 @@ def test_weights_that_do_not_fit_are_divided() -> None:
     table = compiled(text, "auto", (1, 4)).explanation
     assert "does not fit" in table
     assert "tensor=1" in next(line for line in table.splitlines() if line.endswith("chosen"))
+    # With tensor=0,data=1 what is computed once of the weights would not fit.
+    assert chosen(text) == "data=0,tensor=1"
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ from ttcodegen.optimizer.overrides.overrides import read_shardings
 from ttcodegen.systems.cards import default_system
 from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, ChipDescription
 from ttcodegen.systems.machines import links_between
-from ttcodegen.transforms.const_eval import constant_calls
+from ttcodegen.transforms.const_eval import is_const_eval
 from ttcodegen.transforms.device import dram_size, dram_use
 from ttcodegen.transforms.mesh.logical_dimensions import Rates
 from ttcodegen.transforms.mesh.parallelism import (
@@ -75,9 +75,15 @@ _LOWERING: tuple[Step | str, ...] = (
     "remove-dead-values",
     "ttnn-set-compute-kernel-config",
     "ttnn-layout",
-    "ttnn-deallocate",
 )
 """The steps to calls with layouts, which have costs."""
+_CONSTANTS: tuple[Step | str, ...] = (
+    "ttnn-prepare-conv2d-weights-and-bias",
+    "const-eval-hoist-transform",
+    "ttnn-decompose-layouts",
+    "ttnn-deallocate",
+)
+"""The steps after them: what is computed once takes memory, but no time."""
 
 Shardings = dict[str, dict[str, Sharding]]
 """The shardings of arguments by their names, by function."""
@@ -223,9 +229,9 @@ class _Choice:
         self._model = CostModel(system.chip)
         rates = _rates(system.chip, mesh)
         self._divisions = [Divisions(function, mesh, rates) for function in entries]
-        self._lowering = list(_LOWERING)
-        if options.weights != "none":
-            self._lowering.append(Step("ttnn-weight-dtype-conversion", {"target": options.weights}))
+        converted = Step("ttnn-weight-dtype-conversion", {"target": options.weights})
+        weights = [] if options.weights == "none" else [converted]
+        self._lowering = [*_LOWERING, *weights, *_CONSTANTS]
 
     def run(self, parallel: str) -> str:
         """Annotates the functions; returns the explanation."""
@@ -290,13 +296,14 @@ class _Choice:
         for function in functions(module):
             if function.is_declaration:
                 continue
-            once = constant_calls(function)
+            dram = max(dram, dram_use(function, self._chip))
+            if is_const_eval(function):
+                continue
             for op in body_of(function).ops:
-                if isinstance(op, CatalogueOp) and op not in once:
+                if isinstance(op, CatalogueOp):
                     cost = self._model.cost(call_of(op))
                     seconds += cost.seconds
                     link_seconds += cost.link_seconds
-            dram = max(dram, dram_use(function, self._chip))
         return Estimate(seconds, link_seconds, dram)
 
     def _table(

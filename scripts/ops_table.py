@@ -7,8 +7,9 @@ python scripts/ops_table.py --check    # exit status 1 if the file in the tree i
 from __future__ import annotations
 
 import argparse
+import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import ttcodegen.ops
@@ -35,7 +36,8 @@ if __package__:
 else:
     from ops_calls import made_by
 
-TABLE = Path(__file__).resolve().parent.parent / "docs" / "ops.md"
+ROOT = Path(__file__).resolve().parent.parent
+TABLE = ROOT / "docs" / "ops.md"
 
 _HEAD = """\
 # Ops
@@ -261,6 +263,101 @@ def _ttnn_row(definition: TTNNDefinition) -> str:
     return _row((f"`{definition.name}`", operands, _attributes(definition)))
 
 
+_UNREACHED_HEAD = """
+## Functions of ttnn that no op calls
+
+{declared} functions of tensors are declared in `standalone/include/ttnn/operations`; {count} of
+them are called by no op. Kernels are those of tt-metal 0.70.1 (`llk_sfpu` and `tt-llk`).
+
+| functions | why |
+|---|---|
+"""
+
+_UNREACHED = (
+    ("add_ divide_ eq_ ge_ gt_ ldexp_ le_ logaddexp2_ logaddexp_ logical_and_ logical_or_ "
+     "logical_xor_ lt_ multiply_ ne_ rsub_ squared_difference_ subtract_ bias_gelu_",
+     "write into their first operand: variables that are moved from free it as early"),
+    ("clamp_tss clip eq_unary ge_unary gt_unary le_unary lt_unary ne_unary power power_iterative "
+     "rdiv relu_max relu_min rpow rsub unary_fmod unary_remainder",
+     "second forms of `clamp`, comparisons, `pow`, `div`, `subtract`, `remainder`, which take "
+     "numbers themselves"),
+    ("eqz gez gtz lez ltz nez isneginf isposinf deg2rad rad2deg swish identity "
+     "bitwise_left_shift sigmoid_accurate prelu_sfpu hardtanh",
+     "one call of another function computes the same"),
+    ("erfinv",
+     "Winitzki's approximation: its roots cancel near 0, by 10 % at 0.001. Two polynomials take "
+     "its place"),
+    ("cosh sinh",
+     "an exponential that is made for bfloat16, also for float32; the difference of two cancels "
+     "near 0"),
+    ("softplus log_sigmoid",
+     "polynomials that are off at 0 by 7e-4 (`log_sigmoid`) and 4e-5 (`softplus`), also for "
+     "float32"),
+    ("digamma", "fitted to 0.01 to 102 alone"),
+    ("acosh atanh i0 i1 hypot logaddexp logaddexp2 lgamma logit xlogy ldexp fmod",
+     "not compared yet with what front ends write for them, which keeps infinities, NaN, overflow "
+     "and small operands"),
+    ("addalpha addcdiv addcmul celu elu hardmish hardshrink hardswish heaviside lerp mac prelu "
+     "softshrink squared_difference subalpha tanhshrink threshold gcd lcm",
+     "two to four calls of front ends; their edges are not compared yet"),
+    ("squeeze unsqueeze expand view stack chunk roll tril triu copy assign move reallocate "
+     "transpose ",
+     "other ops that move elements (`reshape`, `permute`, `slice`, `concat`, `repeat`, `where`) do "
+     "it, and simplify each other"),
+    ("tilize untilize untilize_with_unpadding to_dtype reshard sharded_to_interleaved",
+     "`to_layout`, `typecast` and `to_memory_config` call them"),
+    ("empty_like full_like ones_like zeros_like ",
+     "constants have shapes of their own"),
+    ("addmm group_norm nlp_concat_heads scatter_add",
+     "`linear`, `layer_norm` of the groups, `concatenate_heads` and `scatter` take their place"),
+    ("global_avg_pool2d",
+     "divides by the width of the tiles, not by that of the image; `mean` takes its place"),
+    ("fill_cache_for_user_ prepare_conv3d_weights unary_chain",
+     "no op needs them; a person's program may"),
+)  # fmt: skip
+"""Functions that no op calls, with the reason."""
+
+_PROTOTYPE = re.compile(
+    r"TTCODEGEN_[A-Z]+\((\w+)\)"
+    r"|^(?:\w[\w:<>,&\* ]*?[&\* >])?(\w+)\(const (?:ttnn::)?(?:Tensor|std::vector<Tensor>)&",
+    re.MULTILINE,
+)
+_CALLED = re.compile(r"ttnn::(?:\w+::)*(\w+)")
+_PARAMETER_OF_MACRO = "name"
+
+
+def declared_functions() -> set[str]:
+    """Functions of tensors that the CPU backend declares, by their names without namespaces."""
+    found: set[str] = set()
+    for path in (ROOT / "standalone/include/ttnn/operations").rglob("*.hpp"):
+        text = re.sub(r"//[^\n]*", "", path.read_text(encoding="utf-8"))
+        found.update(one or other for one, other in _PROTOTYPE.findall(text))
+    return {name for name in found if name.islower()} - {_PARAMETER_OF_MACRO}
+
+
+def called_functions() -> set[str]:
+    """Functions that ops of ttnn are named after, or that the catalogue writes calls of."""
+    found = {name.rpartition(".")[2] for name in TTNN}
+    for path in (ROOT / "ttcodegen/ops").rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        found.update(_CALLED.findall(text))
+        found.update(re.findall(r'"(prepare_conv_\w+)"', text))
+    return found
+
+
+def _unreached_rows() -> Iterator[str]:
+    declared = declared_functions()
+    missing = declared - called_functions()
+    listed = {name for names, _ in _UNREACHED for name in names.split()}
+    if unknown := missing - listed:
+        raise SystemExit(f"no op calls {sorted(unknown)}: say why in scripts/ops_table.py")
+    yield _UNREACHED_HEAD.format(declared=len(declared), count=len(missing))
+    for names, reason in _UNREACHED:
+        shown = [f"`{name}`" for name in sorted(names.split()) if name in missing]
+        if shown:
+            yield _row((", ".join(shown), reason))
+
+
 def table() -> str:
     """The text of docs/ops.md."""
     ttcodegen.ops.load()
@@ -273,6 +370,7 @@ def table() -> str:
             *map(_ttir_row, ttir),
             _LIBRARY_HEAD,
             *map(_ttnn_row, calls),
+            *_unreached_rows(),
         ]
     )
 

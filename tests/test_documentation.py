@@ -198,3 +198,13 @@ def test_the_page_on_device_programs_names_files_that_exist() -> None:
             assert not [n for n in missing if not (ROOT / n).exists()], line
             known |= set(written)
     assert "in that folder" in " ".join(page.split()).partition("square.mlir`")[2][:120]
+
+
+def test_a_function_of_ttnn_without_an_op_needs_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    ops_table.table()
+    missing = ops_table.declared_functions() - ops_table.called_functions()
+    assert {"erfinv", "add_"} <= missing
+    assert not {"round", "isnan", "prepare_conv_weights", "softmax"} & missing
+    monkeypatch.setattr(ops_table, "_UNREACHED", ())
+    with pytest.raises(SystemExit, match="say why"):
+        ops_table.table()

@@ -108,6 +108,8 @@ class Model:
     """Arguments by the seed that they are drawn from."""
     expected: Callable[[int], Any]
     """Results of the framework for the arguments of a seed."""
+    source: Callable[[], tuple[str, list[np.ndarray]]]
+    """The text that is compiled, and the weights that are its first arguments."""
 
 
 def load_libraries() -> None:
@@ -159,7 +161,12 @@ def _of_torch(module: Any, draw: Callable[[], tuple[tuple[Any, ...], dict[str, A
             lambda each: each.numpy() if isinstance(each, torch.Tensor) else each, arguments(seed)
         )
 
-    return Model(compile, arrays, expected)
+    def source() -> tuple[str, list[np.ndarray]]:
+        functions = ttcodegen.torch.functions_of(module, *arguments(0))
+        model = ttcodegen.torch.model_of(functions, run=False)
+        return model.source.text, list(model.functions[0].weights.values())
+
+    return Model(compile, arrays, expected, source)
 
 
 def _of_jax(function: Any, params: Any, draw: Callable[[Any], tuple[Any, ...]]) -> Model:
@@ -175,7 +182,13 @@ def _of_jax(function: Any, params: Any, draw: Callable[[Any], tuple[Any, ...]]) 
     def expected(seed: int) -> Any:
         return function(params, *arguments(seed)[0])
 
-    return Model(compile, arguments, expected)
+    def source() -> tuple[str, list[np.ndarray]]:
+        import jax
+
+        text = ttcodegen.jax.export(function, *arguments(0)[0], params=params)
+        return text, [np.asarray(each) for each in jax.tree_util.tree_leaves(params)]
+
+    return Model(compile, arguments, expected, source)
 
 
 def _ones(length: int = 16) -> Any:
@@ -219,7 +232,7 @@ _FIELDS: Mapping[str, dict[str, Any]] = {
     "SwinModel": _SWIN,
     "Swinv2Model": _SWIN,
     "Swin2SRModel": {"embed_dim": 60},
-    "CvtModel": {"embed_dim": [16, 32, 48], "num_heads": [1, 2, 3]},
+    "CvtModel": {"embed_dim": [16, 32, 48], "num_heads": [1, 2, 3], "depth": [1, 2, 10]},
     "ReformerModel": {"axial_pos_embds_dim": [16, 48], "axial_pos_shape": [4, 4]},
     "XmodModel": {"languages": ["en_XX"], "default_language": "en_XX"},
     "EfficientNetModel": {"hidden_dim": 1280, "width_coefficient": 1.0, "depth_coefficient": 0.5},

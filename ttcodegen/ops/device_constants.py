@@ -104,11 +104,19 @@ class _HostFunction:
         for op in self._candidates:
             written = [self.roots[value] for value in written_by(op)]
             read = op.operands[: len(op.operands) - len(written)]
-            if op not in excluded and all(self.roots[value] in fixed for value in read):
+            if op not in excluded and all(self._is_there(value, fixed, found) for value in read):
                 found.add(op)
                 fixed.update(written, map(self.roots.__getitem__, op.results))
                 found.update(root.owner for root in written if isinstance(root.owner, Operation))
         return found
+
+    def _is_there(
+        self, value: SSAValue, fixed: Collection[SSAValue], found: Collection[Operation]
+    ) -> bool:
+        """True if a value belongs to a fixed tensor, and is no view made in each call."""
+        owner = value.owner
+        is_view = isinstance(owner, Operation) and operation_name(owner) == VIEW
+        return self.roots[value] in fixed and (not is_view or owner in found)
 
     def _may_be_fixed(self, op: Operation) -> bool:
         """True if an op computes the same from the same, in tensors that nothing else writes and

@@ -51,15 +51,36 @@ def test_sums_over_blocks_are_kept_in_a_buffer_with_the_name_of_the_variable(
 ) -> None:
     found = kernels(tmp_path, "matmul", "2,1,2,3", "1,2,1,2")
     compute = found["matmul_compute"]
-    assert "matmul_tiles(cb_a_dfb, cb_b_dfb, row * 2 + inner, inner, dst0);" in compute
-    assert "copy_tile(cb_y_final, row, dst1);" in compute
-    assert compute.count("cb_pop_front(cb_y_final, 2);") == 3
+    # A block of two tiles, to which the packer adds: no pass fills zeros.
+    assert "pack_reconfig_l1_acc(1);" in compute
+    assert "pack_tile<true>(dst1, cb_y_final, 1);" in compute
+    assert "fill_tile" not in compute
+    assert compute.count("cb_pop_front(cb_y_final, 2);") == 1
     assert "// Circular buffer: pages of 4096 bytes, f32.\n    constexpr uint32_t cb_y_final" in (
         compute
     )
     (programs,) = tmp_path.glob("*/src/programs.cpp")
-    # One block of two tiles that is read, and one that takes its place.
-    assert "cb_y_final, DataFormat::Float32, 4, 4096);" in programs.read_text()
+    assert "cb_y_final, DataFormat::Float32, 2, 4096);" in programs.read_text()
+
+
+def test_blocks_are_multicast_into_the_blocks_of_the_receivers(tmp_path: Path) -> None:
+    written = kernels(tmp_path, "multicast_2d", 0, 2)["read"]
+    assert "_slots" not in written
+    assert "_loopback_src" not in written
+    assert "constexpr uint32_t a_dfb_block_bytes = 8192;" in written
+    data = written.index("noc_async_write_multicast(")
+    flag = written.index("noc_semaphore_set_multicast(")
+    assert "barrier" not in written[data:flag]
+    assert written.count("noc_async_read(") == 0
+    # The sender waits for the others, which take what it has already.
+    assert "noc_semaphore_wait(a_net_ready, 2);" in written
+    assert "if (node_column >= 1) {" in written
+
+
+def test_senders_amid_their_receivers_multicast_into_slots(tmp_path: Path) -> None:
+    written = kernels(tmp_path, "multicast_2d", 1, 2)["read"]
+    assert "cb_a_net_slots" in written
+    assert "_loopback_src" in written
 
 
 def test_pipes_that_follow_no_rule_are_in_tables(tmp_path: Path) -> None:
@@ -297,6 +318,9 @@ CHECKED = [
     ("ordered", (3, 5, 4)),
     ("neighbors", (3, 2)),
     ("upsample", (2, 2, 3, 33, 3, 2, 2, 2)),
+    ("multicast_2d", (0, 1)),
+    ("multicast_2d", (1, 2)),
+    ("multicast_2d", (2, 2)),
     ("pipes", ("gather", 3, 2)),
     ("pipes", ("scatter", 3, 5)),
     ("pipes", ("scatter-gather", 2, 3)),
@@ -407,7 +431,7 @@ def test_what_each_device_of_a_mesh_computes_is_compared(
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "arguments"),
-    [*CHECKED[:7], *CHECKED[8:15], *CHECKED[20:35]],
+    [*CHECKED[:7], *CHECKED[8:18], *CHECKED[23:38]],
 )
 def test_kernels_compile_with_the_headers_of_the_release(
     name: str,

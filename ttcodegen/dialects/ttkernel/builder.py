@@ -125,10 +125,14 @@ class KernelBuilder:
         values = [self.value(operand) for operand in operands]
         return self._insert(create(name, values, attributes, result_types))
 
+    @property
+    def last_op(self) -> Operation | None:
+        """The op before the next one."""
+        return self._builder.insertion_point.block.last_op
+
     def is_last(self, name: str) -> bool:
         """True if the op before the next one is `ttkernel.<name>`."""
-        last = self._builder.insertion_point.block.last_op
-        return last is not None and last.name == f"ttkernel.{name}"
+        return self.last_op is not None and self.last_op.name == f"ttkernel.{name}"
 
     def comment(self, text: str) -> None:
         """The comment above the next op."""
@@ -382,6 +386,13 @@ class KernelBuilder:
         self._insert(scf.IfOp(condition, [], Region(body)))
         with self._inside(body):
             yield
+
+    def remove_empty(self) -> None:
+        """Takes back a condition that nothing was added under."""
+        op = self.last_op
+        if isinstance(op, scf.IfOp) and len(op.true_region.block.ops) == 1:
+            op.detach()
+            op.erase()
 
     @contextmanager
     def otherwise(self) -> Generator[None]:

@@ -1,6 +1,8 @@
-"""Circular buffers of the dataflow buffers of an operation."""
+"""Circular buffers of an operation: of its dataflow buffers, and of a compute kernel's own."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass, field
 
 from ttcodegen.dialects.core.datatypes import DataType
 from ttcodegen.dialects.ttmetal.programs import CircularBuffer
@@ -9,6 +11,29 @@ from ttcodegen.lang.simulator.buffers import DataflowBuffer
 from ttcodegen.lang.simulator.context import Node
 from ttcodegen.lang.simulator.locations import place
 from ttcodegen.layout.placements import tile_bytes_of
+
+
+@dataclass(frozen=True)
+class Scratch:
+    """A circular buffer that the compute kernel keeps for itself."""
+
+    tiles: int
+    data_type: DataType
+    block: int
+    """Tiles of a block: blocks of another size could go over the end of the buffer."""
+
+
+@dataclass
+class Needs:
+    """Requirements of a compute kernel beyond the program's circular buffers."""
+
+    scratch: dict[str, Scratch] = field(default_factory=dict[str, Scratch])
+    read_by_matrix_engine: set[str] = field(default_factory=set[str])
+    needs_scaler: bool = False
+    computes_once: bool = True
+    """True if values with several uses are kept, False if they are computed for each."""
+    shares_buffers: bool = False
+    """True if values whose live ranges do not overlap share circular buffers."""
 
 
 def check_alike(first: Node, node: Node) -> None:

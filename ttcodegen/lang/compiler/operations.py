@@ -42,16 +42,19 @@ from ttcodegen.emission.device_manifest import page_size
 from ttcodegen.emitc.spelling import identifier
 from ttcodegen.foundation.diagnostics import CompileError, Diagnostic
 from ttcodegen.lang.compiler.circular_buffers import (
+    Needs,
     check_alike,
     check_memory,
     circular_buffer,
     own_buffer,
 )
-from ttcodegen.lang.compiler.compute.compute import SCALER, BlockWriter, Needs
+from ttcodegen.lang.compiler.compute.accumulation import AccumulatingWriter
+from ttcodegen.lang.compiler.compute.accumulation_translation import AccumulationTranslator
+from ttcodegen.lang.compiler.compute.compute import SCALER
 from ttcodegen.lang.compiler.compute.expressions import INTEGERS
-from ttcodegen.lang.compiler.compute.translation import ComputeTranslator
 from ttcodegen.lang.compiler.movement.movement import MovementTranslator
 from ttcodegen.lang.compiler.movement.resources import MovementNeeds, MovementResources
+from ttcodegen.lang.compiler.python.block_lifetimes import reserved_names
 from ttcodegen.lang.compiler.python.captured import Captured, kernel_syntax, location
 from ttcodegen.lang.compiler.python.numbers import Arithmetic
 from ttcodegen.lang.compiler.python.pipe_nets import NetUses
@@ -242,6 +245,7 @@ class _OperationCompiler:
             self.circular = [circular_buffer(buffer) for buffer in self.buffers]
         for part in self.moving:
             self._translate_movement(part, Processor.READER, is_first_time=True)
+        self._choose_direct()
         self._check_balance()
         read = self._tensors([part.needs.reads for part in self.moving])
         self.outputs = self._tensors([part.needs.writes for part in self.moving])
@@ -268,6 +272,19 @@ class _OperationCompiler:
             return circular
         operands = [*self.inputs, *self.outputs]
         return replace(circular, operand=operands.index(id(buffer.backing.tensor)))
+
+    def _choose_direct(self) -> None:
+        """Finds out whether pipes lead into the blocks of their receivers; what kernels need for
+        that is less."""
+        varying = {name for part in self.moving for name in part.needs.varying}
+        for part in self.computing:
+            varying |= reserved_names(part.syntax)
+        waits_otherwise = any(part.needs.initial for part in self.moving)
+        if waits_otherwise or not self.nets.choose_direct(varying):
+            return
+        for part in self.moving:
+            part.needs = MovementNeeds()
+            self._translate_movement(part, Processor.READER, is_first_time=True)
 
     def _check_balance(self) -> None:
         """Raises CompileError if a net of pipes has no kernel at one of its ends."""
@@ -353,7 +370,7 @@ class _OperationCompiler:
     def _add_slots(self) -> None:
         """Circular buffers for what goes through pipe nets."""
         for use in self.nets.uses.values():
-            if use.buffer is None:
+            if use.buffer is None or use.direct is not None:
                 continue
             like = circular_buffer(use.buffer)
             pages = use.buffer.pages * use.compiled.slots
@@ -481,8 +498,8 @@ class _OperationCompiler:
             for position, place in enumerate(places)
         }
         formats = {buffer.name: buffer.data_type for buffer in circular}
-        writer = BlockWriter(kernel, Arithmetic(kernel.builder), needs, formats)
-        translator = ComputeTranslator(part.kernel, part.captured, writer, self.nets)
+        writer = AccumulatingWriter(kernel, Arithmetic(kernel.builder), needs, formats)
+        translator = AccumulationTranslator(part.kernel, part.captured, writer, self.nets)
         translator.place(known.get("node_column"), known.get("node_row"))
         names = [b.name for b in circular if used is None or b.name in used]
         if names:

@@ -8,10 +8,12 @@ circular buffer of their own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, field
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from math import prod
+
+from xdsl.ir import SSAValue
 
 from ttcodegen.conversions.ttir_to_ttmetal.grouping.tile_operations import (
     Allocation,
@@ -23,6 +25,7 @@ from ttcodegen.conversions.ttir_to_ttmetal.parts.compute import ComputeKernel
 from ttcodegen.dialects.core.datatypes import DataType
 from ttcodegen.dialects.ttkernel.attributes import BroadcastType, ReduceDim, ReduceType
 from ttcodegen.dialects.ttmetal.programs import CircularBuffer
+from ttcodegen.lang.compiler.circular_buffers import Needs, Scratch
 from ttcodegen.lang.compiler.compute.expressions import (
     INTEGERS,
     Apply,
@@ -38,6 +41,7 @@ from ttcodegen.lang.compiler.compute.expressions import (
     engine_part,
     is_flat,
     parts_of,
+    product_blocks,
 )
 from ttcodegen.lang.compiler.python.numbers import Arithmetic, Number
 from ttcodegen.lang.simulator.shapes import Shape
@@ -49,29 +53,6 @@ SCALER = "scaler"
 _BROADCASTS = {"row": BroadcastType.ROW, "col": BroadcastType.COL, "scalar": BroadcastType.SCALAR}
 _DIRECTIONS = {"row": ReduceDim.ROW, "col": ReduceDim.COL, "scalar": ReduceDim.SCALAR}
 _REDUCTIONS = {"sum": ReduceType.SUM, "max": ReduceType.MAX}
-
-
-@dataclass(frozen=True)
-class Scratch:
-    """A circular buffer that the compute kernel keeps for itself."""
-
-    tiles: int
-    data_type: DataType
-    block: int
-    """Tiles of a block: blocks of another size could go over the end of the buffer."""
-
-
-@dataclass
-class Needs:
-    """Requirements of a compute kernel beyond the program's circular buffers."""
-
-    scratch: dict[str, Scratch] = field(default_factory=dict[str, Scratch])
-    read_by_matrix_engine: set[str] = field(default_factory=set[str])
-    needs_scaler: bool = False
-    computes_once: bool = True
-    """True if values with several uses are kept, False if they are computed for each."""
-    shares_buffers: bool = False
-    """True if values whose live ranges do not overlap share circular buffers."""
 
 
 @dataclass(frozen=True)
@@ -188,18 +169,25 @@ class BlockWriter:
 
     def write(self, expression: Expression, target: str) -> None:
         """Computes an expression into pages that are reserved at the back of a buffer."""
+        with self.preparing(target):
+            prepared = self._prepared(expression)
+            engine = engine_part(prepared)
+            prepared, engine = self._with_oneengine_part(prepared, engine)
+            while not self._fits(prepared, engine):
+                prepared = self._divided(prepared)
+                engine = engine_part(prepared)
+            self._loop(prepared, engine, target)
+
+    @contextmanager
+    def preparing(self, target: str) -> Generator[None]:
+        """Scope in which parts of an expression may be computed into buffers, which are released
+        at its end."""
         outer, self._held = self._held, []
         around_type = self._number_type
         self._number_type = _in_registers(self.formats[target])
         around = self._ready
         self._ready = dict(around)
-        prepared = self._prepared(expression)
-        engine = engine_part(prepared)
-        prepared, engine = self._with_oneengine_part(prepared, engine)
-        while not self._fits(prepared, engine):
-            prepared = self._divided(prepared)
-            engine = engine_part(prepared)
-        self._loop(prepared, engine, target)
+        yield
         for held in self._held:
             self.drop(held)
             # What is computed after this may have the circular buffer.
@@ -306,12 +294,8 @@ class BlockWriter:
 
     def _fits(self, expression: Expression, engine: Expression | None) -> bool:
         """True if the destination registers hold what one tile of an expression needs."""
-        tiles, known, held = TileBuilder(), dict[int, Tile](), dict[Tile, int]()
-        if engine is not None:
-            held[known.setdefault(id(engine), tiles.new_tile(DataType.FLOAT32))] = 0
-        first = (0,) * len(expression.shape)
-        result = self._lower(expression, tiles, known, {}, first, False)
-        return allocate(tiles.calls, [result], capacity(True), held) is not None
+        first = [(0,) * len(expression.shape)]
+        return self._allocated(expression, engine, first, {}) is not None
 
     def _divided(self, expression: Expression) -> Expression:
         """The same with its largest operand in a circular buffer.
@@ -336,50 +320,135 @@ class BlockWriter:
         shape = expression.shape
         in_a_row = expression.elements is not None
         flat = in_a_row or (prod(shape) > 1 and engine is None and is_flat(expression))
-        sizes: Shape = (prod(shape),) if flat else shape
-        names = ["tile"] if flat else [*("matrix" for _ in shape[:-2]), "row", "column"]
+        block, is_set_up = (1, 1), False
+        if isinstance(engine, Product):
+            block, copied = self._block_of(expression, engine)
+            is_set_up = not copied
+            if is_set_up:
+                self.set_up_product(engine, block)
         with ExitStack() as loops:
-            position: list[Number] = []
-            for size, name in zip(sizes, names, strict=True):
-                if size == 1:
-                    position.append(0)
-                    continue
-                position.append(loops.enter_context(builder.loop(size, name_hint=name)))
+            if flat:
+                position = [self._counted(loops, prod(shape), "tile")]
+            else:
+                position = self.positions(loops, shape, block)
             if any(not isinstance(place, int) for place in position):
                 kernel.forget_formats()
             with builder.destination_registers():
-                self._tile(expression, engine, position, flat, target)
+                if isinstance(engine, Product):
+                    if not is_set_up:
+                        self.set_up_product(engine, block)
+                    self.multiply(engine, position, block)
+                elif isinstance(engine, Reduction):
+                    self._reduction(engine, position, target)
+                if engine is not None:
+                    kernel.forget_formats()
+                self._tiles(expression, engine, self.within(position, block), flat, target)
             if isinstance(engine, Reduction):
                 # The packer leaves zeros beside the result until this.
                 kernel.op("reduce_uninit")
 
-    def _tile(
+    def _counted(self, loops: ExitStack, size: int, name: str, step: int = 1) -> Number:
+        """The counter of a loop, or 0 of one that runs once."""
+        if size == step:
+            return 0
+        return loops.enter_context(self.kernel.builder.loop(size, step=step, name_hint=name))
+
+    def positions(self, loops: ExitStack, shape: Shape, block: tuple[int, int]) -> list[Number]:
+        """Position of a block of tiles, in loops over all blocks of a shape."""
+        names = [*("matrix" for _ in shape[:-2]), "row", "column"][-len(shape) :]
+        steps = [*(1 for _ in shape[:-2]), *block][-len(shape) :]
+        return [
+            self._counted(loops, size, name, step)
+            for size, name, step in zip(shape, names, steps, strict=True)
+        ]
+
+    def within(self, position: Sequence[Number], block: tuple[int, int]) -> list[list[Number]]:
+        """The positions of the tiles of a block."""
+        if block == (1, 1):
+            return [list(position)]
+        *outer, row, column = position
+        rows, columns = (
+            [self._offset(start, number, name) for number in range(count)]
+            for start, count, name in zip((row, column), block, ("row", "column"), strict=True)
+        )
+        return [[*outer, row, column] for row in rows for column in columns]
+
+    def _offset(self, start: Number, number: int, name: str) -> Number:
+        found = self.arithmetic.add(start, number)
+        if number and isinstance(found, SSAValue):
+            self.kernel.builder.named(found, f"{name}{number}")
+        return found
+
+    def _block_of(
+        self, expression: Expression, engine: Product
+    ) -> tuple[tuple[int, int], Mapping[Tile, _Source]]:
+        """The rows and columns of tiles that the matrix engine multiplies at a time: as many as the
+        destination registers hold with what is computed of them; and the tiles that are copied
+        there besides."""
+        blocks = (
+            product_blocks(engine, capacity(True)) if expression.shape == engine.shape else [(1, 1)]
+        )
+        for block in blocks:
+            sources: dict[Tile, _Source] = {}
+            first = self.within([0] * len(expression.shape), block)
+            if self._allocated(expression, engine, first, sources) is not None:
+                return block, sources
+        raise AssertionError("one tile fits")
+
+    def _allocated(
         self,
         expression: Expression,
         engine: Expression | None,
-        position: Sequence[Number],
+        positions: Sequence[Sequence[Number]],
+        sources: dict[Tile, _Source],
+        flat: bool = False,
+    ) -> tuple[Allocation, list[Tile]] | None:
+        """Registers for the tiles of an expression at some positions, of which the engine's part is
+        in the first ones; None if there are too few."""
+        tiles = TileBuilder()
+        held: dict[Tile, int] = {}
+        results: list[Tile] = []
+        for number, position in enumerate(positions):
+            known: dict[int, Tile] = {}
+            if engine is not None:
+                held[known.setdefault(id(engine), tiles.new_tile(DataType.FLOAT32))] = number
+            results.append(self._lower(expression, tiles, known, sources, position, flat))
+        allocation = allocate(tiles.calls, results, capacity(True), held)
+        return None if allocation is None else (allocation, results)
+
+    def _tiles(
+        self,
+        expression: Expression,
+        engine: Expression | None,
+        positions: Sequence[Sequence[Number]],
         flat: bool,
         target: str,
     ) -> None:
-        """Computes one tile of a result and packs it."""
-        kernel = self.kernel
-        tiles = TileBuilder()
+        """Computes tiles of a result, of which the matrix engine has done its part, and packs
+        them."""
         sources: dict[Tile, _Source] = {}
-        known: dict[int, Tile] = {}
-        held: dict[Tile, int] = {}
-        if engine is not None:
-            self._engine(engine, position, target)
-            held[known.setdefault(id(engine), tiles.new_tile(DataType.FLOAT32))] = 0
-        result = self._lower(expression, tiles, known, sources, position, flat)
-        allocation = allocate(tiles.calls, [result], capacity(True), held)
-        assert allocation is not None
+        found = self._allocated(expression, engine, positions, sources, flat)
+        assert found is not None
+        allocation, results = found
         self._run(allocation, sources)
-        kernel.builder.start_packing()
+        self.kernel.builder.start_packing()
+        registers = [allocation.results[result] for result in results]
+        self.pack_tiles(registers, target, expression.shape, positions, flat)
+
+    def pack_tiles(
+        self,
+        registers: Sequence[int],
+        target: str,
+        shape: Shape,
+        positions: Sequence[Sequence[Number]],
+        flat: bool = False,
+    ) -> None:
+        """Packs registers to the positions that their tiles have in a buffer."""
         if self.mixes_formats:
-            kernel.op("pack_reconfig_data_format", target)
-        index = position[0] if flat else self.arithmetic.index(position, expression.shape)
-        register = allocation.results[result]
-        kernel.op("pack_tile", register, target, index, out_of_order=True)
+            self.kernel.op("pack_reconfig_data_format", target)
+        for register, position in zip(registers, positions, strict=True):
+            index = position[0] if flat else self.arithmetic.index(position, shape)
+            self.kernel.op("pack_tile", register, target, index, out_of_order=True)
 
     def _run(self, allocation: Allocation, sources: Mapping[Tile, _Source]) -> None:
         for step in allocation.steps:
@@ -464,30 +533,32 @@ class BlockWriter:
 
     # The matrix engine
 
-    def _engine(self, part: Expression, position: Sequence[Number], target: str) -> None:
-        """Computes a tile of a product or of a reduction in the first register."""
-        if isinstance(part, Product):
-            self._product(part, position)
+    def set_up_product(self, part: Product, block: tuple[int, int]) -> None:
+        """Sets the engines up for products of blocks of so many rows and columns."""
+        left, right = _buffer(part.left), _buffer(part.right)
+        self.needs.read_by_matrix_engine |= {left, right}
+        self.kernel.op("reconfig_data_format", right, left)
+        if block == (1, 1):
+            self.kernel.op("mm_init_short", left, right)
         else:
-            assert isinstance(part, Reduction)
-            self._reduction(part, position, target)
-        self.kernel.forget_formats()
+            depth = part.left.shape[-1]
+            self.kernel.op("mm_block_init_short", left, right, 0, block[1], block[0], depth)
 
-    def _product(self, part: Product, position: Sequence[Number]) -> None:
+    def multiply(self, part: Product, position: Sequence[Number], block: tuple[int, int]) -> None:
+        """Adds the products of a block of tiles to the first registers."""
         kernel = self.kernel
         *outer, row, column = position
         depth = part.left.shape[-1]
         left, right = _buffer(part.left), _buffer(part.right)
-        self.needs.read_by_matrix_engine |= {left, right}
-        kernel.op("reconfig_data_format", right, left)
-        kernel.op("mm_init_short", left, right)
         with ExitStack() as loops:
-            inner: Number = 0
-            if depth > 1:
-                inner = loops.enter_context(kernel.builder.loop(depth, name_hint="inner"))
+            inner = self._counted(loops, depth, "inner")
             a = self._source(part.left, [*outer, row, inner], False)
             b = self._source(part.right, [*outer, inner, column], False)
-            kernel.op("matmul_tiles", left, right, a.index, b.index, 0)
+            if block == (1, 1):
+                kernel.op("matmul_tiles", left, right, a.index, b.index, 0)
+            else:
+                sizes = (block[1], block[0], depth)
+                kernel.op("matmul_block", left, right, a.index, b.index, 0, 0, *sizes)
 
     def _reduction(self, part: Reduction, position: Sequence[Number], target: str) -> None:
         kernel = self.kernel

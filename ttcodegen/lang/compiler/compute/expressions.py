@@ -250,6 +250,30 @@ def _first_product(expression: Expression) -> Expression | None:
     return next((part for part in parts if isinstance(part, Product)), None)
 
 
+def product_blocks(part: Product, most: int) -> list[tuple[int, int]]:
+    """Rows and columns of the blocks of at most so many tiles that a product may be computed in,
+    the best first: of large and square ones the fewest operands are unpacked."""
+    if not (_has_whole_matrices(part.left) and _has_whole_matrices(part.right)):
+        return [(1, 1)]
+    *_, rows, columns = part.shape
+    found = [
+        (down, right)
+        for down in range(1, min(rows, most) + 1)
+        for right in range(1, min(columns, most // down) + 1)
+        if rows % down == columns % right == 0
+    ]
+    return sorted(found, key=lambda block: (-block[0] * block[1], sum(block), block))
+
+
+def _has_whole_matrices(part: Expression) -> bool:
+    """True if the tiles of a matrix are those of one in a circular buffer, in the same order."""
+    while not isinstance(part, Resident):
+        if not isinstance(part, Broadcast | Reshaped) or part.shape[-2:] != part.of.shape[-2:]:
+            return False
+        part = part.of
+    return True
+
+
 def is_flat(expression: Expression) -> bool:
     """True if tiles of all operands have the same number as the tile of the result."""
     return all(map(_keeps_order, parts_of(expression)))

@@ -31,6 +31,7 @@ from ttcodegen.lang.compiler.python.block_lifetimes import (
     stores_into,
 )
 from ttcodegen.lang.compiler.python.captured import Captured, stored_names
+from ttcodegen.lang.compiler.python.loops import Limits
 from ttcodegen.lang.compiler.python.pipe_nets import NetUses
 from ttcodegen.lang.compiler.python.uses import is_assigned_once, shares_line, uses_after
 from ttcodegen.lang.compiler.python.variables import (
@@ -386,9 +387,9 @@ class ComputeTranslator(ExpressionTranslator):
     def survives(self, name: str, before: Any) -> bool:
         return name in self.homes or super().survives(name, before)
 
-    def before_loop(self, body: Sequence[ast.stmt]) -> None:
+    def before_loop(self, body: Sequence[ast.stmt], limits: Limits | None = None) -> None:
         """Gives variables that a loop assigns circular buffers of their own."""
-        super().before_loop(body)
+        super().before_loop(body, limits)
         self._save_before(body, body[0].lineno - 1)
         for name, value in list(self.names.items()):
             if isinstance(value, ComputeBlock) and self._changes(value, name, body):

@@ -74,6 +74,8 @@ class MovedBlock:
     language_class: ClassVar[type] = Block
     buffer: DataflowBuffer
     life: BlockLife
+    address: tuple[Regions, SSAValue] | None = None
+    """Its address, and the loops and conditions in which that was found."""
 
     @property
     def is_reserved(self) -> bool:
@@ -170,6 +172,7 @@ class MovementTranslator(KernelTranslator):
     def kernel_body(self) -> None:
         super().kernel_body()
         self._lives.check_released()
+        self.pipes.end()
         for size in self._tile_bytes.values():
             if not size.uses:
                 self.builder.remove(size)
@@ -274,6 +277,8 @@ class MovementTranslator(KernelTranslator):
         name = "cb_reserve_back" if acquisition is Acquisition.RESERVE else "cb_wait_front"
         self.builder.op(name, self.resources.buffer(buffer.name), buffer.pages)
         block = MovedBlock(buffer, life)
+        if block.is_reserved and not self.is_uniform:
+            self.resources.needs.varying.add(buffer.name)
         if block.is_reserved and buffer.is_computed_with and not buffer.is_tiled:
             self._clear_gaps(block)
         return block
@@ -401,11 +406,12 @@ class MovementTranslator(KernelTranslator):
                 return MovedTransfer(src, Event.END_COPY_FROM, "noc_async_write_barrier")
             case MovedBlock(), MovedPipe(is_source=True):
                 self.happens(src, Event.BEGIN_COPY_FROM)
+                self.pipes.copies(dst, src if src.is_reserved else None)
                 self.pipes.send(dst, src.buffer, self.address(src))
                 return MovedTransfer(src, Event.END_COPY_FROM)
             case MovedPipe(is_source=False), MovedBlock():
                 self.happens(dst, Event.BEGIN_COPY_TO)
-                finish = partial(self.pipes.receive, src, dst.buffer, partial(self.address, dst))
+                finish = partial(self._receive, src, dst)
                 return MovedTransfer(dst, Event.END_COPY_TO, finish=finish)
             case _:
                 kinds = [_kind_of(src), _kind_of(dst)]
@@ -418,11 +424,21 @@ class MovementTranslator(KernelTranslator):
                     ),
                 )
 
+    def _receive(self, pipe: MovedPipe, block: MovedBlock) -> None:
+        self.pipes.copies(pipe, block)
+        self.pipes.receive(pipe, block.buffer, partial(self.address, block))
+
     def address(self, block: MovedBlock) -> SSAValue:
-        """The address of a block."""
+        """The address of a block, which stays as it is until that is released."""
+        if block.address is not None:
+            regions, known = block.address
+            if self.regions[: len(regions)] == regions:
+                return known
         pointer = "get_write_ptr" if block.is_reserved else "get_read_ptr"
         buffer = self.resources.buffer(block.buffer.name)
-        return self.builder.get(pointer, buffer, name_hint=f"{block.buffer.name}_block")
+        found = self.builder.get(pointer, buffer, name_hint=f"{block.buffer.name}_block")
+        block.address = self.regions, found
+        return found
 
     def _move(self, part: MovedSlice, block: MovedBlock, *, is_read: bool) -> None:
         """A page for each tile of a block."""

@@ -47,6 +47,8 @@ class MovementNeeds:
     semaphores: dict[str, None] = field(default_factory=dict[str, None])
     initial: dict[str, int] = field(default_factory=dict[str, int])
     """Initial values of the operation's semaphores."""
+    varying: set[str] = field(default_factory=set[str])
+    """The dataflow buffers to which nodes may push another number of blocks."""
     published: set[str] = field(default_factory=set[str])
     """The dataflow buffers in the memory of tensors that the kernel publishes."""
     printed: dict[str, Tensor] = field(default_factory=dict[str, Tensor])

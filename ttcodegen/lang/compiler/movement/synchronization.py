@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from math import prod
 from typing import Any
@@ -13,6 +13,7 @@ from xdsl.ir import SSAValue
 
 from ttcodegen.lang.compiler.movement.resources import MovementResources
 from ttcodegen.lang.compiler.python.affine_fitting import Formula
+from ttcodegen.lang.compiler.python.block_lifetimes import Regions
 from ttcodegen.lang.compiler.python.evaluation import is_known
 from ttcodegen.lang.compiler.python.merging import RemoteOfPlace, in_grid
 from ttcodegen.lang.compiler.python.numbers import (
@@ -26,7 +27,9 @@ from ttcodegen.lang.compiler.python.pipe_nets import (
     LINE_NUMBERS,
     Branch,
     Line,
+    NetCall,
     NetUse,
+    Place,
     Rectangle,
     Table,
     has_range,
@@ -46,6 +49,7 @@ from ttcodegen.lang.simulator.pipes import (
     nodes_of,
 )
 from ttcodegen.lang.simulator.shapes import Shape, is_range, sequence_of, shape_text
+from ttcodegen.naming.programs import address_name
 
 # Pipes in data movement kernels: multicasts, unicasts, and the semaphores that order them.
 #
@@ -53,6 +57,10 @@ from ttcodegen.lang.simulator.shapes import Shape, is_range, sequence_of, shape_
 # into its slot on each of them, and sets a semaphore there. A destination waits for that, copies
 # the slot into its block, and increments a semaphore of the source. Slots are free at the start,
 # so that a node may send before it receives.
+#
+# Where all nodes send and receive in the same order, there are no slots: a destination increments a
+# semaphore of the source when its block is reserved, and waits for the semaphore that says that the
+# block is filled. The source writes when all have done so.
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +76,10 @@ class MovedPipe:
     last: tuple[Number, Number]
     slot: Number
     turn: Number
+    is_own: bool = False
+    """True if a node receives what it sends itself."""
+    blocks: list[object] = field(default_factory=list[object])
+    """Blocks that were copied; None for those that others on the way may miss."""
 
 
 class PipeCalls:
@@ -88,24 +100,57 @@ class PipeCalls:
         for role, kernels in (("if_src", use.senders), ("if_dst", use.receivers)):
             if len(kernels) > 1:
                 translator.refuse(f"two kernels call {role} of '{net.name}': one may do that")
-        compiled = use.compiled
+        compiled = use.direct or use.compiled
         at = compiled.at_sources() if is_source else compiled.at_targets()
-        for branch in compiled.branches(at, is_source):
-            place = translator.column, translator.row
-            holds = branch.nodes.holds(place, compiled.grid)
-            with ExitStack() as stack:
-                if is_condition(holds):
-                    stack.enter_context(translator.scope([]))
-                    condition = translator.arithmetic.condition(holds)
-                    stack.enter_context(self.builder.when(condition))
-                number: Number = 0
-                if branch.count > 1:
-                    stack.enter_context(translator.scope([]))
-                    loop = self.builder.loop(branch.count, name_hint="pipe")
-                    number = stack.enter_context(loop)
-                    translator.arithmetic.bound(number, 0, branch.count - 1)
-                pipe = self._pipe(use, branch, (*place, number), is_source)
-                translator.called(cond_fun, [pipe], {})
+        blocks: list[object] = []
+        regions = translator.regions if translator.is_uniform else None
+        for nodes, is_own in self._groups(use, at, is_source):
+            for branch in compiled.branches(nodes, is_source):
+                blocks += self._branch(use, branch, cond_fun, is_source, is_own)
+        calls = self.translator.nets.calls.setdefault(translator.kernel.name, [])
+        calls.append((use, NetCall(is_source, regions, tuple(blocks))))
+
+    def _groups(
+        self, use: NetUse, at: dict[Place, list[Line]], is_source: bool
+    ) -> list[tuple[dict[Place, list[Line]], bool]]:
+        """Nodes with their pipes; apart, those that have in their blocks what they receive."""
+        if is_source or use.direct is None:
+            return [(at, False)]
+        own = {line.source: [line] for line in use.compiled.lines if line.source in line.target}
+        return [(nodes, is_own) for nodes, is_own in ((at, False), (own, True)) if nodes]
+
+    def _branch(
+        self, use: NetUse, branch: Branch, cond_fun: Any, is_source: bool, is_own: bool
+    ) -> list[object]:
+        """Carries out a function on some nodes; gives the blocks that it copies."""
+        translator = self.translator
+        place = translator.column, translator.row
+        holds = branch.nodes.holds(place, use.compiled.grid)
+        with ExitStack() as stack:
+            if is_condition(holds):
+                stack.enter_context(translator.scope([]))
+                condition = translator.arithmetic.condition(holds)
+                stack.enter_context(self.builder.when(condition))
+            number: Number = 0
+            if branch.count > 1:
+                stack.enter_context(translator.scope([]))
+                loop = self.builder.loop(branch.count, name_hint="pipe")
+                number = stack.enter_context(loop)
+                translator.arithmetic.bound(number, 0, branch.count - 1)
+            pipe = self._pipe(use, branch, (*place, number), is_source)
+            pipe = replace(pipe, is_own=is_own)
+            self._regions = translator.regions
+            translator.called(cond_fun, [pipe], {})
+        if is_condition(holds):
+            self.builder.remove_empty()
+        return pipe.blocks or [None]
+
+    def copies(self, pipe: MovedPipe, block: object) -> None:
+        """Notes that a block is copied into a pipe, or out of it."""
+        is_plain = self.translator.regions == self._regions
+        pipe.blocks.append(block if is_plain else None)
+
+    _regions: Regions = ()
 
     def _pipe(
         self, use: NetUse, branch: Branch, point: tuple[Number, ...], is_source: bool
@@ -195,6 +240,12 @@ class PipeCalls:
         """Initializes a sending kernel: all slots are free."""
         translator = self.translator
         resources, builder = self.resources, self.builder
+        if use.direct is not None:
+            if any(line.target.size > 1 for line in use.direct.lines):
+                # What is multicast; a destination resets its own before it is ready.
+                pointer = resources.semaphore_pointer(use.arrived[0])
+                builder.op("noc_semaphore_set", pointer, 1)
+            return
         if use.multicasts:
             one = resources.pointer(resources.semaphore(use.one), use.one)
             builder.op("noc_semaphore_set", one, 1)
@@ -219,6 +270,9 @@ class PipeCalls:
         self._check_block(pipe, buffer)
         resources, builder = self.resources, self.builder
         use, target = pipe.use, pipe.example.target
+        if use.direct is not None:
+            self._send_directly(pipe, buffer, address)
+            return
         size = buffer.pages * buffer.page_bytes
         taken = resources.pointer(resources.semaphore_of(use.taken, pipe.turn), "taken")
         builder.comment("The destinations have taken what was sent before.")
@@ -232,6 +286,7 @@ class PipeCalls:
             builder.op("noc_semaphore_inc", resources.noc_address(pipe.first, arrived), 1)
             builder.op("noc_async_atomic_barrier")
             return
+        builder.named(arrived, address_name(f"{use.name}_arrived"))
         loopback = "_loopback_src" if pipe.example.source in target else ""
         everywhere = resources.multicast_address(pipe.first, pipe.last, slot)
         op = f"noc_async_write_multicast{loopback}"
@@ -249,6 +304,9 @@ class PipeCalls:
         self._check_block(pipe, buffer)
         resources, builder = self.resources, self.builder
         use = pipe.use
+        if use.direct is not None:
+            self._receive_directly(pipe)
+            return
         arrived = resources.pointer(resources.semaphore_of(use.arrived, pipe.slot), "arrived")
         builder.op("noc_semaphore_wait", arrived, 1)
         builder.op("noc_semaphore_set", arrived, 0)
@@ -259,6 +317,56 @@ class PipeCalls:
         taken = resources.semaphore_of(use.taken, pipe.turn)
         builder.op("noc_semaphore_inc", resources.noc_address(pipe.source, taken), 1)
         builder.op("noc_async_atomic_barrier")
+
+    # Copies into the blocks of the receivers
+
+    def _block_bytes(self, buffer: DataflowBuffer) -> SSAValue:
+        size = buffer.pages * buffer.page_bytes
+        return self.builder.named_constant(size, f"{buffer.name}_block_bytes")
+
+    def _send_directly(self, pipe: MovedPipe, buffer: DataflowBuffer, address: SSAValue) -> None:
+        """Writes a block into the blocks of the destinations, which are at the same address."""
+        resources, builder = self.resources, self.builder
+        use, count = pipe.use, pipe.example.target.size
+        ready = resources.semaphore_pointer(use.ready)
+        builder.comment("The destinations have reserved their blocks.")
+        builder.op("noc_semaphore_wait", ready, count)
+        builder.op("noc_semaphore_set", ready, 0)
+        size = self._block_bytes(buffer)
+        arrived = resources.semaphore(use.arrived[0])
+        if count == 1:
+            builder.op("noc_async_write", address, resources.noc_address(pipe.first, address), size)
+            builder.op("noc_async_write_barrier")
+            builder.op("noc_semaphore_inc", resources.noc_address(pipe.first, arrived), 1)
+            return
+        builder.named(arrived, address_name(use.arrived[0]))
+        everywhere = resources.multicast_address(pipe.first, pipe.last, address)
+        builder.op("noc_async_write_multicast", address, everywhere, size, count)
+        builder.comment("Sent after the data over the same NoC: it arrives after them.")
+        builder.op("noc_async_writes_flushed")
+        everywhere = resources.multicast_address(pipe.first, pipe.last, arrived)
+        builder.op("noc_semaphore_set_multicast", arrived, everywhere, count)
+
+    def _receive_directly(self, pipe: MovedPipe) -> None:
+        """Waits until a block is filled; the source has its own already."""
+        if pipe.is_own:
+            return
+        resources, builder = self.resources, self.builder
+        use = pipe.use
+        arrived = resources.semaphore_pointer(use.arrived[0])
+        builder.op("noc_semaphore_set", arrived, 0)
+        ready = resources.semaphore(use.ready)
+        builder.op("noc_semaphore_inc", resources.noc_address(pipe.source, ready), 1)
+        builder.op("noc_semaphore_wait", arrived, 1)
+
+    def end(self) -> None:
+        """Ends a kernel: what it sent directly has arrived."""
+        name = self.translator.kernel.name
+        direct = [use for use in self.translator.nets.uses.values() if use.direct is not None]
+        if any(name in use.senders for use in direct):
+            self.builder.op("noc_async_write_barrier")
+        if any(name in use.receivers for use in direct):
+            self.builder.op("noc_async_atomic_barrier")
 
 
 # Semaphores of operations as semaphores of the cores.

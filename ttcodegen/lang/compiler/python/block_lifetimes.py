@@ -172,3 +172,13 @@ def stores_into(body: list[ast.stmt], name: str) -> bool:
             case _:
                 pass
     return False
+
+
+def reserved_names(syntax: ast.AST) -> set[str]:
+    """The variables whose dataflow buffers a kernel reserves blocks of."""
+    return {
+        node.value.id
+        for node in ast.walk(syntax)
+        if isinstance(node, ast.Attribute) and node.attr == "reserve"
+        if isinstance(node.value, ast.Name)
+    }

@@ -12,6 +12,9 @@ from ttcodegen.lang.compiler.python.numbers import Arithmetic, Number
 from ttcodegen.lang.compiler.python.variables import Frame
 from ttcodegen.lang.simulator.shapes import is_sequence
 
+Limits: TypeAlias = tuple[Number, Number, Number]
+"""Start, end and step of a loop that counts."""
+
 # Loop-carried state of device loops, without values computed by Python.
 
 
@@ -24,6 +27,10 @@ class Loop:
     regions: Regions
     before: Mapping[str, Any]
     """Values of the assigned variables before the loop."""
+    counter: Number | None = None
+    """Counter of the kernel; None of a loop that a condition ends."""
+    is_uniform: bool = False
+    """True if it goes on for as long on all nodes."""
     _assigned: dict[str, set[Regions]] = field(default_factory=dict[str, set[Regions]])
     _read: dict[str, ast.AST] = field(default_factory=dict[str, ast.AST])
 

@@ -1,19 +1,21 @@
 """Pipe nets as the kernels see them: which nodes send, which receive, and where the others are.
 
-What is sent lands in a slot of a circular buffer that the net has on each node that receives, from
-where the receiver copies it into its block. A pipe has the same slot on all nodes that it leads to,
-no two pipes that lead to one node share one.
+What is sent lands in the block that it is received into, if that is at the same address on all
+nodes and the nodes come to it in the same order. Else it lands in a slot of a circular buffer that
+the net has on each node that receives, from where the receiver copies it into its block. A pipe has
+the same slot on all nodes that it leads to, no two pipes that lead to one node share one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import product
 
 from ttcodegen.emitc.spelling import identifier
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.lang.compiler.python.affine_fitting import Formula, fitted
+from ttcodegen.lang.compiler.python.block_lifetimes import Regions
 from ttcodegen.lang.compiler.python.merging import in_grid
 from ttcodegen.lang.compiler.python.numbers import Comparison, Condition, Number, joined
 from ttcodegen.lang.simulator.buffers import DataflowBuffer
@@ -44,6 +46,11 @@ class Rectangle:
     def size(self) -> int:
         """Number of nodes."""
         return (1 + self.last[0] - self.first[0]) * (1 + self.last[1] - self.first[1])
+
+    @property
+    def nodes(self) -> Iterator[Place]:
+        """All nodes, by columns."""
+        return product(*(range(a, b + 1) for a, b in zip(self.first, self.last, strict=True)))
 
     def __contains__(self, place: Place) -> bool:
         return all(
@@ -155,6 +162,28 @@ class CompiledNet:
         return 1 + max((line.slot for line in self.lines), default=0)
 
     @property
+    def separates_ends(self) -> bool:
+        """True if a node has one pipe only, and is at one end of it, or at both of its own."""
+        sources = self.at_sources()
+        return self.slots == self.most_sent == 1 and all(
+            line.source == node or node not in sources
+            for node, lines in self.at_targets().items()
+            for line in lines
+        )
+
+    def without_sources(self) -> CompiledNet | None:
+        """The net without what sources send to themselves; None if the other destinations of one
+        are no rectangle."""
+        lines: list[Line] = []
+        for line in self.lines:
+            others = [node for node in line.target.nodes if node != line.source]
+            rest = Rectangle.of(others) if others else None
+            if rest is None:
+                return None
+            lines.append(replace(line, target=rest))
+        return replace(self, lines=tuple(lines))
+
+    @property
     def most_sent(self) -> int:
         """Largest number of pipes that leave a node."""
         return max(map(len, self.at_sources().values()), default=0)
@@ -170,10 +199,7 @@ class CompiledNet:
         """The pipes that lead to each node."""
         found: dict[Place, list[Line]] = {}
         for line in self.lines:
-            for node in product(
-                range(line.target.first[0], line.target.last[0] + 1),
-                range(line.target.first[1], line.target.last[1] + 1),
-            ):
+            for node in line.target.nodes:
                 found.setdefault(node, []).append(line)
         return found
 
@@ -209,6 +235,17 @@ class CompiledNet:
         return found
 
 
+@dataclass(frozen=True)
+class NetCall:
+    """A call of `if_src` or `if_dst` in a kernel."""
+
+    is_source: bool
+    regions: Regions | None
+    """The loops that are open; None if not all nodes come to it, or not as often."""
+    blocks: tuple[object, ...]
+    """The reserved blocks that it copies from or into, once for each pipe; None for others."""
+
+
 @dataclass
 class NetUse:
     """Uses of a pipe net by an operation's kernels."""
@@ -220,6 +257,9 @@ class NetUse:
     senders: set[str] = field(default_factory=set[str])
     receivers: set[str] = field(default_factory=set[str])
     """Kernels."""
+    direct: CompiledNet | None = None
+    """The net without what sources send to themselves, if what is sent lands in the block that it
+    is received into."""
 
     @property
     def landing(self) -> str:
@@ -243,6 +283,11 @@ class NetUse:
         return f"{self.name}_one"
 
     @property
+    def ready(self) -> str:
+        """The semaphore that counts the destinations that have reserved their blocks."""
+        return f"{self.name}_ready"
+
+    @property
     def multicasts(self) -> bool:
         """True if a pipe leads to several nodes."""
         return any(line.target.size > 1 for line in self.compiled.lines)
@@ -258,6 +303,39 @@ class NetUses:
 
     grid: Coordinates
     uses: dict[object, NetUse] = field(default_factory=dict[object, NetUse])
+    calls: dict[str, list[tuple[NetUse, NetCall]]] = field(
+        default_factory=dict[str, list[tuple[NetUse, NetCall]]]
+    )
+    """The calls of each kernel, in order."""
+
+    def choose_direct(self, varying: Collection[str]) -> bool:
+        """Lets senders write into the blocks of receivers, if all nodes do the same in one order:
+        a sender waits until receivers have reserved theirs. True if it does.
+
+        Args:
+            varying: the dataflow buffers that nodes may have pushed to another number of times.
+        """
+        for calls in self.calls.values():
+            if len(calls) % 2:
+                return False
+            for (use, sent), (other, received) in zip(calls[::2], calls[1::2], strict=True):
+                is_pair = use is other and sent.is_source and not received.is_source
+                places = {id(block) for block in (*sent.blocks, *received.blocks)}
+                if not is_pair or len(places) != 1 or None in sent.blocks:
+                    return False
+                if sent.regions is None or sent.regions != received.regions:
+                    return False
+        uses = self.uses.values()
+        if not all(use.compiled.separates_ends for use in uses):
+            return False
+        if any(_varies(use.buffer, varying) for use in uses):
+            return False
+        direct = [use.compiled.without_sources() for use in uses]
+        if None in direct:
+            return False
+        for use, net in zip(uses, direct, strict=True):
+            use.direct = net
+        return bool(uses)
 
     def __getitem__(self, net: PipeNet) -> NetUse:
         """Returns the uses of a net."""
@@ -270,6 +348,11 @@ class NetUses:
                 name = f"{stem}_{number}"
             self.uses[net.key] = NetUse(CompiledNet.of(net, self.grid), name)
         return self.uses[net.key]
+
+
+def _varies(buffer: DataflowBuffer | None, varying: Collection[str]) -> bool:
+    """True if the blocks of a buffer may be at other addresses on other nodes."""
+    return buffer is None or buffer.backing is not None or buffer.name in varying
 
 
 def _branches_of(at: Mapping[Place, Sequence[Line]], grid: Place, kinds: bool) -> Iterator[Branch]:

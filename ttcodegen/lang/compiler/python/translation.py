@@ -442,7 +442,7 @@ class KernelTranslator(VariableTranslator):
         hint = cpp_name(name) if name != "_" else None
         if first is not None:
             hint = "iteration"
-        self.before_loop(body)
+        self.before_loop(body, (start, end, step))
         last = self.arithmetic.subtract(end, 1)
         stored = [name, *stored_names(targets), *stored_names(body)]
         loop = self.builder.loop(end, start=start, step=step, name_hint=hint)
@@ -453,13 +453,15 @@ class KernelTranslator(VariableTranslator):
                 distance = self.arithmetic.multiply(counter, width)
                 value = self.arithmetic.subtract(first, distance)
             before = {each: self.names[each] for each in stored if each in self.names}
-            self.loops.append(Loop(self.frame, self.regions, before))
+            is_uniform = isinstance(start, int) and isinstance(end, int)
+            self.loops.append(Loop(self.frame, self.regions, before, counter, is_uniform))
             self.store_name(name, value)
             if begin is not None:
                 begin()
             with self._iteration(body):
                 self.inside(body)
             self.check_carried(self.loops.pop())
+        self.after_loop()
 
     @contextmanager
     def _iteration(self, body: Sequence[ast.stmt], *, comes_again: bool = False) -> Generator[None]:

@@ -12,7 +12,7 @@ from ttcodegen.dialects.ttkernel.builder import KernelBuilder
 from ttcodegen.lang.compiler.python.calls import CallTranslator
 from ttcodegen.lang.compiler.python.captured import Captured, function_of, stored_names
 from ttcodegen.lang.compiler.python.evaluation import UNKNOWN, is_known
-from ttcodegen.lang.compiler.python.loops import Loop
+from ttcodegen.lang.compiler.python.loops import Limits, Loop
 from ttcodegen.lang.compiler.python.numbers import Number, is_number
 from ttcodegen.lang.compiler.python.pipe_nets import NetUses
 from ttcodegen.lang.compiler.python.variables import (
@@ -46,6 +46,13 @@ class VariableTranslator(CallTranslator):
         super().__init__(kernel, captured, builder, nets)
         self.loops: list[Loop] = []
         """The loops of the running kernel around a statement, the outermost first."""
+
+    @property
+    def is_uniform(self) -> bool:
+        """True if all nodes come to a statement, and as often."""
+        uniform = {loop.regions for loop in self.loops if loop.is_uniform}
+        regions = self.regions
+        return all(regions[: number + 1] in uniform for number in range(len(regions)))
 
     def update(self, name: str, old: Any, symbol: str, value: Any) -> None:
         """Gives a name what an assignment with an operator made of its old value."""
@@ -212,9 +219,13 @@ class VariableTranslator(CallTranslator):
         """True if what a name holds outlives the loop or condition that it is assigned in."""
         return is_known(before) and is_known(self.names[name]) and before == self.names[name]
 
-    def before_loop(self, body: Sequence[ast.stmt]) -> None:
-        """Prepares what a loop carries from one iteration to the next."""
+    def before_loop(self, body: Sequence[ast.stmt], limits: Limits | None = None) -> None:
+        """Prepares what a loop carries from one iteration to the next; `limits` are those of a loop
+        that counts."""
         self._make_variables(body, is_loop=True)
+
+    def after_loop(self) -> None:
+        """Ends a loop that counts."""
 
     def before_condition(self, body: Sequence[ast.stmt]) -> None:
         """Prepares what statements change that are carried out where a condition holds."""

@@ -1,0 +1,399 @@
+"""Sums of products over the iterations of a loop.
+
+They stay in the destination registers from one iteration to the next where nothing else needs
+those, and are else added up by the packer, in the block that they are stored in or in a buffer of
+their own; there is no pass that fills zeros, and none that copies the sums to the result.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, nullcontext
+from dataclasses import dataclass, field
+from itertools import pairwise
+from math import prod
+from typing import Any, cast
+
+from xdsl.ir import Operation
+
+from ttcodegen.conversions.ttir_to_ttmetal.grouping.tile_operations import capacity
+from ttcodegen.dialects.core.datatypes import DataType
+from ttcodegen.lang.compiler.compute.compute import BlockWriter
+from ttcodegen.lang.compiler.compute.expressions import (
+    Apply,
+    Broadcast,
+    Expression,
+    Fill,
+    Product,
+    Resident,
+    parts_of,
+    product_blocks,
+)
+from ttcodegen.lang.compiler.python.captured import stored_names
+from ttcodegen.lang.compiler.python.numbers import Number
+
+# Loops in Python that add products up.
+
+
+@dataclass(frozen=True)
+class SummingLoop:
+    """A loop body that adds a product to a variable, and does nothing else with it."""
+
+    is_direct: bool
+    """True if each iteration adds one product."""
+    is_alone: bool
+    """True if the body only waits for blocks besides."""
+
+
+def summing_loop(
+    body: Sequence[ast.stmt], name: str, resident: Mapping[str, Any]
+) -> SummingLoop | None:
+    """Recognizes a loop body that adds products up in a variable, or returns None; `resident` are
+    the variables before the loop."""
+    uses = [node for each in body for node in ast.walk(each) if _is_name(node, name)]
+    found = [(way, node) for way, node in _statements(body, ()) if _addend(node, name) is not None]
+    if len(found) != 1:
+        return None
+    way, statement = found[0]
+    if len(uses) != sum(_is_name(node, name) for node in ast.walk(statement)):
+        return None
+    if any(not isinstance(each, ast.With | ast.For | ast.If) for each in way):
+        return None
+    waited = {
+        item.optional_vars.id
+        for each in way
+        if isinstance(each, ast.With)
+        for item in each.items
+        if isinstance(item.optional_vars, ast.Name)
+    }
+    operands = _addend(statement, name)
+    assert operands is not None
+    in_place = all(
+        isinstance(part, ast.Name)
+        and (part.id in waited or isinstance(resident.get(part.id), Resident))
+        for part in (operands.left, operands.right)
+    )
+    stored = set(stored_names(body)) - {name}
+    rebound = {part.id for part in ast.walk(operands) if isinstance(part, ast.Name)} & stored
+    return SummingLoop(
+        is_direct=all(isinstance(each, ast.With) for each in way),
+        is_alone=in_place and rebound <= waited and _only_waits(body, statement),
+    )
+
+
+def _is_name(node: ast.AST, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name
+
+
+def _statements(
+    body: Sequence[ast.stmt], way: tuple[ast.stmt, ...]
+) -> Iterator[tuple[tuple[ast.stmt, ...], ast.stmt]]:
+    """Statements without others inside, and those that they are in."""
+    for statement in body:
+        parts = [getattr(statement, each, []) for each in ("body", "orelse")]
+        if any(parts):
+            for part in parts:
+                yield from _statements(part, (*way, statement))
+        else:
+            yield way, statement
+
+
+def _addend(statement: ast.stmt, name: str) -> ast.BinOp | None:
+    """The product that a statement adds to a variable."""
+    match statement:
+        case ast.AugAssign(
+            ast.Name(target), ast.Add(), ast.BinOp(_, ast.MatMult()) as product
+        ) | ast.Assign(
+            [ast.Name(target)],
+            ast.BinOp(ast.Name(), ast.Add(), ast.BinOp(_, ast.MatMult()) as product),
+        ) if target == name:
+            if isinstance(statement, ast.Assign):
+                assert isinstance(statement.value, ast.BinOp)
+                return product if _is_name(statement.value.left, name) else None
+            return product
+        case _:
+            return None
+
+
+def _only_waits(body: Sequence[ast.stmt], adding: ast.stmt) -> bool:
+    """True if statements wait for blocks, and compute nothing beside one of them."""
+    for statement in body:
+        match statement:
+            case ast.With(items, inner):
+                waits = all(
+                    isinstance(item.context_expr, ast.Call)
+                    and isinstance(item.context_expr.func, ast.Attribute)
+                    and item.context_expr.func.attr == "wait"
+                    for item in items
+                )
+                if not waits or not _only_waits(inner, adding):
+                    return False
+            case ast.For(_, _, inner, []):
+                if not _only_waits(inner, adding):
+                    return False
+            case _ if statement is not adding:
+                return False
+            case _:
+                pass
+    return True
+
+
+def statement_after(syntax: ast.AST, statement: ast.stmt | None) -> ast.stmt | None:
+    """The statement that follows another one in its block."""
+    for node in ast.walk(syntax):
+        for name in ("body", "orelse"):
+            found: object = getattr(node, name, None)
+            block = cast(list[ast.stmt], found) if isinstance(found, list) else []
+            for each, following in pairwise(block):
+                if each is statement:
+                    return following
+    return None
+
+
+# The sums in a kernel.
+
+
+@dataclass(frozen=True)
+class Turns:
+    """Numbers of the counter of a loop that runs at least once."""
+
+    first: int
+    last: int
+
+
+@dataclass(eq=False)
+class Accumulation(Resident):
+    """Sums of products, while a loop adds to them and after it."""
+
+    name: str = field(kw_only=True)
+    turns: Turns | None = field(default=None, kw_only=True)
+    """Of the loop, if its first iteration begins the sums; None if they were begun before."""
+    target: str | None = field(default=None, kw_only=True)
+    """The buffer of the block that they are stored in right after the loop."""
+    in_registers: bool = field(default=False, kw_only=True)
+    is_over: bool = field(default=False, kw_only=True)
+    """True if nothing holds them any more."""
+    before: Operation | None = field(default=None, kw_only=True)
+    """The op that the loop follows, if nothing in it but products uses the engines."""
+    setups: list[tuple[tuple[object, ...], list[Operation]]] = field(
+        default_factory=list[tuple[tuple[object, ...], list[Operation]]], kw_only=True
+    )
+    """The ops that set the engines up for each product, by their operands."""
+
+    @property
+    def is_in_target(self) -> bool:
+        """True if the block that they are stored in has them after the loop."""
+        return self.target is not None
+
+
+class AccumulatingWriter(BlockWriter):
+    """Writes what adds products up, too."""
+
+    pending: Accumulation | None = None
+    """Sums that are in destination registers."""
+
+    # Before, in and after the loop
+
+    def begin_sums(self, sums: Accumulation, start: Expression, *, is_alone: bool) -> None:
+        """Makes room for sums, which start with the elements of an expression."""
+        tiles = prod(sums.shape)
+        matrices = prod(sums.shape[:-2])
+        begins = isinstance(start, Fill) and start.number == 0 and sums.turns is not None
+        if is_alone and begins and matrices == 1 and tiles <= capacity(True):
+            sums.in_registers, sums.target = True, None
+            self.pending = sums
+            sums.before = self.kernel.builder.op("tile_regs_acquire")
+            return
+        if sums.target is None or self.formats[sums.target] is not DataType.FLOAT32:
+            place = self.scratch(sums.name, sums, 1)
+            sums.buffer = place.buffer
+            if not begins or sums.turns is None or sums.turns.first == sums.turns.last:
+                sums.target = None
+            self.kernel.op("cb_reserve_back", sums.buffer, tiles)
+        else:
+            sums.buffer = sums.target
+        if not begins:
+            sums.turns = None
+            self.write(start, sums.buffer)
+        if is_alone:
+            sums.before = self.kernel.builder.last_op
+
+    def add_product(self, sums: Accumulation, product: Product, counter: Number | None) -> None:
+        """Adds a product to sums."""
+        if sums.in_registers:
+            self._add_in_registers(sums, product)
+            return
+        with self.preparing(sums.buffer):
+            prepared = self._prepared(product)
+            assert isinstance(prepared, Product)
+            self._add_by_packer(sums, prepared, counter)
+
+    def _set_up(self, sums: Accumulation, product: Product, block: tuple[int, int]) -> None:
+        """Sets the engines up for a product of the sums, before the loop if all are alike."""
+        builder = self.kernel.builder
+        self.set_up_product(product, block)
+        if sums.before is None:
+            return
+        last = builder.last_op
+        assert last is not None
+        first = last.prev_op
+        assert first is not None
+        key = (*last.operands, *last.attributes.items())
+        sums.setups.append((key, [first, last]))
+
+    def end_sums(self, sums: Accumulation) -> None:
+        """Ends the loop that adds to sums."""
+        if len({key for key, _ in sums.setups}) == 1:
+            assert sums.before is not None
+            (_, kept), *others = sums.setups
+            for op in (op for _, ops in others for op in ops):
+                op.detach()
+                op.erase()
+            place = sums.before
+            for op in kept:
+                op.detach()
+                block = place.parent_block()
+                assert block is not None
+                block.insert_op_after(op, place)
+                place = op
+        sums.setups.clear()
+        tiles = prod(sums.shape)
+        if not sums.in_registers and not sums.is_in_target:
+            self.kernel.op("cb_push_back", sums.buffer, tiles)
+            self.kernel.op("cb_wait_front", sums.buffer, tiles)
+        self.kernel.forget_formats()
+
+    # Sums in destination registers
+
+    def _add_in_registers(self, sums: Accumulation, product: Product) -> None:
+        *outer, rows, columns = sums.shape
+        block = (rows, columns)
+        self._set_up(sums, product, block)
+        self.multiply(product, [0] * (len(outer) + 2), block)
+
+    def finish_sums(self, expression: Expression, target: str) -> bool:
+        """Computes an expression of sums in registers, whose last use that is; False if it needs
+        more registers, or something else than functions of elements."""
+        sums = self.pending
+        assert sums is not None
+        for part in parts_of(expression):
+            is_read = isinstance(part, Broadcast) and _is_plain(part.of) and part.of is not sums
+            if not (isinstance(part, Apply | Fill | Resident) or is_read):
+                return False
+        if expression.shape != sums.shape:
+            return False
+        positions = self.within([0] * len(sums.shape), (sums.shape[-2], sums.shape[-1]))
+        with self.preparing(target):
+            if self._allocated(expression, sums, positions, {}) is None:
+                return False
+            self.pending, sums.in_registers, sums.is_over = None, False, True
+            self.kernel.forget_formats()
+            self._tiles(expression, sums, positions, False, target)
+        self.kernel.op("tile_regs_release")
+        return True
+
+    def write(self, expression: Expression, target: str) -> None:
+        self.settle_sums()
+        super().write(expression, target)
+
+    def settle_sums(self) -> None:
+        """Packs sums in registers, which other code needs, into a buffer of their own."""
+        sums = self.pending
+        if sums is None:
+            return
+        self.pending, sums.in_registers = None, False
+        place = self.scratch(sums.name, sums, 1)
+        sums.buffer = place.buffer
+        tiles = prod(sums.shape)
+        positions = self.within([0] * len(sums.shape), (sums.shape[-2], sums.shape[-1]))
+        self.kernel.op("cb_reserve_back", sums.buffer, tiles)
+        self.kernel.builder.start_packing()
+        self.pack_tiles(range(tiles), sums.buffer, sums.shape, positions)
+        self.kernel.op("tile_regs_release")
+        self.kernel.op("cb_push_back", sums.buffer, tiles)
+        self.kernel.op("cb_wait_front", sums.buffer, tiles)
+
+    def drop(self, place: Resident) -> None:
+        if isinstance(place, Accumulation):
+            if place.is_over:
+                return
+            place.is_over = True
+            if place.is_in_target:
+                self._occupied.discard(place.buffer)
+                return
+            if self.pending is place:
+                self.pending = None
+                self.kernel.builder.start_packing()
+                self.kernel.op("tile_regs_release")
+                return
+        super().drop(place)
+
+    # Sums that the packer adds to
+
+    def _add_by_packer(self, sums: Accumulation, product: Product, counter: Number | None) -> None:
+        kernel, builder = self.kernel, self.kernel.builder
+        block = product_blocks(product, capacity(True))[0]
+        tiles = prod(sums.shape)
+        turns = sums.turns
+        assert turns is None or counter is not None
+        self._set_up(sums, product, block)
+        is_last = None
+        if turns is not None and sums.is_in_target and sums.target != sums.buffer:
+            is_last = builder.compare("eq", counter or 0, turns.last)
+            is_last.name_hint = "is_last"
+        builder.comment("The packer adds to what it packed before.")
+        if is_last is not None:
+            with builder.when(is_last):
+                kernel.op("cb_push_back", sums.buffer, tiles)
+                kernel.op("cb_wait_front", sums.buffer, tiles)
+        with builder.otherwise() if is_last is not None else nullcontext():
+            self._let_packer_add(turns, counter)
+        registers = range(block[0] * block[1])
+        with ExitStack() as loops:
+            position = self.positions(loops, sums.shape, block)
+            positions = self.within(position, block)
+            with builder.destination_registers():
+                if is_last is not None:
+                    with builder.when(is_last):
+                        self._reload(sums, product, block, positions)
+                self.multiply(product, position, block)
+                builder.start_packing()
+                if is_last is not None and sums.target is not None:
+                    with builder.when(is_last):
+                        self.pack_tiles(registers, sums.target, sums.shape, positions)
+                with builder.otherwise() if is_last is not None else nullcontext():
+                    self.pack_tiles(registers, sums.buffer, sums.shape, positions)
+        if is_last is not None:
+            with builder.when(is_last):
+                kernel.op("cb_pop_front", sums.buffer, tiles)
+        with builder.otherwise() if is_last is not None else nullcontext():
+            kernel.op("pack_reconfig_l1_acc", 0)
+        kernel.forget_formats()
+
+    def _let_packer_add(self, turns: Turns | None, counter: Number | None) -> None:
+        """Lets the packer add to what is in the buffer, but not where the sums begin."""
+        builder = self.kernel.builder
+        with ExitStack() as stack:
+            if turns is not None:
+                is_later = builder.compare("ne", counter or 0, turns.first)
+                stack.enter_context(builder.when(is_later))
+            self.kernel.op("pack_reconfig_l1_acc", 1)
+
+    def _reload(
+        self,
+        sums: Accumulation,
+        product: Product,
+        block: tuple[int, int],
+        positions: Sequence[Sequence[Number]],
+    ) -> None:
+        """Brings sums back into the registers, to which the last product is added."""
+        kernel = self.kernel
+        kernel.forget_formats()
+        for register, position in enumerate(positions):
+            kernel.load(sums.buffer, register, self.arithmetic.index(position, sums.shape))
+        self.set_up_product(product, block)
+
+
+def _is_plain(expression: Expression) -> bool:
+    return isinstance(expression, Resident)

@@ -83,6 +83,8 @@ class CompileOptions:
     """The seed of the inputs whose golden values go into the flatbuffer; None for no values."""
     mesh: MeshShape = ONE_CHIP
     """Rows and columns of chips, for a module that names no mesh."""
+    hosts: MeshShape = ONE_CHIP
+    """Rows and columns of the hosts that have the mesh."""
     fabric: Fabric = "linear"
     """The links between the chips of a mesh that the project configures."""
     parallel: str = ""
@@ -151,6 +153,7 @@ def compile_module(
         source_dtypes = _source_dtypes(module)
     settle_source_types(module, options.f16, source)
     _refuse_fabric(module, options)
+    _refuse_hosts(module, options)
     if not (options.parallel or _has_shardings(options.overrides)):
         _settle_undivided(module, options.target, diagnostics)
     options = _for_system(module, options)
@@ -266,6 +269,34 @@ def _refuse_fabric(module: ModuleOp, options: CompileOptions) -> None:
             "the kernels between chips of --target ttmetal send along lines and rings, not over a "
             "torus of two dimensions",
             remedy="give --fabric ring",
+        )
+
+
+def _refuse_hosts(module: ModuleOp, options: CompileOptions) -> None:
+    """Raises CompileError if the mesh of a module does not divide among the hosts, or the project
+    has nothing that runs on them."""
+    if options.hosts == ONE_CHIP:
+        return
+    mesh, hosts = declared_mesh(module), options.hosts
+    named = f"{hosts[0]}x{hosts[1]}"
+    if any(devices % count for devices, count in zip(mesh, hosts, strict=True)):
+        raise CompileError(
+            f"a mesh of {mesh[0]}x{mesh[1]} chips does not divide among {named} hosts",
+            module,
+            remedy="the rows of chips are divided among the rows of hosts, the columns among the "
+            "columns",
+        )
+    if options.target == "ttmetal":
+        raise CompileError(
+            "programs of --target ttmetal run on one host",
+            remedy="leave --target out: calls of the library run on several",
+        )
+    from ttcodegen.emission.description import KINDS_WITH_EXECUTABLE
+
+    if options.kind not in KINDS_WITH_EXECUTABLE:
+        raise CompileError(
+            f"the executable runs on {named} hosts, which --kind {options.kind} leaves out",
+            remedy="give --kind exe or both",
         )
 
 
@@ -566,6 +597,7 @@ def _describe(
         device.exchanges,
         options.kind,
         (mesh := declared_mesh(module)),
+        options.hosts,
         "linear" if mesh == ONE_CHIP else options.fabric,
         card="" if options.system is None else card_text(options.system.chip),
     )

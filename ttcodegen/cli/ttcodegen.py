@@ -75,6 +75,9 @@ def argument_parser() -> ArgumentParser:
     add_system_options(parser)
     add("--mesh-shape", metavar="RxC", type=mesh_shape, default=(1, 1), help="rows and columns "
         "of the mesh of chips, such as 2x4, for a module that names none")  # fmt: skip
+    add("--hosts", metavar="RxC", type=mesh_shape, default=(1, 1), help="rows and columns of the "
+        "hosts that have the mesh, such as 2x1: the program runs as a process on each, and files "
+        "for tt-run are written")  # fmt: skip
     add("--fabric", choices=("linear", "ring", "torus"), default="linear", help="the links of a "
         "mesh: lines along its axes (linear), rings along them, or a torus")  # fmt: skip
     add("--parallel", metavar="HOW", help="how tensors are divided among the devices of the mesh, "
@@ -306,6 +309,7 @@ def _compile(options: argparse.Namespace, source: Source, system: SystemDescript
                 kind="both" if options.kind == "so" and options.check else options.kind or "both",
                 golden_seed=options.seed if options.embed_goldens else None,
                 mesh=options.mesh_shape,
+                hosts=options.hosts,
                 fabric=options.fabric,
                 parallel=options.parallel or "",
                 trace=options.trace,

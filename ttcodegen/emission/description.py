@@ -277,6 +277,9 @@ class ModuleDescription:
     what files hold; or the C++ alone, for a program that calls its functions."""
     mesh: tuple[int, int] = (1, 1)
     """Rows and columns of the mesh of chips that the functions run on."""
+    hosts: tuple[int, int] = (1, 1)
+    """Rows and columns of the hosts that the mesh is divided among, one process of the executable
+    on each."""
     fabric: Fabric = "linear"
     """The links that the project configures for a mesh."""
     has_flatbuffer: bool = True

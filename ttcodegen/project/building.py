@@ -265,6 +265,9 @@ def _configure(build: Path, backend: CPUBackend, toolchain: Toolchain) -> None:
         "TTCODEGEN_CPU_DIR": str(backend.folder),
         "TTCODEGEN_SUPPORT_OBJECT": str(backend.support_object),
     }
+    if build.parent.joinpath("hosts").is_dir():
+        # Without MPI the executable is one process, which emulates all devices.
+        variables["TTCODEGEN_MPI"] = "ON" if shutil.which("mpirun") else "OFF"
     if backend.precompiled_header is not None:
         variables["TTCODEGEN_PRECOMPILED_HEADER"] = str(backend.precompiled_header)
     command = [toolchain.cmake, "-G", "Ninja", "-S", str(build.parent), "-B", str(build)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -16,6 +17,8 @@ from xdsl.dialects.func import FuncOp
 from ttcodegen.cost.roofline import quick_runs
 from ttcodegen.dialects.operations.functions import has_kernels
 from ttcodegen.foundation.diagnostics import CompileError, Source
+from ttcodegen.foundation.messages import Level
+from ttcodegen.foundation.messages import report as message
 from ttcodegen.frontends import source_module
 from ttcodegen.naming.arguments import argument_names
 from ttcodegen.numerics.comparison import (
@@ -56,7 +59,13 @@ from ttcodegen.project.reference import (
     against_reference,
     given_arguments,
 )
-from ttcodegen.project.running import TIMEOUT, Executed, refuse_too_large, run_executable
+from ttcodegen.project.running import (
+    TIMEOUT,
+    Executed,
+    mpi_launcher,
+    refuse_too_large,
+    run_executable,
+)
 from ttcodegen.project.writer import CHECK_REPORT
 
 if TYPE_CHECKING:
@@ -114,10 +123,18 @@ def check_project(
     given = given_arguments(compiled.description, reference or {})
     building = Background(lambda: build_project(out, name, toolchain, build_kind))
 
+    ranks = math.prod(compiled.description.hosts)
+    launcher = mpi_launcher(ranks)
+    if ranks > 1 and not launcher:
+        message(Level.WARNING, "warning: there is no mpirun: one process emulates all hosts")
+
     def build_and_execute(inputs: Sequence[FunctionInputs]) -> Executed:
         built = building.result()
         assert built.executable is not None
-        return run_executable(built.executable, inputs, out / BUILD_FOLDER, timeout)
+        folder = out / BUILD_FOLDER
+        if launcher:
+            return run_executable(built.executable, inputs, folder, timeout, launcher)
+        return run_executable(built.executable, inputs, folder, timeout)
 
     # The C++ is built and runs beside numpy: neither needs the other's results.
     executing: list[Background[Executed]] = []

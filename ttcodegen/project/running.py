@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import math
+import os
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -110,7 +112,11 @@ def _gibibytes(size: int) -> str:
 
 
 def run_executable(
-    executable: Path, runs: Sequence[FunctionInputs], folder: Path, timeout: float
+    executable: Path,
+    runs: Sequence[FunctionInputs],
+    folder: Path,
+    timeout: float,
+    launcher: Sequence[str] = (),
 ) -> Executed:
     """Runs the functions of the numpy runs in the executable, on the same inputs.
 
@@ -119,6 +125,7 @@ def run_executable(
         runs: the functions and their inputs.
         folder: where files are put for as long as the run takes.
         timeout: seconds that it may take.
+        launcher: the command that starts it as several processes.
 
     Returns:
         The outputs by function and name, as far as there are any; and why the program failed,
@@ -129,7 +136,7 @@ def run_executable(
         for run in runs:
             arrays = zip(run.function.arguments, run.inputs, strict=True)
             _write_inputs(inputs / run.function.cpp_name, {a.field: v for a, v in arrays})
-        command = [str(executable), "--outputs", str(results)]
+        command = [*launcher, str(executable), "--outputs", str(results)]
         if any(run.inputs for run in runs):
             # The program refuses a folder that has nothing for any function.
             command += ["--inputs", str(inputs)]
@@ -167,6 +174,7 @@ def _run(command: list[str], timeout: float) -> str | None:
             errors="replace",
             check=False,
             timeout=timeout,
+            env={**os.environ, **MPI_ENVIRONMENT},
             preexec_fn=_end_with_parent,
         )
     except subprocess.TimeoutExpired:
@@ -183,6 +191,24 @@ def _run(command: list[str], timeout: float) -> str | None:
     if done.returncode < 0:
         return f"the program ended with signal {_signal_name(-done.returncode)}: {output}"
     return f"the program ended with status {done.returncode}: {output}"
+
+
+def mpi_launcher(ranks: int) -> tuple[str, ...]:
+    """The command that starts a program as so many processes of this machine; nothing for one."""
+    mpirun = shutil.which("mpirun")
+    return () if ranks == 1 or mpirun is None else (mpirun, "-np", str(ranks))
+
+
+MPI_ENVIRONMENT = {
+    # Checks run in containers too, and on machines with fewer cores than ranks.
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "OMPI_MCA_rmaps_base_oversubscribe": "1",
+    "OMPI_MCA_hwloc_base_binding_policy": "none",
+    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+    "PRTE_MCA_hwloc_default_binding_policy": "none",
+}
+"""Variables that let Open MPI start processes of a check."""
 
 
 _prctl = getattr(ctypes.CDLL(None), "prctl", None)

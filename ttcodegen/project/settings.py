@@ -41,6 +41,8 @@ class ProjectSettings(TypedDict, total=False):
     """Capture what the device does in a call, and replay it in later ones."""
     mesh: str | tuple[int, int]
     """Rows and columns of chips, for a model that names no mesh."""
+    hosts: str | tuple[int, int]
+    """Rows and columns of the hosts that have the mesh."""
     fabric: Fabric
     """The links of a mesh: linear, ring or torus."""
     parallel: str
@@ -53,6 +55,18 @@ class ProjectSettings(TypedDict, total=False):
     """Compute type of f16 of the source, bfloat16 or float32."""
     keep_edits: KeepEdits
     """merge or fail, if files in the folder were edited."""
+
+
+def _sizes(text: str | tuple[int, int]) -> MeshShape:
+    """Rows and columns of a mesh or its hosts; raises CompileError if there can be no such mesh."""
+    sizes = text
+    if isinstance(sizes, str):
+        found = re.fullmatch(r"(\d{1,6})[x,](\d{1,6})", sizes)
+        if found is None:
+            raise CompileError(f"'{sizes}' is no shape of a mesh", remedy="2x4 for instance")
+        sizes = int(found[1]), int(found[2])
+    require_possible(sizes)
+    return sizes
 
 
 @dataclass(frozen=True)
@@ -71,6 +85,7 @@ class ProjectOptions:
     write_overrides: str | os.PathLike[str] | None = None
     trace: bool = False
     mesh: str | tuple[int, int] = ONE_CHIP
+    hosts: str | tuple[int, int] = ONE_CHIP
     fabric: Fabric = "linear"
     parallel: str = ""
     kind: ProjectKind | None = None
@@ -96,7 +111,8 @@ class ProjectOptions:
             weights=self.weights,
             overrides=self._overrides(),
             kind="both" if kind == "so" and self.check else kind,
-            mesh=self._mesh(),
+            mesh=_sizes(self.mesh),
+            hosts=_sizes(self.hosts),
             fabric=self.fabric,
             parallel=self.parallel,
             trace=self.trace,
@@ -117,16 +133,6 @@ class ProjectOptions:
             return Path(self.overrides).read_text("utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise CompileError(f"the overrides cannot be read: {error}") from error
-
-    def _mesh(self) -> MeshShape:
-        sizes = self.mesh
-        if isinstance(sizes, str):
-            found = re.fullmatch(r"(\d{1,6})[x,](\d{1,6})", sizes)
-            if found is None:
-                raise CompileError(f"'{sizes}' is no shape of a mesh", remedy="2x4 for instance")
-            sizes = int(found[1]), int(found[2])
-        require_possible(sizes)
-        return sizes
 
     def refuse_contradictions(self) -> None:
         """Makes sure that each option has an effect.

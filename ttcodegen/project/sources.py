@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
+from math import prod
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ttcodegen.conversions.host_functions.cpp_interface import title_of
@@ -27,6 +28,7 @@ from ttcodegen.emitc.formatting import start_formatting
 from ttcodegen.emitc.spelling import comment_line, string_literal
 from ttcodegen.naming.arguments import prepare_name
 from ttcodegen.project.edits import LINES, formatted_lines, lines_archive
+from ttcodegen.systems.machines import links_between
 from ttcodegen.systems.releases import release_named
 from ttcodegen.version import __version__
 
@@ -142,6 +144,10 @@ def render_project_files(module: ModuleDescription, sources: Mapping[str, str]) 
     binaries = [module.name] * module.has_library + [f"{module.name}_main"] * module.has_executable
     context["binaries"] = " ".join(binaries)
     templates = {"CMakeLists.txt": "CMakeLists.txt.jinja", "README.md": "README.md.jinja"}
+    if module.hosts != (1, 1):
+        context["links"] = links_between(module.arch, prod(module.mesh))
+        for name in ("mesh_graph_descriptor.textproto", "rank_bindings.yaml"):
+            templates[f"hosts/{name}"] = f"hosts/{name}.jinja"
     if module.has_library:
         templates[f"include/{module.name}.h"] = "module_capi.h.jinja"
     rendered = {
@@ -182,10 +188,12 @@ def _context(module: ModuleDescription) -> dict[str, Any]:
         "macro": macro,
         "guard": f"{macro}_H",
         "module_literal": string_literal(module.name),
+        "arch": module.arch,
         "flatbuffer": FLATBUFFER_FILES[module.target],
         "has_flatbuffer": module.has_flatbuffer,
         "mesh": module.mesh,
         "fabric": module.fabric,
+        "hosts": module.hosts if module.hosts != (1, 1) else None,
         "traced": module.traced,
         "generation": _generation_context(module),
     }

@@ -57,6 +57,8 @@ class MeshDevice : public IDevice, public std::enable_shared_from_this<MeshDevic
 
     std::size_t num_devices() const;
     const MeshShape& shape() const;
+    /// Returns whether this process has the device at that position.
+    bool is_local(const MeshCoordinate& coord) const;
     std::size_t num_rows() const;
     std::size_t num_cols() const;
     tt_fabric::FabricNodeId get_fabric_node_id(const MeshCoordinate& coord) const;

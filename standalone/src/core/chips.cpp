@@ -33,17 +33,24 @@ const std::vector<Tensor>& parts_of(const Tensor& tensor) {
 }
 
 Tensor joined(const std::vector<Tensor>& parts, MeshDevice* mesh) {
-    const auto& first = attributes(parts.front());
-    for (const Tensor& part : parts) {
-        TT_FATAL(part.tensor_spec() == first.spec,
+    const LocalChips local = local_chips(parts.size());
+    const auto& first = attributes(parts[local.begin]);
+    for (std::size_t chip = local.begin; chip < local.end; ++chip) {
+        TT_FATAL(parts[chip].tensor_spec() == first.spec,
                  "The chips of a mesh have tensors of one specification, found the shapes {} and "
                  "{}",
-                 first.spec.logical_shape(), part.logical_shape());
+                 first.spec.logical_shape(), parts[chip].logical_shape());
     }
     Tensor tensor;
     tensor.tensor_attributes = std::make_shared<tt::tt_metal::TensorAttributes>(
         first.spec, mesh, first.allocation, first.root);
     tensor.tensor_attributes->parts = parts;
+    for (std::size_t chip = 0; chip < parts.size(); ++chip) {
+        if (!local.contains(chip)) {
+            tensor.tensor_attributes->parts[chip] = remote_part(
+                first.spec, mesh == nullptr ? nullptr : mesh->impl().chips.at(chip).get());
+        }
+    }
     return tensor;
 }
 
@@ -62,16 +69,19 @@ Tensor join(std::vector<Tensor> results, MeshDevice* mesh) {
 
 void for_each_chip(std::size_t count, ChipOrder order,
                    const std::function<void(std::size_t)>& compute) {
-    if (order == ChipOrder::InTurn || count < thread_count()) {
-        for (std::size_t chip = 0; chip < count; ++chip) {
+    const LocalChips local = local_chips(count);
+    const std::size_t own = local.end - local.begin;
+    if (order == ChipOrder::InTurn || own < thread_count()) {
+        const bool all = order == ChipOrder::InTurn;
+        for (std::size_t chip = all ? 0 : local.begin; chip < (all ? count : local.end); ++chip) {
             const OnChip scope(chip);
             compute(chip);
         }
         return;
     }
     std::vector<std::exception_ptr> failures(count);
-    parallel_for(count, 1, [&](std::size_t begin, std::size_t end) {
-        for (std::size_t chip = begin; chip < end; ++chip) {
+    parallel_for(own, 1, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t chip = local.begin + begin; chip < local.begin + end; ++chip) {
             const OnChip scope(chip);
             try {
                 compute(chip);

@@ -17,6 +17,7 @@
 #include "core/arguments.hpp"
 #include "core/calls.hpp"
 #include "core/tensor_data.hpp"
+#include "mesh/ranks.hpp"
 
 namespace ttcodegen::cpu {
 
@@ -43,7 +44,8 @@ MeshDevice* chip_device(MeshDevice* device);
 /// The parts of a tensor of a mesh; none of any other tensor.
 const std::vector<Tensor>& parts_of(const Tensor& tensor);
 
-/// Joins the parts of the chips of `mesh`, or parts on the host if it is null, to one tensor.
+/// Joins the parts of the chips of `mesh`, or parts on the host if it is null, to one tensor. Those
+/// of chips of other processes may be missing, and their elements are not kept.
 Tensor joined(const std::vector<Tensor>& parts, MeshDevice* mesh);
 
 /// The mesh of an operation, derived from its arguments.
@@ -134,7 +136,8 @@ std::variant<T...> join(std::vector<std::variant<T...>> results, MeshDevice* mes
 /// Execution order of the chips of an operation.
 enum class ChipOrder : std::uint8_t { Any, InTurn };
 
-/// Calls `compute` for each of `count` chips, on a thread that is bound to that chip.
+/// Calls `compute` for each of `count` chips that this process has, on a thread that is bound to
+/// that chip; in turn for those of other processes too, whose results are dropped.
 ///
 /// If every thread gets a chip, chips run in parallel with one thread each; fewer chips, and those
 /// of an operation that needs an order, run in sequence with all threads. The results are the same.
@@ -148,6 +151,12 @@ template <typename Operation>
     const Participants& mesh, const Operation& operation, ChipOrder order = ChipOrder::Any) {
     std::vector<std::invoke_result_t<Operation>> results(mesh.count);
     for_each_chip(mesh.count, order, [&](std::size_t chip) { results[chip] = operation(); });
+    const LocalChips local = local_chips(mesh.count);
+    for (std::size_t chip = 0; chip < mesh.count; ++chip) {
+        if (!local.contains(chip)) {
+            results[chip] = results[local.begin];
+        }
+    }
     return join(std::move(results), mesh.mesh);
 }
 

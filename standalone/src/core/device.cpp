@@ -11,6 +11,7 @@
 #include "device/command_queue.hpp"
 #include "device/emulated_device.hpp"
 #include "mesh/fabric.hpp"
+#include "mesh/ranks.hpp"
 #include "tt-metalium/mesh_command_queue.hpp"
 #include "ttnn/device.hpp"
 #include "ttnn/distributed/api.hpp"
@@ -54,6 +55,8 @@ bool MeshDeviceImpl::close() {
 
 ttcodegen::device::EmulatedDevice& MeshDeviceImpl::emulated() {
     TT_FATAL(open, "The device is closed");
+    TT_FATAL(ttcodegen::cpu::local_chips(shape.mesh_size()).are_all(),
+             "The CPU backend runs device programs in one process, not on the devices of several");
     if (emulated_ == nullptr) {
         emulated_ = std::make_shared<ttcodegen::device::EmulatedDevice>(
             architecture, l1_small_size, std::max<std::size_t>(chips.size(), 1));
@@ -77,6 +80,7 @@ std::shared_ptr<MeshDevice> MeshDeviceImpl::create_mesh(const MeshShape& shape,
         return MeshDevice::create_unit_mesh(0, l1_small_size, trace_region_size, num_command_queues,
                                             DispatchCoreConfig{}, {}, worker_l1_size);
     };
+    ttcodegen::cpu::local_chips(shape.mesh_size());
     auto mesh = create_device();
     MeshDeviceImpl& impl = mesh->impl();
     impl.shape = shape;
@@ -171,6 +175,11 @@ void MeshDevice::enable_program_cache() {}
 void MeshDevice::clear_program_cache() {}
 void MeshDevice::disable_and_clear_program_cache() {}
 std::size_t MeshDevice::num_program_cache_entries() { return 0; }
+
+bool MeshDevice::is_local(const MeshCoordinate& coord) const {
+    const std::size_t chip = coord[0] * pimpl_->shape[1] + coord[1];
+    return ttcodegen::cpu::local_chips(pimpl_->shape.mesh_size()).contains(chip);
+}
 
 std::size_t MeshDevice::num_devices() const { return pimpl_->shape.mesh_size(); }
 const MeshShape& MeshDevice::shape() const { return pimpl_->shape; }

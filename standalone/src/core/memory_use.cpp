@@ -7,6 +7,7 @@
 
 #include "core/l1.hpp"
 #include "core/tensor_data.hpp"
+#include "mesh/ranks.hpp"
 
 namespace ttcodegen::cpu {
 
@@ -28,7 +29,7 @@ void MemoryUse::give(BufferType memory, std::size_t bytes) {
 
 void MemoryUse::report() const {
     const char* path = std::getenv("TTCODEGEN_MEMORY_REPORT");
-    if (path == nullptr || *path == '\0') {
+    if (path == nullptr || *path == '\0' || !is_first_rank()) {
         return;
     }
     const std::lock_guard lock(mutex_);

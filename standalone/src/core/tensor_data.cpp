@@ -113,6 +113,8 @@ Buffer& buffer_of(const Tensor& tensor) {
     // On hardware this would read memory that may belong to another tensor by now.
     TT_FATAL(self.root->allocated,
              "Tensor is a view of a tensor that has been deallocated, so its memory is gone");
+    TT_FATAL(self.allocation->buffer != nullptr,
+             "The elements of this tensor are on a device of another process");
     return *self.allocation->buffer;
 }
 

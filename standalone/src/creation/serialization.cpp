@@ -162,7 +162,7 @@ using ttcodegen::cpu::Writer;
 void dump_tensor_flatbuffer(const std::string& file_name, const Tensor& tensor,
                             DumpTensorMode /*mode*/) {
     const Tensor host = tensor.cpu();
-    std::vector<Tensor> parts = ttcodegen::cpu::parts_of(host);
+    std::vector<Tensor> parts = ttcodegen::cpu::gathered_parts(host);
     if (parts.empty()) {
         parts.push_back(host);
     }

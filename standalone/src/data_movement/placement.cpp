@@ -188,7 +188,8 @@ void copy_to_device(const Tensor& host_tensor, Tensor& device_tensor,
     TT_FATAL(host_parts.empty() || host_parts.size() == parts.size(),
              "A tensor of {} parts is not for a mesh of {} devices", host_parts.size(),
              parts.size());
-    for (std::size_t chip = 0; chip < parts.size(); ++chip) {
+    const cpu::LocalChips local = cpu::local_chips(parts.size());
+    for (std::size_t chip = local.begin; chip < local.end; ++chip) {
         cpu::convert_into(host_parts.empty() ? host_tensor : host_parts[chip], parts[chip]);
     }
 }

@@ -148,6 +148,10 @@ Tensor sampling(const Tensor& input_values_tensor, const Tensor& input_indices_t
                 const std::optional<Tensor>& output_tensor) {
     TTCODEGEN_ON_EACH_CHIP_IN_TURN(sampling, input_values_tensor, input_indices_tensor, k, p, temp,
                                    seed, sub_core_grids, output_tensor);
+    const auto numbers = cpu::draw_numbers(seed.value_or(0));
+    if (cpu::is_remote(input_values_tensor)) {
+        return input_indices_tensor;  // The users of that chip have taken their numbers.
+    }
     cpu::check_matrices(input_values_tensor, input_indices_tensor);
     TT_FATAL(!sub_core_grids || sub_core_grids->num_cores() == cpu::kUsers,
              "Subcore grid expects {} cores, but found {}!", cpu::kUsers,
@@ -162,7 +166,6 @@ Tensor sampling(const Tensor& input_values_tensor, const Tensor& input_indices_t
     const auto counts = cpu::elements<std::uint32_t>(k);
     const cpu::FloatElements probabilities(p);
     const cpu::FloatElements factors(temp);
-    const auto numbers = cpu::draw_numbers(seed.value_or(0));
     // u32 and s32 store indices in the same bits.
     const auto drawn = cpu::mutable_elements<std::uint32_t>(output);
     const cpu::Lanes users(input_values_tensor.logical_shape(), 3);

@@ -1,5 +1,6 @@
 // Collective operations.
 
+#include <algorithm>
 #include <array>
 
 #include "core/chips.hpp"
@@ -31,7 +32,7 @@ void require_rows(const Tensor& tensor, const char* name) {
 
 Tensor gathered(const Mesh& mesh, const Tensor& tensor, std::size_t dim, std::size_t axis,
                 const std::optional<MemoryConfig>& memory_config) {
-    const std::vector<Tensor>& parts = parts_of(tensor);
+    const std::vector<Tensor> parts = parts_along(mesh, tensor, axis);
     return on_all(mesh, [&](std::size_t chip) {
         std::vector<Tensor> all;
         for (const std::size_t other : mesh.fabric.line_of(chip, axis)) {
@@ -77,10 +78,14 @@ Tensor sum(const std::vector<Tensor>& tensors, const MemoryConfig& memory_config
 /// Sums along an axis, on each device of it.
 Tensor reduced(const Mesh& mesh, const Tensor& tensor, std::size_t axis,
                const std::optional<MemoryConfig>& memory_config) {
-    const std::vector<Tensor>& parts = parts_of(tensor);
+    const std::vector<Tensor> parts = parts_along(mesh, tensor, axis);
     const MemoryConfig& memory = output_memory_config(tensor, memory_config);
     std::vector<Tensor> totals(parts.size());
+    const LocalChips local = local_chips(parts.size());
     for (const auto& line : mesh.fabric.lines(axis)) {
+        if (std::ranges::none_of(line, [&](std::size_t chip) { return local.contains(chip); })) {
+            continue;
+        }
         std::vector<Tensor> all;
         for (const std::size_t chip : line) {
             all.push_back(parts[chip]);
@@ -287,7 +292,10 @@ Tensor point_to_point(const Tensor& input_tensor, const MeshCoordinate& receiver
         return cpu::allocate_like(parts[chip], input_tensor.logical_shape(), input_tensor.dtype(),
                                   input_tensor.layout(), input_tensor.memory_config());
     }));
-    cpu::convert_into(parts[sender], cpu::parts_of(result)[receiver]);
+    const Tensor sent = cpu::broadcast_part(input_tensor, sender);
+    if (cpu::local_chips(parts.size()).contains(receiver)) {
+        cpu::convert_into(sent, cpu::parts_of(result)[receiver]);
+    }
     return result;
 }
 
@@ -318,8 +326,8 @@ Tensor broadcast(const Tensor& input_tensor, const MeshCoordinate& sender_coord,
     for (const std::size_t end : ends) {
         mesh.fabric.count_sent(along.front(), sender, end, bytes, round);
     }
+    const Tensor source = cpu::broadcast_part(input_tensor, sender);
     return cpu::on_all(mesh, [&](std::size_t chip) {
-        const Tensor& source = parts[sender];
         return cpu::convert(source, source.dtype(), source.layout(), memory,
                             cpu::device_of(parts[chip]));
     });
@@ -363,7 +371,7 @@ Tensor all_to_all_async_generic(const Tensor& input_tensor, std::int32_t in_dim,
             }
         }
     }
-    const std::vector<Tensor>& parts = cpu::parts_of(input_tensor);
+    const std::vector<Tensor> parts = cpu::parts_along(mesh, input_tensor, axis);
     const std::size_t size = input_tensor.logical_shape().view()[divided] / devices;
     return cpu::on_all(mesh, [&](std::size_t chip) {
         const std::size_t place = mesh.fabric.place_of(chip, axis);

@@ -136,13 +136,18 @@ class TensorToMesh::Impl {
                  "The CPU backend distributes among all devices of a mesh, not among {} of {}",
                  shape_.mesh_size(), mesh_.mesh_size());
         std::vector<Tensor> parts(mesh_.mesh_size());
+        const cpu::LocalChips local = cpu::local_chips(parts.size());
         for (std::size_t index = 0; index < shape_.mesh_size(); ++index) {
+            const std::size_t chip = cpu::device_at(mesh_, shape_, index);
+            if (!local.contains(chip)) {
+                continue;
+            }
             Tensor part = cpu::allocate(spec, nullptr);
             const auto place = cpu::coordinates(shape_, index);
             cpu::copy_box(tensor, cpu::offset_in(tensor.logical_shape(), shape, divisions, place),
                           part, 0, shape);
             cpu::finish_block_float(part);
-            parts[cpu::device_at(mesh_, shape_, index)] = part;
+            parts[chip] = part;
         }
         return parts.size() == 1 ? parts.front() : cpu::joined(parts, nullptr);
     }
@@ -204,7 +209,7 @@ class MeshToTensor::Impl {
 
     Tensor compose(const Tensor& tensor) const {
         const Tensor host = tensor.cpu();
-        std::vector<Tensor> parts = cpu::parts_of(host);
+        std::vector<Tensor> parts = cpu::gathered_parts(host);
         if (parts.empty()) {
             parts.push_back(host);
         }
@@ -280,7 +285,11 @@ Tensor aggregate_tensor(const Tensor& tensor, const MeshToTensor& composer) {
 
 std::vector<Tensor> get_device_tensors(const Tensor& tensor) {
     const auto& parts = cpu::parts_of(tensor);
-    return parts.empty() ? std::vector<Tensor>{tensor} : parts;
+    if (parts.empty()) {
+        return {tensor};
+    }
+    // As in the library: a host tensor is gathered from all processes, a device tensor is not.
+    return cpu::on_device(tensor) ? parts : cpu::gathered_parts(tensor);
 }
 
 Tensor from_host_shards(const std::vector<Tensor>& tensor_shards, const MeshShape& mesh_shape,

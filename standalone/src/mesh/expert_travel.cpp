@@ -69,7 +69,7 @@ std::size_t rows_of(const Tensor& tensor) {
 /// Concatenates the rows of the devices of a line, on each of them.
 Tensor gathered_rows(const Mesh& mesh, const Tensor& tensor, const Shape& shape, std::size_t axis,
                      const MemoryConfig& memory) {
-    const std::vector<Tensor>& parts = parts_of(tensor);
+    const std::vector<Tensor> parts = parts_along(mesh, tensor, axis);
     return on_all(mesh, [&](std::size_t chip) {
         const Tensor result =
             allocate_like(parts[chip], shape, tensor.dtype(), tensor.layout(), memory);
@@ -87,9 +87,11 @@ void count_dispatch(const Mesh& mesh, const Tensor& tokens, const Tensor& expert
                     const Tensor& mapping, std::size_t axis, bool round) {
     const std::size_t k = experts.logical_shape()[-1];
     const std::uint64_t bytes = bytes_of_row(tokens);
+    const std::vector<Tensor> mappings = gathered_parts(mapping);
+    const std::vector<Tensor> chosen = gathered_parts(experts);
     for (std::size_t sender = 0; sender < parts_of(tokens).size(); ++sender) {
-        const ExpertPlacement homes(parts_of(mapping)[sender]);
-        const auto named = load_integers(parts_of(experts)[sender]);
+        const ExpertPlacement homes(mappings[sender]);
+        const auto named = load_integers(chosen[sender]);
         const std::vector<std::size_t> line = mesh.fabric.line_of(sender, axis);
         for (std::size_t token = 0; token < rows_of(tokens); ++token) {
             for (const std::size_t receiver : line) {
@@ -208,7 +210,9 @@ Tensor all_to_all_combine(const Tensor& input_tensor, const Tensor& expert_mappi
     const bool round = mesh.fabric.goes_round(along, topology);
     const Shape shape({named[-1], named[1] / (dim == 1 ? devices : 1),
                        named[2] / (dim == 2 ? devices : 1), made[-1]});
-    const std::vector<Tensor>& parts = cpu::parts_of(input_tensor);
+    const std::vector<Tensor> parts = cpu::gathered_parts(input_tensor);
+    const std::vector<Tensor> mappings = cpu::gathered_parts(expert_mapping_tensor);
+    const std::vector<Tensor> chosen = cpu::gathered_parts(expert_metadata_tensor);
     // Traffic is counted in sequence, since the devices share links.
     std::vector<Tensor> results;
     for (const Tensor& part : parts) {
@@ -217,11 +221,11 @@ Tensor all_to_all_combine(const Tensor& input_tensor, const Tensor& expert_mappi
         std::fill_n(cpu::buffer_of(results.back()).data(), k * share * bytes, std::byte{0});
     }
     for (std::size_t sender = 0; sender < parts.size(); ++sender) {
-        const cpu::ExpertPlacement homes(cpu::parts_of(expert_mapping_tensor)[sender]);
+        const cpu::ExpertPlacement homes(mappings[sender]);
         const std::vector<std::int64_t> local = homes.of(sender);
         TT_FATAL(local.size() <= made[0], "Device {} has {} experts, and results of {}", sender,
                  local.size(), made[0]);
-        const auto metadata = cpu::load_integers(cpu::parts_of(expert_metadata_tensor)[sender]);
+        const auto metadata = cpu::load_integers(chosen[sender]);
         const std::vector<std::size_t> line = mesh.fabric.line_of(sender, along);
         const std::byte* rows = cpu::buffer_of(parts[sender]).data();
         for (std::size_t token = 0; token < tokens; ++token) {

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "mesh/ranks.hpp"
 #include "tt-metalium/experimental/fabric/fabric.hpp"
 #include "tt_stl/assert.hpp"
 
@@ -144,7 +145,7 @@ std::optional<std::size_t> Fabric::send(std::size_t device, std::size_t next, st
 
 void Fabric::report() const {
     const char* path = std::getenv("TTCODEGEN_FABRIC_REPORT");
-    if (path == nullptr || *path == '\0') {
+    if (path == nullptr || *path == '\0' || !is_first_rank()) {
         return;
     }
     std::ofstream file(path, std::ios::trunc);

@@ -15,7 +15,7 @@ Tensor on_all(const Mesh& mesh, const std::function<Tensor(std::size_t)>& make) 
 
 std::optional<Mesh> mesh_of(const Tensor& tensor, const char* name) {
     const std::vector<Tensor>& parts = parts_of(tensor);
-    require_on_device(parts.empty() ? tensor : parts.front(), name);
+    require_on_device(parts.empty() ? tensor : parts[local_chips(parts.size()).begin], name);
     if (parts.empty()) {
         return std::nullopt;
     }
@@ -52,6 +52,16 @@ std::vector<std::size_t> axes(const Mesh& mesh, std::optional<std::uint32_t> clu
         }
     }
     return found;
+}
+
+std::vector<Tensor> parts_along(const Mesh& mesh, const Tensor& tensor, std::size_t axis) {
+    const LocalChips local = local_chips(parts_of(tensor).size());
+    for (const auto& line : mesh.fabric.lines(axis)) {
+        if (local.rank_of(line.front()) != local.rank_of(line.back())) {
+            return gathered_parts(tensor);
+        }
+    }
+    return parts_of(tensor);
 }
 
 Tensor sent(const Tensor& part, MeshDevice* device) {

@@ -36,6 +36,10 @@ Mesh linked_mesh_of(const Tensor& tensor, const char* name,
 std::vector<std::size_t> axes(const Mesh& mesh, std::optional<std::uint32_t> cluster_axis,
                               std::size_t first);
 
+/// The parts of a tensor, with the elements of all devices that are on a line with one of this
+/// process. Every process has to call it.
+std::vector<Tensor> parts_along(const Mesh& mesh, const Tensor& tensor, std::size_t axis);
+
 /// Copies a tensor to another device of the mesh.
 Tensor sent(const Tensor& part, MeshDevice* device);
 

@@ -158,6 +158,9 @@ std::string printable(std::string text) {
 
 int report(const std::string& message, int status) {
     std::fflush(stdout);
+    if (before_report != nullptr) {
+        before_report();
+    }
     std::fprintf(stderr, "error: %s\n", printable(message).c_str());
     std::fflush(stderr);
     return status;
@@ -329,6 +332,9 @@ class Program {
     void finish_output(const Function& function, const TensorDescription& output,
                        const Array& values) {
         std::string remark;
+        if (!parts_.writes_outputs) {
+            return;
+        }
         if (!options_.output_directory.empty()) {
             make_directory(options_.output_directory);
             make_directory(options_.output_directory + "/" + function.cpp_name);
@@ -423,7 +429,13 @@ int run_options(const Module& module, const ProgramParts& parts, const Options& 
 
 }  // namespace
 
-void leave(const std::string& message, int status) { std::_Exit(report(message, status)); }
+void leave(const std::string& message, int status) {
+    report(message, status);
+    if (end_others != nullptr) {
+        end_others(status);
+    }
+    std::_Exit(status);
+}
 
 int run_program(const Module& module, const ProgramParts& parts, int argc, char** argv) {
     try {

@@ -39,7 +39,15 @@ struct ProgramParts {
                     const Tolerance& tolerance) = nullptr;
     /// Follows the help on the options.
     const char* further_help = "";
+    /// False for a process that computes the same as another one, which writes and compares.
+    bool writes_outputs = true;
 };
+
+/// Called before an error is reported, unless it is null.
+inline void (*before_report)() = nullptr;
+
+/// Ends the other processes of a program that runs as several; null for one process.
+inline void (*end_others)(int status) = nullptr;
 
 /// The command line of a module's executable; `--help` lists its options.
 ///

@@ -158,9 +158,24 @@ Device open_mesh(int device_id, const std::array<std::uint32_t, 2>& mesh,
             }};
 }
 
-/// The first device's shard of a mesh tensor; the tensor itself of a single device.
+/// The shard of the first device of this host; the tensor itself of a single device.
 ttnn::Tensor on_first_device(const ttnn::Tensor& tensor) {
-    return ttnn::distributed::get_device_tensors(tensor).front();
+    const std::vector<ttnn::Tensor> shards = ttnn::distributed::get_device_tensors(tensor);
+    if (tensor.storage_type() == ttnn::StorageType::HOST || shards.size() == 1) {
+        return shards.front();
+    }
+    const MeshDevice& mesh = *tensor.device();
+    const auto columns = static_cast<std::uint32_t>(mesh.num_cols());
+    for (std::uint32_t i = 0; i < shards.size() && shards.size() == mesh.num_devices(); ++i) {
+// Nothing has taken its place yet.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+        if (mesh.is_local(ttnn::MeshCoordinate(i / columns, i % columns))) {
+            return shards[i];
+        }
+#pragma GCC diagnostic pop
+    }
+    return shards.front();
 }
 
 /// Typecasts a tensor on the device; in tile layout, which supports all conversions.

@@ -1,0 +1,136 @@
+"""Programs over several hosts: their files, and the processes that compute as one does."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from ttcodegen.cli.ttcodegen import main
+from ttcodegen.compilation import CompileOptions, compile_module
+from ttcodegen.foundation.diagnostics import CompileError, Source
+from ttcodegen.project.running import MPI_ENVIRONMENT
+from ttcodegen.project.sources import project_files
+
+MODULE = """
+#devices = #ttcore.shard_type<devices>
+#divided = #ttcore.shard_direction<full_to_shard>
+#whole = #ttcore.shard_direction<shard_to_full>
+module attributes {ttcore.meshes = #ttcore.meshes<[<"mesh" = 4x2>]>} {
+  func.func @forward(%x: tensor<64x128xbf16>,
+      %w: tensor<128x96xbf16> {ttcore.argument_type = #ttcore.argument_type<parameter>})
+      -> (tensor<64x96xbf16>, tensor<64x96xbf16>, tensor<256x96xbf16>) {
+    %0 = "ttir.mesh_shard"(%x) <{shard_dims = array<i64: -1, 1>, shard_shape = array<i64: 1, 2>,
+      shard_type = #devices, shard_direction = #divided}>
+      : (tensor<64x128xbf16>) -> tensor<64x64xbf16>
+    %1 = "ttir.mesh_shard"(%w) <{shard_dims = array<i64: -1, 0>, shard_shape = array<i64: 2, 1>,
+      shard_type = #devices, shard_direction = #divided}>
+      : (tensor<128x96xbf16>) -> tensor<64x96xbf16>
+    %2 = "ttir.matmul"(%0, %1) : (tensor<64x64xbf16>, tensor<64x96xbf16>) -> tensor<64x96xbf16>
+    %3 = "ttir.all_reduce"(%2) <{reduce_type = #ttcore.reduce_type<sum>, cluster_axis = 1 : ui32}>
+      : (tensor<64x96xbf16>) -> tensor<64x96xbf16>
+    %4 = "ttir.all_reduce"(%3) <{reduce_type = #ttcore.reduce_type<sum>, cluster_axis = 0 : ui32}>
+      : (tensor<64x96xbf16>) -> tensor<64x96xbf16>
+    %5 = "ttir.all_gather"(%3) <{all_gather_dim = 0 : si32, cluster_axis = 0 : ui32}>
+      : (tensor<64x96xbf16>) -> tensor<256x96xbf16>
+    %6 = "ttir.reduce_scatter"(%3) <{reduce_type = #ttcore.reduce_type<sum>, scatter_dim = 1 : si32,
+      cluster_axis = 0 : ui32}> : (tensor<64x96xbf16>) -> tensor<64x24xbf16>
+    %7 = "ttir.mesh_shard"(%6) <{shard_dims = array<i64: 1, -1>, shard_shape = array<i64: 4, 1>,
+      shard_type = #devices, shard_direction = #whole}>
+      : (tensor<64x24xbf16>) -> tensor<64x96xbf16>
+    return %4, %7, %5 : tensor<64x96xbf16>, tensor<64x96xbf16>, tensor<256x96xbf16>
+  }
+}
+"""
+
+DESCRIPTOR = "hosts/mesh_graph_descriptor.textproto"
+BINDINGS = "hosts/rank_bindings.yaml"
+NEEDS_MPI = pytest.mark.skipif(
+    not (shutil.which("mpirun") and shutil.which("mpicxx")), reason="MPI is not installed"
+)
+
+
+def written(**options: object) -> dict[str, str | bytes]:
+    compiled = compile_module(Source("m.mlir", MODULE), CompileOptions("m", **options))  # type: ignore[arg-type]
+    return project_files(compiled, formatted=False)
+
+
+def test_the_files_for_tt_run_name_the_mesh_and_its_hosts() -> None:
+    files = written(hosts=(2, 1), fabric="ring")
+    descriptor, bindings = files[DESCRIPTOR], files[BINDINGS]
+    assert isinstance(descriptor, str)
+    assert isinstance(bindings, str)
+    assert "arch: WORMHOLE_B0" in descriptor
+    assert "device_topology { dims: [ 4, 2 ] dim_types: [ RING, RING ] }" in descriptor
+    assert "host_topology { dims: [ 2, 1 ] }" in descriptor
+    assert [line.split()[-1] for line in bindings.splitlines() if "mesh_host_rank" in line] == [
+        "0",
+        "1",
+    ]
+    assert f'mesh_graph_desc_path: "{DESCRIPTOR}"' in bindings
+
+
+def test_a_program_of_one_host_has_nothing_of_several() -> None:
+    files = written()
+    assert DESCRIPTOR not in files
+    assert "support/hosts.cpp" not in files
+    for path in ("src/main.cpp", "CMakeLists.txt", "README.md"):
+        assert "hosts" not in str(files[path])
+        assert "TTCODEGEN_MPI" not in str(files[path])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (CompileOptions("m", hosts=(3, 1)), "4x2 chips does not divide among 3x1 hosts"),
+        (CompileOptions("m", hosts=(1, 4)), "4x2 chips does not divide among 1x4 hosts"),
+        (CompileOptions("m", "ttmetal", hosts=(2, 1)), "--target ttmetal run on one host"),
+        (CompileOptions("m", hosts=(2, 1), kind="so"), "--kind so leaves out"),
+    ],
+)
+def test_hosts_that_cannot_have_the_mesh_are_refused(options: CompileOptions, message: str) -> None:
+    with pytest.raises(CompileError, match=message):
+        compile_module(Source("m.mlir", MODULE), options)
+
+
+def run(out: Path, ranks: int, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = ["mpirun", "-np", str(ranks)] if ranks > 1 else []
+    return subprocess.run(
+        [*command, str(out / "build" / "m_main"), *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        env={**os.environ, **MPI_ENVIRONMENT},
+    )
+
+
+@pytest.mark.slow
+@NEEDS_MPI
+def test_processes_compute_what_one_computes(tmp_path: Path) -> None:
+    module, out = tmp_path / "m.mlir", tmp_path / "out"
+    module.write_text(MODULE)
+    assert main([str(module), "-o", str(out), "--hosts", "2x1", "--check"]) == 0
+    outputs = json.loads((out / "check.json").read_text())["outputs"]
+    assert len(outputs) == 3
+    found: dict[int, list[bytes]] = {}
+    for ranks in (1, 2, 4, 8):
+        folder = tmp_path / f"outputs{ranks}"
+        done = run(out, ranks, "--outputs", str(folder))
+        assert done.returncode == 0, done.stderr
+        # The first process prints and writes.
+        assert done.stdout.count("forward\n") == 1
+        found[ranks] = [path.read_bytes() for path in sorted(folder.rglob("*.npy"))]
+        assert len(found[ranks]) == 3
+    assert found[2] == found[1]
+    assert found[4] == found[1]
+    assert found[8] == found[1]
+
+    wrong = run(out, 3)
+    assert wrong.returncode != 0
+    assert wrong.stderr.count("error: ") == 1
+    assert "A mesh of 8 devices does not divide among 3 processes" in wrong.stderr

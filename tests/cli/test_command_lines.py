@@ -180,3 +180,8 @@ def test_older_pythons_get_one_sentence() -> None:
     done = subprocess.run([sys.executable, "-c", code], text=True, capture_output=True)
     expected = "ttcodegen needs Python 3.11, 3.12 or 3.13; this is Python 3.10\n"
     assert (done.returncode, done.stderr) == (1, expected)
+
+
+def test_arguments_move_no_cursor(capsys: pytest.CaptureFixture[str]) -> None:
+    assert opt.main(["--\x1b[31mx", "a.mlir"]) == 2
+    assert "found --\\x1b[31mx" in capsys.readouterr().err

@@ -174,3 +174,25 @@ def test_it_links_with_the_real_libraries(
     assert f"tt-metal: source tree {home}" in done.stdout
     done = _cmake(toolchain, "--build", tmp_path / "b")
     assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize(
+    "damaged", ["build.ninja", "CMakeFiles/rules.ninja", "CMakeCache.txt", ".ninja_log"]
+)
+@pytest.mark.parametrize("kept", [0.0, 0.5])
+def test_a_build_folder_that_was_damaged_is_configured_again(
+    compiled: CompiledModule, tmp_path: Path, toolchain: Toolchain, damaged: str, kept: float
+) -> None:
+    out = tmp_path / "out"
+    write(compiled, out)
+    build_project(out, "tiny", toolchain, "so")
+    file = out / "build" / damaged
+    content = file.read_bytes()
+    file.write_bytes(content[: int(len(content) * kept)])
+    library = out / "build" / "libtiny.so"
+    library.write_bytes(library.read_bytes()[:100])
+    # CMake is asked again where its own files are newer.
+    (out / "CMakeLists.txt").touch()
+    built = build_project(out, "tiny", toolchain, "so").library
+    assert built == library
+    assert library.stat().st_size > 100

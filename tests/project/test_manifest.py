@@ -91,3 +91,15 @@ def test_estimates_of_calls_add_up(level: int, arch: str) -> None:
 )
 def test_it_is_indented_as_json_is(value: object) -> None:
     assert indented(value) == json.dumps(value, indent=2, ensure_ascii=False)
+
+
+def test_marks_of_direction_in_names_are_escaped() -> None:
+    name = "a\\E2\\80\\AE\\C2\\9Bb"
+    text = (
+        f'func.func @f(%x: tensor<4xf32> {{ttir.name = "{name}"}}) -> tensor<4xf32> {{\n'
+        '  %0 = "ttir.exp"(%x) : (tensor<4xf32>) -> tensor<4xf32>\n  return %0 : tensor<4xf32>\n}\n'
+    )
+    compiled = compile_module(Source("m.mlir", text), CompileOptions("m"))
+    written = manifest_text(compiled.description, {})
+    assert "a\\u202e\\u009bb" in written
+    assert json.loads(written)["functions"][0]["inputs"][0]["name"] == "a\u202e\x9bb"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ttcodegen.cli.arguments import version_text
 from ttcodegen.cli.entry import ExitStatus, Invocation, run_program
-from ttcodegen.foundation.messages import Level, set_level
+from ttcodegen.foundation.messages import Level, report, set_level
 from ttcodegen.lang.projects.called_operations import callable_operations
 from ttcodegen.opt.command_line import help_text, parse_command_line
 from ttcodegen.transforms.pass_options import OptionError
@@ -40,7 +40,7 @@ def _command(invocation: Invocation) -> int:
                 succeeded = run_request(request, invocation.read(request.file))
             return ExitStatus.DONE if succeeded else ExitStatus.WRONG_INPUT
     except OptionError as error:
-        print(error.render(), file=sys.stderr)
+        report(Level.ERROR, error.render())
         return ExitStatus.USAGE
     return ExitStatus.DONE
 

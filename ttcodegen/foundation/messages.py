@@ -23,6 +23,11 @@ def printable(text: str) -> str:
     return _UNSEEN.sub(lambda found: _escape(ord(found[0])), text)
 
 
+def printable_json(text: str) -> str:
+    """JSON text with such characters as escapes of JSON."""
+    return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
 def _escape(code: int) -> str:
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 

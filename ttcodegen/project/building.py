@@ -245,13 +245,34 @@ def _build(
     targets = [name] * (library is not None) + [f"{name}_main"] * (executable is not None)
     targets = targets or [f"{name}_objects"]
     sources = source_hashes(out)
-    if misleads_times(out, build, sources):
-        _require(run_step([toolchain.ninja, "-C", str(build), "-t", "clean"], log), log)
-    forget_record(build)
-    _require(run_ninja(toolchain, build, log, f"building {name}", targets=targets), log)
+
+    def run() -> None:
+        if misleads_times(out, build, sources):
+            _require(run_step([toolchain.ninja, "-C", str(build), "-t", "clean"], log), log)
+        forget_record(build)
+        _require(run_ninja(toolchain, build, log, f"building {name}", targets=targets), log)
+
+    try:
+        run()
+    except BuildError:
+        if not _DAMAGED.search(_text(log)):
+            raise
+        # What CMake wrote was cut off, as by a full disk.
+        build.joinpath("build.ninja").unlink(missing_ok=True)
+        log.write_text("")
+        _configure(build, backend, toolchain)
+        run()
     outputs = [library_path(out, name), build / f"{name}_main"]
     write_record(build, sources, {path.name: path for path in outputs})
     return BuiltProject(executable, library)
+
+
+_DAMAGED = re.compile(
+    r"^ninja: error: (?:(?:build\.ninja|CMakeFiles/\S+):\d+: |unknown target |loading "
+    r"|rebuilding 'build\.ninja'|manifest 'build\.ninja')",
+    re.MULTILINE,
+)
+"""Errors of Ninja about its own description of the build."""
 
 
 def _configure(build: Path, backend: CPUBackend, toolchain: Toolchain) -> None:

@@ -17,7 +17,7 @@ from xdsl.dialects.func import FuncOp
 from ttcodegen.cost.roofline import quick_runs
 from ttcodegen.dialects.operations.functions import has_kernels
 from ttcodegen.foundation.diagnostics import CompileError, Source
-from ttcodegen.foundation.messages import Level
+from ttcodegen.foundation.messages import Level, printable_json
 from ttcodegen.foundation.messages import report as message
 from ttcodegen.frontends import source_module
 from ttcodegen.naming.arguments import argument_names
@@ -402,7 +402,7 @@ def add_calls(out: Path, entries: Sequence[Mapping[str, Any]], *, passed: bool) 
 
 
 def _write_report(out: Path, content: Mapping[str, Any]) -> None:
-    text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+    text = printable_json(json.dumps(content, indent=2, ensure_ascii=False)) + "\n"
     fresh = out / f".{CHECK_REPORT}.{os.getpid()}"
     try:
         # What is there of that name, even a link, is not written through.

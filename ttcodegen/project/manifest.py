@@ -14,6 +14,7 @@ from ttcodegen.emission.description import (
     StateTensor,
     TensorDescription,
 )
+from ttcodegen.foundation.messages import printable_json
 from ttcodegen.version import __version__
 
 MANIFEST = "manifest.json"
@@ -45,7 +46,7 @@ def manifest_text(module: ModuleDescription, hashes: Mapping[str, str]) -> str:
         **({"exchanges": list(module.exchanges)} if module.exchanges else {}),
         "files": [{"path": path, "sha256": hashes[path]} for path in sorted(hashes)],
     }
-    return indented(content) + "\n"
+    return printable_json(indented(content)) + "\n"
 
 
 @cache

@@ -17,7 +17,13 @@ from typing import Any, ClassVar, TextIO
 from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.foundation.diagnostics import CompileError
-from ttcodegen.foundation.messages import Level, did_you_mean, printable, set_level
+from ttcodegen.foundation.messages import (
+    Level,
+    did_you_mean,
+    printable,
+    printable_json,
+    set_level,
+)
 from ttcodegen.lang.projects.called_operations import callable_operations
 from ttcodegen.project.building import build_project
 from ttcodegen.project.manifest import read_manifest
@@ -164,7 +170,8 @@ class Artifacts:
 
 def json_text(content: Any) -> str:
     """The text of a JSON file."""
-    return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
+    return printable_json(text) + "\n"
 
 
 # What the sub-commands have in common: arguments, messages, artifacts, results.

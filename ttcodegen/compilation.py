@@ -142,7 +142,7 @@ def compile_module(
     _refuse_impossible(options)
     runner = runner if runner is not None else PassRunner(load_dialects())
     with runner.stage("parse"):
-        module = source_module(source, diagnostics, options.mesh)
+        module = source_module(source, diagnostics, _assumed_mesh(options))
         _refuse_other_mesh(module, options.mesh)
         pipeline = _pipeline(module, options.target)
         if pipeline is not None:
@@ -192,6 +192,14 @@ def compile_module(
     embed = None if options.golden_seed is None else _embedding(source, module, options.golden_seed)
     compiled = emit_module(module, options, runner, source.digest, source_dtypes, embed)
     return replace(compiled, decisions=decisions, explanation=explanation)
+
+
+def _assumed_mesh(options: CompileOptions) -> MeshShape:
+    """The mesh of modules that name none: all chips of a system that is named, if the module is to
+    be divided and no mesh is given."""
+    if options.parallel and options.mesh == ONE_CHIP and options.system is not None:
+        return options.system.mesh
+    return options.mesh
 
 
 def _refuse_impossible(options: CompileOptions) -> None:

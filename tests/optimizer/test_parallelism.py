@@ -26,6 +26,7 @@ from ttcodegen.cli.ttcodegen import main
 from ttcodegen.compilation import CompiledModule, CompileOptions, compile_module
 from ttcodegen.dialects.core.datatypes import shape_of
 from ttcodegen.dialects.ttcore.device import MeshShape
+from ttcodegen.flatbuffer.system import load_system
 from ttcodegen.foundation.diagnostics import CompileError, Diagnostics, Source
 from ttcodegen.frontends import source_module
 from ttcodegen.numerics.golden_values import Golden
@@ -92,6 +93,29 @@ def test_experts_may_have_the_same_tokens() -> None:
     }"""  # noqa: E501
     assert shardings(text, "expert=1") == {"w": [[1], [], []]}
     assert divided(text, "expert=1") == {"all_reduce": 1}
+
+
+@pytest.mark.parametrize(
+    ("given", "collectives"),
+    [("is_causal = false", {"all_gather": 2}), ("is_causal = true", {"all_gather": 3})],
+)
+def test_sequences_of_queries_are_apart(given: str, collectives: dict[str, int]) -> None:
+    """Keys and values are gathered; queries too where their positions say which keys they see."""
+    type_ = "tensor<1x1x64x32xf32>"
+    scaled = "\n".join(
+        f'%{name} = "ttir.relu"(%x) : ({type_}) -> {type_}' for name in ("q", "k", "v")
+    )
+    text = f"""func.func @main(%x: {type_}) -> {type_} {{
+      {scaled}
+      %0 = "ttir.scaled_dot_product_attention"(%q, %k, %v) <{{{given}, scale = 0.125 : f32, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>}}> : ({type_}, {type_}, {type_}) -> {type_}
+      return %0 : {type_}
+    }}"""  # noqa: E501
+    assert divided(text, "sequence=1") == collectives
+
+
+def test_a_named_system_has_a_mesh() -> None:
+    made = compiled(LLAMA, "data=0,tensor=1", (1, 1), system=load_system("t3000"))
+    assert made.description.mesh == (2, 4)
 
 
 def test_features_that_all_layers_share_stay_whole() -> None:

@@ -162,6 +162,14 @@ class SystemDescription:
         """The name of its architecture."""
         return self.chip.arch
 
+    @property
+    def mesh(self) -> Pair:
+        """Rows and columns of all of its chips; one row if their places are no full grid."""
+        rows = len({(rack, shelf, row) for rack, shelf, row, _ in self.chip_coordinates})
+        columns = len({column for *_, column in self.chip_coordinates})
+        chips = len(self.chip_indices)
+        return (rows, columns) if rows * columns == chips else (1, chips)
+
     def check(self) -> SystemDescription:
         """The description itself.
 

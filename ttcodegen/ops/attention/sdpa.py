@@ -393,18 +393,24 @@ def _decoded(
 
 def _batch_and_heads(op: CatalogueOp) -> Dimensions | None:
     """Sequences and heads are apart. Heads of the query that share one of the keys are neighbours,
-    so that equal parts of both belong together."""
+    so that equal parts of both belong together. Queries are apart unless their positions say which
+    keys they see."""
     if op.optional_operand("attention_sink") is not None or len(op.shape("query")) != 4:
         return None
-    labels: list[Labels] = [(0, 1, None, None)] * 3
+    by_position = op.parameter("is_causal") or op.parameter("sliding_window_size") is not None
+    rows = None if by_position else 2
+    labels: list[Labels] = [(0, 1, rows, None), (0, 1, None, None), (0, 1, None, None)]
     mask = op.optional_operand("attention_mask")
     if mask is not None:
         shape, query = shape_of(mask.type), op.shape("query")
         if len(shape) != 4:
             return None
-        divides = [dim if shape[dim] == query[dim] != 1 else None for dim in (0, 1)]
-        labels.append((*divides, None, None))
-    return Dimensions(labels, [(0, 1, None, None)])
+        divides = [
+            label if shape[dim] == query[dim] != 1 else None
+            for dim, label in enumerate((0, 1, rows))
+        ]
+        labels.append((*divides, None))
+    return Dimensions(labels, [(0, 1, rows, None)])
 
 
 def _attention_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue:

@@ -152,8 +152,7 @@ def compile_module(
         _refuse_unusable_names(module)
         source_dtypes = _source_dtypes(module)
     settle_source_types(module, options.f16, source)
-    _refuse_fabric(module, options)
-    _refuse_hosts(module, options)
+    _refuse_mesh_options(module, options)
     if not (options.parallel or _has_shardings(options.overrides)):
         _settle_undivided(module, options.target, diagnostics)
     options = _for_system(module, options)
@@ -257,55 +256,13 @@ def _refuse_other_mesh(module: ModuleOp, mesh: MeshShape) -> None:
         )
 
 
-def _refuse_fabric(module: ModuleOp, options: CompileOptions) -> None:
-    """Raises CompileError if a fabric was chosen that nothing of the project would configure."""
-    if options.fabric == "linear":
-        return
-    if declared_mesh(module) == ONE_CHIP:
-        raise CompileError(
-            f"a {options.fabric} needs several chips, and the module is for one",
-            module,
-            remedy="leave --fabric out, or give --mesh-shape",
-        )
-    if options.kind == "sources":
-        raise CompileError(
-            "a project of sources opens no devices",
-            remedy="leave --fabric out: the program that opens the mesh configures its fabric",
-        )
-    if options.target == "ttmetal" and options.fabric == "torus":
-        raise CompileError(
-            "the kernels between chips of --target ttmetal send along lines and rings, not over a "
-            "torus of two dimensions",
-            remedy="give --fabric ring",
-        )
+def _refuse_mesh_options(module: ModuleOp, options: CompileOptions) -> None:
+    """Raises CompileError for hosts or links that the module or its project cannot have."""
+    from ttcodegen.emission.hosts import refuse_fabric, refuse_hosts
 
-
-def _refuse_hosts(module: ModuleOp, options: CompileOptions) -> None:
-    """Raises CompileError if the mesh of a module does not divide among the hosts, or the project
-    has nothing that runs on them."""
-    if options.hosts == ONE_CHIP:
-        return
-    mesh, hosts = declared_mesh(module), options.hosts
-    named = f"{hosts[0]}x{hosts[1]}"
-    if any(devices % count for devices, count in zip(mesh, hosts, strict=True)):
-        raise CompileError(
-            f"a mesh of {mesh[0]}x{mesh[1]} chips does not divide among {named} hosts",
-            module,
-            remedy="the rows of chips are divided among the rows of hosts, the columns among the "
-            "columns",
-        )
-    if options.target == "ttmetal":
-        raise CompileError(
-            "programs of --target ttmetal run on one host",
-            remedy="leave --target out: calls of the library run on several",
-        )
-    from ttcodegen.emission.description import KINDS_WITH_EXECUTABLE
-
-    if options.kind not in KINDS_WITH_EXECUTABLE:
-        raise CompileError(
-            f"the executable runs on {named} hosts, which --kind {options.kind} leaves out",
-            remedy="give --kind exe or both",
-        )
+    mesh = declared_mesh(module)
+    refuse_fabric(mesh, options.fabric, options.target, options.kind)
+    refuse_hosts(mesh, options.hosts, options.target, options.kind)
 
 
 def _pipeline(module: ModuleOp, target: str) -> str | None:

@@ -134,3 +134,21 @@ def test_processes_compute_what_one_computes(tmp_path: Path) -> None:
     assert wrong.returncode != 0
     assert wrong.stderr.count("error: ") == 1
     assert "A mesh of 8 devices does not divide among 3 processes" in wrong.stderr
+
+    script = tmp_path / "unlike"
+    script.write_text(
+        "#!/bin/sh\n"
+        'if [ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" = 1 ]; then set -- --data /nonexistent; fi\n'
+        f"exec {out}/build/m_main $@\n"
+    )
+    script.chmod(0o755)
+    one_fails = subprocess.run(
+        ["mpirun", "-np", "4", str(script)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        env={**os.environ, **MPI_ENVIRONMENT},
+    )
+    assert one_fails.returncode != 0
+    assert "error: --data: there is no folder '/nonexistent'" in one_fails.stderr

@@ -226,7 +226,9 @@ def _write_part(
     """Defines a function that computes some of the constants; its name, and which of the
     parameters it has."""
     entry = body.entry
-    title = part_title(_layers(body, statements))
+    # What several parts need of another layer, each makes for itself, and is not named after.
+    own = [statement for statement in statements if statement.uses]
+    title = part_title(_layers(body, own or statements))
     name = source.function_names.unique(part_name(prepare_name(entry.cpp_name), title))
     taken = _part_parameters(entry, source.types)
     builder = source.file.function(

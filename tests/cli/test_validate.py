@@ -23,11 +23,13 @@ from tests.optimizer.modules import (
 from ttcodegen.cli.rt import main
 from ttcodegen.cli.ttcodegen import main as ttcodegen
 from ttcodegen.compilation import CompileOptions, compile_module
+from ttcodegen.flatbuffer.program import Binary
 from ttcodegen.flatbuffer.system import load_system
 from ttcodegen.foundation.diagnostics import Source
+from ttcodegen.numerics.lowered import read_flatbuffer
 from ttcodegen.rt.commands.validate import VARIABLE
 from ttcodegen.rt.judging.mocked_device import compiler_of_nothing, environment, executable
-from ttcodegen.rt.judging.python_calls import steps
+from ttcodegen.rt.judging.python_calls import TAKE, joined_steps, steps
 
 MODULES = {
     "others": OTHERS,
@@ -92,6 +94,22 @@ def test_nearly_every_kind_of_call_is_judged() -> None:
     }
     assert len(made) >= 10
     assert left == set()
+
+
+def test_a_program_takes_the_tensors_that_its_constants_are() -> None:
+    binary = read_flatbuffer(compiled(CONVOLUTION, 2).flatbuffer)
+    assert isinstance(binary, Binary)
+    programs = sorted(binary.programs, key=lambda each: each.kind == "entry")
+    assert [each.kind for each in programs] == ["const_eval", "entry"]
+    constants, main = joined_steps(programs)
+    made = {result["id"] for step in constants for result in step["results"]}
+    own = {result["id"] for step in main for result in step["results"]}
+    (take,) = (step for step in main if step["callee"] == TAKE)
+    assert {each["tensor"] for each in take["arguments"]} <= made
+    assert made.isdisjoint(own)
+    (convolution,) = (step for step in main if step["callee"] == "conv2d")
+    taken = {result["id"] for result in take["results"]}
+    assert convolution["keywords"]["weight_tensor"]["tensor"] in taken
 
 
 def test_two_libraries_at_once_have_a_cache_each() -> None:

@@ -22,7 +22,12 @@ from ttcodegen.project.tuning.search import Trial, Verdict
 from ttcodegen.rt.commands.check import given_system
 from ttcodegen.rt.commands.command import Command, FileResult
 from ttcodegen.rt.commands.read import system_of
-from ttcodegen.rt.judging.python_calls import named_operations, steps, steps_of_call
+from ttcodegen.rt.judging.python_calls import (
+    NO_CALLS,
+    joined_steps,
+    named_operations,
+    steps_of_call,
+)
 from ttcodegen.runtime.executable import find_files
 from ttcodegen.systems.cards import default_system
 from ttcodegen.systems.description import ChipDescription
@@ -56,10 +61,11 @@ class Validate(Command):
         for path in find_files(self.arguments["binary"], (".ttnn",)):
             try:
                 binary = read_ttnn_file(path)
+                options = self._options(binary, memory)
                 found = [
-                    _judged(program, python, self._options(binary, memory))
-                    for program in binary.programs
-                    if program.kind in ("entry", "const_eval")
+                    verdict
+                    for programs in _runs(binary)
+                    for verdict in _judged(programs, python, options)
                 ]
             except CompileError as error:
                 results.append(self.failed(path, "ttnn", error))
@@ -162,21 +168,47 @@ def harvesting(chip: ChipDescription) -> dict[str, Any]:
     return {"arch": chip.arch, "workers": workers, "dram": dram}
 
 
-def _judged(program: file.Program, python: str, options: Sequence[str]) -> dict[str, Any]:
-    """Verdict of the library on each call of a program."""
-    calls = steps(program)
+def _runs(binary: file.Binary) -> list[list[file.Program]]:
+    """The programs that run on a device, each with those before it whose constants it takes."""
+    waiting = {each.name: each for each in binary.programs if each.kind == "const_eval"}
+    runs: list[list[file.Program]] = []
+    for entry in binary.programs:
+        if entry.kind == "entry":
+            called = (operation.callee for operation in entry.operations)
+            taken = (waiting.pop(name, None) for name in dict.fromkeys(called) if name is not None)
+            runs.append([*(each for each in taken if each is not None), entry])
+    return [*([each] for each in waiting.values()), *runs]
+
+
+def _judged(
+    programs: Sequence[file.Program], python: str, options: Sequence[str]
+) -> list[dict[str, Any]]:
+    """Verdicts of the library on each call of programs that run one after another."""
+    joined = joined_steps(programs)
     memory = int(options[options.index("--memory") + 1]) if "--memory" in options else 0
-    answers = _answers(calls, [python, str(JUDGE), *options])
+    answers = _answers([call for calls in joined for call in calls],
+                       [python, str(JUDGE), *options])  # fmt: skip
     for answer in answers:
         if _NO_MEMORY in answer.get("refused", ""):
             answer["refused"] = (
                 f"simulating it takes more than {memory / _GB:.0f} GB of memory (--memory)"
             )
+    verdicts: list[dict[str, Any]] = []
+    for program, calls in zip(programs, joined, strict=True):
+        verdicts.append(_verdict(program, calls, answers[: len(calls)]))
+        answers = answers[len(calls) :]
+    return verdicts
+
+
+def _verdict(
+    program: file.Program, calls: Sequence[dict[str, Any]], answers: Sequence[dict[str, Any]]
+) -> dict[str, Any]:
+    """Verdict on a program by the answers to its steps."""
     refused: list[str] = []
     missing: list[str] = []
     different: list[str] = []
-    for call, answer in zip(calls, answers, strict=True):
-        where = f"ttnn.{call['callee']} (step {answer['index']})"
+    for index, (call, answer) in enumerate(zip(calls, answers, strict=True)):
+        where = f"ttnn.{call['callee']} (step {index})"
         if "missing" in answer:
             missing.append(where)
         if "refused" in answer:
@@ -184,7 +216,7 @@ def _judged(program: file.Program, python: str, options: Sequence[str]) -> dict[
         for result, found in zip(call["results"], answer.get("results") or (), strict=False):
             if result["type"] != found:
                 different.append(f"{where} gives {found}, not {result['type']}")
-    judged = sum(call["callee"] not in (None, "deallocate") for call in calls)
+    judged = sum(call["callee"] not in NO_CALLS for call in calls)
     left = {
         operation.name
         for operation, call in zip(program.operations, calls[1:], strict=True)
@@ -220,7 +252,7 @@ def _answers(calls: Sequence[dict[str, Any]], command: Sequence[str]) -> list[di
             break
         at = len(run.answers)
         callee = left[at]["callee"] if run.answers else None
-        if callee in (None, "deallocate"):
+        if callee in NO_CALLS:
             at_call = f" at '{callee}'" if callee else ""
             raise CompileError(f"the library ended{at_call} with {run.end}")
         ended[at] = run.end

@@ -176,6 +176,10 @@ class Judge:
         if step["callee"] == "deallocate":
             self.ttnn.deallocate(self.tensors.pop(step["arguments"][0]["tensor"]))
             return None
+        if step["callee"] == "take":
+            for result, given in zip(step["results"], step["arguments"], strict=True):
+                self.tensors[result["id"]] = self.tensors[given["tensor"]]
+            return None
         return self.call(step)
 
 
@@ -213,14 +217,14 @@ def main():
         answer = {"index": index}
         if judge.lacks(step["arguments"]) or judge.lacks(step["keywords"]):
             # A result before it could not be made, which was said there.
-            if step["callee"] != "deallocate":
+            if step["callee"] not in ("deallocate", "take"):
                 answer["missing"] = True
             print(json.dumps(answer), flush=True)
             judge.replace(index, step)
             continue
         try:
             answer["results"] = judge.step(index, step)
-            if repeats and step["callee"] not in (None, "deallocate"):
+            if repeats and step["callee"] not in (None, "deallocate", "take"):
                 answer["seconds"] = judge.seconds(step, repeats)
         except Exception as error:
             answer["refused"] = message_of(error)

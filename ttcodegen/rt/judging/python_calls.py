@@ -482,6 +482,34 @@ def steps(program: file.Program) -> list[Json]:
     return found
 
 
+TAKE = "take"
+"""A step whose results are tensors that other steps gave."""
+NO_CALLS = (None, "deallocate", TAKE)
+"""Steps that call no op of the library."""
+
+
+def joined_steps(programs: Sequence[file.Program]) -> list[list[Json]]:
+    """The steps of programs that run one after another on the same device.
+
+    Where one calls a program before it, it takes the tensors that this gave, as they are: prepared
+    weights have a padding that their type does not say.
+    """
+    joined: list[list[Json]] = []
+    outputs: dict[str, list[int]] = {}
+    first = 0
+    for program in programs:
+        numbers = {tensor: first + tensor for tensor in range(len(program.tensors))}
+        own = cast("list[dict[str, Json]]", _renumbered(steps(program), numbers))
+        for step, operation in zip(own[1:], program.operations, strict=True):
+            if operation.callee in outputs:
+                given = outputs[operation.callee]
+                step["callee"], step["arguments"] = TAKE, [{"tensor": each} for each in given]
+        outputs[program.name] = [numbers[output.tensor] for output in program.outputs]
+        joined.append(cast("list[Json]", own))
+        first += len(program.tensors)
+    return joined
+
+
 def named_operations(
     binary: file.Binary,
 ) -> dict[tuple[str, str], tuple[file.Program, file.Operation]]:
@@ -552,7 +580,7 @@ def _renumbered(spec: Json, numbers: Mapping[int, int]) -> Json:
     if isinstance(spec, dict):
         given = cast("dict[str, Json]", spec)
         return {
-            key: numbers[value] if key == "tensor" else _renumbered(value, numbers)
+            key: numbers[value] if key in ("tensor", "id") else _renumbered(value, numbers)
             for key, value in given.items()
         }
     return spec

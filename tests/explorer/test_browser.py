@@ -14,10 +14,11 @@ import time
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, urlencode, urljoin, urlsplit
 
 import pytest
 
+from ttcodegen.cli.ttcodegen import main as compile_main
 from ttcodegen.explorer.server import Server
 from ttcodegen.explorer.session import Command, Session
 from ttcodegen.explorer.settings import Settings
@@ -243,3 +244,31 @@ def test_a_model_is_executed_tuned_and_executed_again(server: Server, page: Any)
     assert f"memory: {other}" in row.inner_text()
     assert (l1_bytes(server, page) > taken) == (other == "l1")
     keep_screenshot(page, "decisions")
+
+
+def test_the_graph_of_a_project_is_beside_its_code(page: Any, tmp_path: Path) -> None:
+    out = tmp_path / "transformer"
+    assert compile_main([str(MODEL), "-o", str(out)]) == 0
+    code = out / "src/transformer.cpp"
+    before = "weights.feed_forward_norm_weight)"
+    assert before in code.read_text()
+    memory = ", std::nullopt, std::nullopt, ttnn::L1_MEMORY_CONFIG)"
+    code.write_text(code.read_text().replace(before, f"{before[:-1]}{memory}"))
+    made = Server(Session([tmp_path], Settings()), port=0)
+    made.start()
+    try:
+        page.goto(made.address(out), wait_until="commit")
+        beside = f"/ttcodegen/beside?{urlencode({'model': str(out)})}"
+        page.goto(urljoin(page.url, beside), wait_until="commit")
+        page.wait_for_function("window.frames.code?.document.querySelector('#edits li')")
+        shown = page.frame("code")
+        assert shown.inner_text("#edits li") == "feed_forward_norm: memory l1"
+        assert shown.is_visible("#overrides")
+        graph = page.frame("graph")
+        graph.wait_for_selector("info-panel")
+        graph.wait_for_function(
+            "document.querySelector('info-panel').innerText.includes('feed_forward_norm')"
+        )
+        keep_screenshot(page, "beside")
+    finally:
+        made.close()

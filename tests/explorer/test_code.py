@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -269,4 +270,34 @@ def test_ops_that_the_library_calls_otherwise_are_named_as_well(tmp_path: Path) 
     session = Session([tmp_path])
     (graph, *_) = as_json(session, "convert", out)
     assert graph["groupNodeAttributes"][""]["edited_ops"] == "clamped, half, share, flat"
+    session.close()
+
+
+def test_decisions_of_a_person_are_on_the_graph_and_in_the_file(tmp_path: Path) -> None:
+    source = tmp_path / "model.mlir"
+    source.write_text(MODEL)
+    out = tmp_path / "out"
+    assert main([str(source), "-o", str(out)]) == 0
+    session = Session([tmp_path], Settings())
+    assert as_json(session, "overrides", out) == [{"version": 1, "functions": {}}]
+    code = out / "src/model.cpp"
+    lines = code.read_text().split("\n")
+    (place,) = (index for index, line in enumerate(lines) if "call::matmul(" in line)
+    lines[place] = lines[place].replace(");", ", {.memory_config = ttnn::L1_MEMORY_CONFIG});")
+    code.write_text("\n".join(lines))
+    (edited,) = (each for file in as_json(session, "code", out) for each in file["edited"])
+    assert edited["edit"] == "memory l1"
+    graphs = as_json(session, "convert", out)
+    said = {
+        node["id"]: each["value"]
+        for graph in graphs
+        for node in graph["nodes"]
+        for each in node["attrs"]
+        if each["key"] == "edited"
+    }
+    assert said == {edited["node"]: "by a person: memory l1"}
+    # The same file as that of the command line.
+    written = tmp_path / "overrides.json"
+    assert main(["--edits", str(out), "--write-overrides", str(written)]) == 0
+    assert as_json(session, "overrides", out) == [json.loads(written.read_text())]
     session.close()

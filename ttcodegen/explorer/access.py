@@ -14,6 +14,8 @@ from ttcodegen.foundation.diagnostics import CompileError
 
 FILE_EXTENSIONS = ("mlir", "mlirbc", "ttir", "ttnn", "ttm")
 """File extensions of models that can be uploaded."""
+PROJECT = "project.ttnn"
+"""Name that the folder of a project has on the page, as if it were a file in it."""
 _MOST_UPLOADED = 1 << 30
 """Bytes of all uploads of a session together; each of them is limited by the server."""
 
@@ -62,6 +64,7 @@ class Access:
             CompileError: if it is outside of the folders, or there is none.
         """
         path = self._inside(named)
+        path = path.parent if path.name == PROJECT and not path.exists() else path
         try:
             mode = os.stat(path).st_mode
         except (OSError, ValueError):

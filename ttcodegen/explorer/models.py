@@ -18,7 +18,8 @@ from ttcodegen.frontends import frontend_of
 from ttcodegen.ops.dialects import load_dialects
 from ttcodegen.parsing import parse_operations
 from ttcodegen.project.code_lines import CodeLines, Edits, Node, edited, known_lines
-from ttcodegen.project.edits import edited_files, read_lines, read_pristine
+from ttcodegen.project.edits import edited_files, read_lines, read_pristine, tuned_files
+from ttcodegen.project.tuning.edited_calls import words_of
 from ttcodegen.transforms.pass_runner import PassRunner
 
 if TYPE_CHECKING:
@@ -47,6 +48,8 @@ class Code:
     """The lines of each file that a person has changed or written."""
     changed: list[Node] = field(default_factory=list[Node])
     """The ops whose lines a person has changed."""
+    words: dict[Node, str] = field(default_factory=dict[Node, str])
+    """Edits of these ops in words, as far as they are decisions."""
 
     def describe(self, graphs: Iterable[Graph], recorder: StageRecorder | None = None) -> None:
         """Adds the lines to the nodes of graphs, those of all stages.
@@ -110,7 +113,10 @@ def code_of_project(out: Path) -> Code:
     edits = {path: Edits(before[path], text) for path, text in files.items()}
     lines, changed = edited(read_lines(out), edits)
     written = {path: each.written for path, each in edits.items()}
-    return Code(files, lines, written=written, changed=changed)
+    words = words_of(tuned_files(out))
+    # A decision in tuning.hpp is in no line of the op.
+    changed += [node for node in words if node in lines and node not in changed]
+    return Code(files, lines, written=written, changed=changed, words=words)
 
 
 def code_of(path: Path, options: CompileOptions) -> Code:
@@ -204,7 +210,8 @@ def project_graphs(out: Path, *, elements: int = 16) -> list[Graph]:
         if found:
             graph.describe(edited_ops=", ".join(node.id for node in found))
         for node in found:
-            node.attrs.append(KeyValue(EDITED, "by a person"))
+            said = code.words.get((graph.id, node.id), "")
+            node.attrs.append(KeyValue(EDITED, f"by a person: {said}" if said else "by a person"))
             node.style = EDITED_STYLE
     return graphs
 

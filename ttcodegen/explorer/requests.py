@@ -146,8 +146,9 @@ def _code(request: Request) -> list[Any]:
         for each in places:
             lines.setdefault(each.path, []).append({**said, "first": each.first, "last": each.last})
         if (function, node) in changed:
+            words = code.words.get((function, node), "")
             for path in dict.fromkeys(each.path for each in places):
-                edited.setdefault(path, []).append(said)
+                edited.setdefault(path, []).append({**said, "edit": words})
     return [
         {
             "path": name,

@@ -23,7 +23,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, quote, unquote, urlencode, urlsplit
 
-from ttcodegen.explorer.access import FILE_EXTENSIONS
+from ttcodegen.explorer.access import FILE_EXTENSIONS, PROJECT
 from ttcodegen.explorer.session import EXTENSION, Session
 from ttcodegen.foundation.diagnostics import CompileError
 
@@ -94,13 +94,15 @@ _OWN_FILES = {
     "": ("index.html", "text/html; charset=utf-8"),
     "page.js": ("page.js", "text/javascript; charset=utf-8"),
     "code": ("code.html", "text/html; charset=utf-8"),
+    "beside": ("beside.html", "text/html; charset=utf-8"),
+    "beside.js": ("beside.js", "text/javascript; charset=utf-8"),
     "code.js": ("code.js", "text/javascript; charset=utf-8"),
     "links.js": ("links.js", "text/javascript; charset=utf-8"),
     "page.css": ("page.css", "text/css; charset=utf-8"),
 }
 _OWN_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    "base-uri 'none'; form-action 'none'; frame-src 'self'; frame-ancestors 'self'"
 )
 """Our page runs no script but its own, whatever a model calls its ops."""
 _LINK = f"""<a href="{_OWN_PATH}" style="position: fixed; bottom: 4px; left: 4px; z-index: 10;
@@ -309,6 +311,8 @@ def page_data(model: Path, node_data: list[str], graphs: Sequence[str] = ()) -> 
         graphs: the ids of the graphs that are shown, each in a pane, and follow each other; the
             first graph, that of the source, if there are none. (The page would choose the largest.)
     """
+    # The page opens what has the ending of a file.
+    model = model / PROJECT if model.is_dir() else model
     shown = list(graphs[:MOST_PANES]) or [""]
     panes: list[dict[str, Any]] = [
         {

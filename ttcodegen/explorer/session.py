@@ -27,6 +27,8 @@ from ttcodegen.explorer.settings import Settings, read_settings
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.foundation.messages import closest
 from ttcodegen.optimizer.overrides.overrides import ANY, VERSION, entries_of_options, read_overrides
+from ttcodegen.project.edits import tuned_files
+from ttcodegen.project.tuning.report import entries
 from ttcodegen.systems.cards import default_system
 from ttcodegen.systems.description import DEFAULT_ARCHITECTURE
 
@@ -403,9 +405,13 @@ class Session:
         return [{"success": True}]
 
     def overrides(self, command: Command) -> list[Any]:
-        """The decisions that were taken, as a file for `ttcodegen --overrides`."""
+        """The decisions that were taken, as a file for `ttcodegen --overrides`: of a project those
+        of its C++, which `ttcodegen --edits` writes as well."""
         path = self.access.path(command.model)
-        return [json.loads(_file(self.state(path).overrides))]
+        taken = self.state(path).overrides
+        if path.is_dir():
+            taken = {function: dict(ops) for function, ops in entries(tuned_files(path)).items()}
+        return [json.loads(_file(taken))]
 
     def overrides_text(
         self,

@@ -14,13 +14,13 @@ const places = (query.get("lines") ?? "").split(", ").flatMap((text) => {
   return match ? [{ path: match[1], first: +match[2], last: +(match[3] ?? match[2]) }] : [];
 });
 
-/** The files of the model; throws what the server says is wrong. */
-async function read() {
+/** What a command gives; throws what the server says is wrong. */
+async function send(cmdId) {
   const answer = await fetch("/apipost/v1/send_command", {
     method: "POST",
     headers: { "Content-Type": "application/json" },
     body: JSON.stringify({
-      cmdId: "code", modelPath: model, settings: {}, extensionId: "ttcodegen",
+      cmdId, modelPath: model, settings: {}, extensionId: "ttcodegen",
       deleteAfterConversion: false,
     }),
   });
@@ -59,17 +59,47 @@ function show(file) {
   byId("text").querySelector(".chosen, .changed")?.scrollIntoView({ block: "center" });
 }
 
+/** Lists the ops that a person has changed, with what was decided; gives their names. */
+function showEdits(files) {
+  const found = new Map(
+    files.flatMap((file) => file.edited).map((each) => [`${each.function} ${each.node}`, each]));
+  for (const { function: of, node: name, edit } of found.values()) {
+    const link = document.createElement("a");
+    link.textContent = name;
+    link.href = `/ttcodegen/code?${new URLSearchParams({ model, function: of, node: name })}`;
+    const item = document.createElement("li");
+    item.append(link, edit === "" ? "" : `: ${edit}`);
+    byId("edits").append(item);
+  }
+  byId("overrides").hidden = found.size === 0;
+  return [...found.values()].map((each) => each.node);
+}
+
+/** Saves the decisions of the C++ as a file for `ttcodegen --overrides`. */
+async function download(event) {
+  event.preventDefault();
+  const [content] = await send("overrides");
+  const link = document.createElement("a");
+  const text = `${JSON.stringify(content, null, 2)}\n`;
+  link.href = URL.createObjectURL(new Blob([text], { type: "application/json" }));
+  link.download = "overrides.json";
+  link.click();
+  URL.revokeObjectURL(link.href);
+}
+
 async function begin() {
   byId("graph").href = `/ttcodegen/graph?${new URLSearchParams({ model })}`;
+  byId("beside").href = `/ttcodegen/beside?${new URLSearchParams({ model })}`;
+  byId("beside").hidden = window.parent !== window;
   byId("decisions").href = `/ttcodegen/?${new URLSearchParams({ model })}`;
-  const files = await read();
+  const files = await send("code");
   for (const file of files) {
     byId("file").append(new Option(file.path, file.path));
   }
   const asked = files.filter((file) => askedLines(file).length > 0);
   const first = files.find(({ path }) => path === places[0]?.path) ?? asked[0]
     ?? files.find((file) => file.changed.length > 0) ?? files[0];
-  const changed = [...new Set(files.flatMap((file) => file.edited.map((each) => each.node)))];
+  const changed = showEdits(files);
   if (node !== "") {
     byId("told").textContent = asked.length > 0
       ? `The lines of ${node}.` : `${node} has no line of its own.`;
@@ -85,6 +115,7 @@ async function begin() {
   });
 }
 
+byId("overrides").addEventListener("click", download);
 begin().catch((error) => {
   byId("error").hidden = false;
   byId("error").textContent = error.message;

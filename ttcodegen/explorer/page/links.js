@@ -50,7 +50,7 @@ function addLinks() {
       link = document.createElement("a");
       link.className = MARK;
       link.textContent = "open";
-      link.target = "_blank";
+      link.target = window.parent === window ? "_blank" : "code";
       link.rel = "noopener";
       key.append(link);
     }
@@ -132,5 +132,26 @@ async function follow() {
   }
 }
 
+/** Shows the lines of the selected op in the frame beside this page, where there is one. */
+let selected = "";
+function showCode() {
+  const code = window.parent === window ? null : window.parent.frames.code;
+  if (!code) {
+    return;
+  }
+  try {
+    const { models, panes } = told();
+    const pane = panes.find((each) => each.selected) ?? panes[0] ?? {};
+    const at = { model: modelOf(pane, models), node: pane.selectedNodeId ?? "" };
+    if (at.node !== "" && at.node !== selected) {
+      selected = at.node;
+      code.location.replace(`/ttcodegen/code?${new URLSearchParams(at)}`);
+    }
+  } catch {
+    // The address does not tell of a pane yet.
+  }
+}
+
 setInterval(follow, 500);
+setInterval(showCode, 250);
 new MutationObserver(addLinks).observe(document.body, { childList: true, subtree: true });

@@ -48,6 +48,12 @@ class _Edit:
     words: list[str] = field(default_factory=list[str])
 
 
+def words_of(files: Iterable[EditedFile]) -> dict[Node, str]:
+    """The decisions of a person by op, in words."""
+    edits, _ = _edits(files)
+    return {node: ", ".join(edit.words) for node, edit in edits.items()}
+
+
 @dataclass
 class EditedCalls:
     """Library calls of a program, by function and name of the op.
@@ -71,7 +77,7 @@ class EditedCalls:
     """Edits of each op that a person changed, in words; those that are no decisions as `text`."""
 
     def __post_init__(self) -> None:
-        edits, gone = self._edits()
+        edits, gone = _edits(self.files)
         for function in module_of(self.binary).walk():
             if isinstance(function, FuncOp) and function.body.blocks:
                 self._collect(function, edits, gone)
@@ -84,27 +90,6 @@ class EditedCalls:
     def gone(self) -> set[Node]:
         """Ops that other calls apply now."""
         return self.generated.keys() - self.now.keys()
-
-    def _edits(self) -> tuple[dict[Node, _Edit], dict[Node, Node]]:
-        """The decisions by op, and the ops that are applied by others, with these."""
-        edits: dict[Node, _Edit] = {}
-        gone: dict[Node, Node] = {}
-        for op, parameter, words, file, said in _decided(self.files):
-            edit = edits.setdefault((op.function, op.name), _Edit())
-            if said not in edit.words:
-                edit.words.append(said)
-            if parameter in ACTIVATIONS:
-                edit.activation = activation_named(words)
-            elif joined(words) in NOTHING:
-                edit.left.append(parameter)
-            else:
-                edit.fields.update(override_fields(parameter, words, file.constants_known))
-        for call in (call for file in self.files for call in file.calls):
-            for fused, by in zip(call.fused_ops, call.ops, strict=False):
-                gone[fused.function, fused.name] = (by.function, by.name)
-                edit = edits.setdefault((fused.function, fused.name), _Edit())
-                edit.words.append(f"applied by {by.name}")
-        return edits, gone
 
     def _collect(
         self, function: FuncOp, edits: Mapping[Node, _Edit], gone: Mapping[Node, Node]
@@ -163,6 +148,31 @@ class EditedCalls:
             attributes["activation"] = edit.activation
         results = (result, *call.results[1:]) if call.results else ()
         return replace(call, results=results, attributes=attributes)
+
+
+def _edits(
+    files: Iterable[EditedFile],
+) -> tuple[dict[Node, _Edit], dict[Node, Node]]:
+    """The decisions by op, and the ops that are applied by others, with these."""
+    known = list(files)
+    edits: dict[Node, _Edit] = {}
+    gone: dict[Node, Node] = {}
+    for op, parameter, words, file, said in _decided(known):
+        edit = edits.setdefault((op.function, op.name), _Edit())
+        if said not in edit.words:
+            edit.words.append(said)
+        if parameter in ACTIVATIONS:
+            edit.activation = activation_named(words)
+        elif joined(words) in NOTHING:
+            edit.left.append(parameter)
+        else:
+            edit.fields.update(override_fields(parameter, words, file.constants_known))
+    for call in (call for file in known for call in file.calls):
+        for fused, by in zip(call.fused_ops, call.ops, strict=False):
+            gone[fused.function, fused.name] = (by.function, by.name)
+            edit = edits.setdefault((fused.function, fused.name), _Edit())
+            edit.words.append(f"applied by {by.name}")
+    return edits, gone
 
 
 def _config_name(call: LibraryCall) -> str:

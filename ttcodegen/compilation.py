@@ -155,6 +155,11 @@ def compile_module(
     _refuse_mesh_options(module, options)
     if not (options.parallel or _has_shardings(options.overrides)):
         _settle_undivided(module, options.target, diagnostics)
+    elif pipeline == TTNN_PIPELINE:
+        raise CompileError(
+            "a module of TTNN says what each device computes: no shardings are left to choose",
+            remedy="leave out --parallel, and shardings in overrides",
+        )
     options = _for_system(module, options)
     if options.trace:
         mark_traced(module)

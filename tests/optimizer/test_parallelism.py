@@ -227,6 +227,17 @@ def test_a_module_that_says_its_shardings_is_refused() -> None:
         compiled(text, "auto", (1, 1))
 
 
+def test_modules_of_the_library_are_refused() -> None:
+    text = """func.func @main(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {
+      %0 = "ttnn.relu"(%x) : (tensor<64x64xf32>) -> tensor<64x64xf32>
+      return %0 : tensor<64x64xf32>
+    }"""
+    given = json.dumps({"version": 1, "functions": {}, "shardings": {"main": {"x": [[1], []]}}})
+    for options in ({"parallel": "auto"}, {"parallel": "", "overrides": given}):
+        with pytest.raises(CompileError, match="no shardings are left to choose"):
+            compiled(text, **options)
+
+
 def test_one_device_is_refused() -> None:
     with pytest.raises(CompileError, match="there is one device"):
         compiled(MLP, "auto", (1, 1))

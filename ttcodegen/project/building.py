@@ -23,6 +23,7 @@ from ttcodegen.project.toolchain import (
     BuildError,
     Toolchain,
     cmake_options,
+    find_mpirun,
     first_error,
     flags_remedy,
     run_ninja,
@@ -288,7 +289,7 @@ def _configure(build: Path, backend: CPUBackend, toolchain: Toolchain) -> None:
     }
     if build.parent.joinpath("hosts").is_dir():
         # Without MPI the executable is one process, which emulates all devices.
-        variables["TTCODEGEN_MPI"] = "ON" if shutil.which("mpirun") else "OFF"
+        variables["TTCODEGEN_MPI"] = "ON" if find_mpirun() else "OFF"
     if backend.precompiled_header is not None:
         variables["TTCODEGEN_PRECOMPILED_HEADER"] = str(backend.precompiled_header)
     command = [toolchain.cmake, "-G", "Ninja", "-S", str(build.parent), "-B", str(build)]

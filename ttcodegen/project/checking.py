@@ -126,7 +126,7 @@ def check_project(
     ranks = math.prod(compiled.description.hosts)
     launcher = mpi_launcher(ranks)
     if ranks > 1 and not launcher:
-        message(Level.WARNING, "warning: there is no mpirun: one process emulates all hosts")
+        message(Level.WARNING, "warning: MPI is not installed: one process emulates all hosts")
 
     def build_and_execute(inputs: Sequence[FunctionInputs]) -> Executed:
         built = building.result()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import math
 import os
-import shutil
 import signal
 import subprocess
 import tempfile
@@ -23,6 +22,7 @@ from ttcodegen.flatbuffer.program import Binary
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.numerics.lowered import read_flatbuffer
 from ttcodegen.project.reference import FunctionInputs
+from ttcodegen.project.toolchain import find_mpirun
 
 if TYPE_CHECKING:
     from ttcodegen.compilation import CompiledModule
@@ -195,7 +195,7 @@ def _run(command: list[str], timeout: float) -> str | None:
 
 def mpi_launcher(ranks: int) -> tuple[str, ...]:
     """The command that starts a program as so many processes of this machine; nothing for one."""
-    mpirun = shutil.which("mpirun")
+    mpirun = find_mpirun()
     return () if ranks == 1 or mpirun is None else (mpirun, "-np", str(ranks))
 
 

@@ -80,6 +80,11 @@ def find_toolchain() -> Toolchain:
     return Toolchain(compiler, family, version, flags, cmake, ninja)
 
 
+def find_mpirun() -> str | None:
+    """The program that starts the processes of MPI; None if programs cannot be built with it."""
+    return shutil.which("mpirun") if shutil.which("mpicxx") or shutil.which("mpic++") else None
+
+
 def _refuse_flags(compiler: str, flags: str) -> None:
     """Raises BuildError if an empty program does not build with flags of the environment, and does
     without them."""

@@ -189,7 +189,7 @@ def _compute(out: Path, name: str, others: str = "pass") -> str:
 
 def test_a_product_that_two_variables_and_a_power_use_is_computed_once(tmp_path: Path) -> None:
     kernel = _compute(tmp_path, "carried")
-    assert kernel.count("matmul_tiles(") == 1
+    assert kernel.count("matmul_block(") == 1
     assert "// `s` is computed once, for all that use it.\n" in kernel
     # u, v and s.
     assert kernel.count("cb_reserve_back(cb_s, 2);") == kernel.count("cb_pop_front(cb_s, 2);") == 1
@@ -197,7 +197,7 @@ def test_a_product_that_two_variables_and_a_power_use_is_computed_once(tmp_path:
 
 def test_arguments_of_functions_are_computed_once(tmp_path: Path) -> None:
     kernel = _compute(tmp_path, "functions")
-    assert kernel.count("matmul_tiles(") == 2
+    assert kernel.count("matmul_block(") == 2
     assert kernel.count("exp_tile(") == 3
     assert kernel.count("reduce_tile<") == 4
 
@@ -210,7 +210,7 @@ def test_buffers_whose_values_are_no_longer_used_are_shared_where_there_are_too_
     assert all(f"cb_{name} = " in alone for name in "pqrst")
     shared = _compute(tmp_path / "many", "chain", more)
     assert shared.count("constexpr uint32_t cb_") == 3 + 2
-    assert shared.count("matmul_tiles(") == shared.count("exp_tile(") == 1
+    assert shared.count("matmul_block(") == shared.count("exp_tile(") == 1
 
 
 @pytest.mark.slow

@@ -257,37 +257,54 @@ that `--check` has for frameworks.
 | fails | an error without a message for users |
 | late | it was not done within its time on a machine with other work |
 
+Where a title says that the source is in numpy, the C++ was written but not built: the module that
+the front end made of the model was run instead. Models that are compiled alone were written as C++
+without a comparison; what is listed in one table is not in the next one of the same target.
+
 The error is the largest one of an output, relative to the largest element of that output: float32
 is multiplied with the fidelity that the level chooses. Names are variables of tensors in the C++,
 and how many of them end in a number.
 """
 
 
+_KINDS = {
+    "results": "",
+    "source": ", the source in numpy",
+    "compile": ", compiled alone",
+}
+
+
+def _order(file: Path) -> tuple[int, str]:
+    return [*_KINDS].index(file.stem.split("-")[0]), file.stem
+
+
 def write_table(folder: Path) -> None:
     """Writes docs/models.md."""
     text = [_HEAD]
-    for file in sorted(folder.glob("results-*.tsv")):
-        _, level, target = file.stem.split("-")
+    for file in sorted(folder.glob("*-*-*.tsv"), key=_order):
+        kind, level, target = file.stem.split("-")
         found = [each for each in _results(file).values() if each.status != NOT_MADE]
         if not found:
             continue
         counts = Counter(each.status for each in found)
         names, numbered = sum(e.names for e in found), sum(e.numbered for e in found)
-        lowered = len(found) - counts[NOT_EXPORTED]
+        listed = ", ".join(f"{count} {status}" for status, count in counts.most_common())
         text.append(
-            f"\n## `--target {target}`, level {level}\n\n"
-            f"{len(found)} models: {', '.join(f'{n} {s}' for s, n in counts.most_common())}. Of "
-            f"those that are lowered {counts[AGREES] / (lowered or 1):.1%} agree; "
-            f"{numbered / (names or 1):.1%} of {names:,} names end in a number.\n\n"
-            "| model | | error | names | with a number | reason |\n|---|---|---|---|---|---|\n"
+            f"\n## `--target {target}`, level {level}{_KINDS[kind]}\n\n"
+            f"{len(found)} models: {listed}."
         )
+        if counts[AGREES]:
+            lowered = len(found) - counts[NOT_EXPORTED]
+            text.append(f" Of those that are lowered {counts[AGREES] / lowered:.1%} agree.")
+        if names:
+            text.append(f" {numbered / names:.1%} of {names:,} names end in a number.")
+        text.append("\n\n| model | | error | names | with a number | reason |\n")
+        text.append("|---|---|---|---|---|---|\n")
         for each in sorted(found, key=lambda e: zoo_models.NAMES.index(e.model)):
             reason = re.sub(r"\S*/site-packages/", "", each.reason).replace("|", ";")[:200]
-            reason = f"`{reason}`" if reason else ""
-            text.append(
-                f"| {each.model} | {each.status} | {each.error} | {each.names or ''} | "
-                f"{each.numbered if each.names else ''} | {reason} |\n"
-            )
+            cells = [each.model, each.status, each.error, each.names or ""]
+            cells += [each.numbered if each.names else "", f"`{reason}`" if reason else ""]
+            text.append(f"| {' | '.join(map(str, cells))} |\n")
     (ROOT / "docs" / "models.md").write_text("".join(text))
 
 

@@ -222,19 +222,20 @@ _SMALL: tuple[tuple[str, Any], ...] = (
     (r"num_frames|frames", 4),
 )  # fmt: skip
 
-_SWIN = {"embed_dim": 48, "image_size": 64, "patch_size": 4, "window_size": 4}
+_SWIN = {"embed_dim": 48, "image_size": 128, "patch_size": 4, "window_size": 4}
 # What the rules do not find: fields of configurations, and arguments.
 _FIELDS: Mapping[str, dict[str, Any]] = {
     "BitModel": {"num_groups": 8},
-    "DeepseekV2Model": {"head_dim": 16, "qk_rope_head_dim": 16},
-    "DeepseekV3Model": {"head_dim": 16, "qk_rope_head_dim": 16},
+    "DeepseekV2Model": {"num_experts_per_tok": 2, "num_key_value_heads": 4, "qk_rope_head_dim": 16},
+    "DeepseekV3Model": {"num_key_value_heads": 4, "qk_rope_head_dim": 16},
+    "RTDetrModel": {"decoder_in_channels": [64, 64, 64], "num_queries": 16},
     "DonutSwinModel": _SWIN,
     "SwinModel": _SWIN,
     "Swinv2Model": _SWIN,
     "Swin2SRModel": {"embed_dim": 60},
     "CvtModel": {"embed_dim": [16, 32, 48], "num_heads": [1, 2, 3], "depth": [1, 2, 10]},
     "ReformerModel": {"axial_pos_embds_dim": [16, 48], "axial_pos_shape": [4, 4]},
-    "XmodModel": {"languages": ["en_XX"], "default_language": "en_XX"},
+    "XmodModel": {"default_language": "en_XX"},
     "EfficientNetModel": {"hidden_dim": 1280, "width_coefficient": 1.0, "depth_coefficient": 0.5},
     "EsmModel": {"vocab_size": 128, "pad_token_id": 1, "mask_token_id": 32},
     "GPTNeoModel": {"attention_types": [[["global", "local"], 1]]},

@@ -10,10 +10,13 @@ from pathlib import Path
 import pytest
 
 from ttcodegen.cli.ttcodegen import main
+from ttcodegen.dialects.ttcore.shards import Layout
 from ttcodegen.dialects.ttnn.program_configs import MatmulProgramConfig
+from ttcodegen.emission.op_lines import LoweredOp
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.optimizer.cost.measured import call_key, read_measured, write_measured
 from ttcodegen.project.edits import read_pristine, tune_ops, tuned_files
+from ttcodegen.project.tuning.legality import Legality
 from ttcodegen.project.tuning.report import entries
 from ttcodegen.project.tuning.search import Trial, Tuning, Verdict, table
 from ttcodegen.rt.commands.validate import LibraryJudge
@@ -227,3 +230,30 @@ def test_the_library_judges_alternatives(out: Path, ttnn_python: str) -> None:
     taken, refused = judge(trials)
     assert taken == Verdict()
     assert refused.refused is not None
+
+
+def test_block_floats_in_rows_are_illegal(tmp_path: Path) -> None:
+    model, folder = tmp_path / "table.mlir", tmp_path / "table"
+    model.write_text("""
+func.func @look(%ids: tensor<32xui32>, %table: tensor<64x128xbf16>) -> tensor<32x128xbf16> {
+  %found = "ttir.embedding"(%ids, %table)
+      : (tensor<32xui32>, tensor<64x128xbf16>) -> tensor<32x128xbf16>
+  %shown = "ttir.exp"(%found) : (tensor<32x128xbf16>) -> tensor<32x128xbf16>
+  return %shown : tensor<32x128xbf16>
+}
+""")
+    assert main([str(model), "-o", str(folder), "--no-format"]) == 0
+    legality = Legality((folder / "model.ttnn").read_bytes())
+    layouts = {node[1]: call.result.layout for node, call in legality.calls.items()}
+    rows = next(name for name, layout in layouts.items() if layout is not Layout.TILE)
+    words = ("ttnn::DataType::BFLOAT8_B",)
+
+    def misfit(name: str, value: tuple[str, ...]) -> tuple[str, str] | None:
+        return legality.misfit((LoweredOp("look", name, None),), "dtype", value, {})
+
+    refused = misfit(rows, words)
+    assert refused is not None
+    assert "in tiles alone" in refused[0]
+    assert legality.calls["look", rows].result.data_type.cpp in refused[1]
+    assert misfit("shown", words) is None
+    assert misfit(rows, ("ttnn::DataType::FLOAT32",)) is None

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
+from ttcodegen.dialects.core.datatypes import DataType
+from ttcodegen.dialects.ttcore.shards import Layout
 from ttcodegen.dialects.ttnn.placement import TensorPlacement
 from ttcodegen.dialects.ttnn.program_configs import (
     CoreGrid,
@@ -93,12 +95,14 @@ class Legality:
             constants: the constants of tuning.hpp by name.
         """
         entry = override_fields(parameter, words, constants)
-        for op in ops if "program_config" in entry or "memory" in entry else ():
+        for op in ops if entry.keys() & {"program_config", "memory", "data_type"} else ():
             call = self.calls.get((op.function, op.name))
             if call is None or not call.results:
                 continue
             if "memory" in entry:
                 refused = self._memory_misfit(call, entry)
+            elif "data_type" in entry:
+                refused = _type_misfit(call, DataType.from_mlir(entry["data_type"]))
             else:
                 refused = self._program_misfit(call, config_of_text(entry["program_config"]))
             if refused is not None:
@@ -173,6 +177,14 @@ class Legality:
     def _candidates(self, generator: CandidateGenerator, call: LibraryCall) -> list[Candidate]:
         call = replace(call, operands=tuple(map(_interleaved, call.operands)))
         return list(generator.of(call, [False] * len(call.operands)))
+
+
+def _type_misfit(call: LibraryCall, wanted: DataType) -> Refusal | None:
+    """Reason for which a result cannot have a data type, as was measured of the library."""
+    if not wanted.is_block_float or call.result.layout is Layout.TILE:
+        return None
+    nearest = f"the nearest legal one is ttnn::DataType::{call.result.data_type.cpp}"
+    return "its result is in rows, and block floats are in tiles alone", nearest
 
 
 def _interleaved(placement: TensorPlacement) -> TensorPlacement:

@@ -257,3 +257,16 @@ func.func @look(%ids: tensor<32xui32>, %table: tensor<64x128xbf16>) -> tensor<32
     assert legality.calls["look", rows].result.data_type.cpp in refused[1]
     assert misfit("shown", words) is None
     assert misfit(rows, ("ttnn::DataType::FLOAT32",)) is None
+
+
+def test_alternatives_keep_the_activation_of_a_configuration(tmp_path: Path) -> None:
+    model, folder = tmp_path / "ffn.mlir", tmp_path / "placed"
+    model.write_text(MODEL)
+    assert main([str(model), "-o", str(folder), "--optimize", "1", "--no-format"]) == 0
+    (tuning,), _ = tune_ops(folder, ["active"])
+    known = tuning.current.program
+    assert known is not None
+    assert known.activation is not None
+    assert tuning.found
+    programs = [each.program for each in tuning.found if each.program is not None]
+    assert {each.activation for each in programs} == {known.activation}

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 from ttcodegen.conversions.host_functions.tuning_constants import program_initializer
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttnn.placement import TensorPlacement, given_placement
-from ttcodegen.dialects.ttnn.program_configs import ProgramConfig
+from ttcodegen.dialects.ttnn.program_configs import (
+    PROGRAM_CONFIGS,
+    MatmulProgramConfig,
+    ProgramConfig,
+)
 from ttcodegen.emission.op_lines import OpLines
 from ttcodegen.flatbuffer.reader import read_ttnn
 from ttcodegen.foundation.diagnostics import CompileError
@@ -242,6 +247,10 @@ class _Search:
             ):
                 continue
             attributes = {**call.attributes, **candidate.attributes}
+            if call.program_config is not None and call.program_config.activation is not None:
+                attributes = _with_activation(attributes, call.program_config)
+            if attributes is None:
+                continue
             timed = self._timed(
                 replace(call, results=candidate.results, attributes=attributes), readers
             )
@@ -349,6 +358,21 @@ class _Search:
         if applied.lost:
             raise CompileError(f"the fastest alternative cannot be written: {applied.lost[0]}")
         return {p: text for p, text in applied.texts.items() if text != project.now.get(p)}
+
+
+def _with_activation(attributes: Mapping[str, Any], known: ProgramConfig) -> dict[str, Any] | None:
+    """Attributes whose program configuration applies the activation of another one; None if it
+    cannot."""
+    found = dict(attributes)
+    for name in PROGRAM_CONFIGS:
+        config = found.get(name)
+        if isinstance(config, MatmulProgramConfig) and isinstance(known, MatmulProgramConfig):
+            given = {each.name for each in fields(config)} & {each.name for each in fields(known)}
+            if "fused_activation" not in given:
+                return None
+            applied = getattr(known, "fused_activation")  # noqa: B009
+            found[name] = replace(config, **{"fused_activation": applied})
+    return found
 
 
 def _form(call: LibraryCall) -> tuple[str, str]:

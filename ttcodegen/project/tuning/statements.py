@@ -9,9 +9,9 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
-# Own, and no package: tree-sitter-cpp 0.23 with tree-sitter 0.26 (MIT, 5.7 MB unpacked) and libclang
-# 18 (Apache, 64 MB) give trees of all of C++, of which statements, calls and labelled arguments would
-# have to be made here as well.
+# Own, and no package: tree-sitter-cpp 0.23 with tree-sitter 0.26 (MIT, 5.7 MB unpacked) and
+# libclang 18 (Apache, 64 MB) give trees of all of C++, of which statements, calls and labelled
+# arguments would have to be made here as well.
 
 _TOKEN = re.compile(
     r"""(?P<space>\s+)

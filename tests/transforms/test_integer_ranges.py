@@ -8,7 +8,7 @@ from xdsl.dialects.func import FuncOp
 
 from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.numerics.drawing import draw_inputs
-from ttcodegen.numerics.edges import WIDE, chosen_edges, loses_upper_half
+from ttcodegen.numerics.edges import chosen_edges, loses_upper_half
 from ttcodegen.numerics.golden_values import Golden
 from ttcodegen.parsing.module import parse_module
 from ttcodegen.transforms.ttir.integer_ranges import needs_upper_half
@@ -23,9 +23,8 @@ def function(lines: str, result: str, type_: str, argument: str = NARROW) -> str
     return f"func.func @main(%x: {argument}) -> {type_} {{ {lines} return {result} : {type_} }}"
 
 
-def users(text: str, *, wide_arguments: bool = False) -> list[str]:
-    module = parse_module(Source("m.mlir", text))
-    return [op.name for op in needs_upper_half(module, wide_arguments=wide_arguments)]
+def users(text: str) -> list[str]:
+    return [op.name for op in needs_upper_half(parse_module(Source("m.mlir", text)))]
 
 
 SUMMED = f'{WIDEN} %1 = "ttir.sum"(%0) <{{dim_arg = array<i32: 0>}}> : ({LONG}) -> {ONE} '
@@ -59,11 +58,9 @@ def test_ops_of_what_leaves_32_bits_need_the_upper_half(text: str, expected: lis
     assert users(text) == expected
 
 
-def test_arguments_of_64_bits_count_only_where_they_are_wide() -> None:
+def test_arguments_of_64_bits_count_as_what_programs_take() -> None:
     line = f'%0 = "ttir.gt"(%x, %x) : ({LONG}, {LONG}) -> tensor<100xi1> '
-    text = function(line, "%0", "tensor<100xi1>", LONG)
-    assert users(text) == []
-    assert users(text, wide_arguments=True) == ["ttir.gt"]
+    assert users(function(line, "%0", "tensor<100xi1>", LONG)) == []
 
 
 def test_ranges_hold_what_random_chains_compute() -> None:
@@ -96,16 +93,7 @@ def test_the_choice_of_edges_leaves_32_bits() -> None:
     text = function(SUMMED + TO_FLOAT, "%2", "tensor<f32>")
     module = parse_module(Source("m.mlir", text))
     (main,) = (op for op in module.ops if isinstance(op, FuncOp))
-    ((case, inputs),) = chosen_edges(module, main, draw_inputs(module, main, 0))
+    ((_, inputs),) = chosen_edges(module, main, draw_inputs(module, main, 0))
     (found,) = Golden(module).run("main", inputs)
     assert abs(float(found)) > 2**32
-    assert loses_upper_half(module, main, case) == [True]
-
-
-def test_arguments_of_64_bits_are_drawn_beyond_32() -> None:
-    text = function(f'%0 = "ttir.neg"(%x) : ({LONG}) -> {LONG} ', "%0", LONG, LONG)
-    module = parse_module(Source("m.mlir", text))
-    (main,) = (op for op in module.ops if isinstance(op, FuncOp))
-    found = dict(chosen_edges(module, main, draw_inputs(module, main, 0)))
-    assert (found[WIDE][0] > 2**32).any()
-    assert loses_upper_half(module, main, WIDE) == [False]
+    assert loses_upper_half(module, main) == [True]

@@ -36,10 +36,8 @@ from ttcodegen.transforms.ttnn.layout import argument_type
 LARGEST = "largest"
 """The case of numbers that products and sums of them overflow with."""
 NAN, INFINITIES = "NaN", "infinities"
-WIDE = "beyond 32 bits"
-"""The case of 64-bit integers that the device has not all bits of."""
 FINITE_CHOICE, CHOICE = "edges", "edges with NaN"
-CHOICES = (FINITE_CHOICE, CHOICE, WIDE)
+CHOICES = (FINITE_CHOICE, CHOICE)
 """The cases of a choice of edges, of several kinds at once."""
 NOT_FINITE = frozenset({NAN, INFINITIES, CHOICE})
 """The cases in which inputs are not finite."""
@@ -49,7 +47,6 @@ CASES = (
     "ties",
     "first and last",
     "one beyond",
-    WIDE,
     LARGEST,
     "zeros and subnormals",
     INFINITIES,
@@ -60,8 +57,6 @@ CASES = (
 
 _BEYOND_INTEGERS = [2.0**24 + 2, -(2.0**24) - 2, 2.0**31, -(2.0**31), 2.0**32, 300.0, -300.0]
 """Floats at and beyond the ends of integers."""
-_WIDE_NUMBERS: list[float] = [2**40 + 1, 2**32, 2**31, 2**62 - 1]
-"""Integers of which the lowest 32 bits say little."""
 _EVERY = 13
 """One of so many elements is an edge, so that most results say something."""
 _LEAST_CHOSEN = 64
@@ -110,7 +105,7 @@ def chosen_edges(
     cases: Sequence[str] = CHOICES,
 ) -> Iterator[tuple[str, tuple[np.ndarray, ...]]]:
     """A choice of the edges, of several kinds at once: the finite ones, then with NaN and
-    infinities, which leave little to compare after a matmul, then integers beyond 32 bits.
+    infinities, which leave little to compare after a matmul.
 
     Args:
         module: the module of the function.
@@ -120,8 +115,8 @@ def chosen_edges(
     """
     arguments = _arguments(module, function, drawn)
     for case in cases:
-        found = [_edges(case, each) if case == WIDE else _choice(each, case) for each in arguments]
-        has_edges = case != CHOICE or any(
+        found = [_choice(each, case) for each in arguments]
+        has_edges = case == FINITE_CHOICE or any(
             array is not None and not np.isfinite(array.astype(np.float64)).all() for array in found
         )
         if has_edges and (changed := _changed(arguments, found)) is not None:
@@ -135,11 +130,10 @@ def follows_convention(module: ModuleOp, function: FuncOp, target: str) -> list[
     return _computed_by(module, function, Trait.OWN_NAN | in_tiles)
 
 
-def loses_upper_half(module: ModuleOp, function: FuncOp, case: str) -> list[bool]:
+def loses_upper_half(module: ModuleOp, function: FuncOp) -> list[bool]:
     """For each result of a function, whether it depends on an op that needs more than the lowest
-    32 bits of an integer, which is all that the device has of it: in the case of wide arguments on
-    one of theirs, too."""
-    ops = set(needs_upper_half(module, wide_arguments=case == WIDE))
+    32 bits of an integer, which is all that the device has of it."""
+    ops = set(needs_upper_half(module))
     return reaching(module, function, lambda value: value.owner in ops)
 
 
@@ -274,9 +268,6 @@ def _integer_edges(case: str, argument: _Argument) -> np.ndarray | None:
     low, high = drawn.min(), drawn.max()
     if case == "all equal":
         return np.full_like(drawn, high)
-    if case == WIDE:
-        is_free = not argument.is_index and argument.domain is None and not argument.becomes_float
-        return _sprinkled(drawn, _WIDE_NUMBERS, every=3) if is_free and _is_wide(drawn) else None
     if case == "one beyond" and argument.beyond is not None:
         least = np.iinfo(drawn.dtype).min
         return _sprinkled(drawn, [n for n in argument.beyond if n >= least], every=3)
@@ -291,10 +282,6 @@ def _integer_edges(case: str, argument: _Argument) -> np.ndarray | None:
         # The maximum twice: sums with as many of the minimum would stay small.
         numbers += [n for n in (least, most, most, 2**24 + 1, 2**31 + 1) if least <= n <= most]
     return _sprinkled(drawn, numbers, every=3)
-
-
-def _is_wide(drawn: np.ndarray) -> bool:
-    return drawn.dtype.kind in "iu" and drawn.dtype.itemsize == 8
 
 
 def _float_edges(case: str, argument: _Argument) -> np.ndarray | None:

@@ -198,7 +198,7 @@ def _edge_checks(
                 target = compiled.description.target
                 conventional = follows_convention(module, functions[name], target)
                 hiding = hides_values(module, functions[name])
-                narrowed = loses_upper_half(module, functions[name], case)
+                narrowed = loses_upper_half(module, functions[name])
                 each_output = zip(of_run, run.golden, conventional, hiding, narrowed, strict=True)
                 checks += [
                     replace(

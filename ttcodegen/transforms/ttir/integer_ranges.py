@@ -32,24 +32,24 @@ Range = tuple[int, int]
 """The minimum and the maximum of elements."""
 
 
-def needs_upper_half(module: ModuleOp, *, wide_arguments: bool = False) -> list[CatalogueOp]:
+def needs_upper_half(module: ModuleOp) -> list[CatalogueOp]:
     """Ops whose result depends on upper halves of 64-bit integers that may be more than a sign.
+
+    What is computed from arguments of 64 bits counts as within 32: programs refuse inputs beyond.
 
     Args:
         module: a module of TTIR ops, before its types are those of the device.
-        wide_arguments: whether arguments of 64 bits may hold all of them; else what is computed
-            from them counts as within 32 bits.
     """
-    return [op for each in functions(module) for op in _users(each, wide_arguments)]
+    return [op for each in functions(module) for op in _users(each)]
 
 
-def _users(function: FuncOp, wide_arguments: bool) -> list[CatalogueOp]:
+def _users(function: FuncOp) -> list[CatalogueOp]:
     found: list[CatalogueOp] = []
     ranges: dict[SSAValue, Range] = {}
     for block in function_blocks(function):
         for argument in block.args:
             limits = _limits(argument.type)
-            if limits is not None and (wide_arguments or not _is_wide(argument)):
+            if limits is not None and not _is_wide(argument):
                 ranges[argument] = limits
         for op in block.ops:
             if not isinstance(op, CatalogueOp):

@@ -369,7 +369,7 @@ register(
         (
             *CACHES,
             _MASK,
-            operand("cur_pos_tensor", input_kind="index", places=_last_position),
+            OperandSpec("cur_pos_tensor", "optional", input_kind="index", places=_last_position),
             optional("attention_sink"),
         ),
         (_CAUSAL, SCALE_ATTRIBUTE),

@@ -20,7 +20,7 @@ from ttcodegen.dialects.core.datatypes import element_of, shape_of
 from ttcodegen.dialects.operations.functions import argument_type, body_of
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttcore.dialect import ArgumentType
-from ttcodegen.ops.core.definition import TTIRDefinition
+from ttcodegen.ops.core.definition import TTIRDefinition, has_trait
 from ttcodegen.ops.core.dimensions import Dimensions
 from ttcodegen.ops.core.traits import Trait
 from ttcodegen.transforms.mesh.sharding_propagation import dimensions_of
@@ -225,7 +225,7 @@ class LogicalDimensions:
             if value not in self._from_weights:
                 continue
             # Batches of the right factor of a matmul may have one left factor.
-            batch = labels[:-2] if op.name in ("ttir.matmul", "ttir.linear") else ()
+            batch = labels[:-2] if has_trait(op, Trait.MATRIX_PRODUCT) else ()
             for label in labels:
                 if label is not None:
                     found = self.found[numbers[label]]

@@ -388,8 +388,8 @@ def emit_module(
         constants_of,
         functions_in_files,
     )
-    from ttcodegen.emission.description import module_name
     from ttcodegen.emission.interface_description import data_file
+    from ttcodegen.emission.module_names import module_name
     from ttcodegen.emission.op_lines import LoweredOps
     from ttcodegen.emitc.formatting import format_files
     from ttcodegen.emitc.printer import print_with_origins

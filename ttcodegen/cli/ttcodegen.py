@@ -270,7 +270,7 @@ def _print_edits(out: Path, overrides: Path | None) -> int:
 
 def _compile(options: argparse.Namespace, source: Source, system: SystemDescription | None) -> int:
     from ttcodegen.compilation import CompileOptions, compile_module
-    from ttcodegen.emission.description import default_module_name
+    from ttcodegen.emission.module_names import default_module_name
     from ttcodegen.ops.dialects import load_dialects
     from ttcodegen.project.staging import locked_project
     from ttcodegen.project.writer import refuse_unrelated_folder

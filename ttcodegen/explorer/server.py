@@ -8,7 +8,6 @@ import importlib.util
 import ipaddress
 import json
 import mimetypes
-import re
 import secrets
 import socket
 import threading
@@ -25,40 +24,13 @@ from urllib.parse import parse_qs, quote, unquote, urlencode, urlsplit
 
 from ttcodegen.explorer.access import FILE_EXTENSIONS, PROJECT
 from ttcodegen.explorer.session import EXTENSION, Session
+from ttcodegen.explorer.uploads import uploaded_file
 from ttcodegen.foundation.diagnostics import CompileError
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
     from starlette.requests import Request
     from starlette.responses import Response
-
-
-# The file in a form that a browser sends (RFC 7578).
-
-_BOUNDARY = re.compile(r'\bboundary="?([^";,\s]{1,70})"?')
-_FILE = re.compile(rb'filename="((?:[^"\\\r\n]|\\.)*)"')
-
-
-def uploaded_file(content_type: str, body: bytes) -> tuple[str, bytes]:
-    """The name and the content of the first file.
-
-    Raises:
-        CompileError: if the body is no such form, or has no file.
-    """
-    found = _BOUNDARY.search(content_type)
-    if not content_type.startswith("multipart/form-data") or found is None:
-        raise CompileError("an upload is multipart/form-data with a file")
-    delimiter = b"--" + found[1].encode()
-    # The body begins with the first delimiter, without the line end that the others have.
-    parts = (b"\r\n" + body).split(b"\r\n" + delimiter)
-    for part in parts[1:]:
-        head, separator, content = part.partition(b"\r\n\r\n")
-        name = _FILE.search(head)
-        if separator and name is not None:
-            if part is parts[-1]:
-                break  # Nothing ends it: the form was cut off.
-            return name[1].decode("utf-8", "replace").replace('\\"', '"'), content
-    raise CompileError("the upload has no file")
 
 
 # Serves the page of Model Explorer, the interface that it talks to, and pages of our own.

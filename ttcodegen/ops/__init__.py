@@ -7,6 +7,7 @@ from importlib import import_module
 
 FAMILIES = (
     "elementwise.unary",
+    "elementwise.activations",
     "elementwise.binary",
     "elementwise.ternary",
     "movement.creation",

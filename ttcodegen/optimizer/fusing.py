@@ -31,8 +31,8 @@ from ttcodegen.ops.core.builder import OpBuilder
 from ttcodegen.ops.core.definition import has_trait
 from ttcodegen.ops.core.traits import Trait
 from ttcodegen.ops.dialects import ttnn_op_classes
+from ttcodegen.ops.elementwise.activations import ACTIVATION_PARAMETERS, ACTIVATIONS
 from ttcodegen.ops.elementwise.binary import ACTIVATED
-from ttcodegen.ops.elementwise.unary import ACTIVATION_PARAMETERS, ACTIVATIONS
 from ttcodegen.ops.movement.data_movement import reshaped
 from ttcodegen.optimizer.overrides.overrides import FunctionOverrides, overrides_of
 from ttcodegen.optimizer.rewrites import RESHAPES

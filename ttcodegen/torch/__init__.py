@@ -19,7 +19,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Unpack, cast
 
-from ttcodegen.emission.description import Structure, default_module_name, static
+from ttcodegen.emission.description import Structure, static
+from ttcodegen.emission.module_names import default_module_name
 from ttcodegen.foundation.diagnostics import CompileError, Source, SourceLocation
 from ttcodegen.framework import (
     CheckError,

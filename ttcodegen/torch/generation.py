@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Unpack, cast
 
-from ttcodegen.emission.description import default_module_name
+from ttcodegen.emission.module_names import default_module_name
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.framework import compile_to_project, framework
 from ttcodegen.project.settings import ProjectOptions, ProjectSettings

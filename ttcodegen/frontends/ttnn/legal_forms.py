@@ -21,7 +21,7 @@ from ttcodegen.ops.core.builder import OpBuilder, builder_before
 from ttcodegen.ops.core.definition import TTIRDefinition, TTNNDefinition, has_trait
 from ttcodegen.ops.core.traits import Trait
 from ttcodegen.ops.dialects import TTNNOp, ttir_op_classes, ttnn_op_classes
-from ttcodegen.ops.elementwise.unary import ACTIVATIONS
+from ttcodegen.ops.elementwise.activations import ACTIVATIONS
 from ttcodegen.ops.matmul.matmul import shape_of_product
 
 # Calls in forms that the library does not take, as the ops of TTIR that they mean.

@@ -79,7 +79,7 @@ from ttcodegen.ops.core.traits import (
     transposed_convolution_flops,
     window_flops,
 )
-from ttcodegen.ops.elementwise.unary import activated, verify_activation
+from ttcodegen.ops.elementwise.activations import activated, verify_activation
 
 if TYPE_CHECKING:
     import numpy

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,19 +45,25 @@ from ttcodegen.ops.core.definition import (
 )
 from ttcodegen.ops.core.dimensions import of_elements
 from ttcodegen.ops.core.lowering import (
-    Tile,
-    TileBuilder,
     TileLowering,
     binary_tiles,
     cpu_call,
     extreme_tiles,
-    is_all,
-    no_operation,
     tile_function,
-    widened,
 )
-from ttcodegen.ops.core.lowering import in_floats as in_float_tiles
 from ttcodegen.ops.core.traits import COMPARISON, Trait
+from ttcodegen.ops.elementwise.activations import (
+    ACTIVATION_PARAMETERS,
+    activated,
+    verify_activation,
+)
+from ttcodegen.ops.elementwise.binary_tiles import (
+    comparison_tiles,
+    logical_tiles,
+    quotient_tiles,
+    shift_right_tiles,
+    typed_tiles,
+)
 from ttcodegen.ops.elementwise.registration import (
     BINARY_HEADER,
     counted,
@@ -68,11 +74,6 @@ from ttcodegen.ops.elementwise.registration import (
     verify_integers,
     whole_quotient,
     whole_remainder,
-)
-from ttcodegen.ops.elementwise.unary import (
-    ACTIVATION_PARAMETERS,
-    activated,
-    verify_activation,
 )
 
 COMPOSITE_HEADER = "ttnn/operations/eltwise/binary/binary_composite.hpp"
@@ -118,64 +119,6 @@ class Row:
     noun: str = ""
     participle: str = ""
     vector_cycles: int = TWO_OPERAND_CYCLES
-
-
-def _comparison_tiles(name: str) -> TileLowering:
-    """0 or 1. Integers are equal if their difference is 0, and the greater one of two is one of
-    them; the header of `lt_int_tile` and its like compiles after some others only."""
-
-    def lower(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:
-        tiles = widened(builder, tiles)
-        if any(tile.data_type.is_float for tile in tiles):
-            return builder.call(f"{name}_binary_tile", *in_float_tiles(builder, tiles))
-        first, second = tiles
-        data_type = first.data_type
-        if name in ("ge", "lt", "le", "gt"):
-            kind = "int32" if data_type is DataType.INT32 else "uint32"
-            greater = builder.call(f"binary_max_{kind}_tile", first, second)
-            first, second = greater, first if name in ("ge", "lt") else second
-        difference = builder.call("sub_int_tile", first, second, dtype=data_type)
-        equal = name in ("eq", "ge", "le")
-        return builder.call("eqz_tile_int32" if equal else "nez_tile_int32", difference)
-
-    return lower
-
-
-def _logical_tiles(name: str) -> TileLowering:
-    """The op `name` on operands that were made 0 or 1 first."""
-
-    def lower(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:
-        floats = in_float_tiles(builder, tiles)
-        return builder.call(name, *(builder.call("nez_tile", tile) for tile in floats))
-
-    return lower
-
-
-def _quotient_tiles(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:
-    """Division by a number is a product: `div_unary_tile` is given the reciprocal as well."""
-    if not any(tile.data_type.is_float for tile in tiles):
-        if not is_all(tiles, DataType.INT32):
-            # Those of less bits divide by zero in another way than signed ones.
-            raise no_operation(op, tiles[0].data_type)
-        return builder.call("div_int32_trunc_tile", *tiles)
-    tiles = in_float_tiles(builder, tiles)
-    number = builder.value_of(tiles[1])
-    if number:
-        return builder.call("mul_unary_tile", tiles[0], parameters=(1.0 / number,))
-    return builder.call("div_binary_tile", *tiles)
-
-
-def _typed_tiles(name: str) -> TileLowering:
-    """The op `name` on integers of 32 bits."""
-
-    def lower(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:
-        tiles = widened(builder, tiles)
-        for tile in tiles:
-            if tile.data_type not in (DataType.INT32, DataType.UINT32):
-                raise no_operation(op, tile.data_type)
-        return builder.call(name, *tiles, dtype=tiles[0].data_type)
-
-    return lower
 
 
 def _quotient(a: Array, b: Array) -> Array:
@@ -230,13 +173,6 @@ def _shift_right(a: Array, b: Array) -> Array:
     outside = (b < 0) | (b >= bits)
     shifted = np.right_shift(a, np.where(outside, bits - 1, b).astype(a.dtype))
     return np.where(outside & (a >= 0), 0, shifted).astype(a.dtype)
-
-
-def _shift_right_tiles(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:
-    """The vector engine fills in the first bit, which is no sign of unsigned integers."""
-    is_signed = widened(builder, tiles)[0].data_type is DataType.INT32
-    name = "binary_right_shift_tile" if is_signed else "binary_logical_right_shift_tile"
-    return _typed_tiles(name)(builder, op, tiles)
 
 
 def verify_remainder(op: CatalogueOp) -> None:
@@ -299,7 +235,7 @@ ROWS = (
         of_integers=whole_quotient,
         dtype=False,
         domains=(None, (0.25, 4.0)),
-        tile=_quotient_tiles,
+        tile=quotient_tiles,
         traits=Trait.ADJUSTS | Trait.OUTGROWS,
         noun="quotient",
         participle="scaled",
@@ -368,18 +304,18 @@ ROWS = (
         tile=tile_function("atan2_binary_tile"),
         vector_cycles=47,
     ),
-    Row("eq", lambda a, b: a == b, commutes=True, tile=_comparison_tiles("eq"), traits=COMPARISON),
-    Row("ne", lambda a, b: a != b, commutes=True, tile=_comparison_tiles("ne"), traits=COMPARISON),
-    Row("lt", lambda a, b: a < b, tile=_comparison_tiles("lt"), traits=COMPARISON),
-    Row("le", lambda a, b: a <= b, tile=_comparison_tiles("le"), traits=COMPARISON),
-    Row("gt", lambda a, b: a > b, tile=_comparison_tiles("gt"), traits=COMPARISON),
-    Row("ge", lambda a, b: a >= b, tile=_comparison_tiles("ge"), traits=COMPARISON),
+    Row("eq", lambda a, b: a == b, commutes=True, tile=comparison_tiles("eq"), traits=COMPARISON),
+    Row("ne", lambda a, b: a != b, commutes=True, tile=comparison_tiles("ne"), traits=COMPARISON),
+    Row("lt", lambda a, b: a < b, tile=comparison_tiles("lt"), traits=COMPARISON),
+    Row("le", lambda a, b: a <= b, tile=comparison_tiles("le"), traits=COMPARISON),
+    Row("gt", lambda a, b: a > b, tile=comparison_tiles("gt"), traits=COMPARISON),
+    Row("ge", lambda a, b: a >= b, tile=comparison_tiles("ge"), traits=COMPARISON),
     Row(
         "logical_and",
         lambda a, b: np.logical_and(a, b),
         scalar=False,
         commutes=True,
-        tile=_logical_tiles("mul_binary_tile"),
+        tile=logical_tiles("mul_binary_tile"),
         traits=Trait.TRUTH,
         vector_cycles=30,
     ),
@@ -388,7 +324,7 @@ ROWS = (
         lambda a, b: np.logical_or(a, b),
         scalar=False,
         commutes=True,
-        tile=_logical_tiles("binary_max_tile"),
+        tile=logical_tiles("binary_max_tile"),
         traits=Trait.TRUTH,
         vector_cycles=30,
     ),
@@ -397,7 +333,7 @@ ROWS = (
         lambda a, b: np.logical_xor(a, b),
         scalar=False,
         commutes=True,
-        tile=_logical_tiles("ne_binary_tile"),
+        tile=logical_tiles("ne_binary_tile"),
         traits=Trait.TRUTH,
         vector_cycles=30,
     ),
@@ -406,7 +342,7 @@ ROWS = (
         lambda a, b: a & b,
         dtype=False,
         scalar=False,
-        tile=_typed_tiles("bitwise_and_binary_tile"),
+        tile=typed_tiles("bitwise_and_binary_tile"),
         **BITWISE,
         traits=Trait.EXACT_ON_INTEGERS | Trait.WRAPS,
         on_booleans="logical_and",
@@ -416,7 +352,7 @@ ROWS = (
         lambda a, b: a | b,
         dtype=False,
         scalar=False,
-        tile=_typed_tiles("bitwise_or_binary_tile"),
+        tile=typed_tiles("bitwise_or_binary_tile"),
         **BITWISE,
         traits=Trait.EXACT_ON_INTEGERS | Trait.WRAPS,
         on_booleans="logical_or",
@@ -426,7 +362,7 @@ ROWS = (
         lambda a, b: a ^ b,
         dtype=False,
         scalar=False,
-        tile=_typed_tiles("bitwise_xor_binary_tile"),
+        tile=typed_tiles("bitwise_xor_binary_tile"),
         **BITWISE,
         traits=Trait.EXACT_ON_INTEGERS | Trait.WRAPS,
         on_booleans="logical_xor",
@@ -437,7 +373,7 @@ ROWS = (
         dtype=False,
         scalar=False,
         **SHIFTED,
-        tile=_typed_tiles("binary_left_shift_tile"),
+        tile=typed_tiles("binary_left_shift_tile"),
         traits=Trait.WRAPS,
     ),
     Row(
@@ -445,7 +381,7 @@ ROWS = (
         _shift_right_logical,
         scalar=False,
         **SHIFTED,
-        tile=_typed_tiles("binary_logical_right_shift_tile"),
+        tile=typed_tiles("binary_logical_right_shift_tile"),
     ),
     Row(
         "right_shift",
@@ -454,7 +390,7 @@ ROWS = (
         dtype=False,
         scalar=False,
         **SHIFTED,
-        tile=_shift_right_tiles,
+        tile=shift_right_tiles,
     ),
 )
 

@@ -45,7 +45,7 @@ from ttcodegen.ops.core.dimensions import Dimensions, aligned, expect_shape, of_
 from ttcodegen.ops.core.engine import matrix_product
 from ttcodegen.ops.core.lowering import cpu_call, same_attributes
 from ttcodegen.ops.core.traits import CallKind, Trait, product_flops
-from ttcodegen.ops.elementwise.unary import activated, verify_activation
+from ttcodegen.ops.elementwise.activations import activated, verify_activation
 
 Shape = tuple[int, ...]
 

@@ -38,7 +38,7 @@ from ttcodegen.ops.core.builder import OpBuilder
 from ttcodegen.ops.core.definition import TTNNDefinition, has_trait
 from ttcodegen.ops.core.traits import Trait
 from ttcodegen.ops.dialects import ttnn_op_classes
-from ttcodegen.ops.elementwise.unary import activation_name
+from ttcodegen.ops.elementwise.activations import activation_name
 from ttcodegen.optimizer.call import COMPUTE_CONFIG, Candidate, LibraryCall, interleaved
 from ttcodegen.optimizer.candidates import CandidateGenerator, sharded_as
 from ttcodegen.optimizer.overrides.overrides import (

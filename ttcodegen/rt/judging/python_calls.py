@@ -21,7 +21,7 @@ from ttcodegen.dialects.ttnn.program_configs import (
 )
 from ttcodegen.flatbuffer import program as file
 from ttcodegen.flatbuffer.modules import module_of
-from ttcodegen.ops.elementwise.unary import ACTIVATION_PARAMETERS
+from ttcodegen.ops.elementwise.activations import ACTIVATION_PARAMETERS
 from ttcodegen.optimizer.call import LibraryCall, call_in_file
 from ttcodegen.optimizer.overrides.call_names import CallNames
 from ttcodegen.optimizer.rewrites import elementwise

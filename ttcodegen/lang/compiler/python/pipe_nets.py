@@ -50,7 +50,8 @@ class Rectangle:
     @property
     def nodes(self) -> Iterator[Place]:
         """All nodes, by columns."""
-        return product(*(range(a, b + 1) for a, b in zip(self.first, self.last, strict=True)))
+        (left, top), (right, bottom) = self.first, self.last
+        return product(range(left, right + 1), range(top, bottom + 1))
 
     def __contains__(self, place: Place) -> bool:
         return all(

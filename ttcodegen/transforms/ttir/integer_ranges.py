@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
+from typing import cast
 
 from xdsl.dialects.builtin import (
     DenseIntOrFPElementsAttr,
@@ -46,7 +47,10 @@ def needs_upper_half(module: ModuleOp) -> list[CatalogueOp]:
 def _users(function: FuncOp) -> list[CatalogueOp]:
     found: list[CatalogueOp] = []
     ranges: dict[SSAValue, Range] = {}
-    for block in function_blocks(function):
+    blocks = function_blocks(function)
+    if not any(_is_wide(value) for block in blocks for op in block.ops for value in op.results):
+        return found
+    for block in blocks:
         for argument in block.args:
             limits = _limits(argument.type)
             if limits is not None and not _is_wide(argument):
@@ -64,11 +68,11 @@ def _users(function: FuncOp) -> list[CatalogueOp]:
 
 def _exceeds(value: SSAValue, ranges: Mapping[SSAValue, Range]) -> bool:
     """True if a 64-bit integer may be beyond both ranges of 32 bits, with a sign and without."""
-    if not _is_wide(value) or (known := ranges.get(value)) is None:
+    element = _integer(value.type)
+    if element is None or element.bitwidth < 64 or (known := ranges.get(value)) is None:
         return False
     low, high = known
-    signed = isa(value.type, TensorType[IntegerType]) and _is_signed(value.type.element_type)
-    return low < -(2**31) or high >= 2**31 if signed else high >= 2**32
+    return low < -(2**31) or high >= 2**31 if _is_signed(element) else high >= 2**32
 
 
 def _operands_read_whole(op: CatalogueOp) -> list[SSAValue]:
@@ -93,9 +97,17 @@ def _moved(op: CatalogueOp) -> list[SSAValue]:
     return [value for value, kind in zip(op.operands, kinds, strict=True) if kind != "index"]
 
 
+def _integer(type_: Attribute) -> IntegerType | None:
+    """The element type of a tensor of integers; None of others."""
+    if not isinstance(type_, TensorType):
+        return None
+    element = cast("TensorType[Attribute]", type_).element_type
+    return cast("IntegerType", element) if isinstance(element, IntegerType) else None
+
+
 def _is_wide(value: SSAValue) -> bool:
-    type_ = value.type
-    return isa(type_, TensorType[IntegerType]) and type_.element_type.bitwidth == 64
+    element = _integer(value.type)
+    return element is not None and element.bitwidth == 64
 
 
 def _is_signed(element: IntegerType) -> bool:
@@ -104,9 +116,9 @@ def _is_signed(element: IntegerType) -> bool:
 
 def _limits(type_: Attribute) -> Range | None:
     """The range of an integer type; None for floats."""
-    if not isa(type_, TensorType[IntegerType]):
+    element = _integer(type_)
+    if element is None:
         return None
-    element = type_.element_type
     bits = element.bitwidth
     return (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if _is_signed(element) else (0, 2**bits - 1)
 

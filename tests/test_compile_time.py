@@ -80,6 +80,21 @@ def test_what_calls_of_the_library_do_not_need_is_not_imported(tmp_path: Path) -
     assert not [name for name in modules if name.startswith("ttcodegen.dialects.ttkernel")]
 
 
+@pytest.mark.parametrize("target", ["i8", "ui16", "i32"])
+def test_conversions_of_bf16_need_no_type_of_numpy(tmp_path: Path, target: str) -> None:
+    """numpy knows bfloat16 only where something else has imported its package."""
+    source = tmp_path / "convert.mlir"
+    given, made = "tensor<32x32xbf16>", f"tensor<32x32x{target}>"
+    source.write_text(
+        f"func.func @f(%a: {given}) -> {made} {{"
+        f'%0 = "ttir.typecast"(%a) : ({given}) -> {made} '
+        f'%1 = "ttir.matmul"(%0, %0) : ({made}, {made}) -> {made} return %1 : {made} }}'
+    )
+    command = [sys.executable, "-m", "ttcodegen", str(source), "-o", str(tmp_path / "out"), "-q"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.slow
 def test_work_grows_with_the_number_of_ops(benchmark: Any, tmp_path: Path) -> None:
     """Calls are counted, for they are the same in each run."""

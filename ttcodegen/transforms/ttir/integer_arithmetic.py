@@ -113,7 +113,7 @@ def _factor(value: SSAValue) -> _Factor:
     if isinstance(owner, CatalogueOp) and owner.name == "ttir.typecast":
         source = owner.operands[0]
         given, made = (numpy_name(element_of(each.type)) for each in (source, value))
-        if given and made and np.dtype(given).kind in "biu":
+        if given and made and isinstance(element_of(source.type), IntegerType):
             found = _range(element_of(source.type))
             if found[0] < bits and (bits >= _WIDTH or np.can_cast(given, made)):
                 return _Factor(source, *found)
@@ -242,7 +242,10 @@ def holds_all(source: Attribute, target: Attribute) -> bool:
     """True if a type holds all numbers of another one, as far as integers of less than 32 bits are
     concerned."""
     given, narrow = numpy_name(source) or "", numpy_name(target) or ""
-    return narrow not in _NARROW or given == "bool" or np.can_cast(given or narrow, narrow)
+    if narrow not in _NARROW or given == "bool":
+        return True
+    # numpy knows bfloat16 only where something has imported it; no float is in a narrow integer.
+    return isinstance(source, IntegerType) and np.can_cast(given or narrow, narrow)
 
 
 def _fits(value: SSAValue, element: Attribute) -> bool:

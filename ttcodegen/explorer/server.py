@@ -69,6 +69,7 @@ _OWN_FILES = {
     "beside": ("beside.html", "text/html; charset=utf-8"),
     "beside.js": ("beside.js", "text/javascript; charset=utf-8"),
     "code.js": ("code.js", "text/javascript; charset=utf-8"),
+    "commands.js": ("commands.js", "text/javascript; charset=utf-8"),
     "links.js": ("links.js", "text/javascript; charset=utf-8"),
     "page.css": ("page.css", "text/css; charset=utf-8"),
 }

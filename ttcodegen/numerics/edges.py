@@ -131,8 +131,8 @@ def follows_convention(module: ModuleOp, function: FuncOp, target: str) -> list[
 
 
 def loses_upper_half(module: ModuleOp, function: FuncOp) -> list[bool]:
-    """For each result of a function, whether it depends on an op that needs more than the lowest
-    32 bits of an integer, which is all that the device has of it."""
+    """For each result of a function, whether an op that reads all 64 bits of an integer computes
+    it: the device truncates integers to 32 bits."""
     ops = set(needs_upper_half(module))
     return reaching(module, function, lambda value: value.owner in ops)
 

@@ -367,7 +367,7 @@ def _compile(place: _Place, toolchain: Toolchain, installed: Path) -> None:
     build, log = place.objects, place.sibling("log")
     seal = build / _OBJECTS
     if seal.exists() and not is_intact(seal):
-        # Ninja goes by times alone: an object that was damaged would be part of all builds.
+        # Ninja compares modification times only: it would link a damaged object into each build.
         shutil.rmtree(build)
     # Without a seal it is a build that was interrupted, which goes on where it was.
     seal.unlink(missing_ok=True)

@@ -3,7 +3,6 @@
 // Names and code come from models: they go into the page as text, never as markup.
 "use strict";
 
-const byId = (id) => document.getElementById(id);
 const query = new URLSearchParams(location.search);
 const model = query.get("model") ?? "";
 const functionName = query.get("function") ?? "";
@@ -14,23 +13,7 @@ const places = (query.get("lines") ?? "").split(", ").flatMap((text) => {
   return match ? [{ path: match[1], first: +match[2], last: +(match[3] ?? match[2]) }] : [];
 });
 
-/** What a command gives; throws what the server says is wrong. */
-async function send(cmdId) {
-  const answer = await fetch("/apipost/v1/send_command", {
-    method: "POST",
-    headers: { "Content-Type": "application/json" },
-    body: JSON.stringify({
-      cmdId, modelPath: model, settings: {}, extensionId: "ttcodegen",
-      deleteAfterConversion: false,
-    }),
-  });
-  const content = await answer.json();
-  if (content.error) {
-    throw new Error(content.error);
-  }
-  return content.graphs;
-}
-
+const send = (cmdId) => sendCommand(cmdId, model);
 const isNode = (lines) => lines.node === node && (!functionName || lines.function === functionName);
 
 /** The lines of a file that were requested. */
@@ -79,12 +62,7 @@ function showEdits(files) {
 async function download(event) {
   event.preventDefault();
   const [content] = await send("overrides");
-  const link = document.createElement("a");
-  const text = `${JSON.stringify(content, null, 2)}\n`;
-  link.href = URL.createObjectURL(new Blob([text], { type: "application/json" }));
-  link.download = "overrides.json";
-  link.click();
-  URL.revokeObjectURL(link.href);
+  saveOverrides(content);
 }
 
 async function begin() {

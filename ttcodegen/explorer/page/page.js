@@ -6,7 +6,6 @@
 const PLAIN = new Set(["op", "function", "node"]);
 const POLL_MS = 500;
 
-const byId = (id) => document.getElementById(id);
 let model = new URLSearchParams(location.search).get("model") ?? "";
 /** Rows of the table, by function and node. */
 let rows = new Map();
@@ -19,22 +18,8 @@ function policy() {
   return level === "" ? {} : { optimize: Number(level) };
 }
 
-/** Sends a command; what its answer has in `graphs`. Throws what the server says is wrong. */
-async function send(cmdId, more = {}, modelPath = model) {
-  const settings = { ...policy(), ...more };
-  const answer = await fetch("/apipost/v1/send_command", {
-    method: "POST",
-    headers: { "Content-Type": "application/json" },
-    body: JSON.stringify({
-      cmdId, modelPath, settings, extensionId: "ttcodegen", deleteAfterConversion: false,
-    }),
-  });
-  const content = await answer.json();
-  if (content.error) {
-    throw new Error(content.error);
-  }
-  return content.graphs;
-}
+const send = (cmdId, more = {}, modelPath = model) =>
+  sendCommand(cmdId, modelPath, { ...policy(), ...more });
 
 function showError(error) {
   byId("error").hidden = !error;
@@ -222,12 +207,7 @@ async function takeAllBack() {
 
 async function download() {
   const [content] = await send("overrides");
-  const link = document.createElement("a");
-  const text = `${JSON.stringify(content, null, 2)}\n`;
-  link.href = URL.createObjectURL(new Blob([text], { type: "application/json" }));
-  link.download = "overrides.json";
-  link.click();
-  URL.revokeObjectURL(link.href);
+  saveOverrides(content);
 }
 
 // Execution

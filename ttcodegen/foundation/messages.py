@@ -108,7 +108,7 @@ class Progress:
             _write("\r\x1b[K")
 
 
-# Hints at what an unknown name was meant to be.
+# Tables.
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
@@ -118,6 +118,9 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in rows
     ]
+
+
+# Hints at what an unknown name was meant to be.
 
 
 def closest(name: str, known: Iterable[str]) -> str | None:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
+from math import prod
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
@@ -26,7 +27,7 @@ from ttcodegen.dialects.ttir.sharding import (
     undivided,
 )
 from ttcodegen.foundation.diagnostics import CompileError
-from ttcodegen.foundation.messages import did_you_mean
+from ttcodegen.foundation.messages import aligned, did_you_mean
 from ttcodegen.ops.core.definition import works_between_chips
 from ttcodegen.optimizer.call import call_of
 from ttcodegen.optimizer.cost.calls import CostModel
@@ -178,9 +179,7 @@ def _follow(entries: Sequence[FuncOp], given: Shardings, mesh: MeshShape) -> Non
                     f"argument has {len(shardings[value])}"
                 )
             for dim, (size, divided) in enumerate(zip(shape_of(value.type), axes, strict=True)):
-                parts = 1
-                for axis in divided:
-                    parts *= mesh[axis]
+                parts = prod(mesh[axis] for axis in divided)
                 if parts and size % parts:
                     raise CompileError(
                         f"dimension {dim} of '{argument}' in '{name}' has {size} elements, which "
@@ -324,13 +323,8 @@ class _Choice:
                     "chosen" if index == best else f"{more:+.1f}" if fits else "does not fit",
                 )
             )
-        widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-        lines = [
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-            for row in rows
-        ]
         shape = "x".join(map(str, self._mesh))
-        return "\n".join([f"shardings on a mesh of {shape}, per device", *lines]) + "\n"
+        return "\n".join([f"shardings on a mesh of {shape}, per device", *aligned(rows)]) + "\n"
 
 
 def _rates(chip: ChipDescription, mesh: MeshShape) -> Rates:

@@ -16,7 +16,12 @@ from math import gcd, prod
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
-from ttcodegen.dialects.core.datatypes import element_of, shape_of
+from ttcodegen.dialects.core.datatypes import (
+    DataType,
+    element_of,
+    normalized_data_type,
+    shape_of,
+)
 from ttcodegen.dialects.operations.functions import argument_type, body_of
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttcore.dialect import ArgumentType
@@ -301,7 +306,9 @@ def _labelled(
 
 
 def _bytes(value: SSAValue) -> int:
-    return prod(shape_of(value.type)) * (4 if "32" in str(element_of(value.type)) else 2)
+    """Bytes on the device, as far as an estimate before lowering needs them."""
+    data_type = normalized_data_type(element_of(value.type))
+    return prod(shape_of(value.type)) * (2 if data_type is DataType.BFLOAT16 else 4)
 
 
 def _operations(op: CatalogueOp, dimensions: Dimensions) -> float:

@@ -187,6 +187,15 @@ def _edge_checks(
         )
         for case, changed in cases:
             found.setdefault(case, {})[name] = changed
+    target = compiled.description.target
+    excuses = {
+        name: (
+            follows_convention(module, functions[name], target),
+            hides_values(module, functions[name]),
+            loses_upper_half(module, functions[name]),
+        )
+        for name in inputs
+    }
     checks: list[OutputCheck] = []
     for case, changed in found.items():
         given = {**inputs, **changed}
@@ -195,11 +204,7 @@ def _edge_checks(
         for run in runs:
             if (name := run.function.name) in changed:
                 of_run = check_function(run, outputs[name], failure, compiled.flatbuffer)
-                target = compiled.description.target
-                conventional = follows_convention(module, functions[name], target)
-                hiding = hides_values(module, functions[name])
-                narrowed = loses_upper_half(module, functions[name])
-                each_output = zip(of_run, run.golden, conventional, hiding, narrowed, strict=True)
+                each_output = zip(of_run, run.golden, *excuses[name], strict=True)
                 checks += [
                     replace(
                         each,

@@ -91,7 +91,7 @@ class Parallelism:
 
 
 class Divisions:
-    """The ways to divide a function along the axes of a mesh."""
+    """Divisions of a function along the axes of a mesh."""
 
     def __init__(self, function: FuncOp, mesh: MeshShape, rates: Rates) -> None:
         self.function = function

@@ -52,17 +52,21 @@ def summing_loop(
     """Recognizes a loop body that adds products up in a variable, or returns None; `resident` are
     the variables before the loop."""
     uses = [node for each in body for node in ast.walk(each) if _is_name(node, name)]
-    found = [(way, node) for way, node in _statements(body, ()) if _addend(node, name) is not None]
+    found = [
+        (enclosing, node)
+        for enclosing, node in _statements(body, ())
+        if _addend(node, name) is not None
+    ]
     if len(found) != 1:
         return None
-    way, statement = found[0]
+    enclosing, statement = found[0]
     if len(uses) != sum(_is_name(node, name) for node in ast.walk(statement)):
         return None
-    if any(not isinstance(each, ast.With | ast.For | ast.If) for each in way):
+    if any(not isinstance(each, ast.With | ast.For | ast.If) for each in enclosing):
         return None
     waited = {
         item.optional_vars.id
-        for each in way
+        for each in enclosing
         if isinstance(each, ast.With)
         for item in each.items
         if isinstance(item.optional_vars, ast.Name)
@@ -77,7 +81,7 @@ def summing_loop(
     stored = set(stored_names(body)) - {name}
     rebound = {part.id for part in ast.walk(operands) if isinstance(part, ast.Name)} & stored
     return SummingLoop(
-        is_direct=all(isinstance(each, ast.With) for each in way),
+        is_direct=all(isinstance(each, ast.With) for each in enclosing),
         is_alone=in_place and rebound <= waited and _only_waits(body, statement),
     )
 
@@ -87,16 +91,16 @@ def _is_name(node: ast.AST, name: str) -> bool:
 
 
 def _statements(
-    body: Sequence[ast.stmt], way: tuple[ast.stmt, ...]
+    body: Sequence[ast.stmt], enclosing: tuple[ast.stmt, ...]
 ) -> Iterator[tuple[tuple[ast.stmt, ...], ast.stmt]]:
     """Statements without others inside, and those that they are in."""
     for statement in body:
         parts = [getattr(statement, each, []) for each in ("body", "orelse")]
         if any(parts):
             for part in parts:
-                yield from _statements(part, (*way, statement))
+                yield from _statements(part, (*enclosing, statement))
         else:
-            yield way, statement
+            yield enclosing, statement
 
 
 def _addend(statement: ast.stmt, name: str) -> ast.BinOp | None:
@@ -155,7 +159,7 @@ def statement_after(syntax: ast.AST, statement: ast.stmt | None) -> ast.stmt | N
 
 
 @dataclass(frozen=True)
-class Turns:
+class Iterations:
     """Numbers of the counter of a loop that runs at least once."""
 
     first: int
@@ -167,7 +171,7 @@ class Accumulation(Resident):
     """Sums of products, while a loop adds to them and after it."""
 
     name: str = field(kw_only=True)
-    turns: Turns | None = field(default=None, kw_only=True)
+    iterations: Iterations | None = field(default=None, kw_only=True)
     """Of the loop, if its first iteration begins the sums; None if they were begun before."""
     target: str | None = field(default=None, kw_only=True)
     """The buffer of the block that they are stored in right after the loop."""
@@ -199,7 +203,7 @@ class AccumulatingWriter(BlockWriter):
         """Makes room for sums, which start with the elements of an expression."""
         tiles = prod(sums.shape)
         matrices = prod(sums.shape[:-2])
-        begins = isinstance(start, Fill) and start.number == 0 and sums.turns is not None
+        begins = isinstance(start, Fill) and start.number == 0 and sums.iterations is not None
         if is_alone and begins and matrices == 1 and tiles <= capacity(True):
             sums.in_registers, sums.target = True, None
             self.pending = sums
@@ -208,13 +212,17 @@ class AccumulatingWriter(BlockWriter):
         if sums.target is None or self.formats[sums.target] is not DataType.FLOAT32:
             place = self.scratch(sums.name, sums, 1)
             sums.buffer = place.buffer
-            if not begins or sums.turns is None or sums.turns.first == sums.turns.last:
+            if (
+                not begins
+                or sums.iterations is None
+                or sums.iterations.first == sums.iterations.last
+            ):
                 sums.target = None
             self.kernel.op("cb_reserve_back", sums.buffer, tiles)
         else:
             sums.buffer = sums.target
         if not begins:
-            sums.turns = None
+            sums.iterations = None
             self.write(start, sums.buffer)
         if is_alone:
             sums.before = self.kernel.builder.last_op
@@ -335,12 +343,12 @@ class AccumulatingWriter(BlockWriter):
         kernel, builder = self.kernel, self.kernel.builder
         block = product_blocks(product, capacity(True))[0]
         tiles = prod(sums.shape)
-        turns = sums.turns
-        assert turns is None or counter is not None
+        iterations = sums.iterations
+        assert iterations is None or counter is not None
         self._set_up(sums, product, block)
         is_last = None
-        if turns is not None and sums.is_in_target and sums.target != sums.buffer:
-            is_last = builder.compare("eq", counter or 0, turns.last)
+        if iterations is not None and sums.is_in_target and sums.target != sums.buffer:
+            is_last = builder.compare("eq", counter or 0, iterations.last)
             is_last.name_hint = "is_last"
         builder.comment("The packer adds to what it packed before.")
         if is_last is not None:
@@ -348,7 +356,7 @@ class AccumulatingWriter(BlockWriter):
                 kernel.op("cb_push_back", sums.buffer, tiles)
                 kernel.op("cb_wait_front", sums.buffer, tiles)
         with builder.otherwise() if is_last is not None else nullcontext():
-            self._let_packer_add(turns, counter)
+            self._let_packer_add(iterations, counter)
         registers = range(block[0] * block[1])
         with ExitStack() as loops:
             position = self.positions(loops, sums.shape, block)
@@ -371,12 +379,12 @@ class AccumulatingWriter(BlockWriter):
             kernel.op("pack_reconfig_l1_acc", 0)
         kernel.forget_formats()
 
-    def _let_packer_add(self, turns: Turns | None, counter: Number | None) -> None:
+    def _let_packer_add(self, iterations: Iterations | None, counter: Number | None) -> None:
         """Lets the packer add to what is in the buffer, but not where the sums begin."""
         builder = self.kernel.builder
         with ExitStack() as stack:
-            if turns is not None:
-                is_later = builder.compare("ne", counter or 0, turns.first)
+            if iterations is not None:
+                is_later = builder.compare("ne", counter or 0, iterations.first)
                 stack.enter_context(builder.when(is_later))
             self.kernel.op("pack_reconfig_l1_acc", 1)
 

@@ -9,8 +9,8 @@ from typing import Any
 from ttcodegen.lang.compiler.compute.accumulation import (
     AccumulatingWriter,
     Accumulation,
+    Iterations,
     SummingLoop,
-    Turns,
     statement_after,
     summing_loop,
 )
@@ -72,9 +72,9 @@ class AccumulationTranslator(ComputeTranslator):
         body: Sequence[ast.stmt],
         is_alone: bool,
     ) -> Accumulation:
-        turns = _turns(limits) if loop.is_direct or is_alone else None
+        iterations = _iterations(limits) if loop.is_direct or is_alone else None
         target = self._target_of(name, start, body)
-        sums = Accumulation(start.shape, "", name=name, turns=turns, target=target)
+        sums = Accumulation(start.shape, "", name=name, iterations=iterations, target=target)
         self._write(lambda: self.writer.begin_sums(sums, start, is_alone=is_alone))
         self.names[name] = self.homes[name] = sums
         return sums
@@ -196,13 +196,13 @@ class AccumulationTranslator(ComputeTranslator):
         super().bind(target, value)
 
 
-def _turns(limits: Limits) -> Turns | None:
-    """The turns of a loop that is known to run."""
+def _iterations(limits: Limits) -> Iterations | None:
+    """The iterations of a loop that is known to run."""
     start, end, step = limits
     if not (isinstance(start, int) and isinstance(end, int) and isinstance(step, int)):
         return None
     counted = range(start, end, step)
-    return Turns(counted[0], counted[-1]) if counted else None
+    return Iterations(counted[0], counted[-1]) if counted else None
 
 
 def _addend_of(value: Any, sums: Accumulation) -> Product | None:

@@ -214,3 +214,79 @@ def test_every_field_without_a_default_is_initialized(
         check=False,
     )
     assert done.returncode == 0, done.stderr
+
+
+def rotary_attention(size: int = 32) -> str:
+    """Grouped heads as Hugging Face's decoders have them, each op with the path of its module;
+    angles and a mask are computed from positions."""
+    heads = {"q": 4, "k": 2, "v": 2}
+    weights = ", ".join(
+        f'%{each}: tensor<128x{count * size}xf32> {{{WEIGHT}, ttir.name = "a.{each}_proj.weight"}}'
+        for each, count in heads.items()
+    )
+    table = f"tensor<1x1x32x{size}xf32>"
+    lines: list[str] = []
+    for index, (each, count) in enumerate(heads.items(), 1):
+        flat, whole = f"tensor<32x{count * size}xf32>", f"tensor<1x{count}x32x{size}xf32>"
+        at = f'loc("a.{each}_proj/{each}_proj")'
+        lines += [
+            f'%{index}01 = "ttir.matmul"(%x, %{each}) : (tensor<32x128xf32>, '
+            f"tensor<128x{count * size}xf32>) -> {flat} {at}",
+            f'%{index}02 = "ttir.reshape"(%{index}01) <{{shape = [1 : i32, 32 : i32, '
+            f"{count} : i32, {size} : i32]}}> : ({flat}) -> tensor<1x32x{count}x{size}xf32>",
+            f'%{index}03 = "ttir.permute"(%{index}02) <{{permutation = array<i64: 0, 2, 1, 3>}}> '
+            f": (tensor<1x32x{count}x{size}xf32>) -> {whole}",
+        ]
+        if each == "v":
+            continue
+        half = f"tensor<1x{count}x32x{size // 2}xf32>"
+        for part, begin in (("4", 0), ("5", size // 2)):
+            lines.append(
+                f'%{index}0{part} = "ttir.slice_static"(%{index}03) <{{begins = [0 : i32, 0 : i32, '
+                f"0 : i32, {begin} : i32], ends = [1 : i32, {count} : i32, 32 : i32, "
+                f"{begin + size // 2} : i32], step = [1 : i32, 1 : i32, 1 : i32, 1 : i32]}}> "
+                f": ({whole}) -> {half}"
+            )
+        lines += [
+            f'%{index}06 = "ttir.neg"(%{index}05) : ({half}) -> {half}',
+            f'%{index}07 = "ttir.concat"(%{index}06, %{index}04) <{{dim = 3 : si32}}> '
+            f": ({half}, {half}) -> {whole}",
+            f'%{index}08 = "ttir.multiply"(%{index}03, %10) : ({whole}, {table}) -> {whole}',
+            f'%{index}09 = "ttir.multiply"(%{index}07, %11) : ({whole}, {table}) -> {whole}',
+            f'%{index}10 = "ttir.add"(%{index}08, %{index}09) : ({whole}, {whole}) -> {whole}',
+        ]
+    body = "\n  ".join(lines)
+    keys, scores = f"tensor<1x2x32x{size}xf32>", "tensor<1x2x64x32xf32>"
+    grouped = f"tensor<1x2x64x{size}xf32>"
+    return f"""
+func.func @forward(%x: tensor<32x128xf32>, {weights}) -> {grouped} {{
+  %0 = "ttir.arange"() <{{start = 0 : si64, end = 32 : si64, step = 1 : si64,
+      arange_dimension = 2 : i64}}> : () -> {table}
+  %10 = "ttir.cos"(%0) : ({table}) -> {table}
+  %11 = "ttir.sin"(%0) : ({table}) -> {table}
+  {body}
+  %1 = "ttir.reshape"(%110) <{{shape = [1 : i32, 2 : i32, 64 : i32, {size} : i32]}}>
+    : (tensor<1x4x32x{size}xf32>) -> {grouped}
+  %2 = "ttir.matmul"(%1, %210) <{{transpose_b = true}}> : ({grouped}, {keys}) -> {scores}
+  %3 = "ttir.arange"() <{{start = 0 : si64, end = 32 : si64, step = 1 : si64,
+      arange_dimension = 3 : i64}}> : () -> tensor<1x1x64x32xf32>
+  %4 = "ttir.sqrt"(%3) : (tensor<1x1x64x32xf32>) -> tensor<1x1x64x32xf32>
+  %5 = "ttir.add"(%2, %4) : ({scores}, tensor<1x1x64x32xf32>) -> {scores}
+  %6 = "ttir.softmax"(%5) <{{dimension = 3 : si32}}> : ({scores}) -> {scores}
+  %7 = "ttir.matmul"(%6, %303) : ({scores}, {keys}) -> {grouped}
+  return %7 : {grouped}
+}}"""
+
+
+def test_tables_and_masks_that_are_computed_have_the_names_of_their_roles() -> None:
+    """Constants of positions are named after their use, projections that rotate after what they
+    are, though each op has the path of a layer."""
+    files = sources(rotary_attention())
+    found = names(rotary_attention(), "ttnn")
+    assert {"queries", "keys", "values", "scores", "cosine", "sine", "mask"} <= found
+    assert not any("proj" in name or "sum" in name for name in found)
+    constants = files["src/m.hpp"].partition("ForwardConstants {")[2].partition("}")[0]
+    assert set(re.findall(r"ttnn::Tensor (\w+);", constants)) == {"cosine", "sine", "mask"}
+    product = re.search(r"scores = \S+matmul\(([^{]*)", files["src/m.cpp"])
+    assert product is not None
+    assert re.findall(r"queries|keys|values", product[1]) == ["queries", "keys"]

@@ -57,7 +57,11 @@ def constant_names(
     body = ValueNames(body_of(const_eval).ops, weights, weights, {}, of_weights=True)
     terminator = body_of(const_eval).last_op
     assert terminator is not None
-    found = [_constant_name(value, weights, body) for value in terminator.operands]
+    roles = ValueNames(load.parent.ops, dict(names), {}, {}) if load.parent else body
+    found = [
+        _constant_name(value, weights, body, roles.role_of(loaded))
+        for value, loaded in zip(terminator.operands, load.results, strict=True)
+    ]
     by_value: dict[SSAValue, str | None] = dict(zip(load.results, found, strict=True))
     for value, name in by_value.items():
         if name == _POSITIONS and _are_of_keys(value):
@@ -104,20 +108,28 @@ def _used_form(value: SSAValue) -> SSAValue:
 
 
 def _constant_name(
-    value: SSAValue, weights: Mapping[SSAValue, str], body: ValueNames
+    value: SSAValue, weights: Mapping[SSAValue, str], body: ValueNames, role: str | None
 ) -> str | None:
-    """The name of the weight that a constant is made of, or its own; None if it has none."""
+    """The name of the weight that a constant is made of, or its own, or its role where it is used;
+    None if it has none."""
     seen = value
+    is_computed = False
     while isinstance(op := seen.owner, CatalogueOp) and op.operands:
+        is_computed |= not op.definition.rearranges and not traits_of(library_definition(op)) & (
+            Trait.ALTERS
+        )
         if op.definition.short_name == "concat":
             parts = [weights.get(_first_operand(operand)) for operand in op.operands]
             joined = joined_weight([part for part in parts if part is not None])
             if joined is not None and None not in parts:
                 return joined
         seen = op.operands[0]
+    given = body.given(value)
+    if given is None and role is not None and (is_computed or seen not in weights):
+        return role
     if seen in weights:
         return weights[seen]
-    given = body.given(value) or body.given(seen)
+    given = given or body.given(seen)
     if given is not None:
         return given
     if isinstance(seen.owner, Operation) and _counts_up(seen.owner):

@@ -95,14 +95,21 @@ def rotary_roles(op: CatalogueOp) -> Iterator[Role]:
         for name in ("cos_cache", "sin_cache"):
             yield groups[name][0], _OPERANDS[name], False
         return
-    tables = rotary_tables(op)
-    if tables is not None:
-        for value, name in zip(tables, ("cosine", "sine"), strict=True):
+    found = _rotation(op)
+    if found is not None:
+        for value, name in zip(found[1:], ("cosine", "sine"), strict=True):
             yield value, name, False
 
 
-def rotary_tables(op: CatalogueOp) -> tuple[SSAValue, SSAValue] | None:
-    """Cosines and sines of a sum `x * cosine + rotated x * sine`; None for any other op."""
+def rotated_value(op: CatalogueOp) -> SSAValue | None:
+    """The value that a sum `x * cosine + rotated x * sine` is a rotated form of; None for any other
+    op."""
+    found = _rotation(op)
+    return None if found is None else found[0]
+
+
+def _rotation(op: CatalogueOp) -> tuple[SSAValue, SSAValue, SSAValue] | None:
+    """The value, cosines and sines of such a sum."""
     if op.definition.short_name != "add" or len(op.operands) != 2:
         return None
     products = [_made_by(value, "multiply") for value in op.operands]
@@ -116,8 +123,9 @@ def rotary_tables(op: CatalogueOp) -> tuple[SSAValue, SSAValue] | None:
                 continue
             factors = [moved(operand) for operand in scaled.operands]
             if moved(whole) in factors:
-                other = 1 - factors.index(moved(whole))
-                return scaled.operands[other], turned.operands[1 - index]
+                place = factors.index(moved(whole))
+                tables = scaled.operands[1 - place], turned.operands[1 - index]
+                return scaled.operands[place], *tables
     return None
 
 

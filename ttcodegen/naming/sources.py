@@ -270,6 +270,15 @@ def given_name(value: SSAValue) -> str | None:
     return last if named else None
 
 
+def is_named_as_layer(value: SSAValue) -> bool:
+    """True if the source names a value only by the layer that computes it:
+    `q_proj`, in `layers.0.self_attn.q_proj/q_proj`."""
+    if hinted_name(value) is not None or not isinstance(value.owner, Operation):
+        return False
+    path, _, end = (location_name(value.owner.location) or "").rpartition("/")
+    return bool(path) and _PARTS.split(path)[-1] == end
+
+
 def hinted_name(value: SSAValue) -> str | None:
     """Name of a value in the text of the module, None if that carries no meaning."""
     hint = value.name_hint and _MADE_BY_PASS.sub("", value.name_hint)

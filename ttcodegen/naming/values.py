@@ -23,10 +23,12 @@ from ttcodegen.naming.roles import (
     cell_roles,
     reordered,
     rotary_roles,
+    rotated_value,
 )
 from ttcodegen.naming.sources import (
     given_name,
     hinted_name,
+    is_named_as_layer,
     layer,
     numbered_layer,
     plain_name,
@@ -106,7 +108,9 @@ def _intermediates(ops: Sequence[CatalogueOp]) -> Iterator[SSAValue]:
     for op in ops:
         of_location.setdefault(op.location, []).append(op)
     for group in of_location.values():
-        computing = [i for i, op in enumerate(group) if op.operands and not _moves(op)]
+        computing = [
+            i for i, op in enumerate(group) if op.operands and op.results and not _moves(op)
+        ]
         if len(computing) > 1:
             for op in group[: computing[-1]]:
                 yield from op.results
@@ -114,6 +118,10 @@ def _intermediates(ops: Sequence[CatalogueOp]) -> Iterator[SSAValue]:
 
 def _moves(op: CatalogueOp) -> bool:
     return op.definition.rearranges or bool(_traits(op) & (Trait.ALTERS | Trait.ACTIVATES))
+
+
+def _computes(op: CatalogueOp) -> bool:
+    return bool(op.operands) and not op.definition.rearranges and Trait.ALTERS not in _traits(op)
 
 
 def _joins(op: CatalogueOp) -> bool:
@@ -226,12 +234,12 @@ class ValueNames:
     def _name(self, op: CatalogueOp, index: int) -> str:
         result = op.results[index]
         given = self.given(result)
-        if given is not None:
-            return given
         role = self._roles.get(result)
+        if given is not None and (role not in ROLES or not is_named_as_layer(result)):
+            return given
         # What a result is called does not replace the name of its layer.
         wins = (role in ROLES and result not in self._titled) or (self.of_weights and _joins(op))
-        if role is not None and wins:
+        if role is not None and (wins or (self.of_weights and _computes(op))):
             return role
         kept = self._kept_operand(op)
         # A product of queries and keys is neither of them.
@@ -277,6 +285,8 @@ class ValueNames:
             return first if len(names) == 1 else reordered(op)
         if short == "matmul":
             return self._transformed_operand(op)
+        if short == "add" and (turned := rotated_value(op)) is not None:
+            return turned
         if Trait.ADJUSTS not in traits:
             return None
         if len(op.operands) == 1 or self._names.get(first) in ROLES:
@@ -312,6 +322,8 @@ class ValueNames:
                     self._give(value, name)
             if op.definition.short_name == "softmax":
                 self._attention_roles(op)
+                for value in self._masks_before(op):
+                    self._give(value, "mask")
 
     def _attention_roles(self, softmax: CatalogueOp) -> None:
         scores = self._root(softmax.operands[0])
@@ -332,9 +344,34 @@ class ValueNames:
             self._give(consumer.operands[1], "values")
             self._roles.setdefault(consumer.results[0], "attention")
 
+    def _masks_before(self, softmax: CatalogueOp) -> Iterator[SSAValue]:
+        """Values added to the scores that a softmax takes, or that say which of them it takes; no
+        biases that are looked up or computed by a layer."""
+        value = softmax.operands[0]
+        while isinstance(op := value.owner, CatalogueOp) and op.operands:
+            if op.definition.short_name == "where":
+                yield op.operands[0]
+                value = op.operands[1]
+                continue
+            changed = _traits(op) & (Trait.ACTIVATES | Trait.ALTERS | Trait.ADJUSTS)
+            if len(op.results) > 1 or not (op.definition.rearranges or changed):
+                return
+            kept = self._kept_operand(op) or op.operands[0]
+            if op.definition.short_name == "add" and len(op.operands) == 2:
+                yield from (value for value in op.operands if value is not kept)
+            value = kept
+
+    def role_of(self, value: SSAValue) -> str | None:
+        """The role of a value in the ops around it, such as `mask`, if it is one of `ROLES`."""
+        role = self._roles.get(value)
+        return role if role in ROLES else None
+
     def _give(self, value: SSAValue, name: str) -> None:
         root = self._root(value)
-        if isinstance(root.owner, Operation):
+        owner = root.owner
+        if name == "mask" and isinstance(owner, CatalogueOp) and Trait.OF_LAYER in _traits(owner):
+            return
+        if isinstance(owner, Operation):
             self._roles.setdefault(root, name)
 
     def _root(self, value: SSAValue) -> SSAValue:

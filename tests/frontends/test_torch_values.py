@@ -65,6 +65,15 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     ),
     "NaN in running extremes": (lambda x: (*x.cummax(1), *x.cummin(0)), (WITH_NAN,)),
     "NaN in medians": (lambda x: (*x.median(1), *x.median(0, keepdim=True)), (WITH_NAN,)),
+    "sums of booleans by place": (
+        lambda x, i, m: (
+            x.index_put((i,), x[:, :1].expand(2, 3), accumulate=True),
+            x.index_put((m,), T([True]), accumulate=True),
+            torch.scatter_add(x, 1, (i % 2)[:, None].expand(2, 2), x),
+            torch.scatter_reduce(x, 0, i[:, None].expand(2, 3), ~x, "prod"),
+        ),
+        (BITS, T([1, 1]), T([[True, False, False], [False, True, True]])),
+    ),
     "remainders": (
         lambda x, y: (torch.fmod(x, 3), torch.fmod(x, y), torch.fmod(x, -7)),
         (WHOLE, T([[3, -3, 5], [7, -2, 9]], dtype=torch.int32)),

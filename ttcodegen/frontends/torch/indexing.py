@@ -151,6 +151,8 @@ def _gather(graph: Graph, x: SSAValue, dim: int, index: SSAValue, **_: Any) -> S
 
 _REDUCTIONS = {"add": "sum", "sum": "sum", "multiply": "prod", "prod": "prod", "amax": "max",
                "amin": "min"}  # fmt: skip
+_OF_BOOLEANS = {"sum": "max", "prod": "min"}
+"""Sums and products of booleans are booleans."""
 
 
 def _scatter(
@@ -181,7 +183,10 @@ def _scattered(
     if reduce is not None:
         if reduce not in _REDUCTIONS:
             raise unsupported_argument("scatter", "reduce", reduce)
-        attributes["scatter_reduce_type"] = _REDUCTIONS[reduce]
+        kind = _REDUCTIONS[reduce]
+        if kind_of(element_of(x.type)) == "b":
+            kind = _OF_BOOLEANS.get(kind, kind)
+        attributes["scatter_reduce_type"] = kind
     return graph.emit("scatter", [x, index, values], x.type, dim=axis, **attributes)
 
 
@@ -319,7 +324,8 @@ def _masked_put(
         values = graph.aligned(graph.reshape(values, given[max(len(given) - len(rest), 0) :]),
                                shape)  # fmt: skip
     if accumulate:
-        values = graph.broadcasting("add", x, values)
+        sum_ = "logical_or" if kind_of(element) == "b" else "add"
+        values = graph.broadcasting(sum_, x, values)
     mask = graph.reshape(mask, [*own, *[1] * len(rest)])
     return graph.emit("where", [mask, values, x], x.type)
 

@@ -1,13 +1,16 @@
 """Judges the PyTorch front end by OpInfo, the database of operations that PyTorch tests itself by.
 
-    python scripts/opinfo_judge.py --dtypes f32,i32 --ops softmax,sort --results results.tsv
-    python scripts/opinfo_judge.py --part 3/40 --run cpp
+    python -m scripts.opinfo_judge --dtypes f32,i32 --ops softmax,sort --verbose
+    python -m scripts.opinfo_judge --part 3/40 --run cpp --target ttmetal --results 3.tsv
+    python -m scripts.opinfo_judge --merge 0.tsv 3.tsv --write docs/judges.md
 
 Up to four samples of each operation and element type are exported alone and compiled; what the
 module computes is compared with PyTorch, on the sample and on a second draw of the same shapes.
 `--run source` computes it in numpy in the types of the source, `--run lowered`, the default, in
 numpy as calls of the library, `--run cpp` in C++ on the CPU backend, several samples in one
-project. Needs torch with `torch.testing`.
+project; `--target ttmetal` needs that. A part is a sample of all operations and types. With
+`--write`, the page gets a row of the table, and the operations that do not agree. Needs torch with
+`torch.testing`.
 """
 
 from __future__ import annotations
@@ -27,20 +30,25 @@ import tempfile
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from scripts.stablehlo_values import write_rows
+
 Tensor = Any  # torch is loaded when the judge runs.
 
 DTYPES = {"f32": "float32", "bf16": "bfloat16", "i32": "int32", "bool": "bool", "i64": "int64",
           "u8": "uint8", "i16": "int16", "i8": "int8"}  # fmt: skip
 """Element types by their short names; the first six are judged if none is named."""
+OUTCOMES = "agree", "wrong", "refused", "crash", "fails", "export-fails", "timeout"
 RUNS = "lowered", "source", "cpp"
 """Programs that are run: the lowered one in numpy, that of the source in numpy, the C++."""
+MOST_DRAWN = 120
+"""The most calls that are drawn, of which the samples are chosen."""
 MOST_ELEMENTS = 4096
 """The most elements of an input that is sampled ..."""
 MOST_RESULTS = 20_000
@@ -118,7 +126,11 @@ def module_of(samples: Sequence[Sample]) -> Any:
 
 def operations(names: Iterable[str] | None = None) -> Iterator[tuple[str, Any]]:
     """The operations of the database by name and variant, all or those that are named."""
+    from torch.testing._internal import common_utils
     from torch.testing._internal.common_methods_invocations import op_db
+
+    # Looking for a test case in the sources of the whole stack takes longer than drawing.
+    common_utils.extract_test_fn = lambda: None
 
     wanted = None if names is None else set(names)
     for each in op_db:
@@ -127,7 +139,7 @@ def operations(names: Iterable[str] | None = None) -> Iterator[tuple[str, Any]]:
             yield name, each
 
 
-def _drawn(operation: Any, dtype: Any, seed: int, most: int) -> list[Any]:
+def _drawn(operation: Any, dtype: Any, seed: int) -> list[Any]:
     import torch
 
     torch.manual_seed(seed)
@@ -137,10 +149,10 @@ def _drawn(operation: Any, dtype: Any, seed: int, most: int) -> list[Any]:
         found = operation.sample_inputs("cpu", dtype, requires_grad=False, set_seed=False)
     except TypeError:
         found = operation.sample_inputs("cpu", dtype, requires_grad=False)
-    return list(itertools.islice(found, most))
+    return list(itertools.islice(found, MOST_DRAWN))
 
 
-def _sample(name: str, short: str, index: int, operation: Any, drawn: Any) -> Sample | None:
+def _sample(name: str, short: str, index: int, call: Any, drawn: Any) -> Sample | None:
     """A call that is small and of real, dense tensors; None if it is none."""
     import torch
 
@@ -157,7 +169,7 @@ def _sample(name: str, short: str, index: int, operation: Any, drawn: Any) -> Sa
         return None
     inputs = [t.detach().clone(memory_format=torch.contiguous_format) for t in tensors]
     rest = [None if i in places else leaf for i, leaf in enumerate(leaves)]
-    return Sample(name, short, index, operation.op, rest, places, inputs, spec)
+    return Sample(name, short, index, call, rest, places, inputs, spec)
 
 
 def samples_of(name: str, operation: Any, short: str, count: int) -> list[Sample]:
@@ -168,17 +180,21 @@ def samples_of(name: str, operation: Any, short: str, count: int) -> list[Sample
     if not operation.supports_dtype(dtype, "cpu"):
         return []
     try:
-        drawn = _drawn(operation, dtype, 0, 120)
+        drawn = _drawn(operation, dtype, 0)
     except Exception:  # Some samples need packages that are not there.
         return []
-    found = [_sample(name, short, i, operation, each) for i, each in enumerate(drawn)]
+    found = [_sample(name, short, i, operation.op, each) for i, each in enumerate(drawn)]
     small = [each for each in found if each is not None]
     if len(small) > count:
-        last = len(small) - 1
-        small = [small[i] for i in sorted({round(k * last / (count - 1)) for k in range(count)})]
+        step = (len(small) - 1) / max(count - 1, 1)
+        small = [small[i] for i in sorted({round(k * step) for k in range(count)})]
     chosen = [each for each in small if _is_comparable(each)]
+    others: list[Any] = []
+    if chosen:
+        with contextlib.suppress(Exception):
+            others = _drawn(operation, dtype, 1)
     for each in chosen:
-        each.second = _second(operation, dtype, each)
+        each.second = _second(others, each)
     return chosen
 
 
@@ -200,23 +216,20 @@ def _is_comparable(sample: Sample) -> bool:
     return all(a.numel() <= MOST_RESULTS and torch.allclose(a, b, equal_nan=True) for a, b in pairs)
 
 
-def _second(operation: Any, dtype: Any, sample: Sample) -> Sequence[Tensor]:
+def _second(others: Sequence[Any], sample: Sample) -> Sequence[Tensor]:
     """The inputs of another draw; of one that looks otherwise the first, in another order."""
     import torch
 
-    try:
-        drawn = _drawn(operation, dtype, 1, sample.index + 1)[sample.index]
-        other = _sample("", "", sample.index, operation, drawn)
-        if (
-            other is not None
-            and other.places == sample.places
-            and repr(other.leaves) == repr(sample.leaves)
-            and [(t.shape, t.dtype) for t in other.inputs]
-            == [(t.shape, t.dtype) for t in sample.inputs]
-        ):
-            return other.inputs
-    except Exception:
-        pass
+    drawn = others[sample.index] if sample.index < len(others) else None
+    other = None if drawn is None else _sample("", "", sample.index, sample.call, drawn)
+    if (
+        other is not None
+        and other.places == sample.places
+        and repr(other.leaves) == repr(sample.leaves)
+        and [(t.shape, t.dtype) for t in other.inputs]
+        == [(t.shape, t.dtype) for t in sample.inputs]
+    ):
+        return other.inputs
     generator = torch.Generator().manual_seed(7)
     return [
         t.flatten()[torch.randperm(t.numel(), generator=generator)].reshape(t.shape)
@@ -266,18 +279,19 @@ def _within(seconds: int) -> Iterator[None]:
     def stop(*_: Any) -> None:
         raise _TooLong
 
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.alarm(seconds)
+    # Time of the processor: others may take most of it.
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
     finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
-def lower(sample: Sample) -> tuple[Any, Any] | None:
-    """The model of a sample alone, and what it compiles to; None, and the reason in the sample, if
-    it does not."""
+def lower(sample: Sample, settings: Mapping[str, Any]) -> tuple[Any, Any] | None:
+    """The model of a sample alone, and what it compiles to with settings of `ProjectOptions`; None,
+    and the reason in the sample, if it does not."""
     import torch
 
     import ttcodegen.torch as frontend
@@ -294,7 +308,7 @@ def lower(sample: Sample) -> tuple[Any, Any] | None:
                 return None
             functions = frontend.functions_of(program, tuple(sample.inputs), {})
             model = frontend.model_of(functions, run=False)
-            compiled = compile_framework_model(model, "module", ProjectOptions())
+            compiled = compile_framework_model(model, "module", ProjectOptions(**settings))
     except CompileError as error:
         is_fault = _FAULT.search(str(error)) is not None
         sample.outcome, sample.detail = ("crash" if is_fault else "refused"), str(error)[:400]
@@ -314,14 +328,14 @@ def _first_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0]}"[:300]
 
 
-def judge_in_numpy(sample: Sample, run: str) -> None:
+def judge_in_numpy(sample: Sample, run: str, settings: Mapping[str, Any]) -> None:
     """Lowers a sample and runs it in numpy: the module of the source, or what it was lowered to."""
     from ttcodegen.frontends import read_module
     from ttcodegen.frontends.torch.graph import tensor_array
     from ttcodegen.numerics.golden_values import Golden
     from ttcodegen.numerics.lowered import interpreter_of, read_flatbuffer
 
-    lowered = lower(sample)
+    lowered = lower(sample, settings)
     if lowered is None:
         return
     model, compiled = lowered
@@ -399,10 +413,10 @@ _PLACES = frozenset(
 """Operations that say where elements are."""
 
 
-def judge_in_cpp(samples: Sequence[Sample], folder: Path) -> None:
+def judge_in_cpp(samples: Sequence[Sample], folder: Path, settings: Mapping[str, Any]) -> None:
     """Builds samples that lower in one project and runs it, in a process of its own, which may end
     as it likes; halves of them, if that fails."""
-    found = _apart(lambda: _outcomes_in_cpp(samples, folder))
+    found = _apart(lambda: _outcomes_in_cpp(samples, folder, settings))
     if isinstance(found, list):
         for sample, (outcome, detail) in zip(samples, found, strict=True):
             sample.outcome, sample.detail = outcome, detail
@@ -410,8 +424,8 @@ def judge_in_cpp(samples: Sequence[Sample], folder: Path) -> None:
         samples[0].outcome, samples[0].detail = "fails", found[:600]
     else:
         half = len(samples) // 2
-        judge_in_cpp(samples[:half], folder)
-        judge_in_cpp(samples[half:], folder)
+        judge_in_cpp(samples[:half], folder, settings)
+        judge_in_cpp(samples[half:], folder, settings)
 
 
 def _apart(run: Callable[[], list[tuple[str, str]]]) -> list[tuple[str, str]] | str:
@@ -439,7 +453,9 @@ def _apart(run: Callable[[], list[tuple[str, str]]]) -> list[tuple[str, str]] | 
     )
 
 
-def _outcomes_in_cpp(samples: Sequence[Sample], folder: Path) -> list[tuple[str, str]]:
+def _outcomes_in_cpp(
+    samples: Sequence[Sample], folder: Path, settings: Mapping[str, Any]
+) -> list[tuple[str, str]]:
     import ttcodegen
     import ttcodegen.torch as frontend
     from ttcodegen.frontends.torch.graph import tensor_array
@@ -448,7 +464,8 @@ def _outcomes_in_cpp(samples: Sequence[Sample], folder: Path) -> list[tuple[str,
     others = tuple(tensor for sample in samples for tensor in sample.second)
     shutil.rmtree(folder, ignore_errors=True)
     with contextlib.redirect_stderr(io.StringIO()):
-        frontend.compile(module_of(samples), tensors, out=folder, name="bundle", build=True)
+        module = module_of(samples)
+        frontend.compile(module, tensors, out=folder, name="bundle", build=True, **settings)
     model = ttcodegen.load(folder)
     results = [model.forward(*map(tensor_array, each)) for each in (tensors, others)]
     # What changes its arguments gives a pair: its results, and what they have become.
@@ -471,6 +488,7 @@ def judged(
     part: tuple[int, int] = (0, 1),
     run: str = RUNS[0],
     bundle: int = 12,
+    **settings: Any,
 ) -> Iterator[Sample]:
     """Samples with their outcomes.
 
@@ -481,6 +499,7 @@ def judged(
         part: which of how many parts of all samples.
         run: one of RUNS.
         bundle: how many samples a project of C++ has.
+        settings: target and level of optimization, as `ttcodegen.torch.compile` takes them.
     """
     waiting: list[Sample] = []
     place, parts = part
@@ -492,23 +511,22 @@ def judged(
                     continue
                 for sample in samples_of(name, operation, short, count):
                     if run != "cpp":
-                        judge_in_numpy(sample, run)
+                        judge_in_numpy(sample, run, settings)
                         yield sample
-                    elif lower(sample) is None:
+                    elif lower(sample, settings) is None:
                         yield sample
                     else:
                         waiting.append(sample)
                     if len(waiting) >= bundle:
-                        judge_in_cpp(waiting, Path(folder) / "bundle")
+                        judge_in_cpp(waiting, Path(folder) / "bundle", settings)
                         yield from waiting
                         waiting = []
         if waiting:
-            judge_in_cpp(waiting, Path(folder) / "bundle")
+            judge_in_cpp(waiting, Path(folder) / "bundle", settings)
             yield from waiting
 
 
-def main() -> int:
-    """Judges what the command line names; the status says if something is wrong or crashes."""
+def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
@@ -519,27 +537,61 @@ def main() -> int:
     parser.add_argument("--samples", type=int, default=4, help="of each operation and type")
     parser.add_argument("--part", default="0/1", help="which of how many parts, as 3/40")
     parser.add_argument("--run", choices=RUNS, default=RUNS[0])
-    parser.add_argument("--results", type=Path, help="a table of all that does not agree")
+    parser.add_argument("--target", choices=["ttnn", "ttmetal"], default="ttnn")
+    parser.add_argument("--optimize", type=int, default=0)
+    parser.add_argument("--results", type=Path, help="a table of all samples")
     parser.add_argument("--verbose", action="store_true", help="print all that does not agree")
+    parser.add_argument("--merge", type=Path, nargs="+", default=[], help="tables of earlier parts")
+    parser.add_argument("--write", type=Path, help="the page to be written to")
     chosen = parser.parse_args()
-    import torch
+    if chosen.target == "ttmetal" and chosen.run != "cpp":
+        parser.error("--target ttmetal runs with --run cpp")
+    return chosen
 
-    warnings.filterwarnings("ignore")
-    torch.set_num_threads(1)
+
+def _rows(chosen: argparse.Namespace) -> Iterator[Sequence[str]]:
+    """The columns of each sample: of tables that earlier parts have written, or judged now."""
+    if chosen.merge:
+        for path in chosen.merge:
+            yield from (line.split("\t") for line in path.read_text().splitlines())
+        return
     place, _, parts = chosen.part.partition("/")
     names = None if chosen.ops is None else chosen.ops.split(",")
-    counts: Counter[str] = Counter()
-    rows: list[str] = []
     found = judged(names, chosen.dtypes.split(","), count=chosen.samples,
-                   part=(int(place), int(parts)), run=chosen.run)  # fmt: skip
+                   part=(int(place), int(parts)), run=chosen.run, target=chosen.target,
+                   optimize=chosen.optimize)  # fmt: skip
     for sample in found:
-        counts[sample.outcome] += 1
-        if sample.outcome != "agree":
-            rows.append(sample.row())
-            if chosen.verbose:
-                print(rows[-1], flush=True)
+        row = sample.row()
+        if chosen.verbose and sample.outcome != "agree":
+            print(row, flush=True)
+        yield row.split("\t")
+
+
+def _write(page: Path, chosen: argparse.Namespace, rows: Sequence[Sequence[str]]) -> None:
+    counts = Counter(row[3] for row in rows)
+    share = f"{100 * counts['agree'] / max(len(rows), 1):.1f} %"
+    numbers = [len(rows), *(counts[kind] for kind in OUTCOMES), share]
+    part = "" if chosen.part == "0/1" or chosen.merge else f", part {chosen.part}"
+    how = f"`--target {chosen.target} --optimize {chosen.optimize}`, {chosen.run}{part}"
+    worst_last = sorted(rows, key=lambda row: -OUTCOMES.index(row[3]))
+    others = {f"{row[0]} {row[1]}": row[3] for row in worst_last if row[3] != "agree"}
+    write_rows(page, "opinfo", how, numbers, others)
+
+
+def main() -> int:
+    """Judges what the command line names; the status says if something is wrong or crashes."""
+    chosen = _arguments()
+    if not chosen.merge:
+        import torch
+
+        warnings.filterwarnings("ignore")
+        torch.set_num_threads(1)
+    rows = list(_rows(chosen))
+    counts = Counter(row[3] for row in rows)
     if chosen.results is not None:
-        chosen.results.write_text("\n".join(rows) + "\n")
+        chosen.results.write_text("".join("\t".join(row) + "\n" for row in rows))
+    if chosen.write is not None:
+        _write(chosen.write, chosen, rows)
     print(", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items())))
     return int(any(counts[each] for each in ("wrong", "crash", "fails")))
 

@@ -23,7 +23,7 @@ import re
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -274,36 +274,40 @@ def judge(functions: Iterable[Judged], run: str, options: Sequence[str]) -> Outc
     return outcome
 
 
-def _row(run: str, options: Sequence[str], outcome: Outcome) -> str:
-    """A line of the table of docs/judges.md."""
-    counts = outcome.counts
-    total = sum(counts.values())
-    numbers = [total, *(counts[kind] for kind in ("right", "wrong", "refused", "crashed"))]
-    how = f"`{' '.join(options) or 'no options'}`, {'C++' if run == 'cpp' else 'flatbuffer'}"
-    return f"| {how} | {' | '.join(map(str, numbers))} | {100 * counts['right'] / total:.1f} % |"
-
-
-def write_page(
-    page: Path, run: str, options: Sequence[str], outcome: Outcome, set_: str = "stablehlo"
+def write_rows(
+    page: Path, set_: str, how: str, cells: Sequence[object], others: Mapping[str, str]
 ) -> None:
-    """Puts what was found between the marks of a page: a row of the table of a set, and the list of
-    what is not right, which all its runs share."""
+    """Puts what a run found between the marks of a page.
+
+    Args:
+        page: a page with the marks `SET runs` and `SET others`.
+        set_: what was judged.
+        how: options and kind of the run: the first cell of its row of the table, and what the list
+            says beside what it found; an earlier run of the same kind is replaced.
+        cells: the other cells of the row.
+        others: what is not right, and how it ended.
+    """
     text = page.read_text()
-    row = _row(run, options, outcome)
-    start = row.partition(" | ")[0]
     table = re.search(rf"(?s)(<!-- {set_} runs -->\n)(.*?)(<!-- end -->)", text)
-    others = re.search(rf"(?s)(<!-- {set_} others -->\n)(.*?)(<!-- end -->)", text)
-    if table is None or others is None:
+    listed = re.search(rf"(?s)(<!-- {set_} others -->\n)(.*?)(<!-- end -->)", text)
+    if table is None or listed is None:
         raise SystemExit(f"{page} has no place for the outcome")
-    lines = table[2].strip("\n").splitlines()
-    kept = [line for line in lines if not line.startswith(start)]
-    text = text.replace(table[0], "\n".join([table[1].rstrip("\n"), *kept, row, table[3]]))
-    names = {line.split("\t")[0]: line.split("\t")[1] for line in outcome.lines}
-    for line in others[2].splitlines():
-        if found := re.match(r"- `(.*)`: (\w+)", line):
-            names.setdefault(found[1], found[2])
-    listed = [f"- `{name}`: {names[name]}" for name in sorted(names)]
-    text = text.replace(others[0], "\n".join([others[1].rstrip("\n"), *listed, others[3]]))
+    rows = [line for line in table[2].splitlines() if line and not line.startswith(f"| {how} |")]
+    rows.append(f"| {how} | {' | '.join(map(str, cells))} |")
+    found: dict[str, list[tuple[str, str]]] = {name: [(kind, how)] for name, kind in others.items()}
+    for line in listed[2].splitlines():
+        if entry := re.match(r"- `([^`]*)`: (.*)", line):
+            for kind, runs in re.findall(r"([\w-]+) \(([^)]*)\)", entry[2]):
+                kept = ((kind, each) for each in runs.split("; ") if each != how)
+                found.setdefault(entry[1], []).extend(kept)
+    lines: list[str] = []
+    for name in sorted(found):
+        kinds = sorted({kind for kind, _ in found[name]})
+        runs = ("; ".join(sorted(each for kind, each in found[name] if kind == of)) for of in kinds)
+        said = ", ".join(f"{kind} ({each})" for kind, each in zip(kinds, runs, strict=True))
+        lines += [f"- `{name}`: {said}"] if said else []
+    text = text.replace(table[0], "\n".join([table[1].rstrip("\n"), *rows, table[3]]))
+    text = text.replace(listed[0], "\n".join([listed[1].rstrip("\n"), *lines, listed[3]]))
     page.write_text(text)
 
 
@@ -313,7 +317,13 @@ def finish(
     """Prints how many are right, and writes what was found to a page."""
     print(outcome.summary())
     if page is not None:
-        write_page(page, run, options, outcome, set_)
+        counts = outcome.counts
+        total = sum(counts.values())
+        numbers = [total, *(counts[kind] for kind in ("right", "wrong", "refused", "crashed"))]
+        how = f"`{' '.join(options) or 'no options'}`, {'C++' if run == 'cpp' else 'flatbuffer'}"
+        others = {name: kind for name, kind, _ in (line.split("\t") for line in outcome.lines)}
+        share = f"{100 * counts['right'] / total:.1f} %"
+        write_rows(page, set_, how, [*numbers, share], others)
 
 
 def functions(folder: Path, only: Sequence[str] = (), sample: int = 0) -> Iterator[Judged]:

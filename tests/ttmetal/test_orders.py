@@ -5,13 +5,16 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import pytest
 
 from tests.ttmetal.function_text import call, function, tensor
 from tests.ttmetal.test_grouping import programs
 from ttcodegen.cli.ttcodegen import main
-from ttcodegen.foundation.diagnostics import CompileError
+from ttcodegen.compilation import CompileOptions, compile_module
+from ttcodegen.foundation.diagnostics import CompileError, Source
+from ttcodegen.project.checking import run_in_numpy
 from ttcodegen.project.cpu_backend import CPUBackend
 
 
@@ -54,3 +57,14 @@ def test_what_is_no_number_is_the_greatest_but_of_float32(
     narrow, wide = (np.load(tmp_path / name / "output.npy") for name in ("narrow", "wide"))
     assert np.array_equal(narrow, np.argmax(x, axis=-1))
     assert np.array_equal(wide, np.argmax(np.where(np.isnan(x), -np.inf, x), axis=-1))
+
+
+def test_flatbuffers_order_the_bits_of_elements_as_programs_do() -> None:
+    source = Source("m.mlir", f"module {{\n{greatest('narrow', 'bf16')}}}\n")
+    compiled = compile_module(source, CompileOptions("m", target="ttmetal"))
+    x = np.zeros((3, 40, 70), ml_dtypes.bfloat16)
+    x[0, :, 5] = x[1, :, 60] = np.nan
+    x[2, :, 7] = np.inf
+    (run,) = run_in_numpy(source, compiled, lambda *_: (x,))
+    for found in (run.golden[0], run.flatbuffer[0]):
+        assert np.array_equal(found, np.repeat([[5], [60], [7]], 40, axis=1))

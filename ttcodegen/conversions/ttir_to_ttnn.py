@@ -22,6 +22,7 @@ from ttcodegen.ops.core.definition import TTIRDefinition
 from ttcodegen.ops.dialects import TTNNOp, ttnn_op_classes
 from ttcodegen.ops.reduction.exact_extremes import needs_all_bits
 from ttcodegen.transforms.rewriting import body_of, keep, rebuild
+from ttcodegen.transforms.ttir.own_buffers import drop_clones
 from ttcodegen.transforms.ttnn.deallocate import RemoveDeadValues
 from ttcodegen.transforms.ttnn.layout import assign_wanted_layouts
 
@@ -87,6 +88,7 @@ class ConvertTTIRToTTNN(ModulePass):
         for function in op.walk():
             if isinstance(function, FuncOp):
                 rebuild(function, lambda insert, m: OpBuilder(classes, insert, m), lower_op)
+                drop_clones(function)
         if LAYOUTS_WANTED in op.attributes:
             RemoveDeadValues().apply(ctx, op)
             assign_wanted_layouts(ctx, op)

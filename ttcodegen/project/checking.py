@@ -29,7 +29,6 @@ from ttcodegen.numerics.comparison import (
 )
 from ttcodegen.numerics.drawing import depends_on_draws, depends_on_floats, draw_inputs
 from ttcodegen.numerics.edges import (
-    CHOICE,
     CHOICES,
     LARGEST,
     NOT_FINITE,
@@ -153,9 +152,7 @@ def check_project(
     if reference:
         checks = against_reference(checks, runs, outputs, reference)
     most = 0 if edges or reference else quick_runs(read_flatbuffer(compiled.flatbuffer))
-    # Kernels of maxima and scans have their own meaning of NaN in part of a tile.
-    without = CHOICE if compiled.description.target == "ttmetal" else None
-    chosen = tuple(case for case in CHOICES if case != without)[:most]
+    chosen = CHOICES[:most]
     if edges or chosen:
         found = _edge_checks(source, compiled, runs, build_and_execute, None if edges else chosen)
         # Of a choice that nobody requested only what differs is news.

@@ -169,6 +169,12 @@ PASSES = (
         description="Makes the rows of attention zero in which a mask hides every key.",
     ),
     PassEntry(
+        name="ttir-own-buffers",
+        group=Group.TTIR,
+        implementation="ttcodegen.transforms.ttir.own_buffers:TTIROwnBuffers",
+        description="Clones what shares the buffer of a tensor that is overwritten.",
+    ),
+    PassEntry(
         name="ttir-canonicalize",
         group=Group.TTIR,
         implementation="ttcodegen.transforms.ttir.canonicalize:TTIRCanonicalizePass",

@@ -128,6 +128,7 @@ def given_decisions(options: Values) -> dict[str, OptionValue]:
 def ttir(options: Values) -> Iterator[Step | str]:
     """From what the user wrote to few and fused ops of device types."""
     yield "inline"
+    yield "ttir-own-buffers"
     yield "ttir-element-type-normalization"
     yield "ttir-decompose"
     yield "ttir-canonicalize"
@@ -201,7 +202,7 @@ def ttnn_to_ttnn(options: Values) -> Iterator[Step | str]:
     yield Step("ttcore-register-device", chosen(options, SYSTEM_OPTIONS))
     if options["argument-types"]:
         yield Step("populate-argument-types", {"argument-types": options["argument-types"]})
-    yield from ("ttnn-canonicalize-calls", "ttcore-imply-mesh", "inline")
+    yield from ("ttnn-canonicalize-calls", "ttcore-imply-mesh", "inline", "ttir-own-buffers")
     yield from ("ttcore-record-chip-shares", "ttir-decompose", "convert-ttir-to-ttnn")
     yield from _placed(options)
 

@@ -254,6 +254,11 @@ def typecast(generator: Generator) -> None:
     generator.apply("typecast", [x], TensorType(element, shape_of(x.type)))
 
 
+def clone(generator: Generator) -> None:
+    x = generator.any()
+    generator.apply("clone", [x], x.type)
+
+
 def to_layout(generator: Generator) -> None:
     x = generator.any()
     generator.apply("to_layout", [x], x.type)
@@ -320,6 +325,7 @@ RECIPES = {
         slice_dynamic,
         rearrange,
         typecast,
+        clone,
         to_layout,
         mesh_shard,
         _local_collective("all_gather", all_gather_dim=0, cluster_axis=1),

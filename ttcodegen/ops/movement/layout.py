@@ -128,6 +128,52 @@ register(
     )
 )
 
+register(
+    TTIRDefinition(
+        "ttir.clone",
+        (operand("input"),),
+        verify=_same_shape,
+        dimensions=of_elements,
+        numpy=lambda call: call.array("input"),
+        lower=lambda builder, op: builder.like(
+            "clone", builder.operand(op, "input"), element=op.result_type.element_type
+        ),
+        tile=lambda builder, op, tiles: tiles[0],
+        cpu=cpu_call("elementwise", function="typecast"),
+    )
+)
+
+
+def _cpp_clone(calls: CppCalls, op: CatalogueOp) -> None:
+    """No argument of the function has a default."""
+    calls.include("ttnn/operations/data_movement/clone/clone.hpp")
+    source, config = calls[op.operands[0]], output_memory(calls, op)
+    calls.bind(
+        op.results[0],
+        calls.call(
+            "ttnn::clone",
+            source,
+            Text("/*dtype=*/std::nullopt"),
+            config,
+            Text("/*compute_kernel_config=*/std::nullopt"),
+        ),
+    )
+
+
+register(
+    TTNNDefinition(
+        "ttnn.clone",
+        (OperandSpec("input", layout=None),),
+        verify=_same_shape,
+        numpy=lambda call: call.array("input"),
+        result_rules=(ResultRule(layout=None, placed=True),),
+        cpp=_cpp_clone,
+        flops=no_flops,
+        call_kind=CallKind.COPY,
+        participle="cloned",
+    )
+)
+
 
 def _unchanged_input(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     """The layout pass decides the placement of tensors, whatever the source requests."""

@@ -444,7 +444,7 @@ register(
         verify=verify_extreme,
         dimensions=lambda op: of_reduction(op, reduced_dims(op), None),
         numpy=_argmax,
-        traits=Trait.ORDERS,
+        traits=Trait.ORDERS | Trait.READS_BITS,
         primitives=_argmax_primitives,
         lower=_lower_argmax,
         cpu=cpu_call("reduction", dims_on_cpu),

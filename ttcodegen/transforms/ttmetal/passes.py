@@ -31,6 +31,7 @@ def ttir_to_generics(options: Values) -> Iterator[Step | str]:
     yield "ttcore-check-sizes"
     if options["enable-cpu-hoist"]:
         yield "inline"
+        yield "ttir-own-buffers"
         yield "ttir-element-type-normalization"
         yield "cpu-hoist-manually-tagged"
     yield "ttir-pipeline"

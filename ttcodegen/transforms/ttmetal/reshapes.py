@@ -23,6 +23,7 @@ from ttcodegen.ops.core.builder import splat_of
 from ttcodegen.ops.core.definition import TTIR, TTIRDefinition
 from ttcodegen.ops.dialects import ttir_op_classes
 from ttcodegen.transforms.rewriting import PatternSet, Rewriter, functions
+from ttcodegen.transforms.ttir.own_buffers import CLONE
 
 Shape = tuple[int, ...]
 
@@ -57,8 +58,9 @@ def _rules() -> PatternSet:
 
 
 def _moves_in_tiles(definition: TTIRDefinition) -> bool:
-    """True if ops give the same elements wherever these are in tiles: not what is drawn."""
-    return definition.tile is not None and not definition.draws
+    """True if ops give the same elements wherever these are in tiles: not what is drawn. A clone is
+    to be overwritten in the shape that it has."""
+    return definition.tile is not None and not definition.draws and definition.name != CLONE
 
 
 def _gathered(rewriter: Rewriter, value: SSAValue) -> SSAValue | None:

@@ -350,6 +350,7 @@ CALLS: Mapping[str, PythonCall] = {
     "clamp_scalar": PythonCall((0, "min", "max"), _PLACED, "clamp"),
     "clamp_tensor": PythonCall((0, 1, 2), _PLACED, "clamp"),
     "typecast": PythonCall((0, _result_type), _PLACED),
+    "clone": PythonCall((0,), _PLACED),
     **dict.fromkeys(("matmul", "linear"), _PRODUCT),
     **dict.fromkeys(("rms_norm", "layer_norm"), _NORM),
     "softmax": PythonCall((0, "dimension"), _COMPUTED),

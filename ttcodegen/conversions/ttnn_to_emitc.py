@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from xdsl.context import Context
@@ -12,6 +12,7 @@ from xdsl.ir import Operation, SSAValue
 
 from ttcodegen.conversions.host_functions import layers
 from ttcodegen.conversions.host_functions.cpp_interface import (
+    DEVICE,
     TTNN,
     ConstantFile,
     CppProgram,
@@ -19,11 +20,13 @@ from ttcodegen.conversions.host_functions.cpp_interface import (
     hold_constants,
     prepend,
     replace_content,
+    returned_type,
     title_of,
     write_header,
 )
 from ttcodegen.conversions.host_functions.function_writer import (
     Body,
+    FunctionWriter,
     Members,
     SourceFile,
     last_use_function,
@@ -31,6 +34,7 @@ from ttcodegen.conversions.host_functions.function_writer import (
 )
 from ttcodegen.conversions.host_functions.interface import (
     Entry,
+    LoopFunction,
     define_uniform,
     entries,
     has_uniform_signature,
@@ -62,7 +66,7 @@ from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttcore.dialect import LoadCachedOp
 from ttcodegen.dialects.ttnn.placement import TTNNLayoutAttr, has_placement, placement_of
 from ttcodegen.emitc.builder import open_file
-from ttcodegen.emitc.spelling import NameScope
+from ttcodegen.emitc.spelling import NameScope, identifier
 from ttcodegen.emitc.statements import FileOp, VerbatimOp
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.naming.arguments import prepare_name
@@ -135,6 +139,19 @@ class _Recorded:
     statements: Sequence[Statement]
     layers: Sequence[OutlinedFunction]
     terminator: ReturnOp
+    loops: Sequence[_RecordedLoop]
+
+
+@dataclass(frozen=True)
+class _RecordedLoop:
+    """The body of a loop before it is written."""
+
+    loop: LoopFunction
+    recorder: Recorder
+    iteration: str
+    """The C++ name of the function that is an iteration."""
+    statements: Sequence[Statement]
+    terminator: ReturnOp
 
 
 def _record(entry: Entry, facts: SourceFacts, function_names: NameScope) -> _Recorded:
@@ -145,7 +162,10 @@ def _record(entry: Entry, facts: SourceFacts, function_names: NameScope) -> _Rec
     terminator = ops.pop()
     assert isinstance(terminator, ReturnOp)
     names = entry.names.values
-    recorder = Recorder(facts, names)
+    loop_names = {each.function.sym_name.data: each.cpp_name for each in entry.loops}
+    function_names.reserve(*loop_names.values())
+    loops = [_record_loop(each, facts, function_names, loop_names) for each in entry.loops]
+    recorder = Recorder(facts, names, loop_names)
     statements = recorder.record(ops)
     body = Body(entry, members, recorder)
     returned = [recorder.resolved(value) for value in terminator.operands]
@@ -162,7 +182,23 @@ def _record(entry: Entry, facts: SourceFacts, function_names: NameScope) -> _Rec
     held, calling = hold_weights(entry, calling, functions, members.places, returned)
     calling = with_loops(calling, functions, returned)
     recorder.names = names.renamed(names_of_loops(calling, functions))
-    return _Recorded(replace(body, entry=held), calling, functions, terminator)
+    return _Recorded(replace(body, entry=held), calling, functions, terminator, loops)
+
+
+def _record_loop(
+    loop: LoopFunction,
+    facts: SourceFacts,
+    function_names: NameScope,
+    loop_names: Mapping[str, str],
+) -> _RecordedLoop:
+    ops = [op for op in body_of(loop.function).ops if not is_deallocation(op)]
+    terminator = ops.pop()
+    assert isinstance(terminator, ReturnOp)
+    recorder = Recorder(facts, loop.names.values, loop_names)
+    iteration = function_names.unique(f"{loop.cpp_name}_iteration")
+    facts.own_headers.add("support/tensor.hpp")
+    facts.headers.add("tuple")
+    return _RecordedLoop(loop, recorder, iteration, recorder.record(ops), terminator)
 
 
 def _write_entry(source: SourceFile, recorded: _Recorded) -> None:
@@ -171,12 +207,65 @@ def _write_entry(source: SourceFile, recorded: _Recorded) -> None:
     entry = body.entry
     if entry.has_constants:
         write_preparation(source, entry, library_preparation(source.facts, entry))
+    for loop in recorded.loops:
+        _write_loop(source, loop)
     for function in recorded.layers:
         write_outlined(source, function, body.recorder)
     write_entry_function(source, body, recorded.statements, recorded.terminator.operands)
     if has_uniform_signature(entry):
         define_uniform(source.file, entry)
         source.file.blank()
+
+
+def _write_loop(source: SourceFile, recorded: _RecordedLoop) -> None:
+    """Defines a loop as two functions: an iteration, and its calls while the condition holds."""
+    loop, names = recorded.loop, recorded.recorder.names
+    scope = NameScope([DEVICE, "going"])
+    arguments = body_of(loop.function).args
+    parameters = [scope.unique(identifier(names[argument])) for argument in arguments]
+    carried = parameters[: len(recorded.terminator.operands) - 1]
+    captured = parameters[len(carried) :]
+    constant = f"const {TENSOR}&"
+    state = f"std::tuple<{', '.join([TENSOR] * (1 + len(carried)))}>"
+    source.file.comment(
+        f"An iteration of {loop.cpp_name}: returns whether there is another one, and what that "
+        "takes."
+    )
+    builder = source.file.function(
+        recorded.iteration,
+        [*((name, constant) for name in parameters), (DEVICE, "ttnn::MeshDevice&")],
+        state,
+        specifiers=["static"],
+        fixed_names=[*parameters, DEVICE],
+    )
+    *given, device = builder.arguments
+    writer = FunctionWriter(source, builder, Members(), {DEVICE: device}, recorded.recorder)
+    writer.values.update(zip(arguments, given, strict=True))
+    returned = recorded.terminator.operands
+    writer.write(recorded.statements, returned=returned, reserved=parameters)
+    writer.return_values(returned, state)
+    source.file.blank()
+    source.file.comment("Runs while the condition, which is read from the device, holds.")
+    result = returned_type([TENSOR] * len(carried))
+    taken = [*((name, TENSOR) for name in ["going", *carried]), *((n, constant) for n in captured)]
+    fixed = ["going", *parameters, DEVICE]
+    body = source.file.function(
+        loop.cpp_name,
+        [*taken, (DEVICE, "ttnn::MeshDevice&")],
+        result,
+        specifiers=["static"],
+        fixed_names=fixed,
+    )
+    targets = ", ".join(["going", *carried])
+    body.verbatim(
+        "while (support::read_flag(going)) {\n"
+        f"    std::tie({targets}) = {recorded.iteration}({', '.join([*parameters, DEVICE])});\n"
+        "}"
+    )
+    body.verbatim(
+        f"return {carried[0]};" if len(carried) == 1 else f"return {{{', '.join(carried)}}};"
+    )
+    source.file.blank()
 
 
 # The conversion of TTNN functions to C++ files as a pass.

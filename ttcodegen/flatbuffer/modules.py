@@ -37,6 +37,7 @@ from ttcodegen.dialects.ttcore.dialect import (
     ArgumentType,
     ArgumentTypeAttr,
     LoadCachedOp,
+    WhileLoopOp,
     set_system,
     system_of,
 )
@@ -164,6 +165,10 @@ class _FunctionMaker:
         if operation.callee is not None:
             if operation.name == LoadCachedOp.name:
                 return LoadCachedOp(operation.callee, operands, results)
+            if operation.name == WhileLoopOp.name:
+                going, *inputs = operands
+                count = len(results)
+                return WhileLoopOp(operation.callee, going, inputs[:count], inputs[count:], results)
             if operation.name == CallOp.name:
                 return CallOp(operation.callee, list(operands), list(results))
         dialect, _, name = operation.name.partition(".")

@@ -25,6 +25,9 @@ from ttcodegen.ops.core.definition import Layout
 MAJOR = 1
 MINOR = 4
 VERSION = (MAJOR, MINOR)
+WHILE_LOOP = "ttcore.while_loop"
+"""The op that calls a program again and again, while the first tensor that it takes, and then the
+first result of the program, is not zero."""
 """The version of the files that are written and read."""
 
 

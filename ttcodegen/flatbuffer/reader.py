@@ -13,6 +13,7 @@ from ttcodegen.flatbuffer.program import (
     ELEMENT_SIZES,
     RECORDS,
     VERSION,
+    WHILE_LOOP,
     Binary,
     Constant,
     ConstantReference,
@@ -166,15 +167,17 @@ class FunctionChecks:
         callee = self.known.get(operation.callee or "")
         if callee is None:
             self.fail(f"'{program.name}' calls '{operation.callee}', which does not precede it")
-        if len(callee.inputs) != len(operation.operands) or len(callee.outputs) != len(
-            operation.results
-        ):
+        passed, returned = list(operation.operands), list(operation.results)
+        if operation.name == WHILE_LOOP and passed:
+            # The condition comes from outside before the first iteration, later from the body.
+            returned.insert(0, passed.pop(0))
+        if len(callee.inputs) != len(passed) or len(callee.outputs) != len(returned):
             self.fail(
                 f"'{program.name}' calls '{callee.name}' with operands or results that do not "
                 "fit it"
             )
         inner = [port.tensor for port in (*callee.inputs, *callee.outputs)]
-        outer = (*operation.operands, *operation.results)
+        outer = (*passed, *returned)
         for expected, found in zip(inner, outer, strict=True):
             # The table of results is checked when they are defined, which is later.
             if found < len(program.tensors) and (

@@ -27,6 +27,7 @@ from ttcodegen.dialects.core.datatypes import (
 )
 from ttcodegen.dialects.operations.functions import callee_of
 from ttcodegen.dialects.operations.operation import CatalogueOp, Required
+from ttcodegen.dialects.ttcore.dialect import WhileLoopOp
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.naming.arguments import VARIANCES, argument_names, is_variance
 from ttcodegen.ops.core.builder import splat_of
@@ -109,8 +110,10 @@ class Usage:
                 reached: list[SSAValue] = []
                 op = use.operation
                 if (callee := self._functions.get(callee_of(op) or "")) is not None:
-                    if use.index < len(callee.args):
-                        reached = [callee.args[use.index]]
+                    # The condition of a loop is no argument of its body.
+                    position = use.index - isinstance(op, WhileLoopOp)
+                    if 0 <= position < len(callee.args):
+                        reached = [callee.args[position]]
                 elif isinstance(op, CatalogueOp):
                     found = Use(op, _spec_of(op, use.index), as_float)
                     yield found

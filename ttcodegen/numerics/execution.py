@@ -16,6 +16,9 @@ from ttcodegen.dialects.ttcore.device import chips_of
 from ttcodegen.flatbuffer import program as file
 from ttcodegen.foundation.diagnostics import CompileError
 
+MOST_ITERATIONS = 1 << 16
+"""Upper bound on the iterations of a loop whose trip count is only known at run time."""
+
 # Runs functions op by op in numpy: the loop that the golden and the interpreter share.
 
 
@@ -97,6 +100,11 @@ class Step:
             operation.results,
             callee=operation.callee,
         )
+
+    @property
+    def is_loop(self) -> bool:
+        """True if it calls a function while a condition holds, its first operand."""
+        return self.name == file.WHILE_LOOP
 
     def groups(self) -> dict[str, tuple[int, ...]]:
         """The operands by the names of the definition."""
@@ -253,8 +261,10 @@ class _Run:
         self._active.append(function.name)
         frame = _Frame(function, arguments, borrowed)
         for step in function.steps:
-            if step.callee is not None:
-                results = self._call(frame, step, step.callee)
+            if step.is_loop:
+                results = self._loop(frame, step)
+            elif step.callee is not None:
+                results = self._call(frame, step.callee, step.operands, step.results)
             else:
                 results = _execute(frame, step)
             for tensor, array in zip(step.results, results, strict=True):
@@ -270,15 +280,43 @@ class _Run:
         self._active.pop()
         return [frame.read(tensor) for tensor in function.results], frame.overwritten
 
-    def _call(self, frame: _Frame, step: Step, name: str) -> list[Value]:
+    def _loop(self, frame: _Frame, step: Step) -> list[Value]:
+        """Calls the body of a loop while its condition holds.
+
+        The carried tensors are kept in the results of the step between iterations.
+        """
+        going, *given = step.operands
+        carried = given[: len(step.results)]
+        captured = given[len(carried) :]
+        for tensor, result in zip(carried, step.results, strict=True):
+            frame.arrays[result] = frame.read(tensor)
+        flag = frame.read(going)
+        for iteration in range(MOST_ITERATIONS + 1):
+            if not bool(on_chip(flag, 0).any()):
+                return [frame.read(result) for result in step.results]
+            operands = [*(step.results if iteration else carried), *captured]
+            flag, *values = self._call(frame, str(step.callee), operands, (going, *step.results))
+            for result, value in zip(step.results, values, strict=True):
+                frame.arrays[result] = value
+        raise CompileError(
+            f"the loop '{step.callee}' runs more than {MOST_ITERATIONS} times on these inputs",
+            remedy="give inputs for which it ends sooner",
+        )
+
+    def _call(
+        self,
+        frame: _Frame,
+        name: str,
+        passed: Sequence[int],
+        returned_as: Sequence[int],
+    ) -> list[Value]:
+        """The results of a function that is called with tensors of the frame, for others of it."""
         callee = self._functions.get(name)
         if callee is None:
             raise CompileError(f"there is no function '{name}' to call")
         operands: list[Value] = []
         borrowed: list[int] = []
-        for position, (tensor, argument) in enumerate(
-            zip(step.operands, callee.arguments, strict=True)
-        ):
+        for position, (tensor, argument) in enumerate(zip(passed, callee.arguments, strict=True)):
             if frame.is_borrowed(tensor):
                 borrowed.append(position)
                 operands.append(frame.arrays[tensor])
@@ -287,10 +325,10 @@ class _Run:
                 operands.append(_passed(frame.read(tensor), source, target))
         results, overwritten = self.run(callee, operands, borrowed)
         for position, array in overwritten.items():
-            frame.overwrite(step.operands[position], array)
+            frame.overwrite(passed[position], array)
         return [
             _passed(array, callee.tensors[returned], frame.tensors[tensor])
-            for array, returned, tensor in zip(results, callee.results, step.results, strict=True)
+            for array, returned, tensor in zip(results, callee.results, returned_as, strict=True)
         ]
 
 

@@ -292,6 +292,8 @@ def _source(
     for step in reversed(function.steps):
         if tensor not in step.results:
             continue
+        if step.is_loop:
+            return None
         if step.callee is not None:
             inner = interpreter.functions[step.callee]
             source = _source(interpreter, inner, inner.results[step.results.index(tensor)])

@@ -221,10 +221,26 @@ def _of_results(functions: Mapping[str, Function], function: Function) -> tuple[
     def of_calls(callee: str, arguments: tuple[_Closeness, ...]) -> tuple[_Closeness, ...]:
         return of_body(functions[callee], arguments)
 
+    def of_loop(step: Step, operands: Sequence[_Closeness]) -> Sequence[_Closeness]:
+        """Closeness of what a loop carries, which no further iteration changes."""
+        carried, captured = operands[1 : 1 + len(step.results)], operands[1 + len(step.results) :]
+        while True:
+            _, *after = of_calls(str(step.callee), (*carried, *captured))
+            joined = [
+                each if each.tolerance.range_error > before.tolerance.range_error else before
+                for before, each in zip(carried, after, strict=True)
+            ]
+            if joined == carried:
+                return carried
+            carried = joined
+
     def of_body(function: Function, arguments: tuple[_Closeness, ...]) -> tuple[_Closeness, ...]:
         found = dict(zip(function.arguments, arguments, strict=True))
         for step in function.steps:
             operands = [found.get(tensor, _SAME) for tensor in step.operands]
+            if step.is_loop:
+                found.update(zip(step.results, of_loop(step, operands), strict=True))
+                continue
             if step.callee is not None:
                 found.update(zip(step.results, of_calls(step.callee, tuple(operands)), strict=True))
                 continue

@@ -12,9 +12,14 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
-from ttcodegen.dialects.operations.functions import callee_of, is_cpu_function, is_generic_function
+from ttcodegen.dialects.operations.functions import (
+    callee_of,
+    is_cpu_function,
+    is_generic_function,
+    is_loop_body,
+)
 from ttcodegen.dialects.operations.operation import CatalogueOp
-from ttcodegen.dialects.ttcore.dialect import LoadCachedOp
+from ttcodegen.dialects.ttcore.dialect import LoadCachedOp, WhileLoopOp
 from ttcodegen.dialects.ttnn.placement import has_placement
 from ttcodegen.foundation.diagnostics import CompileError, copy_source_offset
 from ttcodegen.transforms.rewriting import (
@@ -39,8 +44,8 @@ def is_entry(function: FuncOp) -> bool:
 
 @dataclass(frozen=True)
 class InlinePass(ModulePass):
-    """Leaves the entry functions, without calls, and the functions for the CPU and the regions of
-    `ttir.generic` that they call.
+    """Leaves the entry functions, without calls, and the functions for the CPU, the regions of
+    `ttir.generic` and the bodies of loops that they call.
 
     Raises CompileError at a call of a function that calls itself (also through others), that is not
     there, or that has no body.
@@ -71,6 +76,8 @@ def _call(module: ModuleOp, cached: LoadCachedOp) -> None:
     Rewriter.replace_op(cached, call)
 
 
+Call = CallOp | WhileLoopOp
+
 _MOST_OPS = 1_000_000
 """Upper bound on ops after inlining: nested calls can grow exponentially."""
 
@@ -80,7 +87,7 @@ class _Frame:
     """A function whose calls are being followed."""
 
     function: str
-    calls: list[CallOp]
+    calls: list[Call]
     followed: int = 0
 
 
@@ -92,6 +99,7 @@ class _Inliner:
             for name, function in self._functions.items()
             if (is_cpu_function(function) and not options.cpu_functions)
             or (is_generic_function(function) and not options.generics)
+            or is_loop_body(function)
         }
         """Functions whose calls stay, and whether one is called."""
         self._sizes: dict[str, int] = {}
@@ -105,7 +113,7 @@ class _Inliner:
             self._measure(name)
         for name in self._sizes:
             for call in self._calls(name):
-                if not self._stays(name, self._callee(call)):
+                if isinstance(call, CallOp) and not self._stays(name, self._callee(call)):
                     self._expand(call, self._functions[self._callee(call)])
         for name, function in self._functions.items():
             if not is_entry(function) and not self._kept.get(name):
@@ -139,9 +147,10 @@ class _Inliner:
                     remedy="unroll the recursion",
                 )
             frame.followed += 1
-            if self._stays(frame.function, callee):
+            stays = self._stays(frame.function, callee)
+            if stays:
                 self._kept[callee] = True
-            elif callee not in self._sizes:
+            if callee not in self._sizes and (not stays or isinstance(call, WhileLoopOp)):
                 active.add(callee)
                 stack.append(_Frame(callee, self._calls(callee)))
 
@@ -158,13 +167,13 @@ class _Inliner:
                 )
         return size
 
-    def _calls(self, name: str) -> list[CallOp]:
+    def _calls(self, name: str) -> list[Call]:
         function = self._functions[name]
         if function.is_declaration:
             return []
-        return [op for op in function.body.block.ops if isinstance(op, CallOp)]
+        return [op for op in function.body.block.ops if isinstance(op, Call)]
 
-    def _callee(self, call: CallOp) -> str:
+    def _callee(self, call: Call) -> str:
         name = call.callee.string_value()
         function = self._functions.get(name)
         if function is None or function.is_declaration:

@@ -404,11 +404,13 @@ def rebuild(
     function: FuncOp,
     builder_of: Callable[[Callable[[Operation], None], dict[SSAValue, SSAValue]], OpBuilder],
     rewrite: Callable[[OpBuilder, CatalogueOp], SSAValue | Sequence[SSAValue]],
+    rewrite_other: Callable[[OpBuilder, Operation], None] | None = None,
 ) -> None:
     """Replaces every catalogue op of a function by what `rewrite` makes of it.
 
     `rewrite` may insert the op itself, changed, which is cheaper than another one of its kind.
-    Other ops (return, calls) are kept with their operands mapped. A name of a replaced value goes
+    Other ops (return, calls, loops) are kept with their operands mapped, unless `rewrite_other`
+    inserts them. A name of a replaced value goes
     to the value that replaces it, unless that one has a name of its own.
     """
     block = body_of(function)
@@ -427,6 +429,8 @@ def rebuild(
                 mapping[result] = value
                 name_replacement(value, result)
             name_intermediates(made[start:], op)
+        elif rewrite_other is not None:
+            rewrite_other(builder, op)
         else:
             keep(builder, op, [builder[value] for value in op.operands])
     kept = set(made)

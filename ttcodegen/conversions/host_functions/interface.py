@@ -15,9 +15,9 @@ from xdsl.passes import ModulePass
 
 from ttcodegen.dialects.core.datatypes import shape_of
 from ttcodegen.dialects.operations.attribute_kinds import INTEGERS
-from ttcodegen.dialects.operations.functions import argument_type, attributes_at
+from ttcodegen.dialects.operations.functions import argument_type, attributes_at, is_loop_body
 from ttcodegen.dialects.ttcore.device import MeshShape, declared_mesh, parts_of
-from ttcodegen.dialects.ttcore.dialect import ArgumentType, LoadCachedOp
+from ttcodegen.dialects.ttcore.dialect import ArgumentType, LoadCachedOp, WhileLoopOp
 from ttcodegen.dialects.ttir.sharding import DIVIDED, SHARE, WantedSharding
 from ttcodegen.emitc.builder import EmitCBuilder
 from ttcodegen.emitc.spelling import NameScope, Text, identifier
@@ -77,6 +77,19 @@ class LayerArray:
 
 
 @dataclass(frozen=True)
+class LoopFunction:
+    """The body of a loop whose trip count is only known at run time, and its C++ name."""
+
+    names: FunctionNames
+    cpp_name: str
+
+    @property
+    def function(self) -> FuncOp:
+        """The function itself."""
+        return self.names.function
+
+
+@dataclass(frozen=True)
 class Entry:
     """An entry function with the C++ names that its interface needs."""
 
@@ -93,6 +106,8 @@ class Entry:
     layers: tuple[LayerArray, ...] = ()
     layered: frozenset[SSAValue] = frozenset()
     """The constants that are only held for layers."""
+    loops: tuple[LoopFunction, ...] = ()
+    """The bodies of loops whose trip count is only known at run time, each after those in it."""
 
     @property
     def function(self) -> FuncOp:
@@ -140,8 +155,12 @@ def entries(module: ModuleOp) -> list[Entry]:
     # `main` belongs to the program that the functions end up in.
     scope = NameScope(["main"])
     result: list[Entry] = []
-    for names in names_of_module(op for op in module.body.block.ops if isinstance(op, FuncOp)):
+    known = names_of_module(op for op in module.body.block.ops if isinstance(op, FuncOp))
+    bodies = {each.function.sym_name.data: each for each in known if is_loop_body(each.function)}
+    for names in known:
         name = names.function.sym_name.data
+        if name in bodies:
+            continue
         load = load_of(names.function)
         fields = NameScope()
         result.append(
@@ -153,9 +172,27 @@ def entries(module: ModuleOp) -> list[Entry]:
                 tuple(results_of(names.function)),
                 () if load is None else tuple(load.results),
                 tuple(fields.unique(identifier(plain_name(each))) for each in names.constants),
+                loops=tuple(_loops(names.function, bodies, scope)),
             )
         )
     return result
+
+
+def _loops(
+    function: FuncOp, bodies: Mapping[str, FunctionNames], scope: NameScope
+) -> Iterator[LoopFunction]:
+    """The bodies of the loops of a function, those in another body before that."""
+    pending = [function]
+    found: dict[str, FunctionNames] = {}
+    while pending:
+        for op in body_of(pending.pop()).ops:
+            if isinstance(op, WhileLoopOp):
+                name = op.callee.string_value()
+                # One in several bodies comes before all of them.
+                found[name] = found.pop(name, bodies[name])
+                pending.append(bodies[name].function)
+    for name, names in reversed(found.items()):
+        yield LoopFunction(names, scope.unique(identifier(name)))
 
 
 def required(functions: list[Entry]) -> list[Entry]:

@@ -10,11 +10,16 @@ from itertools import chain
 
 from xdsl.ir import Operation, SSAValue
 
-from ttcodegen.conversions.host_functions.cpp_interface import DEVICE, ConstantFile
+from ttcodegen.conversions.host_functions.cpp_interface import (
+    DEVICE,
+    ConstantFile,
+    returned_type,
+)
 from ttcodegen.conversions.host_functions.tuning_constants import Tuning
 from ttcodegen.dialects.core.datatypes import DataType
 from ttcodegen.dialects.operations.compute_config import ComputeConfig
 from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.dialects.ttcore.dialect import WhileLoopOp
 from ttcodegen.dialects.ttnn.placement import TensorPlacement, placement_of
 from ttcodegen.dialects.ttnn.program_configs import ProgramConfig
 from ttcodegen.emitc.spelling import NameScope, Text, identifier
@@ -291,8 +296,12 @@ class StatementRecorder:
 class Recorder(StatementRecorder):
     """Records the statements of TTNN ops; implements `cpp_calls.CppCalls`."""
 
-    def __init__(self, facts: SourceFacts, names: ValueNames) -> None:
+    def __init__(
+        self, facts: SourceFacts, names: ValueNames, loops: Mapping[str, str] | None = None
+    ) -> None:
+        """`loops` are the C++ names of loops, by the symbols of their bodies."""
         super().__init__(facts, names)
+        self._loops = {} if loops is None else loops
 
     def record(self, ops: Iterable[Operation]) -> list[Statement]:
         """The statements of ops in order.
@@ -301,6 +310,8 @@ class Recorder(StatementRecorder):
             CompileError: if an op has no C++.
         """
         for op in ops:
+            if isinstance(op, WhileLoopOp):
+                self._record_loop(op)
             if not isinstance(op, CatalogueOp) or is_deallocation(op):
                 continue
             definition = op.definition
@@ -309,6 +320,13 @@ class Recorder(StatementRecorder):
             self._op = op
             definition.cpp(self, op)
         return self.statements
+
+    def _record_loop(self, op: WhileLoopOp) -> None:
+        self._op = op
+        arguments = [self[value] for value in op.operands]
+        name = self._loops[op.callee.string_value()]
+        type_ = returned_type([TENSOR] * len(op.results)) or "void"
+        self._add(Call(name, (*arguments, self.device), type_), op.results)
 
     # --- What the catalogue uses -----------------------------------------------------------------
 

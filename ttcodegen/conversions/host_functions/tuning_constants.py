@@ -473,8 +473,9 @@ def _calls(
         names = entry.names
         if names.const_eval is not None and names.prepared is not None:
             yield from ((op, names.prepared, {}) for op in _ops(names.const_eval))
-        weights = names.given.weight_names
-        yield from ((op, names.values, weights) for op in _ops(names.function))
+        for inner in (names, *(loop.names for loop in entry.loops)):
+            weights = inner.given.weight_names
+            yield from ((op, inner.values, weights) for op in _ops(inner.function))
 
 
 def _ops(function: FuncOp) -> Iterator[CatalogueOp]:

@@ -21,7 +21,7 @@ from xdsl.rewriter import Rewriter
 from ttcodegen.dialects.ttcore.dialect import ArgumentType, ArgumentTypeAttr
 from ttcodegen.foundation.diagnostics import CompileError
 
-CALLS = ("func.call", "ttcore.load_cached")
+CALLS = ("func.call", "ttcore.load_cached", "ttcore.while_loop")
 """The ops that run another function of the module."""
 
 CONST_EVAL = "ttcodegen.const_eval"
@@ -31,6 +31,8 @@ FUNCTION_TYPE = "tt.function_type"
 """The attribute of a function that says what it is for."""
 CPU_FUNCTION = StringAttr("forward_cpu")
 """`FUNCTION_TYPE` of a function that runs on the CPU, between programs of the device."""
+LOOP_BODY = "ttcodegen.loop_body"
+"""Marks a function that is the body of a `ttcore.while_loop`, and is called by that alone."""
 KERNEL_THREAD = "ttkernel.thread"
 """The attribute of a function that makes it a device kernel: which processors run it."""
 CPU_CALL = "ttir.cpu_hoisted_call"
@@ -103,6 +105,11 @@ def callee_of(op: Operation) -> str | None:
 def is_cpu_function(function: FuncOp) -> bool:
     """True if a function runs on the CPU."""
     return function.attributes.get(FUNCTION_TYPE) == CPU_FUNCTION
+
+
+def is_loop_body(function: FuncOp) -> bool:
+    """True if a function is the body of a loop whose trip count is only known at run time."""
+    return LOOP_BODY in function.attributes
 
 
 def is_generic_function(function: FuncOp) -> bool:

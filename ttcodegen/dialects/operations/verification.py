@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
+from math import prod
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr, UnregisteredOp
 from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
@@ -19,9 +20,10 @@ from xdsl.parser.core import ForwardDeclaredValue
 from xdsl.traits import IsTerminator
 from xdsl.utils.exceptions import VerifyException
 
+from ttcodegen.dialects.core.datatypes import shape_of
 from ttcodegen.dialects.operations.functions import attributes_at
 from ttcodegen.dialects.operations.operation import CatalogueOp, operation_name
-from ttcodegen.dialects.ttcore.dialect import ArgumentTypeAttr
+from ttcodegen.dialects.ttcore.dialect import ArgumentTypeAttr, WhileLoopOp
 from ttcodegen.dialects.ttnn.placement import given_placement
 from ttcodegen.dialects.ttnn.program_configs import Conv2dConfig, ProgramConfigAttr
 from ttcodegen.foundation.diagnostics import CompileError, Diagnostics, plural
@@ -209,6 +211,8 @@ def _faults_among_ops(
             yield from _faults_of_function(op)
         case CallOp():
             yield from ((op, f) for f in _faults_of_call(op, functions))
+        case WhileLoopOp():
+            yield from ((op, f) for f in _faults_of_loop(op, functions))
         case ReturnOp():
             if not isinstance(op.parent_op(), FuncOp):
                 yield op, "'return' is outside a function"
@@ -291,6 +295,22 @@ def _faults_of_call(call: CallOp, functions: Mapping[str, FuncOp]) -> Iterator[s
         ("returns", "result", type_.outputs.data, tuple(call.result_types)),
     ):
         yield from _faults_of_types(f"function {name} {verb}", noun, declared, found, "the call")
+
+
+def _faults_of_loop(loop: WhileLoopOp, functions: Mapping[str, FuncOp]) -> Iterator[str]:
+    name = loop.callee.string_value()
+    callee = functions.get(name)
+    if callee is None:
+        yield f"the body '@{name}' of the loop is not in the module"
+        return
+    type_, flag = callee.function_type, loop.going.type
+    if prod(shape_of(flag)) != 1:
+        yield f"the condition of the loop should have one element, found {flag}"
+    for verb, noun, declared, found in (
+        ("takes", "argument", type_.inputs.data, tuple(loop.inputs.types)),
+        ("returns", "result", type_.outputs.data, (flag, *loop.result_types)),
+    ):
+        yield from _faults_of_types(f"function @{name} {verb}", noun, declared, found, "the loop")
 
 
 def _faults_of_types(

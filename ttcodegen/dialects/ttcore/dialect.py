@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import (
     ModuleOp,
     StringAttr,
     SymbolRefAttr,
+    TensorType,
     TupleType,
     i32,
 )
@@ -226,6 +227,57 @@ class LoadCachedOp(IRDLOperation):
         )
 
 
+@irdl_op_definition
+class WhileLoopOp(IRDLOperation):
+    """A loop whose trip count is only known at run time: while `going` is not zero, its function is
+    called, `ttcore.while_loop(@body, going, [carried..., captured...])`.
+
+    The function takes the carried and the captured tensors, and returns the next `going` and the
+    carried tensors of the next iteration. The op gives the carried tensors of the last one.
+    """
+
+    name = "ttcore.while_loop"
+    callee = prop_def(FlatSymbolRefAttr)
+    going = operand_def(TensorType)
+    inputs = var_operand_def()
+    outputs = var_result_def()
+
+    def __init__(
+        self,
+        callee: str,
+        going: SSAValue,
+        carried: Sequence[SSAValue],
+        captured: Sequence[SSAValue],
+        result_types: Sequence[Attribute] | None = None,
+    ) -> None:
+        types = [value.type for value in carried] if result_types is None else result_types
+        super().__init__(
+            operands=[going, [*carried, *captured]],
+            result_types=[types],
+            properties={"callee": SymbolRefAttr(callee)},
+        )
+
+    @property
+    def carried(self) -> Sequence[SSAValue]:
+        """The operands that the first iteration takes, and each later one has anew."""
+        return self.inputs[: len(self.outputs)]
+
+    @property
+    def captured(self) -> Sequence[SSAValue]:
+        """The operands that all iterations take."""
+        return self.inputs[len(self.outputs) :]
+
+    def verify_(self) -> None:
+        if len(self.outputs) > len(self.inputs) or any(
+            result.type != value.type
+            for result, value in zip(self.outputs, self.inputs, strict=False)
+        ):
+            raise VerifyException(
+                f"{self.name}: its first operands after the condition should have the types of its "
+                "results"
+            )
+
+
 class _ModuleWrapper(IRDLOperation):
     """An op around a module."""
 
@@ -257,7 +309,15 @@ class CPUModuleOp(_ModuleWrapper):
 
 TTCore = Dialect(
     "ttcore",
-    [LoadCachedOp, DeviceOp, TupleOp, GetTupleElementOp, DeviceModuleOp, CPUModuleOp],
+    [
+        LoadCachedOp,
+        WhileLoopOp,
+        DeviceOp,
+        TupleOp,
+        GetTupleElementOp,
+        DeviceModuleOp,
+        CPUModuleOp,
+    ],
     [
         ArgumentTypeAttr,
         DataTypeAttr,

@@ -63,6 +63,7 @@ def read(source: Source, diagnostics: Diagnostics) -> ModuleOp:
             conversion.findings += unknown
         else:
             module.body.block.add_op(conversion.function(function))
+    module.body.block.add_ops(conversion.loops)
     if conversion.findings:
         raise CompileError.from_diagnostics(conversion.findings)
     if _uses_mesh(module):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.ir import Block, SSAValue
 
 from ttcodegen.dialects.core.datatypes import element_of, i1, shape_of
@@ -19,12 +21,13 @@ from ttcodegen.frontends.stablehlo.reading.operations import StableHLOOp
 from ttcodegen.ops.core.builder import OpBuilder
 
 MOST_ITERATIONS = 4096
-"""Upper bound on the unrolled iterations of a loop."""
+"""Upper bound on the unrolled iterations of a loop; a longer one is a loop at run time."""
 
 
 def _while(conversion: Conversion, op: StableHLOOp) -> list[Value]:
     condition, body = block_of(op, 0), block_of(op, 1)
-    values = conversion.values(op)
+    initial = values = conversion.values(op)
+    last = conversion.last_made
     for _ in range(MOST_ITERATIONS + 1):
         with conversion.aside():
             (going,) = conversion.run(condition, values)
@@ -32,21 +35,19 @@ def _while(conversion: Conversion, op: StableHLOOp) -> list[Value]:
                 raise Refused
             again = conversion.number(going)
         if again is None:
-            raise CompileError(
-                f"'{op.name}': the trip count of the loop is only known at run time",
-                op,
-                remedy="give the loop a fixed length (jax.lax.fori_loop or scan with static "
-                "bounds), or keep it in the program that calls the model",
-            )
+            break
         if not again:
             return values
         values = [_settled(conversion, value) for value in conversion.run(body, values)]
-    raise CompileError(
-        f"'{op.name}': the loop runs more than {MOST_ITERATIONS} times, and its body would be "
-        "repeated as often",
-        op,
-        remedy="compile the body of the loop, and call it from a loop of your own",
-    )
+    conversion.discard_after(last)
+
+    def iterate(values: Sequence[Value]) -> tuple[Value, Sequence[Value]]:
+        following = conversion.run(body, values)
+        (again,) = conversion.run(condition, following)
+        return again, following
+
+    (going,) = conversion.run(condition, initial)
+    return conversion.loop(op, initial, iterate, going)
 
 
 def _scan(conversion: Conversion, op: StableHLOOp) -> list[Value]:

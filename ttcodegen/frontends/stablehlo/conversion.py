@@ -41,6 +41,7 @@ from ttcodegen.foundation.diagnostics import (
     place_of,
 )
 from ttcodegen.foundation.lazy_numpy import Array, np
+from ttcodegen.frontends.loops import outline_loop
 from ttcodegen.frontends.special_functions import Complex, joined, parted
 from ttcodegen.frontends.stablehlo.meshes import (
     NamedMesh,
@@ -97,6 +98,8 @@ class Conversion:
         default_factory=dict[SSAValue, dict[str, str]]
     )
     """Attributes of arguments found during conversion, by name."""
+    loops: list[FuncOp] = field(default_factory=list[FuncOp])
+    """The bodies of loops whose trip count is only known at run time."""
     donated: set[SSAValue] = field(default_factory=set[SSAValue])
     """Arguments whose memory the caller gives up: results may be written there."""
     _values: dict[SSAValue, Value] = field(default_factory=dict[SSAValue, Value])
@@ -108,6 +111,8 @@ class Conversion:
     _reported: set[tuple[str, Any]] = field(default_factory=set[tuple[str, Any]])
     _lifted: tuple[int, ...] | None = None
     _made: int = 0
+    _name: str = ""
+    """The function that is being converted."""
     _block: Block = field(default_factory=Block)
 
     def __post_init__(self) -> None:
@@ -134,6 +139,7 @@ class Conversion:
         """The function of TTIR that a function computes; arguments of complex numbers get a
         dimension of two elements after the others."""
         body = source.body.block
+        self._name = source.sym_name.data
         self._block = Block(arg_types=[real_type(argument.type) for argument in body.args])
         self._known.clear()
         self.donated = {self._block.args[index] for index in donated_arguments(source)}
@@ -144,7 +150,7 @@ class Conversion:
             arguments.append(parted(self.builder, new) if is_complex(old.type) else new)
         results = self.run(body, arguments)
         try:
-            returned = [self._joined(value) for value in results]
+            returned = [self.joined(value) for value in results]
         except Refused:
             returned = []
         self._block.add_op(ReturnOp(*returned))
@@ -163,7 +169,8 @@ class Conversion:
         copy_source_offset(source, made)
         return made
 
-    def _joined(self, value: Value) -> SSAValue:
+    def joined(self, value: Value) -> SSAValue:
+        """A value as one tensor; raises Refused if it is none."""
         if isinstance(value, Complex):
             return joined(self.builder, value)
         if not isinstance(value, SSAValue):
@@ -395,6 +402,70 @@ class Conversion:
             yield
         finally:
             self._block = block
+
+    @property
+    def last_made(self) -> Operation | None:
+        """The op that was made last, None if there is none."""
+        return self._block.last_op
+
+    def discard_after(self, last: Operation | None) -> None:
+        """Takes back all ops that were made after one."""
+        while (op := self._block.last_op) is not last:
+            assert op is not None
+            self._block.erase_op(op)
+
+    def loop(
+        self,
+        op: Operation,
+        carried: Sequence[Value],
+        iterate: Callable[[Sequence[Value]], tuple[Value, Sequence[Value]]],
+        going: Value,
+    ) -> list[Value]:
+        """A loop whose trip count is only known at run time, as a function that is called while a
+        condition holds.
+
+        Args:
+            op: the loop, for the locations of errors.
+            carried: what the first iteration takes.
+            iterate: converts an iteration of what it takes: whether there is another one, and what
+                that takes.
+            going: whether there is an iteration.
+
+        Raises:
+            CompileError: if it runs on a mesh, or in a body that is run on whole tensors.
+            Refused: if something in it was.
+        """
+        if self.mesh.chips > 1 or self.is_lifted:
+            where = "divided among devices" if self.mesh.chips > 1 else "part of a reduction"
+            raise CompileError(
+                f"'{op.name}': a loop whose trip count is only known at run time cannot be {where}",
+                op,
+                remedy="give the loop a fixed length",
+            )
+        flag = self.joined(going)
+        given = [self.joined(value) for value in carried]
+        block = Block(arg_types=[value.type for value in given])
+        outside, self._block = self._block, block
+        donated, self.donated = self.donated, set()
+        try:
+            taken = [
+                parted(self.builder, argument) if isinstance(value, Complex) else argument
+                for argument, value in zip(block.args, carried, strict=True)
+            ]
+            again, following = iterate(taken)
+            returned = [self.joined(value) for value in (again, *following)]
+        finally:
+            self._block, self.donated = outside, donated
+        name = f"{self._name}_loop_{len(self.loops)}"
+        found = outline_loop(name, block, flag, given, returned)
+        self._insert(found.call)
+        copy_source_offset(op, found.call)
+        copy_source_offset(op, found.function)
+        self.loops.append(found.function)
+        return [
+            parted(self.builder, result) if isinstance(value, Complex) else result
+            for result, value in zip(found.results, carried, strict=True)
+        ]
 
     def tensors(self, op: Operation) -> list[SSAValue]:
         """Returns the converted operands of an operation as real tensors."""

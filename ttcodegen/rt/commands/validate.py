@@ -177,7 +177,8 @@ def _runs(binary: file.Binary) -> list[list[file.Program]]:
             called = (operation.callee for operation in entry.operations)
             taken = (waiting.pop(name, None) for name in dict.fromkeys(called) if name is not None)
             runs.append([*(each for each in taken if each is not None), entry])
-    return [*([each] for each in waiting.values()), *runs]
+    alone = [each for each in binary.programs if each.kind == "private_"]
+    return [*([each] for each in (*waiting.values(), *alone)), *runs]
 
 
 def _judged(

@@ -21,4 +21,7 @@ ttnn::Tensor load_tensor(const std::string& name, const ttnn::Shape& shape,
 /// @throws std::runtime_error if it is negative or of another type.
 std::uint32_t read_index(const ttnn::Tensor& tensor);
 
+/// Reads a tensor of one element: true unless it is zero. Waits for the device.
+bool read_flag(const ttnn::Tensor& tensor);
+
 }  // namespace support

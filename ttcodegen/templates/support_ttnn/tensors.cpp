@@ -301,6 +301,24 @@ Device open_device(int device_id, const std::array<std::uint32_t, 2>& mesh,
             }};
 }
 
+bool read_flag(const ttnn::Tensor& tensor) {
+    const ttnn::Tensor flag = on_first_device(tensor);
+    switch (flag.dtype()) {
+        case DataType::BFLOAT16:
+            return static_cast<float>(flag.to_vector<bfloat16>().at(0)) != 0.0f;
+        case DataType::UINT32:
+            return flag.to_vector<std::uint32_t>().at(0) != 0;
+        case DataType::INT32:
+            return flag.to_vector<std::int32_t>().at(0) != 0;
+        case DataType::UINT16:
+            return flag.to_vector<std::uint16_t>().at(0) != 0;
+        case DataType::UINT8:
+            return flag.to_vector<std::uint8_t>().at(0) != 0;
+        default:
+            return flag.to_vector<float>().at(0) != 0.0f;
+    }
+}
+
 std::uint32_t read_index(const ttnn::Tensor& tensor) {
     if (tensor.dtype() == DataType::UINT32) {
         return on_first_device(tensor).to_vector<std::uint32_t>().at(0);

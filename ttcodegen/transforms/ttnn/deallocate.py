@@ -11,7 +11,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ttcodegen.dialects.operations.operation import CatalogueOp
-from ttcodegen.dialects.ttcore.dialect import LoadCachedOp
+from ttcodegen.dialects.ttcore.dialect import LoadCachedOp, WhileLoopOp
 from ttcodegen.dialects.ttnn.placement import placement_of
 from ttcodegen.foundation.diagnostics import copy_source_offset
 from ttcodegen.ops.core.definition import Memory, TTNNDefinition
@@ -78,6 +78,10 @@ def buffer_owners(block: Block) -> dict[SSAValue, SSAValue]:
         )
         for result in op.results:
             owner[result] = owner[op.operands[0]] if aliases else result
+        if isinstance(op, WhileLoopOp):
+            # A loop without an iteration gives what it was given.
+            for result, value in zip(op.outputs, op.carried, strict=True):
+                owner[result] = owner[value]
     return owner
 
 

@@ -14,9 +14,9 @@ from xdsl.rewriter import Rewriter
 
 from ttcodegen.dialects.core.datatypes import DataType, shape_of
 from ttcodegen.dialects.operations.attribute_kinds import DATA_TYPE
-from ttcodegen.dialects.operations.functions import argument_type
+from ttcodegen.dialects.operations.functions import argument_type, is_loop_body
 from ttcodegen.dialects.operations.operation import CatalogueOp
-from ttcodegen.dialects.ttcore.dialect import ArgumentType, system_of
+from ttcodegen.dialects.ttcore.dialect import ArgumentType, WhileLoopOp, system_of
 from ttcodegen.dialects.ttcore.shards import GRID_WIDTH, LAYOUTS_WANTED, Shards
 from ttcodegen.dialects.ttnn.placement import (
     TensorPlacement,
@@ -70,7 +70,12 @@ def _assign(function: FuncOp, columns: int) -> None:
         Rewriter.replace_value_with_new_type(argument, placed_type(placement))
     assigner = _Assigner(columns)
     classes = ttnn_op_classes()
-    rebuild(function, lambda insert, m: OpBuilder(classes, insert, m), assigner.rewrite)
+    rebuild(
+        function,
+        lambda insert, m: OpBuilder(classes, insert, m),
+        assigner.rewrite,
+        lambda builder, op: assigner.rewrite_other(builder, op, is_loop_body(function)),
+    )
     _erase_unneeded_conversions(function)
     results = _return_operands(function, assigner)
     function.function_type = FunctionType.from_lists(
@@ -95,6 +100,8 @@ def _return_operands(function: FuncOp, assigner: _Assigner) -> Sequence[SSAValue
 
 
 def _argument_placement(function: FuncOp, argument: BlockArgument) -> TensorPlacement:
+    if is_loop_body(function):
+        return _placement_in_loops(argument)
     given = given_placement(argument)
     demands = [demand for use in argument.uses if (demand := _demand(use.operation, use.index))]
     placement = TensorPlacement(shape_of(argument.type), declared_data_type(argument))
@@ -114,6 +121,13 @@ def _argument_placement(function: FuncOp, argument: BlockArgument) -> TensorPlac
     if kind is not ArgumentType.DEFAULT and placement.is_padding_in_tiles:
         return placement.with_(layout=Layout.ROW_MAJOR)
     return placement
+
+
+def _placement_in_loops(value: SSAValue) -> TensorPlacement:
+    """The placement of a tensor that a loop carries or captures, the same before and after each
+    iteration."""
+    given = given_placement(value)
+    return given or TensorPlacement(shape_of(value.type), declared_data_type(value))
 
 
 def _demand(op: Operation, index: int) -> tuple[TTNNDefinition, OperandSpec] | None:
@@ -219,6 +233,20 @@ class _Assigner:
                 op.results, placements, declared, given, strict=True
             )
         ]
+
+    def rewrite_other(self, builder: OpBuilder, op: Operation, is_in_loop: bool) -> None:
+        """Keeps an op of no catalogue; what loops and their bodies exchange is placed as agreed."""
+        operands = [builder[value] for value in op.operands]
+        if isinstance(op, WhileLoopOp) or (is_in_loop and isinstance(op, ReturnOp)):
+            placements = map(_placement_in_loops, op.operands)
+            operands = [
+                self.convert(builder, value, placement)
+                for value, placement in zip(operands, placements, strict=True)
+            ]
+        keep(builder, op, operands)
+        if isinstance(op, WhileLoopOp):
+            for result in op.results:
+                set_type(result, placed_type(_placement_in_loops(result)))
 
     def _to_overwrite(self, result: SSAValue, found: TensorPlacement) -> TensorPlacement:
         """Placement of a result that a later call overwrites.

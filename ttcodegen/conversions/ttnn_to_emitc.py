@@ -63,7 +63,7 @@ from ttcodegen.conversions.host_functions.tuning_constants import HEADER
 from ttcodegen.conversions.mesh import chip_exchanges
 from ttcodegen.conversions.ttir_to_ttnn import cpu_functions
 from ttcodegen.dialects.operations.operation import CatalogueOp
-from ttcodegen.dialects.ttcore.dialect import LoadCachedOp
+from ttcodegen.dialects.ttcore.dialect import LoadCachedOp, WhileLoopOp
 from ttcodegen.dialects.ttnn.placement import TTNNLayoutAttr, has_placement, placement_of
 from ttcodegen.emitc.builder import open_file
 from ttcodegen.emitc.spelling import NameScope, identifier
@@ -401,6 +401,8 @@ def _reason(op: Operation) -> str:
     if isinstance(op, LoadCachedOp):
         # What it gives was made before the first call; only its placement matters to its users.
         return ""
+    if isinstance(op, WhileLoopOp):
+        return "the host reads in each iteration whether there is another one"
     if any(map(_is_on_host, op.results)):
         return "its result goes to the host"
     if any(map(_is_on_host, op.operands)):

@@ -24,6 +24,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from ttcodegen.dialects.core.datatypes import DataType, element_type_of, elements
 from ttcodegen.dialects.operations.functions import (
     CONST_EVAL,
+    LOOP_BODY,
     SOURCE_TYPES,
     location_text,
 )
@@ -74,7 +75,17 @@ def module_of(binary: file.Binary) -> ModuleOp:
 
 def _ttnn_module(binary: file.Binary, constants: Sequence[Attribute]) -> ModuleOp:
     maker = _FunctionMaker({"ttnn": ttnn_op_classes()}, constants, _placed_types())
-    return ModuleOp([maker.function(program) for program in binary.programs])
+    functions = [maker.function(program) for program in binary.programs]
+    called = {
+        operation.callee
+        for program in binary.programs
+        for operation in program.operations
+        if operation.name == file.WHILE_LOOP
+    }
+    for function in functions:
+        if function.sym_name.data in called:
+            function.attributes[LOOP_BODY] = UnitAttr()
+    return ModuleOp(functions)
 
 
 def _placed_types() -> Callable[[file.TensorType], Attribute]:

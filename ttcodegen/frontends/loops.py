@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, StringAttr, UnitAttr
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerType, StringAttr, UnitAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
+from ttcodegen.dialects.core.datatypes import element_of, shape_of
 from ttcodegen.dialects.operations.functions import LOOP_BODY
 from ttcodegen.dialects.ttcore.dialect import WhileLoopOp
 from ttcodegen.naming.sources import name_in_text
@@ -55,6 +56,8 @@ def outline_loop(
         block.erase_arg(argument)
     results: list[SSAValue] = [again, *(value for _, _, value in carried)]
     block.add_op(ReturnOp(*results))
+    for argument, value, _ in carried:
+        argument.name_hint = argument.name_hint or value.name_hint or _kind(argument)
     captured = _capture(block)
     names = [name_in_text(argument, f"arg{index}") for index, argument in enumerate(block.args)]
     function = FuncOp(
@@ -71,6 +74,12 @@ def outline_loop(
     made = dict(zip(kept, call.outputs, strict=True))
     after = tuple(made.get(argument, value) for argument, value, _ in pairs)
     return OutlinedLoop(function, call, after)
+
+
+def _kind(value: SSAValue) -> str:
+    """A name for a carried tensor that has none: loops count in integers."""
+    is_counter = not shape_of(value.type) and isinstance(element_of(value.type), IntegerType)
+    return "counter" if is_counter else "state"
 
 
 def _capture(block: Block) -> list[SSAValue]:

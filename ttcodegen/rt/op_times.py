@@ -16,6 +16,7 @@ from ttcodegen.conversions.host_functions.interface import entries
 from ttcodegen.conversions.host_functions.statements import Recorder, SourceFacts
 from ttcodegen.cost.roofline import Cost
 from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.dialects.ttcore.dialect import WhileLoopOp
 from ttcodegen.flatbuffer.modules import module_of
 from ttcodegen.flatbuffer.program import LINK_BYTES, LINK_HOPS, Binary, Integer, Operation, Program
 from ttcodegen.naming.values import ValueNames
@@ -84,7 +85,8 @@ def expected_calls(binary: Binary, programs: Sequence[str]) -> list[ExpectedCall
 def _calls_of(program: Program, function: FuncOp, facts: SourceFacts) -> Iterator[ExpectedCall]:
     ops = list(body_of(function).ops)[:-1]
     places = {op: index for index, op in enumerate(ops)}
-    recorder = Recorder(facts, ValueNames([], {}, {}, {}))
+    loops = {op.callee.string_value(): "" for op in ops if isinstance(op, WhileLoopOp)}
+    recorder = Recorder(facts, ValueNames([], {}, {}, {}), loops)
     for statement in recorder.record(ops):
         names = list(_called(statement.call, set()))
         op = statement.op

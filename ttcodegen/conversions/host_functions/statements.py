@@ -301,7 +301,7 @@ class Recorder(StatementRecorder):
     ) -> None:
         """`loops` are the C++ names of loops, by the symbols of their bodies."""
         super().__init__(facts, names)
-        self._loops = {} if loops is None else loops
+        self._loops: Mapping[str, str] = {} if loops is None else loops
 
     def record(self, ops: Iterable[Operation]) -> list[Statement]:
         """The statements of ops in order.

@@ -21,7 +21,7 @@ from xdsl.traits import IsTerminator
 from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.dialects.core.datatypes import shape_of
-from ttcodegen.dialects.operations.functions import attributes_at
+from ttcodegen.dialects.operations.functions import LOOP_BODY, attributes_at, is_loop_body
 from ttcodegen.dialects.operations.operation import CatalogueOp, operation_name
 from ttcodegen.dialects.ttcore.dialect import ArgumentTypeAttr, WhileLoopOp
 from ttcodegen.dialects.ttnn.placement import given_placement
@@ -303,6 +303,8 @@ def _faults_of_loop(loop: WhileLoopOp, functions: Mapping[str, FuncOp]) -> Itera
     if callee is None:
         yield f"the body '@{name}' of the loop is not in the module"
         return
+    if not is_loop_body(callee):
+        yield f"function @{name} is the body of a loop, which '{LOOP_BODY}' should say"
     type_, flag = callee.function_type, loop.going.type
     if prod(shape_of(flag)) != 1:
         yield f"the condition of the loop should have one element, found {flag}"

@@ -47,7 +47,8 @@ def _while(conversion: Conversion, op: StableHLOOp) -> list[Value]:
         return again, following
 
     (going,) = conversion.run(condition, initial)
-    return conversion.loop(op, initial, iterate, going)
+    names = [argument.name_hint for argument in body.args]
+    return conversion.loop(op, initial, iterate, going, names)
 
 
 def _scan(conversion: Conversion, op: StableHLOOp) -> list[Value]:

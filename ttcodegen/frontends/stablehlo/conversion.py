@@ -420,6 +420,7 @@ class Conversion:
         carried: Sequence[Value],
         iterate: Callable[[Sequence[Value]], tuple[Value, Sequence[Value]]],
         going: Value,
+        names: Sequence[str | None],
     ) -> list[Value]:
         """A loop whose trip count is only known at run time, as a function that is called while a
         condition holds.
@@ -430,6 +431,7 @@ class Conversion:
             iterate: converts an iteration of what it takes: whether there is another one, and what
                 that takes.
             going: whether there is an iteration.
+            names: names of what is carried, None if the source has none.
 
         Raises:
             CompileError: if it runs on a mesh, or in a body that is run on whole tensors.
@@ -445,6 +447,8 @@ class Conversion:
         flag = self.joined(going)
         given = [self.joined(value) for value in carried]
         block = Block(arg_types=[value.type for value in given])
+        for argument, name in zip(block.args, names, strict=True):
+            argument.name_hint = name if is_meaningful(name) else None
         outside, self._block = self._block, block
         donated, self.donated = self.donated, set()
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.context import Context
@@ -52,9 +52,10 @@ class TTNNLayout(ModulePass):
         op.attributes.pop(LAYOUTS_WANTED, None)
         system = system_of(op)
         columns = GRID_WIDTH if system is None else system.chip.grid[1]
-        for function in op.walk():
-            if isinstance(function, FuncOp):
-                _assign(function, columns)
+        known = [inner for inner in op.walk() if isinstance(inner, FuncOp)]
+        bodies = {each.sym_name.data: each for each in known if is_loop_body(each)}
+        for function in known:
+            _assign(function, columns, bodies)
 
 
 def assign_wanted_layouts(context: Context, module: ModuleOp) -> None:
@@ -63,18 +64,18 @@ def assign_wanted_layouts(context: Context, module: ModuleOp) -> None:
         TTNNLayout().apply(context, module)
 
 
-def _assign(function: FuncOp, columns: int) -> None:
+def _assign(function: FuncOp, columns: int, bodies: Mapping[str, FuncOp]) -> None:
     block = body_of(function)
     for argument in list(block.args):
         placement = _argument_placement(function, argument)
         Rewriter.replace_value_with_new_type(argument, placed_type(placement))
-    assigner = _Assigner(columns)
+    assigner = _Assigner(columns, function, bodies)
     classes = ttnn_op_classes()
     rebuild(
         function,
         lambda insert, m: OpBuilder(classes, insert, m),
         assigner.rewrite,
-        lambda builder, op: assigner.rewrite_other(builder, op, is_loop_body(function)),
+        assigner.rewrite_other,
     )
     _erase_unneeded_conversions(function)
     results = _return_operands(function, assigner)
@@ -126,8 +127,11 @@ def _argument_placement(function: FuncOp, argument: BlockArgument) -> TensorPlac
 def _placement_in_loops(value: SSAValue) -> TensorPlacement:
     """The placement of a tensor that a loop carries or captures, the same before and after each
     iteration."""
-    given = given_placement(value)
-    return given or TensorPlacement(shape_of(value.type), declared_data_type(value))
+    return given_placement(value) or _default_placement(value)
+
+
+def _default_placement(value: SSAValue) -> TensorPlacement:
+    return TensorPlacement(shape_of(value.type), declared_data_type(value))
 
 
 def _demand(op: Operation, index: int) -> tuple[TTNNDefinition, OperandSpec] | None:
@@ -188,6 +192,9 @@ class _Assigner:
 
     columns: int
     """The cores of a row of the device: those that the library puts results on."""
+    function: FuncOp
+    bodies: Mapping[str, FuncOp]
+    """The bodies of the loops of the module, by their symbols."""
     converted: dict[tuple[SSAValue, TensorPlacement], SSAValue] = field(
         default_factory=dict[tuple[SSAValue, TensorPlacement], SSAValue]
     )
@@ -234,19 +241,32 @@ class _Assigner:
             )
         ]
 
-    def rewrite_other(self, builder: OpBuilder, op: Operation, is_in_loop: bool) -> None:
-        """Keeps an op of no catalogue; what loops and their bodies exchange is placed as agreed."""
+    def rewrite_other(self, builder: OpBuilder, op: Operation) -> None:
+        """Keeps an op of no catalogue; what loops and their bodies exchange is placed alike."""
         operands = [builder[value] for value in op.operands]
-        if isinstance(op, WhileLoopOp) or (is_in_loop and isinstance(op, ReturnOp)):
-            placements = map(_placement_in_loops, op.operands)
+        if (agreed := self._agreed(op)) is not None:
             operands = [
                 self.convert(builder, value, placement)
-                for value, placement in zip(operands, placements, strict=True)
+                for value, placement in zip(operands, agreed, strict=True)
             ]
         keep(builder, op, operands)
         if isinstance(op, WhileLoopOp):
-            for result in op.results:
-                set_type(result, placed_type(_placement_in_loops(result)))
+            for result, operand in zip(op.outputs, op.carried, strict=True):
+                set_type(result, operand.type)
+
+    def _agreed(self, op: Operation) -> Sequence[TensorPlacement] | None:
+        """The placements of the operands of a loop, or of what its body returns; None of others."""
+        if isinstance(op, WhileLoopOp):
+            function = self.bodies.get(op.callee.string_value())
+            if function is None:
+                # The function is looked at alone.
+                return [_default_placement(value) for value in op.operands]
+            arguments = body_of(function).args
+        elif isinstance(op, ReturnOp) and is_loop_body(self.function):
+            arguments = body_of(self.function).args[: len(op.operands) - 1]
+        else:
+            return None
+        return [_default_placement(op.operands[0]), *map(_placement_in_loops, arguments)]
 
     def _to_overwrite(self, result: SSAValue, found: TensorPlacement) -> TensorPlacement:
         """Placement of a result that a later call overwrites.

@@ -97,7 +97,7 @@ class Slopes(WithLinear):
 
 
 @pytest.mark.parametrize(
-    "model", [Autocast, AutocastThatIsOff, Gradients, Branches, Loop, Scan, Map]
+    "model", [Autocast, AutocastThatIsOff, Gradients, Branches, Loop, AsLongAsValuesSay, Scan, Map]
 )
 def test_regions(model: type[Any]) -> None:
     torch.manual_seed(0)
@@ -129,20 +129,17 @@ def test_slopes_whose_values_an_export_does_not_keep_are_refused_at_their_line()
     assert diagnostic.place.file == __file__
 
 
-class Endless(nn.Module):
+class AsLongAsValuesSay(WithLinear):
     def forward(self, x: Any) -> Any:
         from torch._higher_order_ops.while_loop import while_loop
 
-        return while_loop(lambda x: x.sum() < 5, lambda x: (x + 1,), (x,))
+        def goes_on(i: Any, x: Any) -> Any:
+            return (x.sum() < 5) & (i < 40)
 
+        def body(i: Any, x: Any) -> Any:
+            return i + 1, x * 0.5 + self.linear(x).abs()
 
-def test_a_loop_as_long_as_its_values_say_is_refused_at_its_line() -> None:
-    with pytest.raises(CompileError) as raised:
-        ttcodegen.torch.export(Endless().eval(), (MATRIX,))
-    (diagnostic,) = raised.value.diagnostics
-    assert "trip count of the loop is only known at run time" in diagnostic.message
-    assert diagnostic.place is not None
-    assert diagnostic.place.file == __file__
+        return while_loop(goes_on, body, (torch.zeros((), dtype=torch.int64), x))
 
 
 def test_what_only_checks_is_left_out() -> None:

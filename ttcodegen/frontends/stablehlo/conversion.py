@@ -412,7 +412,8 @@ class Conversion:
         """Takes back all ops that were made after one."""
         while (op := self._block.last_op) is not last:
             assert op is not None
-            self._block.erase_op(op)
+            # What only looked at its results, aside, is gone.
+            self._block.erase_op(op, safe_erase=False)
 
     def loop(
         self,

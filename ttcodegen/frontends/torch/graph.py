@@ -44,6 +44,12 @@ Rule = Callable[..., "SSAValue | Sequence[SSAValue]"]
 results. Those of the wrong element type are converted to the one that the graph says."""
 
 
+Iterate = Callable[[Sequence[SSAValue]], Sequence[SSAValue]]
+"""Translates an iteration of what it takes: whether there is another one, and what that takes."""
+MakeLoop = Callable[[SSAValue, Sequence[SSAValue], Iterate], Sequence[SSAValue]]
+"""Gets whether there is an iteration and what it takes; gives what the last one makes."""
+
+
 class Graph(Translator):
     """Makes ops in place of one operation of the graph after the other."""
 
@@ -55,6 +61,9 @@ class Graph(Translator):
         """The seed of an operation that draws numbers: 1, 2 and so on in their order."""
         self._seed += 1
         return self._seed
+
+    make_loop: MakeLoop | None = None
+    """Makes a loop whose trip count is only known at run time."""
 
     overwritten: SSAValue | None = None
     """The argument whose place the result of the operation takes when the program has run, if

@@ -32,10 +32,18 @@ from ttcodegen.dialects.core.datatypes import shape_of, tensor_type
 from ttcodegen.dialects.ttcore.dialect import ArgumentType, ArgumentTypeAttr
 from ttcodegen.foundation.diagnostics import CompileError, Diagnostic, SourceLocation
 from ttcodegen.foundation.user_files import is_of_user
+from ttcodegen.frontends.loops import outline_loop
 from ttcodegen.frontends.source_ops import SourceOp
 from ttcodegen.frontends.special_functions import Complex, joined, parted
 from ttcodegen.frontends.torch.complex_numbers import is_known, translated
-from ttcodegen.frontends.torch.graph import Graph, element_of_dtype, is_complex, plain, tensor_array
+from ttcodegen.frontends.torch.graph import (
+    Graph,
+    Iterate,
+    element_of_dtype,
+    is_complex,
+    plain,
+    tensor_array,
+)
 from ttcodegen.frontends.torch.regions import CHECKS, REGION_RULES
 from ttcodegen.frontends.torch.rules import rule_of
 from ttcodegen.parsing.structure import counted
@@ -94,12 +102,16 @@ class _Importer:
         self.values: dict[str, Any] = {}
         self.block = Block()
         self.graph = Graph(self._insert)
+        self.graph.make_loop = self._loop
+        self._loops: list[FuncOp] = []
+        self._function = ""
         self._made: list[Operation] = []
         self.findings: dict[tuple[str, str | None], list[SourceLocation | None]] = {}
         self.failed: set[str] = set()
         self._overwritten: Mapping[str, str] = {}
 
     def run(self, function: str, outputs: Sequence[str], state: Collection[str]) -> Imported:
+        self._function = function
         signature = self.program.graph_signature
         specs = {spec.arg.name: spec for spec in signature.input_specs}
         changed = [s.target for s in signature.output_specs if _is_change(s)]
@@ -280,6 +292,25 @@ class _Importer:
             self.values, self.failed = outside
         return cast("list[Any]", returned) if isinstance(returned, list) else [returned]
 
+    def _loop(
+        self, going: SSAValue, carried: Sequence[SSAValue], iterate: Iterate
+    ) -> Sequence[SSAValue]:
+        """A loop whose trip count is only known at run time, as a function of its own."""
+        block = Block(arg_types=[value.type for value in carried])
+        outside, self.block = self.block, block
+        try:
+            returned = iterate(block.args)
+        finally:
+            self.block = outside
+        name = f"{self._function}_loop_{len(self._loops)}"
+        found = outline_loop(name, block, going, carried, returned)
+        origin = self.graph.origin
+        if origin is not None:
+            found.call.location = origin.location
+        self.block.add_op(found.call)
+        self._loops.append(found.function)
+        return found.results
+
     def _verify(self, node: Node) -> None:
         """Verifies the ops that an operation became: what they cannot be it cannot be either."""
         for op in self._made:
@@ -441,8 +472,9 @@ class _Importer:
             arg_attrs=ArrayAttr(arguments),
             res_attrs=ArrayAttr(results),
         )
-        erase_dead(function)
-        return ModuleOp([function])
+        for each in (function, *self._loops):
+            erase_dead(each)
+        return ModuleOp([function, *self._loops])
 
 
 def _only_checked(nodes: Any) -> set[str]:

@@ -1,7 +1,8 @@
 """Operations of PyTorch that hold graphs of their own: regions under a setting, branches, loops.
 
-Regions become part of the graph around them, loops the repetition of their body; of branches that
-are chosen at run time both are computed.
+Regions become part of the graph around them, loops the repetition of their body, or functions of
+their own where only the device knows the trip count; of branches that are chosen at run time both
+are computed.
 """
 
 from __future__ import annotations
@@ -100,16 +101,27 @@ def _while_loop(
         if isinstance(going, SSAValue):
             known = known_elements(going)
             if known is None:
-                raise CompileError(
-                    "the trip count of the loop is only known at run time",
-                    remedy="give the loop a fixed length, or keep it in the program that calls the "
-                    "model",
-                )
+                break
             going = bool(known.all())
         if not going:
             return values
         values = [_settled(graph, value) for value in region(body, [*values, *others])]
-    raise _too_long()
+
+    def iterate(values: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        following = region(body, [*values, *others])
+        return [holds(following), *following]
+
+    def holds(values: Sequence[Any]) -> SSAValue:
+        (going,) = region(condition, [*values, *others])
+        return going if isinstance(going, SSAValue) else graph.full([], float(going), i1)
+
+    if graph.make_loop is None or not all(isinstance(value, SSAValue) for value in carried):
+        raise CompileError(
+            "the trip count of the loop is only known at run time, and it carries numbers that are "
+            "no tensors",
+            remedy="give the loop tensors, or a fixed length",
+        )
+    return list(graph.make_loop(holds(carried), list(carried), iterate))
 
 
 def _too_long() -> CompileError:

@@ -425,7 +425,8 @@ def emit_module(
         from ttcodegen.flatbuffer.writer import write_ttnn
 
         with runner.stage("flatbuffer"):
-            flatbuffer = write_ttnn(module, origin, [entry.names for entry in interface])
+            known = [n for e in interface for n in (e.names, *(loop.names for loop in e.loops))]
+            flatbuffer = write_ttnn(module, origin, known)
     if embed is not None:
         with runner.stage("golden values"):
             flatbuffer = embed(flatbuffer)

@@ -85,10 +85,6 @@ LOCATED = {
     ),
     "fourier": (lambda x: jnp.fft.fft(x).real, "'stablehlo.fft' is not supported"),
     "cholesky": (lambda x: jnp.linalg.cholesky(jnp.outer(x, x)), "factorizes a matrix"),
-    "loop": (
-        lambda x: jax.lax.while_loop(lambda c: c.sum() < 9, lambda c: c * 2, x),
-        "only known at run time",
-    ),
 }
 
 

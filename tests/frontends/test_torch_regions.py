@@ -72,6 +72,19 @@ class Loop(nn.Module):
         return while_loop(goes_on, body, (torch.zeros((), dtype=torch.int64), x))
 
 
+class AsLongAsValuesSay(WithLinear):
+    def forward(self, x: Any) -> Any:
+        from torch._higher_order_ops.while_loop import while_loop
+
+        def goes_on(i: Any, x: Any) -> Any:
+            return (x.sum() < 5) & (i < 40)
+
+        def body(i: Any, x: Any) -> Any:
+            return i + 1, x * 0.5 + self.linear(x).abs()
+
+        return while_loop(goes_on, body, (torch.zeros((), dtype=torch.int64), x))
+
+
 class Scan(nn.Module):
     def forward(self, x: Any) -> Any:
         from torch._higher_order_ops.scan import scan
@@ -127,19 +140,6 @@ def test_slopes_whose_values_an_export_does_not_keep_are_refused_at_their_line()
     assert "torch.export keeps no values" in diagnostic.message
     assert diagnostic.place is not None
     assert diagnostic.place.file == __file__
-
-
-class AsLongAsValuesSay(WithLinear):
-    def forward(self, x: Any) -> Any:
-        from torch._higher_order_ops.while_loop import while_loop
-
-        def goes_on(i: Any, x: Any) -> Any:
-            return (x.sum() < 5) & (i < 40)
-
-        def body(i: Any, x: Any) -> Any:
-            return i + 1, x * 0.5 + self.linear(x).abs()
-
-        return while_loop(goes_on, body, (torch.zeros((), dtype=torch.int64), x))
 
 
 def test_what_only_checks_is_left_out() -> None:

@@ -17,6 +17,7 @@ from ttcodegen.dialects.operations.functions import (
     SOURCE_TYPES,
     argument_type,
     callee_of,
+    is_loop_body,
     location_text,
 )
 from ttcodegen.dialects.operations.operation import CatalogueOp, operation_name
@@ -147,7 +148,8 @@ def function_record(
 
 def _source_types(function: FuncOp) -> tuple[list[str | None], list[str | None]]:
     """The element types of arguments and results before they were normalised, None if unknown."""
-    source = function.attributes.get(SOURCE_TYPES)
+    # Of the body of a loop nobody outside sees the types.
+    source = None if is_loop_body(function) else function.attributes.get(SOURCE_TYPES)
     types = source if isinstance(source, FunctionType) else None
     inputs = types.inputs.data if types is not None else [None] * len(function.args)
     outputs = function.function_type.outputs.data

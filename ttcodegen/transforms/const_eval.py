@@ -20,7 +20,6 @@ from xdsl.passes import ModulePass
 
 from ttcodegen.dialects.operations.functions import (
     CONST_EVAL,
-    SOURCE_TYPES,
     argument_type,
     attributes_at,
     is_loop_body,
@@ -165,7 +164,6 @@ def _hoist_invariants(loop: WhileLoopOp, body: FuncOp) -> None:
             block.erase_arg(argument)
     called = [name for name, used in zip(names, [True] * carried + kept, strict=True) if used]
     body.arg_attrs = ArrayAttr([DictionaryAttr({"ttir.name": StringAttr(n)}) for n in called])
-    body.attributes.pop(SOURCE_TYPES, None)
     outputs = list(body.function_type.outputs)
     body.function_type = FunctionType.from_lists([a.type for a in block.args], outputs)
     captures = [value for value, is_kept in zip(inputs, kept, strict=True) if is_kept]

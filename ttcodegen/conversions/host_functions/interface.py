@@ -163,23 +163,24 @@ def entries(module: ModuleOp) -> list[Entry]:
             continue
         load = load_of(names.function)
         fields = NameScope()
+        cpp_name = scope.unique(entry_name(name))
         result.append(
             Entry(
                 names,
                 name,
-                scope.unique(entry_name(name)),
+                cpp_name,
                 tuple(arguments_of(names)),
                 tuple(results_of(names.function)),
                 () if load is None else tuple(load.results),
                 tuple(fields.unique(identifier(plain_name(each))) for each in names.constants),
-                loops=tuple(_loops(names.function, bodies, scope)),
+                loops=tuple(_loops(names.function, cpp_name, bodies, scope)),
             )
         )
     return result
 
 
 def _loops(
-    function: FuncOp, bodies: Mapping[str, FunctionNames], scope: NameScope
+    function: FuncOp, caller: str, bodies: Mapping[str, FunctionNames], scope: NameScope
 ) -> Iterator[LoopFunction]:
     """The bodies of the loops of a function, those in another body before that."""
     pending = [function]
@@ -191,8 +192,8 @@ def _loops(
                 # One in several bodies comes before all of them.
                 found[name] = found.pop(name, bodies[name])
                 pending.append(bodies[name].function)
-    for name, names in reversed(found.items()):
-        yield LoopFunction(names, scope.unique(identifier(name)))
+    for names in reversed(found.values()):
+        yield LoopFunction(names, scope.unique(f"{caller}_loop"))
 
 
 def required(functions: list[Entry]) -> list[Entry]:

@@ -41,6 +41,7 @@ from ttcodegen.dialects.operations.functions import (
 )
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttcore.device import ONE_CHIP, declared_mesh
+from ttcodegen.dialects.ttcore.dialect import WhileLoopOp
 from ttcodegen.dialects.ttcore.tile import TILE_FORMATS, TILE_SIDE
 from ttcodegen.dialects.ttnn.placement import declared_data_type
 from ttcodegen.foundation.diagnostics import CompileError, Diagnostic, copy_source_offset
@@ -67,6 +68,8 @@ MOST_ELEMENTS = 2**32
 def unsupported_reason(op: Operation) -> str | None:
     """Reason for which an op has no device program, None if it has one."""
     if not isinstance(op, CatalogueOp):
+        if isinstance(op, WhileLoopOp):
+            return "a loop whose trip count is only known at run time has no lowering"
         is_call = CPU_CALL in op.attributes or GENERIC in op.attributes
         return (
             None if isinstance(op, ReturnOp | FuncOp) or is_call else f"'{op.name}' has no lowering"

@@ -112,7 +112,8 @@ def _while_loop(
         return [holds(following), *following]
 
     def holds(values: Sequence[Any]) -> SSAValue:
-        (going,) = region(condition, [*values, *others])
+        found: list[SSAValue | bool] = region(condition, [*values, *others])
+        (going,) = found
         return going if isinstance(going, SSAValue) else graph.full([], float(going), i1)
 
     if graph.make_loop is None or not all(isinstance(value, SSAValue) for value in carried):

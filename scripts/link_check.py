@@ -13,6 +13,7 @@ say where its libraries are.
 from __future__ import annotations
 
 import argparse
+import fcntl
 import fnmatch
 import hashlib
 import json
@@ -211,15 +212,18 @@ def _declarations(cache: Path, release: str) -> tuple[Path, list[str]]:
     header = folder / "declarations.hpp"
     command += ["-I", str(include)]
     made = Path(f"{header}.gch")
-    if not made.is_file():
-        shutil.rmtree(folder, ignore_errors=True)
-        shutil.copytree(ours, include)
-        names = [name for names in public_headers(include).values() for name in names]
-        lines = [f"#include <{name}>" for name in dict.fromkeys(names)]
-        header.write_text("\n".join(["#pragma once", *lines, ""]), encoding="utf-8")
-        unfinished = made.with_suffix(f".{os.getpid()}")
-        _run([*command, "-x", "c++-header", str(header), "-o", str(unfinished)])
-        unfinished.replace(made)
+    cache.mkdir(parents=True, exist_ok=True)
+    with folder.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not made.is_file():
+            shutil.rmtree(folder, ignore_errors=True)
+            shutil.copytree(ours, include)
+            names = [name for names in public_headers(include).values() for name in names]
+            lines = [f"#include <{name}>" for name in dict.fromkeys(names)]
+            header.write_text("\n".join(["#pragma once", *lines, ""]), encoding="utf-8")
+            unfinished = made.with_suffix(f".{os.getpid()}")
+            _run([*command, "-x", "c++-header", str(header), "-o", str(unfinished)])
+            unfinished.replace(made)
     return folder, [*command, "-include", str(header)]
 
 

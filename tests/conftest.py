@@ -144,19 +144,30 @@ def ttnn_libraries() -> Path:
 
 
 @pytest.fixture(scope="session")
-def ttnn_python() -> str:
-    """A Python with the released package of ttnn: $TTCODEGEN_TTNN_PYTHON, or an environment that is
-    made for it."""
-    if named := os.environ.get(TTNN_PYTHON):
-        return named
-    wheels = ROOT / "build" / "wheels"
-    try:
-        with _locked(wheels / "lock"):
-            wheel = wheel_file(wheels)
-        with _locked(ROOT / "build" / "ttnn-python.lock"):
-            return str(environment_python(ROOT / "build" / "ttnn-python", wheel))
-    except (LinkCheckError, NoEnvironment) as error:
-        pytest.skip(f"there is no Python with ttnn: {error}")
+def ttnn_pythons() -> Callable[[str], str]:
+    """Gives the Pythons with the released package of ttnn, among them one of a release:
+    $TTCODEGEN_TTNN_PYTHON, or an environment that is made for it."""
+
+    def pythons(release: str) -> str:
+        if named := os.environ.get(TTNN_PYTHON):
+            return named
+        wheels = ROOT / "build" / "wheels"
+        folder = ROOT / "build" / f"ttnn-{release}-python"
+        try:
+            with _locked(wheels / "lock"):
+                wheel = wheel_file(wheels, release)
+            with _locked(folder.with_name(f"{folder.name}.lock")):
+                return str(environment_python(folder, wheel, release))
+        except (LinkCheckError, NoEnvironment) as error:
+            pytest.skip(f"there is no Python with ttnn: {error}")
+
+    return pythons
+
+
+@pytest.fixture(scope="session")
+def ttnn_python(ttnn_pythons: Callable[[str], str]) -> str:
+    """Pythons with the released package of ttnn, among them one of the default release."""
+    return ttnn_pythons(DEFAULT_RELEASE)
 
 
 @pytest.fixture(scope="session")

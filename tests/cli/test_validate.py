@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -30,6 +31,7 @@ from ttcodegen.numerics.lowered import read_flatbuffer
 from ttcodegen.rt.commands.validate import VARIABLE
 from ttcodegen.rt.judging.mocked_device import compiler_of_nothing, environment, executable
 from ttcodegen.rt.judging.python_calls import TAKE, joined_steps, steps
+from ttcodegen.systems.releases import RELEASES
 
 MODULES = {
     "others": OTHERS,
@@ -187,6 +189,59 @@ def test_the_library_takes_programs_for_a_blackhole(
     made = compile_module(Source("m.mlir", MODULES[name]), options)
     Path("model.ttnn").write_bytes(made.flatbuffer)
     assert main(["validate", "model.ttnn", "--python", ttnn_python]) == 0
+
+
+def stating(release: str, folder: Path) -> str:
+    """A Python whose package is of a release, and that refuses each call by its name."""
+    python = folder / f"python-{release}"
+    python.write_text(
+        f"#!{sys.executable}\n"
+        "import json, sys\n"
+        "if sys.argv[1] == '-c':\n"
+        f"    sys.exit(print({release!r}))\n"
+        "for index, step in enumerate(json.load(open(sys.argv[-1]))):\n"
+        "    refused = {} if step['callee'] in (None, 'deallocate', 'take') else "
+        f"{{'refused': {release!r}}}\n"
+        "    print(json.dumps({'index': index, **refused}))\n"
+    )
+    python.chmod(0o755)
+    return str(python)
+
+
+def written_for(release: str, folder: Path) -> str:
+    """The flatbuffer of a module for a release."""
+    module = compile_module(Source("m.mlir", CHAIN), CompileOptions("m", release=release))
+    program = folder / f"{release}.ttnn"
+    program.write_bytes(module.flatbuffer)
+    return str(program)
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_program_is_judged_by_the_release_that_it_was_written_for(
+    release: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program = written_for(release, tmp_path)
+    # A build of one's own states where it comes from.
+    pythons = [stating(f"{each}+local", tmp_path) for each in RELEASES]
+    assert main(["validate", program, "--python", os.pathsep.join(pythons)]) == 4
+    said = capsys.readouterr().err
+    assert f"is refused: {release}+local" in said
+    assert not any(each in said for each in RELEASES if each != release)
+
+
+def test_a_program_of_a_release_that_is_not_there_is_not_judged(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program = written_for(RELEASES[-1], tmp_path)
+    other = stating(RELEASES[0], tmp_path)
+    assert main(["validate", program, "--python", other]) == 1
+    said = capsys.readouterr().err
+    assert f"written for tt-metal {RELEASES[-1]}, which no package 'ttnn' here is of" in said
+    assert f"that of {other} is {RELEASES[0]}" in said
+    assert "is refused" not in said
+    missing = str(tmp_path / "nowhere")
+    assert main(["validate", program, "--python", f"{other}{os.pathsep}{missing}"]) == 1
+    assert f"no Python with the package 'ttnn' at {missing}" in capsys.readouterr().err
 
 
 def dying(at: str, folder: Path) -> str:

@@ -228,7 +228,12 @@ COMMANDS: Mapping[str, tuple[Argument, ...]] = {
     ),
     "validate": (
         _BINARY,
-        Argument("--python", "text", "the Python that the package ttnn is installed in"),
+        Argument(
+            "--python",
+            "text",
+            "the Python that the package ttnn is installed in, or several with ':' between them, "
+            "of which the one of the program's release is taken",
+        ),
         *_system("the system to judge on: a .ttsys file", "that of the file if none is given"),
         _flag("--card", "make the calls on a card, not on a mocked device"),
         Argument(

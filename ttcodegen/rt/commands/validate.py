@@ -55,12 +55,12 @@ class Validate(Command):
     def execute(self) -> list[FileResult]:
         """A result for each file; its content lists the calls that the library refuses, those whose
         results have another layout, and the ops that are not judged."""
-        python = _python(self.arguments["python"])
         memory = _memory(self.arguments["memory"])
         results: list[FileResult] = []
         for path in find_files(self.arguments["binary"], (".ttnn",)):
             try:
                 binary = read_ttnn_file(path)
+                python = _python(self.arguments["python"], binary.release)
                 options = self._options(binary, memory)
                 found = [
                     verdict
@@ -100,13 +100,13 @@ class LibraryJudge:
 
     Args:
         path: the flatbuffer.
-        python: the Python that the package is installed in.
+        python: the Pythons that the package is installed in, as `--python` names them.
         card: whether calls are measured on a card; else the device is mocked.
     """
 
     def __init__(self, path: Path, python: str | None, *, card: bool = False) -> None:
         self._binary = read_ttnn_file(path)
-        self._python = _python(python)
+        self._python = _python(python, self._binary.release)
         self._card = card
         self.measured: dict[str, float] = {}
         """The times of calls on the card, by their keys."""
@@ -137,17 +137,44 @@ class LibraryJudge:
         return found
 
 
-def _python(given: str | None) -> str:
-    named = given or os.environ.get(VARIABLE)
-    found = None if named is None else shutil.which(named)
-    if found is None:
-        raise CompileError(
-            "there is no Python with the package 'ttnn'" + (f" at {named}" if named else ""),
-            remedy=f"name one with --python or in {VARIABLE}; docs/optimizer.md says how to set "
-            "one up",
-        )
-    # The library runs in another folder; links of an environment stay what they are.
-    return str(Path(found).absolute())
+def _python(given: str | None, release: str) -> str:
+    """The Python, among those that are named, whose package is of a release.
+
+    Raises CompileError if one of them is not there, or the package of none is of that release.
+    """
+    named = given or os.environ.get(VARIABLE) or ""
+    remedy = (
+        f"name one with ttnn=={release} with --python or in {VARIABLE}; docs/optimizer.md says how "
+        "to set one up"
+    )
+    others: list[str] = []
+    for each in filter(None, named.split(os.pathsep)):
+        found = shutil.which(each)
+        if found is None:
+            raise CompileError(f"there is no Python with the package 'ttnn' at {each}",
+                               remedy=remedy)  # fmt: skip
+        # The library runs in another folder; links of an environment stay what they are.
+        python = str(Path(found).absolute())
+        installed = _installed_release(python)
+        # Where no package says what it is of, the process that makes the calls says what is wrong.
+        if installed in (release, None):
+            return python
+        others.append(f"that of {each} is {installed}")
+    if not others:
+        raise CompileError("there is no Python with the package 'ttnn'", remedy=remedy)
+    raise CompileError(
+        f"the program is written for tt-metal {release}, which no package 'ttnn' here is of: "
+        f"{', '.join(others)}",
+        remedy=remedy,
+    )
+
+
+def _installed_release(python: str) -> str | None:
+    """The release of the package that a Python has, None if it does not say."""
+    query = "import importlib.metadata; print(importlib.metadata.version('ttnn'))"
+    done = subprocess.run([python, "-c", query], capture_output=True, text=True, check=False)
+    # A build of one's own has a suffix.
+    return done.stdout.strip().partition("+")[0] or None if done.returncode == 0 else None
 
 
 def _memory(given: int | None) -> int:

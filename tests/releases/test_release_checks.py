@@ -1,0 +1,55 @@
+"""The checks of what modules become for each release."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from scripts.release_checks import FORMS, checked, main, taken_evenly
+from ttcodegen.systems.releases import RELEASES
+
+RELU = """
+func.func @relu(%x: tensor<32x32xbf16>) -> tensor<32x32xbf16> {
+  %0 = "ttir.relu"(%x) : (tensor<32x32xbf16>) -> tensor<32x32xbf16>
+  return %0 : tensor<32x32xbf16>
+}
+"""
+
+
+def test_modules_are_taken_evenly(tmp_path: Path) -> None:
+    for folder, count in (("few", 1), ("many", 31)):
+        (tmp_path / folder).mkdir()
+        for number in range(count):
+            (tmp_path / folder / f"{number:02}.mlir").touch()
+        (tmp_path / folder / "notes.md").touch()
+    names = [path.stem for path in taken_evenly([tmp_path / "few", tmp_path / "many"])]
+    assert names[:4] == ["00", "15", "07", "23"]
+    assert len(names) == 32
+    # The beginning is distributed over the whole folder.
+    eighth = sorted(map(int, names[1:8]))
+    assert all(4 <= after - before <= 5 for before, after in pairwise(eighth))
+
+
+def test_what_no_release_takes_is_no_fault(tmp_path: Path) -> None:
+    module = tmp_path / "wrong.mlir"
+    module.write_text(RELU.replace("ttir.relu", "ttir.rleu"))
+    found = checked((0, module), "", RELEASES)
+    assert (found.compiled, found.faults, found.form) == ([], [], FORMS[0][0])
+
+
+@pytest.mark.slow
+def test_a_module_holds_for_each_release(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], ttnn_pythons: Callable[[str], str]
+) -> None:
+    for number in range(2):
+        (tmp_path / f"{number}.mlir").write_text(RELU)
+    pythons = os.pathsep.join(dict.fromkeys(map(ttnn_pythons, RELEASES)))
+    assert main([str(tmp_path), "--count", "2", "-j", "1", "--python", pythons]) == 0
+    assert capsys.readouterr().out.split() == [
+        *("1", "ttnn,", "level", "0:", "without", "fault"),
+        *("1", "ttnn,", "level", "2:", "without", "fault"),
+    ]

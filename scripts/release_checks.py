@@ -55,7 +55,7 @@ FORMS = (
 
 @dataclass
 class Finding:
-    """What came of a module.
+    """Result of the checks of a module.
 
     Attributes:
         module: its path.
@@ -97,7 +97,7 @@ def _halved(size: int) -> Iterator[int]:
 
 
 def checked(task: tuple[int, Path], python: str, releases: Sequence[str]) -> Finding:
-    """The finding on a module, in the form of that number."""
+    """Checks a module, in the form of that number."""
     number, module = task
     form, options = FORMS[number % len(FORMS)]
     found = Finding(module, form)
@@ -123,7 +123,7 @@ def checked(task: tuple[int, Path], python: str, releases: Sequence[str]) -> Fin
 
 
 def _faults(out: Path, release: str) -> Iterator[str]:
-    """What does not link, and what is wrong with the kernels."""
+    """Yields the names that do not link, and the faults of kernels."""
     wheels = ROOT / "build" / "wheels"
     header_only = read_header_only(ROOT / "standalone" / "header_only.txt")
     try:

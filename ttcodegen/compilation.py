@@ -164,6 +164,8 @@ def compile_module(
     if options.trace:
         mark_traced(module)
     chosen: dict[str, OptionValue] = {}
+    if options.target == "ttnn" and options.release != DEFAULT_RELEASE:
+        chosen["release"] = options.release
     if options.weights:
         chosen[WEIGHT_OPTIONS[options.target]] = WEIGHT_TYPES[options.weights]
     if options.parallel:

@@ -22,8 +22,10 @@ from scripts.link_check import (
     wheel_libraries,
 )
 from ttcodegen.cli.ttcodegen import main
+from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.dialects.ttkernel.table import kernel_ops
 from ttcodegen.emitc.spelling import Text
+from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.ops.core.calls import Call, in_release
 from ttcodegen.systems.releases import CATALOGUE_RELEASE, RELEASES, release_named
 
@@ -44,6 +46,23 @@ func.func @product(%x: tensor<64x64xbf16>, %w: tensor<64x64xbf16>) -> tensor<64x
   %0 = "ttir.matmul"(%x, %w)
       : (tensor<64x64xbf16>, tensor<64x64xbf16>) -> tensor<64x64xbf16>
   return %0 : tensor<64x64xbf16>
+}
+"""
+SLOPE = """
+func.func @slope(%g: tensor<32x64xbf16> {ttir.name = "g"}, %x: tensor<32x64xbf16> {ttir.name = "x"})
+    -> tensor<32x64xbf16> {
+  %0 = "ttir.gelu_bw"(%g, %x) <{approximate = "tanh"}>
+      : (tensor<32x64xbf16>, tensor<32x64xbf16>) -> tensor<32x64xbf16>
+  %1 = "ttir.exp"(%0) : (tensor<32x64xbf16>) -> tensor<32x64xbf16>
+  return %1 : tensor<32x64xbf16>
+}
+"""
+SELECTION = """
+func.func @select(%c: tensor<32x64xCONDITION>, %x: tensor<32x64xVALUE>) -> tensor<32x64xVALUE> {
+  %0 = "ttir.constant"() <{value = dense<NUMBER> : tensor<32x64xVALUE>}> : () -> tensor<32x64xVALUE>
+  %1 = "ttir.where"(%c, %x, %0)
+      : (tensor<32x64xCONDITION>, tensor<32x64xVALUE>, tensor<32x64xVALUE>) -> tensor<32x64xVALUE>
+  return %1 : tensor<32x64xVALUE>
 }
 """
 Write = Callable[..., Path]
@@ -121,6 +140,60 @@ def test_a_cache_is_filled_with_the_call_of_each_release(written: Write) -> None
     }
     assert re.search(r"ttnn::fill_cache\([^()]*, 1\);", calls[OLDEST])
     assert re.search(r"ttnn::fill_cache\([^()]*, 1, 0\);", calls[LATER])
+
+
+GELU = "ttnn::operations::unary::GeluVariant"
+SLOPES = {"none": f"{GELU}::ACCURATE", "tanh": f"{GELU}::TANH"}
+
+
+@pytest.mark.parametrize("approximate", SLOPES)
+def test_the_slope_of_gelu_is_the_first_of_the_gradients(written: Write, approximate: str) -> None:
+    text = SLOPE.replace("tanh", approximate)
+    calls = {
+        release: (written(text, release, name=release) / "src/model.cpp").read_text()
+        for release in RELEASES
+    }
+    assert "experimental/unary_backward/gelu_backward/gelu_backward.hpp" in calls[OLDEST]
+    assert "ttnn::experimental::gelu_bw(" in calls[OLDEST]
+    later = "".join(calls[LATER].split())
+    assert "#include<ttnn/operations/eltwise/unary_backward/unary_backward.hpp>" in later
+    assert "experimental" not in later
+    variant = SLOPES[approximate]
+    assert f"=ttnn::gelu_bw(inputs.g,inputs.x,{variant})[0].value();" in later
+    (made,) = re.findall(r"ttnn::Tensor(\w+)=ttnn::gelu_bw", later)
+    assert f"ttnn::exp({made})" in later
+
+
+def selected(condition: str, value: str, number: str, release: str) -> list[str]:
+    """The calls that a selection between a tensor and a number becomes."""
+    text = SELECTION.replace("CONDITION", condition).replace("VALUE", value)
+    options = CompileOptions("m", release=release)
+    compiled = compile_module(Source("m.mlir", text.replace("NUMBER", number)), options)
+    (source,) = (text for path, text in compiled.files.items() if path == "src/m.cpp")
+    return re.findall(r"ttnn::where\(.*?\)", " ".join(source.split()))
+
+
+@pytest.mark.parametrize(
+    ("condition", "value", "number", "is_alike"),
+    [
+        ("bf16", "bf16", "1.500000e+00", True),
+        ("bf16", "f32", "1.500000e+00", False),
+        ("f32", "bf16", "1.500000e+00", False),
+        ("bf16", "f32", "0xFF800000", False),
+        ("si32", "si32", "7", True),
+        ("bf16", "si32", "7", False),
+        ("ui16", "ui16", "7", False),
+    ],
+)
+def test_a_number_beside_tensors_of_several_types_is_a_tensor(
+    condition: str, value: str, number: str, is_alike: bool
+) -> None:
+    """Measured: `Mixed dtype is not supported for binary operation BinaryOpType::WHERE_TTS`."""
+    (before,) = selected(condition, value, number, OLDEST)
+    (after,) = selected(condition, value, number, LATER)
+    assert (after == before) is is_alike
+    last = after.rpartition(", ")[2]
+    assert ("constant" in last or last.isidentifier()) is not is_alike
 
 
 def test_kernels_are_spelled_as_each_release_does(written: Write) -> None:

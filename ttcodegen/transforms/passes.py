@@ -23,10 +23,12 @@ PARALLEL = Option(
     "Shardings for modules that say none: auto, or kinds with axes, as data=0,tensor=1.",
 )
 
+RELEASE = Option("release", "The release of tt-metal.", DEFAULT_RELEASE, choices=RELEASES)
+
 EMITC_OPTIONS = (
     Option("module-name", "The namespace and the stem of the files; the module's name."),
     Option("input-hash", "What the files say about their origin; a hash of the module."),
-    Option("release", "The release of tt-metal.", DEFAULT_RELEASE, choices=RELEASES),
+    RELEASE,
 )
 
 PASSES = (
@@ -208,6 +210,13 @@ PASSES = (
         group=Group.TTNN,
         implementation="ttcodegen.conversions.ttir_to_ttnn:ConvertTTIRToTTNN",
         description="Turns TTIR ops into calls of the ttnn library.",
+    ),
+    PassEntry(
+        name="ttnn-fit-release",
+        group=Group.TTNN,
+        implementation="ttcodegen.transforms.ttnn.release_rules:FitRelease",
+        description="Rewrites calls that the release of tt-metal takes in another form only.",
+        options=(RELEASE,),
     ),
     PassEntry(
         name="ttnn-set-compute-kernel-config",

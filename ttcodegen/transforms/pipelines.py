@@ -10,7 +10,7 @@ from ttcodegen.compat.refusals import REFUSED_EMITC_OPTIONS, REFUSED_TTNN_OPTION
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.transforms.pass_options import OptionError, OptionValue, chosen, fixed
 from ttcodegen.transforms.passes import EMITC_OPTIONS as CONVERSION_OPTIONS
-from ttcodegen.transforms.passes import PARALLEL, SYSTEM_OPTIONS
+from ttcodegen.transforms.passes import PARALLEL, RELEASE, SYSTEM_OPTIONS
 from ttcodegen.transforms.registry import Group, Option, PipelineEntry, Step
 
 # The options of the pipelines of the library.
@@ -46,6 +46,7 @@ TTNN_OPTIONS = (
     Option("experimental-bfp8-weights", "Weights of products as bfp_bf8.", False),
     Option("overrides", "Decisions that are given, as JSON."),
     PARALLEL,
+    RELEASE,
     Option("override-output-layout", "Layouts of results: name=8x8:l1:block_sharded:tile:bf16,..."),
     Option("override-conv2d-config", "Convolutions: name=core_grid#8x4:weights_dtype#bf16,..."),
     Option("insert-memreconfig", "Operands that are moved first: name=0:1,..."),
@@ -177,8 +178,9 @@ def choice_of_shardings(options: Values) -> Iterator[Step | str]:
 
 
 def _placed(options: Values) -> Iterator[Step | str]:
-    """The last steps of both ways to TTNN: compute configurations, placement and lifetimes of
-    tensors."""
+    """The last steps of both ways to TTNN: what the release takes otherwise, compute
+    configurations, placement and lifetimes of tensors."""
+    yield Step("ttnn-fit-release", chosen(options, (RELEASE,)))
     yield from ("ttnn-set-compute-kernel-config", "ttnn-layout")
     target = options["experimental-weight-dtype"]
     if target == "none" and options["experimental-bfp8-weights"]:
@@ -269,7 +271,7 @@ PIPELINES = (
         group=Group.EMITC,
         steps=ttir_to_emitc,
         description="TTIR to C++ files.",
-        options=(*TTNN_OPTIONS, *EMITC_OPTIONS),
+        options=(*TTNN_OPTIONS, *(each for each in EMITC_OPTIONS if each is not RELEASE)),
     ),
 )
 """Rows in the order of --help within each group."""

@@ -4,8 +4,10 @@
 #include "tt_stl/assert.hpp"
 #include "ttnn/operations/ccl/all_gather/all_gather.hpp"
 #include "ttnn/operations/conv/conv1d/conv1d.hpp"
+#include "ttnn/operations/eltwise/unary/common/unary_op_types.hpp"
 #include "ttnn/operations/experimental/paged_cache/paged_cache.hpp"
 #include "ttnn/operations/experimental/transformer/nlp_create_qkv_heads/nlp_create_qkv_heads.hpp"
+#include "ttnn/operations/experimental/unary_backward/gelu_backward/gelu_backward.hpp"
 #include "ttnn/operations/kv_cache/kv_cache.hpp"
 #include "ttnn/operations/normalization/groupnorm/groupnorm.hpp"
 #include "ttnn/operations/reduction/argmax/argmax.hpp"
@@ -72,6 +74,16 @@ Tensor fill_cache(const Tensor& cache_tensor, const Tensor& input_tensor, uint32
 Tensor fill_cache_for_user_(const Tensor& cache, const Tensor& input, uint32_t batch_index,
                             uint32_t update_index) {
     return fill_cache(cache, input, batch_index, update_index);
+}
+
+std::vector<std::optional<Tensor>> gelu_bw(const Tensor& grad_tensor, const Tensor& input_tensor,
+                                           operations::unary::GeluVariant variant,
+                                           const std::optional<MemoryConfig>& memory_config,
+                                           std::optional<Tensor> input_grad) {
+    using enum operations::unary::GeluVariant;
+    refuse(variant == FAST_LUT, "gelu_bw", "FAST_LUT");
+    return {experimental::gelu_bw(grad_tensor, input_tensor, variant == TANH ? "tanh" : "none",
+                                  memory_config, std::move(input_grad))};
 }
 
 Tensor group_norm(const Tensor& input_tensor, int num_groups, float epsilon,

@@ -376,6 +376,11 @@ class FunctionWriter:
                 # The vector lives on: it must not hold the tensors any more.
                 element = self.body.subscript(inner, call.index, TENSOR)
                 return self.body.call("std::move", element, type=TENSOR, name=name)
+            case "method":
+                inner = _only_value(self.value(call.arguments[0]))
+                made = self.body.call_method(inner, call.callee, type=TENSOR, name=name)
+                assert made is not None
+                return made
             case _:
                 return self._call(call, self._types(statement)[0], name)
 
@@ -441,6 +446,11 @@ class FunctionWriter:
             case "member":
                 inner = _only_value(self.value(call.arguments[0]))
                 return self.body.member(inner, call.callee, call.type)
+            case "method":
+                inner = _only_value(self.value(call.arguments[0]))
+                made = self.body.call_method(inner, call.callee, type=call.type)
+                assert made is not None
+                return made
             case "list" if call.fields:
                 values = map(self.value, call.arguments)
                 return self.body.aggregate(call.type, dict(zip(call.fields, values, strict=True)))

@@ -342,7 +342,7 @@ class Recorder(StatementRecorder):
         return Text(f"&{DEVICE}")
 
     def include(self, header: str) -> None:
-        self.facts.headers.add(header)
+        self.facts.headers.add(self.facts.release.headers.get(header, header))
 
     def include_support(self, header: str) -> None:
         self.facts.own_headers.add(f"support/{header}")

@@ -43,10 +43,10 @@ class Call:
     """An expression that is made of others."""
 
     callee: str
-    """The function, the type of a list, or the name of a member."""
+    """The function, the type of a list, or the name of a member or a method."""
     arguments: tuple[Argument, ...]
     type: str
-    form: Literal["call", "get", "subscript", "member", "list", "literal"] = "call"
+    form: Literal["call", "get", "subscript", "member", "method", "list", "literal"] = "call"
     index: int = 0
     """The position in a tuple or a vector."""
     fields: tuple[str, ...] = ()
@@ -86,12 +86,17 @@ def in_release(call: Call, release: Release) -> Call:
         if argument is not None or parameter.is_written:
             needed = len(arguments)
     names = tuple(parameter.name for parameter in change.after)
-    return replace(
+    made = replace(
         call,
         callee=change.callee or call.callee,
         arguments=tuple(arguments[:needed]),
         parameters=names[:needed],
     )
+    if not change.is_first_option:
+        return made
+    option = f"std::optional<{call.type}>"
+    first = Call("", (replace(made, type=f"std::vector<{option}>"),), option, "subscript")
+    return Call("value", (first,), call.type, "method")
 
 
 NULLOPT = Text("std::nullopt")

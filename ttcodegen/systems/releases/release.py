@@ -50,12 +50,15 @@ class CallChange:
         after: the parameters of the release, in its order; what is not among them is not passed.
         values: by parameter, what a value of the catalogue is called in the release.
         callee: the qualified name in the release, where that is another one.
+        is_first_option: whether the release gives a vector of optional tensors, the first of which
+            is the catalogue's result.
     """
 
     before: tuple[str, ...]
     after: tuple[Parameter, ...]
     values: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
     callee: str | None = None
+    is_first_option: bool = False
 
 
 @dataclass(frozen=True)
@@ -88,6 +91,9 @@ class Release:
         parameters: the names of parameters that calls are labelled with, by function.
         calls: by qualified name, calls that take another form than the catalogue's.
         absent_calls: by qualified name, functions that it lacks, and what to do without.
+        headers: by header that the catalogue includes, the one in its place.
+        numbers: ops that take a number for an operand only if their tensors have one data type, and
+            none of 16-bit integers: by operand, the attribute of the number.
         kernels: by op of the kernel dialect, functions that are spelled otherwise.
         absent_kernels: ops of the kernel dialect that it has no function for.
         formats_prints: whether debug output of kernels takes a format, as in `DPRINT("{}", x)`.
@@ -98,6 +104,8 @@ class Release:
     parameters: Mapping[str, tuple[str, ...]]
     calls: Mapping[str, CallChange] = field(default_factory=dict[str, CallChange])
     absent_calls: Mapping[str, str] = field(default_factory=dict[str, str])
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    numbers: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
     kernels: Mapping[str, KernelChange] = field(default_factory=dict[str, KernelChange])
     absent_kernels: frozenset[str] = frozenset()
     formats_prints: bool = False

@@ -8,9 +8,16 @@ parameters at the end, which calls leave out: they have no row.
 from __future__ import annotations
 
 from ttcodegen.systems.releases.kernels_0_81_1 import ABSENT, KERNELS
-from ttcodegen.systems.releases.release import CallChange, Release, changed, moved
+from ttcodegen.systems.releases.release import (
+    CallChange,
+    Release,
+    changed,
+    moved,
+    parameters,
+)
 from ttcodegen.systems.releases.tt_metal_0_70_1 import PARAMETERS
 
+_GELU = "ttnn::operations::unary::GeluVariant"
 _LATER_ALL_GATHER = (
     "input_tensor dim cluster_axis memory_config persistent_output_tensor subdevice_id "
     "sub_core_grid num_links topology"
@@ -49,6 +56,15 @@ CALLS: dict[str, CallChange] = {
     "ttnn::fill_cache": changed(
         PARAMETERS["fill_cache"], f"{' '.join(PARAMETERS['fill_cache'])} update_idx!=0"
     ),
+    # It is no experiment any more, its slope is named by an enumeration, and it gives the gradient
+    # of each operand that has one.
+    "ttnn::experimental::gelu_bw": CallChange(
+        ("grad_tensor", "input_tensor", "variant"),
+        parameters(f"grad_tensor input_tensor variant!={_GELU}::ACCURATE"),
+        values={"variant": {'"none"': f"{_GELU}::ACCURATE", '"tanh"': f"{_GELU}::TANH"}},
+        callee="ttnn::gelu_bw",
+        is_first_option=True,
+    ),
     # They moved along with the tensors.
     "tt::tt_metal::dump_tensor_flatbuffer": moved(
         "ttnn::dump_tensor_flatbuffer", "file_name tensor"
@@ -70,7 +86,11 @@ RELEASE = Release(
         # Found by its arguments: it moved along with the tensors.
         "tt::tt_metal::copy_to_device(": "copy_to_device(",
     },
-    absent_calls={
-        "ttnn::experimental::gelu_bw": "compute the slope with other operations",
+    headers={
+        "ttnn/operations/experimental/unary_backward/gelu_backward/gelu_backward.hpp": (
+            "ttnn/operations/eltwise/unary_backward/unary_backward.hpp"
+        ),
     },
+    # Measured on its mocked device: numbers go to programs of two tensors, which have one type.
+    numbers={"ttnn.where": {"first": "true_value", "second": "false_value"}},
 )

@@ -11,6 +11,9 @@
 
 namespace ttnn::operations::unary {
 
+/// Forms of gelu, since 0.81.1: with the error function, from a table, and with the tangent.
+enum class GeluVariant { ACCURATE, FAST_LUT, TANH };
+
 /// Elementwise operations, alone or fused into other operations.
 enum class UnaryOpType {
     EXP,

@@ -253,6 +253,7 @@ VALUES: dict[str, Case] = {
     "slices of a norm": (lambda x: T.renorm(x, 2, 0, 1.5), (MATRIX,)),
     "batch norms by given statistics": (
         lambda x, w, v: (
+            *A.native_batch_norm(x, w, None, w * 2, v * 1, True, 0.1, 1e-5),
             *A.native_batch_norm(x, w, None, w * 2, v, False, 0.1, 1e-5),
             *A._native_batch_norm_legit_no_training(x, None, w, w, v, 0.1, 1e-3)[:2],
             *A._batch_norm_no_update(x, w, w, w, v, 0.1, 1e-5)[:3],

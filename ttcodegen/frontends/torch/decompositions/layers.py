@@ -153,9 +153,12 @@ def _batch_norm_by(
     x: Tensor, weight: Tensor | None, bias: Tensor | None, mean: Any, variance: Any,
     momentum: float, epsilon: float,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    found = torch.nn.functional.batch_norm(
-        x, mean, variance, weight, bias, training=False, momentum=momentum, eps=epsilon
-    )
+    # Calls of batch norms would be taken apart by this again.
+    sizes = [1, -1, *[1] * (x.dim() - 2)]
+    scale = torch.rsqrt(variance.to(torch.float32) + epsilon)
+    scale = scale if weight is None else scale * weight
+    found = (x - mean.reshape(sizes)) * scale.reshape(sizes)
+    found = (found if bias is None else found + bias.reshape(sizes)).to(x.dtype)
     kept = x.new_zeros(0, dtype=mean.dtype)
     return found, kept, kept.clone()
 

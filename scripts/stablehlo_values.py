@@ -1,7 +1,7 @@
 """Puts StableHLO's own testdata to the compiler: functions with inputs and the values jax expects.
 
-usage: python -m scripts.stablehlo_values FOLDER [--run flatbuffer|cpp] [--only TEXT]...
-       [--sample N] [--write PAGE] [OPTION...]
+usage: python -m scripts.stablehlo_values FOLDER|values|built [--run flatbuffer|cpp]
+       [--only TEXT]... [--sample N] [--write PAGE] [OPTION...]
 
 FOLDER has modules as in `stablehlo/testdata` of openxla/stablehlo: `@inputs` and `@expected` give
 constants, `@main` computes. Each is compiled alone, with the OPTIONs of ttcodegen; what compiles is
@@ -9,7 +9,8 @@ run as a flatbuffer, or in bundles as C++ on the CPU backend, and compared: inte
 exactly, floats by 2 % (f16 3 %, bf16 6 %) or 0.4 % of the largest. Modules of complex numbers are
 left out. Prints a line for each that is not right, and how many are; with --write, the page
 docs/judges.md gets these as well, in place of what an earlier run with the same options found.
-Needs jax.
+`values` and `built` are the selections of tests/judges: values at the edges of numpy's and jax's
+types, and ops with the options of the reference project's golden tests. Needs jax, `built` torch.
 """
 
 from __future__ import annotations
@@ -340,6 +341,16 @@ def functions(folder: Path, only: Sequence[str] = (), sample: int = 0) -> Iterat
         yield read(path, index)
 
 
+def selected(name: str, only: Sequence[str] = ()) -> Iterator[Judged]:
+    """The functions of a selection of tests/judges."""
+    from tests.judges.built import built
+    from tests.judges.values import cases
+
+    for case in built() if name == "built" else cases():
+        if not only or any(text in case.name for text in only):
+            yield Judged(case.name, case.name, case.text(), case.inputs, [case.expected])
+
+
 def argument_parser(description: str | None) -> argparse.ArgumentParser:
     """The arguments that judges of folders share; those that it leaves are options of ttcodegen."""
     parser = argparse.ArgumentParser(description=description, usage=argparse.SUPPRESS)
@@ -355,11 +366,16 @@ def main() -> int:
     parser = argument_parser(__doc__)
     parser.add_argument("--sample", type=int, default=0, help="of how many modules, if not of all")
     chosen, options = parser.parse_known_args()
-    asked = functions(chosen.folder, chosen.only, chosen.sample)
+    name = str(chosen.folder)
+    set_ = name if name in ("values", "built") else "stablehlo"
+    if set_ == "stablehlo":
+        asked = functions(chosen.folder, chosen.only, chosen.sample)
+    else:
+        asked = selected(set_, chosen.only)
     outcome = judge(asked, chosen.run, options)
     if chosen.sample:
         options = [*options, "--sample", str(chosen.sample)]
-    finish(outcome, chosen.run, options, "stablehlo", chosen.write)
+    finish(outcome, chosen.run, options, set_, chosen.write)
     return 0
 
 

@@ -61,6 +61,10 @@ VALUES: dict[str, Case] = {
         f"polygamma {n}": (lambda x, n=n: T.polygamma(n, x), (POINTS + 0.013,)) for n in range(1, 5)
     },
     "zeta": (T.special.zeta, (T.tensor([1.0, 1.5, 2.0, 3.0, 4.0, 0.5]), T.full((6,), 2.5))),
+    "zeta of numbers": (
+        lambda x: (T.special.zeta(x, 2.0), T.special.zeta(2.5, x)),
+        (T.tensor([1.5, 2.0, 3.0, 4.0]),),
+    ),
     "igamma": (T.igamma, (T.linspace(0.2, 14, 30), T.linspace(9, 0, 30))),
     "igammac": (T.igammac, (T.linspace(0.2, 14, 30), T.linspace(9, 0, 30))),
     "mvlgamma": (lambda x: T.mvlgamma(x, 3), (POSITIVE[5:40] + 1,)),

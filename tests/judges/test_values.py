@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import ttcodegen
+from tests.judges.built import built
 from tests.judges.interpreted import interpreted
 from tests.judges.values import Case, cases
 from ttcodegen.cli.ttcodegen import main
@@ -48,14 +49,32 @@ def test_the_source_and_the_flatbuffer_give_the_values(name: str) -> None:
     assert differences(case, found) == ""
 
 
+@pytest.mark.frameworks
+def test_ops_with_options_of_the_golden_tests_give_the_values() -> None:
+    """All in one module, which their sources and the flatbuffer compute."""
+    pytest.importorskip("torch", reason="torch is not installed: pip install torch")
+    cases = built()
+    source = Source("built.mlir", "\n".join(case.text() for case in cases))
+    golden = Golden(read_module(source))
+    lowered = Interpreter(read_ttnn(compile_module(source, CompileOptions("built")).flatbuffer))
+    wrong: list[str] = []
+    for case in cases:
+        for run in (golden, lowered):
+            (found,) = run.run(case.name, list(case.inputs))
+            if said := differences(case, found):
+                wrong.append(f"{case.name}: {said}")
+    assert wrong == []
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("level", ["0", "2"])
-def test_the_cpp_gives_the_values(cpu_backend: CPUBackend, tmp_path: Path, level: str) -> None:
+@pytest.mark.parametrize("options", [["--optimize", "0"], ["--optimize", "2"]])
+def test_the_cpp_gives_the_values(
+    cpu_backend: CPUBackend, tmp_path: Path, options: list[str]
+) -> None:
     text = "\n".join(case.text() for case in CASES.values())
     file, out = tmp_path / "values.mlir", tmp_path / "out"
     file.write_text(f"module {{\n{text}}}\n")
-    arguments = [str(file), "-o", str(out), "--optimize", level, "--build", "--no-format"]
-    assert main(arguments) == 0
+    assert main([str(file), "-o", str(out), *options, "--build", "--no-format"]) == 0
     model = ttcodegen.load(out)
     wrong: dict[str, str] = {}
     for case in CASES.values():

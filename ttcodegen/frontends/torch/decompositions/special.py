@@ -233,7 +233,7 @@ def _tail_of_zeta(x: Any, a: Tensor, term: Tensor, terms: int) -> Tensor:
 
 def _zeta(x: Any, q: Any) -> Tensor:
     """The sum of (q + k)^-x over all k."""
-    x, q = (v if isinstance(v, torch.Tensor) else torch.tensor(float(v)) for v in (x, q))
+    x, q = (v if isinstance(v, torch.Tensor) else torch.full((), float(v)) for v in (x, q))
     x, q = torch.broadcast_tensors(x, q)
     total, a = torch.pow(q, -x), q
     term = total

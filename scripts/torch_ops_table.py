@@ -35,7 +35,7 @@ singular vectors and eigenvectors have signs of their own |
 each run; they are not those of torch |
 | `mode`, `median`, `sort` | the place of one of several equal elements may be another one |
 | attention with dropout, dropout of channels, alpha dropout | not in training |
-| views of the bits of other elements, `hash_tensor`, float8 | no element type or op |
+| views of bits as elements of another size, of f16 or of f64; `hash_tensor`, float8 | no element type or op |
 """
 
 UNFIT = frozenset(

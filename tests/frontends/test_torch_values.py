@@ -65,6 +65,17 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     ),
     "NaN in running extremes": (lambda x: (*x.cummax(1), *x.cummin(0)), (WITH_NAN,)),
     "NaN in medians": (lambda x: (*x.median(1), *x.median(0, keepdim=True)), (WITH_NAN,)),
+    "views of bits": (
+        lambda x, i, b, m: (
+            x.view(torch.int32),
+            (x.view(torch.int32) >> 23) & 255,
+            torch.ops.aten.view_copy.dtype(i, torch.float32),
+            b.view(torch.int8),
+            m.view(torch.uint8),
+            m.view(torch.uint8).view(torch.bool),
+        ),
+        (MATRIX, T([[0, 1065353216], [-1082130432, 2139095040]], dtype=torch.int32), BYTES, BITS),
+    ),
     "sums of booleans by place": (
         lambda x, i, m: (
             x.index_put((i,), x[:, :1].expand(2, 3), accumulate=True),

@@ -24,6 +24,20 @@ def _view(graph: Graph, x: SSAValue, *_: Any, **__: Any) -> SSAValue:
     return graph.reshape(x, graph.shape)
 
 
+def _view_of_bits(graph: Graph, x: SSAValue, dtype: Any) -> SSAValue:
+    """The bits of the elements as elements of another type, of as many bits."""
+    if graph.shape != shape_of(x.type):
+        raise CompileError(
+            "a view as elements of another size is not supported",
+            remedy="convert the elements with x.to(dtype), or compute the bits before the model",
+        )
+    if "b" in (kind_of(graph.element), kind_of(element_of(x.type))):
+        return graph.typecast(x, graph.element)
+    if graph.element == element_of(x.type):
+        return x
+    return graph.emit("bitcast_convert", [x], tensor_type(graph.element, graph.shape))
+
+
 def _permute(graph: Graph, x: SSAValue, order: Sequence[int]) -> SSAValue:
     rank = len(shape_of(x.type))
     return graph.permute(x, [graph.dim(axis, rank) for axis in order])
@@ -275,6 +289,8 @@ def _broadcast_tensors(graph: Graph, values: Sequence[SSAValue]) -> list[SSAValu
 
 
 RULES: dict[str, Rule] = {
+    "view.dtype": _view_of_bits,
+    "view_copy.dtype": _view_of_bits,
     **dict.fromkeys(
         """
         view reshape _unsafe_view flatten unflatten squeeze unsqueeze ravel view_as reshape_as

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from math import inf, nan, pi, prod
 from typing import Any
 
-from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.frontends.torch.decompositions.tracing import (
     Decomposition,
     Decompositions,
@@ -433,18 +432,7 @@ _COPIES = """
 """.split()
 
 
-def _same_sized_view(x: Tensor, dtype: Any) -> Tensor:
-    if dtype.itemsize == x.dtype.itemsize and dtype == x.dtype:
-        return x.clone()
-    raise CompileError(
-        "a view of the bits of other elements is not supported",
-        remedy="convert the elements with x.to(dtype), or compute the bits before the model",
-    )
-
-
 def _view_copy(x: Tensor, size: Any) -> Tensor:
-    if isinstance(size, torch.dtype):
-        return _same_sized_view(x, size)
     return torch.reshape(x, size)
 
 
@@ -578,7 +566,6 @@ ELEMENTWISE_DECOMPOSITIONS: Decompositions = {
     "__rshift__": _shifted("bitwise_right_shift"),
     **{f"{name}_copy": _copied(name) for name in _COPIES},
     "view_copy": _view_copy,
-    "view_copy.dtype": _same_sized_view,
     "_reshape_copy": _view_copy,
     "diagonal_scatter": _diagonal_scatter,
     "heaviside": _heaviside,

@@ -20,7 +20,7 @@ from ttcodegen.lang.projects.projects import Projects
 from ttcodegen.project.building import build_project
 from ttcodegen.project.toolchain import find_toolchain
 from ttcodegen.rt.device_profile import DeviceCounts, longest_cycles
-from ttcodegen.systems.performance import performance
+from ttcodegen.systems.cards import performance
 
 PROGRAMS = Path(__file__).parent / "lang_programs"
 RUNS = (

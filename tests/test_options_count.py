@@ -13,8 +13,7 @@ from ttcodegen.cli.ttcodegen import main
 from ttcodegen.compilation import CompiledModule, CompileOptions, compile_module
 from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.optimizer.overrides.overrides import read_overrides
-from ttcodegen.transforms.pass_options import OptionError
-from ttcodegen.transforms.registry import Step, passes_of
+from ttcodegen.transforms.registry import OptionError, Step, passes_of
 
 SOURCE = """func.func @forward(%x: tensor<64x64xbf16>,
     %w: tensor<64x64xbf16> {ttcore.argument_type = #ttcore.argument_type<parameter>,

@@ -24,10 +24,9 @@ from ttcodegen.parsing import check_supported
 from ttcodegen.systems.cards import card_text, default_system, mesh_system
 from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, SystemDescription
 from ttcodegen.systems.releases import DEFAULT_RELEASE
-from ttcodegen.transforms.pass_options import OptionValue
 from ttcodegen.transforms.pass_runner import PassRunner
 from ttcodegen.transforms.pipelines import level_of
-from ttcodegen.transforms.registry import Step, passes_of
+from ttcodegen.transforms.registry import OptionValue, Step, passes_of
 from ttcodegen.transforms.ttir.element_types import settle_source_types
 
 if TYPE_CHECKING:
@@ -35,8 +34,8 @@ if TYPE_CHECKING:
     from xdsl.ir import SSAValue
 
     from ttcodegen.conversions.host_functions.interface import Entry
-    from ttcodegen.cost.estimates import FunctionEstimate
-    from ttcodegen.emission.called_operations import CalledOperations
+    from ttcodegen.cost.resources import FunctionEstimate
+    from ttcodegen.emission.convert_to_emitc import CalledOperations
     from ttcodegen.emission.description import (
         DeviceManifest,
         Fabric,
@@ -405,7 +404,7 @@ def emit_module(
     if options.target == "ttmetal":
         runner.run(module, passes_of(Step("convert-ttkernel-to-emitc", given)))
     elif any(op.name == LIBRARY_CALL for op in module.walk()):
-        from ttcodegen.emission.called_operations import write_called_operations
+        from ttcodegen.emission.convert_to_emitc import write_called_operations
 
         with runner.stage("operations"):
             called = write_called_operations(module, name, input_hash, options.release)
@@ -578,7 +577,7 @@ def _describe(
 
 def _estimates(entries: Sequence[Entry], options: CompileOptions) -> dict[str, FunctionEstimate]:
     """Cost estimates of each function on the chip."""
-    from ttcodegen.cost.estimates import function_estimate
+    from ttcodegen.cost.resources import function_estimate
 
     assert options.system is not None
     return {e.name: function_estimate(e.function, options.system.chip) for e in entries}

@@ -27,7 +27,7 @@ from ttcodegen.rt.device_profile import (
 )
 from ttcodegen.rt.op_times import DeviceCall
 from ttcodegen.runtime.backend_reports import DEVICE_REPORT
-from ttcodegen.systems.performance import performance
+from ttcodegen.systems.cards import performance
 
 PRODUCT = """
 func.func @product(%a: tensor<64x96xbf16>, %b: tensor<96x32xbf16>) -> tensor<64x32xbf16> {

@@ -17,7 +17,7 @@ from ttcodegen.foundation.diagnostics import CompileError, Diagnostics, Source
 from ttcodegen.frontends import read_module
 from ttcodegen.ops.dialects import load_dialects
 from ttcodegen.opt.command_line import parse_command_line
-from ttcodegen.parsing.legacy import current_operation_name
+from ttcodegen.parsing.tokens import current_operation_name
 from ttcodegen.rt.commands.arguments import COMMANDS
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from tests.cost.measured import Measured, estimate, measured
 from ttcodegen.ops.core.definition import call_kind
-from ttcodegen.optimizer.cost.fitted import NINE_OF_TEN
+from ttcodegen.optimizer.cost.measurements import NINE_OF_TEN
 
 KINDS = (
     *("elementwise, one operand", "elementwise, several", "permute", "slice_static", "to_layout"),

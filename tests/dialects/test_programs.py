@@ -10,15 +10,15 @@ from xdsl.dialects.builtin import SymbolRefAttr, f32
 
 from tests.dialects.texts import parse, refusal, text_of
 from tests.ttmetal.exp_module import exp_module, exp_program
+from ttcodegen.dialects.core.attribute_syntax import print_record
 from ttcodegen.dialects.core.datatypes import DataType
-from ttcodegen.dialects.core.records import print_record
 from ttcodegen.dialects.ttcore.tile import TileType
 from ttcodegen.dialects.ttmetal.device_module import (
+    ProgramAttr,
     functions_of,
     is_host_function,
     launches,
 )
-from ttcodegen.dialects.ttmetal.program_attribute import ProgramAttr
 from ttcodegen.dialects.ttmetal.program_verification import verify_programs
 from ttcodegen.dialects.ttmetal.programs import (
     CircularBuffer,

@@ -13,11 +13,14 @@ from xdsl.ir import Attribute
 from xdsl.parser import Parser
 
 from tests.dialects.texts import assert_round_trip, parse, refusal, text_of
-from ttcodegen.dialects.core.affine_text import affine_map_text, coefficients_of, parse_affine_map
-from ttcodegen.dialects.ttcore.enumerations import WORD_ATTRIBUTES
+from ttcodegen.dialects.core.attribute_syntax import (
+    affine_map_text,
+    coefficients_of,
+    parse_affine_map,
+)
+from ttcodegen.dialects.ttcore.dialect import SystemDescAttr
 from ttcodegen.dialects.ttcore.layouts import AlignedLayout, MetalLayoutAttr
-from ttcodegen.dialects.ttcore.system import SystemDescAttr
-from ttcodegen.dialects.ttcore.tile import TILE_FORMATS, TileType
+from ttcodegen.dialects.ttcore.tile import TILE_FORMATS, WORD_ATTRIBUTES, TileType
 from ttcodegen.foundation.diagnostics import Diagnostics, Source
 from ttcodegen.ops.dialects import load_dialects
 from ttcodegen.parsing import parse_module

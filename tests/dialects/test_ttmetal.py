@@ -7,7 +7,7 @@ import pytest
 from tests.dialects.texts import assert_round_trip, parse, refusal, text_of
 from ttcodegen.dialects.operations.verification import verify_module
 from ttcodegen.dialects.ttcore.dialect import set_system
-from ttcodegen.dialects.ttcore.enumerations import NocIndex
+from ttcodegen.dialects.ttcore.tile import NocIndex
 from ttcodegen.dialects.ttmetal.attributes import ComputeConfigAttr, NocConfigAttr
 from ttcodegen.dialects.ttmetal.dialect import EnqueueProgramOp
 from ttcodegen.foundation.diagnostics import CompileError

@@ -20,8 +20,8 @@ from xdsl.dialects.builtin import Builtin, ModuleOp
 from xdsl.parser import Parser
 
 from ttcodegen.emitc.builder import EmitCBuilder, open_file
-from ttcodegen.emitc.dialect import EmitC, verify
 from ttcodegen.emitc.printer import print_module
+from ttcodegen.emitc.statements import EmitC, verify
 
 PrintBody = Callable[..., list[str]]
 

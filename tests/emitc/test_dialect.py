@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.printer import Printer
 
 from tests.emitc.conftest import parse
-from ttcodegen.emitc.dialect import EmitC, verify
+from ttcodegen.emitc.statements import EmitC, verify
 from ttcodegen.foundation.diagnostics import CompileError
 
 # One of each op, as upstream's parser and verifiers take it.

@@ -12,8 +12,7 @@ from ttcodegen.flatbuffer.reader import read_ttnn
 from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.numerics.golden_values import Golden
 from ttcodegen.numerics.interpreter import Interpreter
-from ttcodegen.transforms.ttir.canonicalize import TTIRCanonicalizePass
-from ttcodegen.transforms.ttir.decompose import TTIRDecomposePass
+from ttcodegen.transforms.ttir.canonicalize import TTIRCanonicalizePass, TTIRDecomposePass
 from ttcodegen.transforms.ttir.fusing.rules import TTIRFusingPass
 
 

@@ -12,7 +12,7 @@ from xdsl.ir import Attribute, Block, SSAValue
 from ttcodegen.dialects.core.datatypes import f32, tensor_type
 from ttcodegen.frontends.torch.graph import Graph
 from ttcodegen.frontends.torch.rules import RULES
-from ttcodegen.transforms.evaluation import known_elements
+from ttcodegen.transforms.const_eval import known_elements
 
 Array = np.ndarray
 

@@ -243,7 +243,7 @@ def test_values(name: str) -> None:
 
 
 def test_what_an_op_cannot_be_is_refused_at_the_line_that_asks_for_it() -> None:
-    from ttcodegen.frontends.torch import rules
+    from ttcodegen.frontends.torch import importing
 
     def wrong(graph: Any, x: Any, *_: Any) -> Any:
         return graph.emit("reshape", [x], graph.type, shape=[7])
@@ -253,13 +253,13 @@ def test_what_an_op_cannot_be_is_refused_at_the_line_that_asks_for_it() -> None:
             y = x + 1
             return y.cosh()
 
-    before = rules.RULES["cosh"]
-    rules.RULES["cosh"] = wrong
+    before = importing.RULES["cosh"]
+    importing.RULES["cosh"] = wrong
     try:
         with pytest.raises(CompileError) as raised:
             ttcodegen.torch.export(Views().eval(), (torch.ones(2, 3),))
     finally:
-        rules.RULES["cosh"] = before
+        importing.RULES["cosh"] = before
     (diagnostic,) = raised.value.diagnostics
     assert "'cosh' of tensors and arguments like these is not supported" in diagnostic.message
     assert diagnostic.place is not None

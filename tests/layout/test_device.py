@@ -9,7 +9,7 @@ from xdsl.ir.affine import AffineMap
 from xdsl.parser import AttrParser, Parser
 
 from tests.dialects.texts import parse, text_of
-from ttcodegen.dialects.core.affine_text import affine_map_text, parse_affine_map
+from ttcodegen.dialects.core.attribute_syntax import affine_map_text, parse_affine_map
 from ttcodegen.dialects.ttcore.device import DeviceAttr
 from ttcodegen.layout import Device, TensorLayout
 from ttcodegen.layout.device import PhysicalCore

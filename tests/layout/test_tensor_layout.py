@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from xdsl.dialects.func import FuncOp
 
 from tests.dialects.texts import parse, text_of
-from ttcodegen.dialects.ttcore.enumerations import MemorySpace, OutOfBounds
+from ttcodegen.dialects.ttcore.tile import MemorySpace, OutOfBounds
 from ttcodegen.layout import TensorLayout, from_shards, to_shards
 from ttcodegen.layout.collapse import normalized_intervals
-from ttcodegen.layout.data import offsets
+from ttcodegen.layout.device import offsets
 from ttcodegen.layout.tensor_layout import offset_in_tile, place_in_tile
 
 MAP_4D = "(d0, d1, d2, d3) -> (d0 * 192 + d1 * 64 + d2, d3)"

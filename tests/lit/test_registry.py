@@ -11,12 +11,14 @@ import pytest
 
 from ttcodegen.cli.run_lines import lit_files, run_lines
 from ttcodegen.compat.refusals import _REASONS
-from ttcodegen.transforms.pass_options import Option, OptionError, decode_options, split_options
 from ttcodegen.transforms.registry import (
     Entry,
+    Option,
+    OptionError,
     PassEntry,
     PipelineEntry,
     Step,
+    decode_options,
     entries,
     find,
     is_known,
@@ -24,6 +26,7 @@ from ttcodegen.transforms.registry import (
     parse_step,
     pipeline_text,
     schedule,
+    split_options,
     step,
 )
 

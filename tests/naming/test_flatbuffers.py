@@ -14,7 +14,7 @@ from ttcodegen.flatbuffer import program as file
 from ttcodegen.flatbuffer.modules import module_of
 from ttcodegen.flatbuffer.reader import read_ttm, read_ttnn
 from ttcodegen.foundation.diagnostics import Source
-from ttcodegen.optimizer.overrides.call_names import CallNames
+from ttcodegen.optimizer.overrides.overrides import CallNames
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 

@@ -11,7 +11,7 @@ from ttcodegen.dialects.core.datatypes import DataType
 from ttcodegen.dialects.ttcore.shards import Shards
 from ttcodegen.dialects.ttnn.placement import TensorPlacement
 from ttcodegen.foundation.diagnostics import Source
-from ttcodegen.naming.tuning import sharded_memory_names
+from ttcodegen.naming.modules import sharded_memory_names
 
 
 @pytest.mark.parametrize(

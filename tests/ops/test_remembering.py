@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ttcodegen.ops.core.memoization import Memory
+from ttcodegen.ops.core.engine import Memory
 
 
 class Counting:

@@ -35,7 +35,7 @@ from ttcodegen.dialects.ttnn.program_configs import (
     Word,
 )
 from ttcodegen.optimizer.call import LibraryCall
-from ttcodegen.optimizer.programs.pool_shards import SCHEME
+from ttcodegen.optimizer.programs.windows import SCHEME
 
 ROOT = Path(__file__).parents[2]
 DATA_TYPES = {

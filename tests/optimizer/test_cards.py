@@ -20,9 +20,7 @@ from ttcodegen.ops.attention.primitives import DecodeCores, fitting_grid, needed
 from ttcodegen.optimizer.call import bank_bytes, stream_bytes
 from ttcodegen.optimizer.programs.attention_and_norms import norm_config, on_rectangle
 from ttcodegen.rt.commands.validate import harvesting
-from ttcodegen.systems.cards import card_text
-from ttcodegen.systems.machines import MACHINES, MOST_CHIPS, machine
-from ttcodegen.systems.performance import performance_of
+from ttcodegen.systems.cards import MACHINES, MOST_CHIPS, card_text, machine, performance_of
 
 STANDALONE = Path(__file__).parents[2] / "standalone" / "src"
 

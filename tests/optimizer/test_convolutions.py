@@ -30,8 +30,7 @@ from ttcodegen.optimizer.cost.convolution import convolution_footprint
 from ttcodegen.optimizer.programs.convolution import halo_bytes, result_of, sharded_images
 from ttcodegen.project.cpu_backend import CPUBackend
 from ttcodegen.project.toolchain import Toolchain
-from ttcodegen.systems.cards import default_system
-from ttcodegen.systems.performance import performance
+from ttcodegen.systems.cards import default_system, performance
 
 GRID = CoreGrid(8, 8)
 OTHER_CALLS = re.compile(

@@ -7,11 +7,10 @@ import pytest
 from tests.examples.mesh_models import Mesh, llama_layer
 from tests.ops.test_experts_on_meshes import HIDDEN, K, program
 from ttcodegen.compilation import CompileOptions, compile_module
-from ttcodegen.cost.estimates import FunctionEstimate
+from ttcodegen.cost.resources import FunctionEstimate
 from ttcodegen.flatbuffer.system import load_system
 from ttcodegen.foundation.diagnostics import CompileError, Source
-from ttcodegen.systems.machines import MACHINES, links_between, machine
-from ttcodegen.systems.performance import performance
+from ttcodegen.systems.cards import MACHINES, links_between, machine, performance
 
 
 def estimate(text: str) -> FunctionEstimate:

@@ -7,7 +7,7 @@ from xdsl.utils.exceptions import ParseError
 from xdsl.utils.lexer import Input, Lexer
 from xdsl.utils.mlir_lexer import MLIRLexer, MLIRTokenKind
 
-from ttcodegen.parsing.lexer import MLIRTextLexer
+from ttcodegen.parsing.tokens import MLIRTextLexer
 
 TEXT = r"""
 #map = affine_map<(d0, d1) -> (d0 * 2, d1 floordiv 3)> // a comment, "not" a %token

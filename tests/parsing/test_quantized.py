@@ -7,7 +7,7 @@ from xdsl.dialects.builtin import IntegerType, Signedness, TensorType, Unregiste
 
 from tests.numerics.sources import functions, parse
 from tests.parsing.reading import failure
-from ttcodegen.dialects.ttir.quant import quantization_of
+from ttcodegen.dialects.ttir.annotations import quantization_of
 
 Q = "tensor<2x3x!quant.uniform<i8:f32, 5.000000e-01:3>>"
 R = "tensor<2x3x!quant.uniform<u8<1:200>:f32:1, {0.5:3, 0.25:7, 1.0:2}>>"

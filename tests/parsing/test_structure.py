@@ -10,7 +10,7 @@ from tests.parsing.reading import T, body, failure, parse
 from ttcodegen.dialects.operations.functions import CPU_CALL, is_cpu_function
 from ttcodegen.dialects.ttcore.dialect import DeviceOp
 from ttcodegen.foundation.diagnostics import Diagnostics, Source
-from ttcodegen.ops.refusals import REASONS
+from ttcodegen.ops.movement.layout import REFUSED as REASONS
 from ttcodegen.parsing import parse_module
 from ttcodegen.transforms.functions import is_entry
 

@@ -14,7 +14,7 @@ from tests.random_programs.choices import SeededChoices, pick
 from tests.random_programs.recipes import RECIPES
 from ttcodegen.dialects.core.datatypes import shape_of
 from ttcodegen.dialects.ttcore.device import MeshShape, set_mesh
-from ttcodegen.dialects.ttir.sharding import SHARDING, WantedSharding
+from ttcodegen.dialects.ttir.annotations import SHARDING, WantedSharding
 from ttcodegen.ops.collectives.collectives import collectives
 from ttcodegen.project.cpu_backend import CPUBackend
 from ttcodegen.project.toolchain import Toolchain

@@ -10,7 +10,7 @@ from xdsl.ir import Attribute
 
 from ttcodegen.dialects.core.datatypes import element_of, numpy_name, shape_of
 from ttcodegen.dialects.ttcore.dialect import ArgumentType
-from ttcodegen.transforms.evaluation import rounded
+from ttcodegen.transforms.const_eval import rounded
 from ttcodegen.transforms.ttnn.layout import argument_type
 
 _FINITE = (0.0, -0.0, 1.0, -1.0, 0.5, 3.0, -3.0, 6.0, 2.0)

@@ -10,7 +10,7 @@ from xdsl.ir import SSAValue
 
 from ttcodegen.dialects.core.datatypes import element_of, numpy_name, shape_of
 from ttcodegen.dialects.operations.operation import CatalogueOp
-from ttcodegen.transforms.evaluation import evaluate, rounded
+from ttcodegen.transforms.const_eval import evaluate, rounded
 
 
 def draw(function: FuncOp, seed: int = 0, low: float = -1.0, high: float = 1.0) -> list[np.ndarray]:

@@ -18,8 +18,7 @@ from ttcodegen.dialects.core.datatypes import (
     ui8,
     ui32,
 )
-from ttcodegen.transforms.ttir.canonicalize import TTIRCanonicalizePass
-from ttcodegen.transforms.ttir.decompose import TTIRDecomposePass
+from ttcodegen.transforms.ttir.canonicalize import TTIRCanonicalizePass, TTIRDecomposePass
 
 Build = Callable[[Program], SSAValue]
 

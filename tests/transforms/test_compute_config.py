@@ -6,7 +6,7 @@ import pytest
 
 from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.foundation.diagnostics import Source
-from ttcodegen.transforms.ttnn.compute_config import LONG_SUM
+from ttcodegen.transforms.ttnn.call_settings import LONG_SUM
 
 PRODUCT = """
 func.func @main(%a: tensor<32x{size}xbf16>, %b: tensor<{size}x32xbf16>) -> tensor<32x32xbf16> {{

@@ -18,8 +18,7 @@ from ttcodegen.parsing import parse_module
 from ttcodegen.transforms.module_text import ELIDED_ELEMENTS, module_text
 from ttcodegen.transforms.pass_runner import PassRunner
 from ttcodegen.transforms.rewriting import functions, set_type
-from ttcodegen.transforms.ttir.canonicalize import TTIRCanonicalizePass
-from ttcodegen.transforms.ttir.decompose import TTIRDecomposePass
+from ttcodegen.transforms.ttir.canonicalize import TTIRCanonicalizePass, TTIRDecomposePass
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from ttcodegen.dialects.operations.compute_config import MathFidelity
 from ttcodegen.dialects.ttcore.tile import TileType
 from ttcodegen.dialects.ttkernel.attributes import ThreadType
 from ttcodegen.dialects.ttkernel.builder import KernelBuilder
-from ttcodegen.dialects.ttmetal.program_attribute import ProgramAttr
+from ttcodegen.dialects.ttmetal.device_module import ProgramAttr
 from ttcodegen.dialects.ttmetal.programs import (
     BufferAddress,
     CircularBuffer,

@@ -17,7 +17,7 @@ from tests.ttmetal.test_module_runs import compiled_ops
 from ttcodegen.cli.ttcodegen import main
 from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.conversions.ttmetal_to_emitc.functions import device_entries
-from ttcodegen.dialects.ttcore.enumerations import IteratorTypeAttr
+from ttcodegen.dialects.ttcore.tile import IteratorTypeAttr
 from ttcodegen.dialects.ttir.generic import GenericOp
 from ttcodegen.dialects.ttmetal.device_module import device_programs
 from ttcodegen.dialects.ttmetal.programs import Program

@@ -19,8 +19,7 @@ from ttcodegen.conversions.ttmetal_to_emitc.functions import device_entries
 from ttcodegen.conversions.ttmetal_to_emitc.recording import share_programs
 from ttcodegen.dialects.core.datatypes import DataType
 from ttcodegen.dialects.ttcore.shards import Layout
-from ttcodegen.dialects.ttmetal.device_module import device_programs
-from ttcodegen.dialects.ttmetal.program_attribute import ProgramAttr
+from ttcodegen.dialects.ttmetal.device_module import ProgramAttr, device_programs
 from ttcodegen.dialects.ttmetal.programs import (
     BufferAddress,
     CoreArea,

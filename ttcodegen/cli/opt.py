@@ -10,8 +10,7 @@ from ttcodegen.cli.entry import ExitStatus, Invocation, run_program
 from ttcodegen.foundation.messages import Level, report, set_level
 from ttcodegen.lang.projects.called_operations import callable_operations
 from ttcodegen.opt.command_line import help_text, parse_command_line
-from ttcodegen.transforms.pass_options import OptionError
-from ttcodegen.transforms.registry import entries
+from ttcodegen.transforms.registry import OptionError, entries
 
 PROGRAM = "ttcodegen-opt"
 

@@ -26,7 +26,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 from ttcodegen.foundation.diagnostics import CompileError
-from ttcodegen.systems.machines import MACHINES
+from ttcodegen.systems.cards import MACHINES
 
 _RUN = re.compile(r"^\s*//\s*RUN:\s?(.*)$", re.MULTILINE)
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)

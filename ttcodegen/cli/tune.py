@@ -48,7 +48,7 @@ def run_tune(arguments: Sequence[str]) -> int:
 
 def tune(options: argparse.Namespace) -> int:
     """Tunes a project as options of the sub-command say."""
-    from ttcodegen.optimizer.cost.measured import read_measured, write_measured
+    from ttcodegen.optimizer.cost.measurements import read_measured, write_measured
     from ttcodegen.project.edits import tune_ops
     from ttcodegen.project.manifest import read_manifest
     from ttcodegen.project.tuning.search import summary, table

@@ -24,7 +24,7 @@ from ttcodegen.dialects.core.datatypes import shape_of
 from ttcodegen.dialects.operations.functions import attributes_at, body_of, callee_of
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttcore.device import ONE_CHIP, MeshShape, declared_mesh, groups_along
-from ttcodegen.dialects.ttir.sharding import DIVIDED
+from ttcodegen.dialects.ttir.annotations import DIVIDED
 from ttcodegen.dialects.ttmetal.device_module import functions_of, is_host_function
 from ttcodegen.dialects.ttmetal.programs import (
     CREATE_BUFFER,

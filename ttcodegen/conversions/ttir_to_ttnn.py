@@ -23,8 +23,7 @@ from ttcodegen.ops.dialects import TTNNOp, ttnn_op_classes
 from ttcodegen.ops.reduction.exact_extremes import needs_all_bits
 from ttcodegen.transforms.rewriting import body_of, keep, rebuild
 from ttcodegen.transforms.ttir.own_buffers import drop_clones
-from ttcodegen.transforms.ttnn.deallocate import RemoveDeadValues
-from ttcodegen.transforms.ttnn.layout import assign_wanted_layouts
+from ttcodegen.transforms.ttnn.layout import RemoveDeadValues, assign_wanted_layouts
 
 # TTIR ops become TTNN ops by the lowering that the catalogue has for each.
 

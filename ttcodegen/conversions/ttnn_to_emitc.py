@@ -42,7 +42,6 @@ from ttcodegen.conversions.host_functions.interface import (
     uniform_name,
 )
 from ttcodegen.conversions.host_functions.loops import names_of_loops, with_loops
-from ttcodegen.conversions.host_functions.option_wrappers import definitions
 from ttcodegen.conversions.host_functions.outlining import (
     OutlinedFunction,
     write_outlined,
@@ -60,6 +59,7 @@ from ttcodegen.conversions.host_functions.statements import (
     is_deallocation,
 )
 from ttcodegen.conversions.host_functions.tuning_constants import HEADER
+from ttcodegen.conversions.host_functions.variables import definitions
 from ttcodegen.conversions.mesh import chip_exchanges
 from ttcodegen.conversions.ttir_to_ttnn import cpu_functions
 from ttcodegen.dialects.operations.operation import CatalogueOp

@@ -41,7 +41,7 @@ from ttcodegen.ops.tt_lang import LIBRARY_CALL
 if TYPE_CHECKING:
     import numpy as np
 
-    from ttcodegen.cost.estimates import FunctionEstimate
+    from ttcodegen.cost.resources import FunctionEstimate
     from ttcodegen.numerics.tolerances import Tolerance
 
 

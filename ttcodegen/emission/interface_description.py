@@ -14,7 +14,7 @@ from ttcodegen.emission.description import (
     TensorKind,
     output_tolerance,
 )
-from ttcodegen.naming.tuning import PRODUCT_WEIGHTS, qualified
+from ttcodegen.naming.modules import PRODUCT_WEIGHTS, qualified
 from ttcodegen.ops.movement.layout import converted
 
 if TYPE_CHECKING:

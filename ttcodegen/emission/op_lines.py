@@ -11,7 +11,7 @@ from xdsl.dialects.func import FuncOp
 from ttcodegen.dialects.operations.operation import operation_name
 from ttcodegen.dialects.ttmetal.programs import RUN_PROGRAM
 from ttcodegen.foundation.diagnostics import source_offset
-from ttcodegen.optimizer.overrides.call_names import CallNames
+from ttcodegen.optimizer.overrides.overrides import CallNames
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp

@@ -36,18 +36,16 @@ from ttcodegen.dialects.ttmetal.programs import (
     Program,
     RuntimeValue,
 )
-from ttcodegen.emission.program_texts import (
+from ttcodegen.emission.templates import (
+    TUNING_HEADER,
     ArgumentLoop,
     ArgumentRow,
     BufferText,
     KernelText,
     MadeTensor,
     ProgramText,
-    program_kinds,
-)
-from ttcodegen.emission.templates import (
-    TUNING_HEADER,
     cpp_size,
+    program_kinds,
     render_tuning,
     template_environment,
     template_text,
@@ -60,7 +58,7 @@ from ttcodegen.naming.programs import (
     operand_names,
     work_name,
 )
-from ttcodegen.transforms.ttmetal.shared_kernels import general_purpose
+from ttcodegen.transforms.ttmetal.device_programs import general_purpose
 
 KERNELS = "kernels"
 """The folder of the kernels in a project."""

@@ -1,4 +1,16 @@
-"""The EmitC ops that are statements, definitions and files."""
+"""The EmitC ops that are statements, definitions and files, and the dialect of all of them.
+
+Names, operands, properties and the generic syntax are those of the upstream dialect
+(https://mlir.llvm.org/docs/Dialects/EmitC/, LLVM 24), so that its parser reads what we print. What
+upstream has no op for is marked by attributes outside the dialect, which other tools carry along:
+
+- `ttcodegen.name` (string, also in `arg_attrs`), `ttcodegen.names` (array, several results): the
+  name of the C++ variable. SSA name hints are the fallback; they lose endings such as `_0`.
+- `ttcodegen.pure` on a call: its value depends on its operands alone, it may move to its use.
+- `ttcodegen.method` on a call: the first operand is the object whose member function is called.
+- `ttcodegen.initializers` on a call: the callee is a type that is initialised with braces; the
+  array holds a designator for each argument, empty for one by position.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +25,7 @@ from xdsl.dialects.builtin import (
     FunctionType,
     IntegerAttr,
     IntegerType,
+    ModuleOp,
     StringAttr,
     SymbolRefAttr,
     UnitAttr,
@@ -23,11 +36,17 @@ from xdsl.dialects.builtin import (
 from xdsl.dialects.emitc import (
     EmitC_ArrayType,
     EmitC_LValueType,
+    EmitC_OpaqueAttr,
+    EmitC_OpaqueType,
+    EmitC_PointerType,
+    EmitC_PtrDiffT,
+    EmitC_SignedSizeT,
+    EmitC_SizeT,
     EmitCIntegerIndexOpaqueTypeConstr,
     EmitCPointerWideTypeConstr,
     EmitCTypeConstr,
 )
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Dialect, Operation, Region, SSAValue
 from xdsl.irdl import (
     AnyAttr,
     BaseAttr,
@@ -50,9 +69,17 @@ from xdsl.traits import (
     SymbolOpInterface,
     SymbolTable,
 )
+from xdsl.utils.exceptions import VerifyException
 
-from ttcodegen.emitc.expressions import DICTIONARIES, LVALUE, LVALUE_OR_ARRAY, YieldOp
+from ttcodegen.emitc.expressions import (
+    DICTIONARIES,
+    EXPRESSION_OPS,
+    LVALUE,
+    LVALUE_OR_ARRAY,
+    YieldOp,
+)
 from ttcodegen.emitc.operators import EmitCOperation, require
+from ttcodegen.foundation.diagnostics import CompileError
 
 _COUNTABLE = EmitCIntegerIndexOpaqueTypeConstr | EmitCPointerWideTypeConstr
 
@@ -446,3 +473,36 @@ STATEMENT_OPS: Sequence[type[Operation]] = (
     DoOp,
     SwitchOp,
 )
+
+
+EmitC = Dialect(
+    "emitc",
+    [*EXPRESSION_OPS, *STATEMENT_OPS],
+    [
+        EmitC_ArrayType,
+        EmitC_LValueType,
+        EmitC_OpaqueAttr,
+        EmitC_OpaqueType,
+        EmitC_PointerType,
+        EmitC_PtrDiffT,
+        EmitC_SignedSizeT,
+        EmitC_SizeT,
+    ],
+)
+"""Registered in place of the dialect of that name in xDSL, which has three of the ops."""
+
+
+def verify(module: ModuleOp) -> None:
+    """Verifies `module`.
+
+    Raises:
+        CompileError: if an op is not what the dialect demands.
+    """
+    try:
+        module.verify()
+    except VerifyException as error:
+        reason = str(error).strip() or "the module does not verify"
+        raise CompileError(
+            f"the EmitC module is malformed: {reason}",
+            remedy="this is a defect of the pass that made the module",
+        ) from error

@@ -22,8 +22,7 @@ from ttcodegen.optimizer.call import call_of
 from ttcodegen.optimizer.candidates import CandidateGenerator
 from ttcodegen.optimizer.cost.calls import CostModel
 from ttcodegen.optimizer.optimize import Optimize, placed_calls
-from ttcodegen.optimizer.overrides.call_names import CallNames
-from ttcodegen.optimizer.overrides.overrides import PLACES, choice
+from ttcodegen.optimizer.overrides.overrides import PLACES, CallNames, choice
 from ttcodegen.systems.cards import default_system
 from ttcodegen.systems.description import DEFAULT_ARCHITECTURE
 from ttcodegen.transforms.const_eval import constant_values, is_const_eval

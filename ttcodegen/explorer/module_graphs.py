@@ -43,7 +43,7 @@ from ttcodegen.foundation.diagnostics import CompileError, Source, source_offset
 from ttcodegen.naming.arguments import argument_names, result_names
 from ttcodegen.naming.modules import constant_names
 from ttcodegen.naming.sources import layer, layer_of_weight, location_name, name_in_text
-from ttcodegen.optimizer.overrides.call_names import CallNames
+from ttcodegen.optimizer.overrides.overrides import CallNames
 
 INPUT_STYLE = GraphNodeStyle(backgroundColor="#d7f0dd", borderColor="#2e7d32")
 WEIGHT_STYLE = GraphNodeStyle(backgroundColor="#e8eaf6", borderColor="#3f51b5")

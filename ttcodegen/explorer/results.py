@@ -27,7 +27,7 @@ from ttcodegen.rt.commands.command import Logger
 if TYPE_CHECKING:
     import numpy as np
 
-    from ttcodegen.numerics.op_events import OpEvent
+    from ttcodegen.numerics.interpreter import OpEvent
 
 
 # What an execution found, op by op, as numbers of nodes.
@@ -247,7 +247,7 @@ def _content(results: Mapping[str, Any]) -> dict[str, Any]:
 
 def _correlation(first: np.ndarray, second: np.ndarray) -> float | None:
     """Pearson's correlation, None where it says nothing."""
-    from ttcodegen.numerics.op_events import golden_agreement
+    from ttcodegen.numerics.interpreter import golden_agreement
 
     return golden_agreement(first, second).correlation
 

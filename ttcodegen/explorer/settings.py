@@ -11,8 +11,8 @@ from ttcodegen.flatbuffer.system import other_architecture
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.foundation.messages import closest, did_you_mean
 from ttcodegen.optimizer.overrides.overrides import OPTIONS as OVERRIDE_OPTIONS
+from ttcodegen.systems.cards import NAMES, machine
 from ttcodegen.systems.description import ARCHITECTURES, SystemDescription
-from ttcodegen.systems.machines import NAMES, machine
 from ttcodegen.transforms.pipelines import TTNN_OPTIONS, optimization_level
 
 _MOST_ELEMENTS = 1024

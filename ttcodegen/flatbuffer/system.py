@@ -10,7 +10,7 @@ from ttcodegen.flatbuffer.decoding import decode, encode
 from ttcodegen.flatbuffer.schema import load_schema
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.foundation.messages import did_you_mean
-from ttcodegen.systems.cards import default_system
+from ttcodegen.systems.cards import NAMES, default_system, machine
 from ttcodegen.systems.description import (
     ARCHITECTURES,
     ChipChannel,
@@ -18,7 +18,6 @@ from ttcodegen.systems.description import (
     CPUDescription,
     SystemDescription,
 )
-from ttcodegen.systems.machines import NAMES, machine
 from ttcodegen.version import __version__
 
 MAJOR = 1

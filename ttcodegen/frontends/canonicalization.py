@@ -1,4 +1,4 @@
-"""Canonical form of an input module, with the regions of `ttir.generic`."""
+"""Canonical form of an input module, with the regions of `ttir.generic`, as passes."""
 
 from __future__ import annotations
 
@@ -23,8 +23,7 @@ from ttcodegen.dialects.ttir.generic import GenericOp, YieldOp, elements_of
 from ttcodegen.dialects.ttmetal.programs import RUN_PROGRAM
 from ttcodegen.foundation.diagnostics import CompileError, Diagnostics, copy_source_offset
 from ttcodegen.frontends.linalg.forms import INPUTS
-from ttcodegen.frontends.source_ops import source_operation
-from ttcodegen.frontends.translation import Translator
+from ttcodegen.frontends.translation import Translator, source_operation
 from ttcodegen.ops.core.builder import splat_of
 from ttcodegen.transforms.rewriting import erase, is_unused
 
@@ -49,7 +48,7 @@ def _counted(module: ModuleOp, diagnostics: Diagnostics) -> None:
 
 
 def _implied_mesh(module: ModuleOp, diagnostics: Diagnostics) -> None:
-    from ttcodegen.ops.implied_mesh import imply_mesh
+    from ttcodegen.ops.collectives.mesh_sharding import imply_mesh
 
     imply_mesh(module)
 
@@ -360,3 +359,23 @@ def _held(value: SSAValue, held: Mapping[SSAValue, SSAValue], place: Operation) 
     if value not in held:
         raise CompileError("a kernel takes buffers of its region alone", place)
     return held[value]
+
+
+@dataclass(frozen=True)
+class ConvertStableHLOToTTIR(ModulePass):
+    """Leaves a module of TTIR as it is: no other one comes here."""
+
+    name = "convert-stablehlo-to-ttir"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """There is nothing left to do."""
+
+
+@dataclass(frozen=True)
+class ConvertTosaToTTIR(ModulePass):
+    """Leaves a module of TTIR as it is: no other one comes here."""
+
+    name = "convert-tosa-to-ttir"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """There is nothing left to do."""

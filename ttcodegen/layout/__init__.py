@@ -8,8 +8,7 @@
 docs/layouts.md walks through it.
 """
 
-from ttcodegen.layout.data import from_shards, to_shards
-from ttcodegen.layout.device import Device
+from ttcodegen.layout.device import Device, from_shards, to_shards
 from ttcodegen.layout.tensor_layout import Location, TensorLayout
 
 __all__ = ["Device", "Location", "TensorLayout", "from_shards", "to_shards"]

@@ -18,7 +18,7 @@ from xdsl.dialects.builtin import MemRefType, NoneAttr, TensorType
 from xdsl.ir import Attribute
 from xdsl.ir.affine import AffineMap
 
-from ttcodegen.dialects.core.affine_text import coefficients_of, linear_map
+from ttcodegen.dialects.core.attribute_syntax import coefficients_of, linear_map
 from ttcodegen.dialects.core.datatypes import (
     DataType,
     bf16,
@@ -29,12 +29,6 @@ from ttcodegen.dialects.core.datatypes import (
     ui16,
     ui32,
 )
-from ttcodegen.dialects.ttcore.enumerations import (
-    MemorySpace,
-    MemorySpaceAttr,
-    OutOfBounds,
-    TensorMemoryLayout,
-)
 from ttcodegen.dialects.ttcore.layouts import (
     AlignedLayout,
     Grid,
@@ -42,7 +36,16 @@ from ttcodegen.dialects.ttcore.layouts import (
     MetalLayoutAttr,
     shape_text,
 )
-from ttcodegen.dialects.ttcore.tile import FACE_SIDE, TILE_FORMATS, TILE_SIDE, TileType
+from ttcodegen.dialects.ttcore.tile import (
+    FACE_SIDE,
+    TILE_FORMATS,
+    TILE_SIDE,
+    MemorySpace,
+    MemorySpaceAttr,
+    OutOfBounds,
+    TensorMemoryLayout,
+    TileType,
+)
 from ttcodegen.layout.collapse import (
     DEFAULT_INTERVALS,
     Coefficients,
@@ -252,6 +255,7 @@ class TensorLayout:
         layout = tensor.encoding.data
         if isinstance(layout, AlignedLayout):
             return cls._of_aligned(tensor, layout)
+        space = layout.memref.memory_space
         element = layout.memref.element_type
         coefficients = coefficients_of(layout.linear)
         found = cls(
@@ -260,7 +264,7 @@ class TensorLayout:
             coefficients,
             extents(coefficients, tensor.get_shape()),
             layout.grid.shape,
-            memory_space=_memory_space(layout.memref),
+            memory_space=space.data if isinstance(space, MemorySpaceAttr) else MemorySpace.SYSTEM,
             out_of_bounds=layout.out_of_bounds,
             memory_layout=layout.memory_layout,
         )
@@ -575,11 +579,6 @@ def _format_name(element: Attribute) -> str:
     if data_type is None:
         raise ValueError(f"no layout has elements of the type {element}")
     return data_type.mlir
-
-
-def _memory_space(memref: MemRefType[Attribute]) -> MemorySpace:
-    space = memref.memory_space
-    return space.data if isinstance(space, MemorySpaceAttr) else MemorySpace.SYSTEM
 
 
 def _linear(position: Sequence[int], shape: Sequence[int]) -> int:

@@ -15,23 +15,21 @@ from ttcodegen.dialects.operations.functions import body_of
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttcore.shards import Layout
 from ttcodegen.dialects.ttnn.placement import declared_data_type, has_placement, placement_of
-from ttcodegen.naming.roles import (
+from ttcodegen.naming.sources import (
     ROLES,
     STATES,
     Role,
     attention_roles,
     cell_roles,
-    reordered,
-    rotary_roles,
-    rotated_value,
-)
-from ttcodegen.naming.sources import (
     given_name,
     hinted_name,
     is_named_as_layer,
     layer,
     numbered_layer,
     plain_name,
+    reordered,
+    rotary_roles,
+    rotated_value,
     short_layer,
 )
 from ttcodegen.ops.core.definition import library_definition, traits_of

@@ -113,7 +113,7 @@ def _arith() -> Dialect:
 
 
 def _emitc() -> Dialect:
-    from ttcodegen.emitc.dialect import EmitC
+    from ttcodegen.emitc.statements import EmitC
 
     return EmitC
 

@@ -407,7 +407,7 @@ class _Run:
             year = spelling(wanted, SPELLING_VARIABLE)
         if year is None:
             return text
-        from ttcodegen.compat.printed_spellings import respelled
+        from ttcodegen.compat.ttnn_modules import respelled
 
         return respelled(text, year)
 

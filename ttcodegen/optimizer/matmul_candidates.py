@@ -32,8 +32,8 @@ from ttcodegen.optimizer.programs.matmul import (
     subblock,
     wide_sums,
 )
+from ttcodegen.systems.cards import performance_of
 from ttcodegen.systems.description import ChipDescription
-from ttcodegen.systems.performance import performance_of
 
 # Matmuls of one row of tiles with DRAM-sharded weights: each bank is read by its nearest core, at a
 # higher share of its bandwidth than interleaved weights are.

@@ -23,7 +23,7 @@ from ttcodegen.optimizer.beam_search import Decision, Search
 from ttcodegen.optimizer.call import Candidate, call_of
 from ttcodegen.optimizer.candidates import CandidateGenerator
 from ttcodegen.optimizer.cost.calls import CostModel
-from ttcodegen.optimizer.cost.fitted import NINE_OF_TEN
+from ttcodegen.optimizer.cost.measurements import NINE_OF_TEN
 from ttcodegen.optimizer.overrides.given_candidates import (
     GivenChoices,
     give_data_types,

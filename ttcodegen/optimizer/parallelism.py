@@ -19,7 +19,7 @@ from ttcodegen.dialects.operations.functions import argument_attribute, body_of
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttcore.device import ONE_CHIP, MeshShape, declared_mesh
 from ttcodegen.dialects.ttcore.dialect import system_of
-from ttcodegen.dialects.ttir.sharding import (
+from ttcodegen.dialects.ttir.annotations import (
     SHARDING,
     Sharding,
     WantedSharding,
@@ -32,9 +32,8 @@ from ttcodegen.ops.core.definition import works_between_chips
 from ttcodegen.optimizer.call import call_of
 from ttcodegen.optimizer.cost.calls import CostModel
 from ttcodegen.optimizer.overrides.overrides import read_shardings
-from ttcodegen.systems.cards import default_system
+from ttcodegen.systems.cards import default_system, links_between
 from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, ChipDescription
-from ttcodegen.systems.machines import links_between
 from ttcodegen.transforms.const_eval import is_const_eval
 from ttcodegen.transforms.device import dram_size, dram_use
 from ttcodegen.transforms.mesh.logical_dimensions import Rates

@@ -28,8 +28,8 @@ from ttcodegen.dialects.ttnn.placement import declared_data_type, placed_type, p
 from ttcodegen.foundation.diagnostics import copy_source_offset
 from ttcodegen.layout.placements import TiledShape
 from ttcodegen.ops.attention.heads import MOST_USERS
-from ttcodegen.ops.attention.paged_kv_cache import MOST_USERS as MOST_CACHED
-from ttcodegen.ops.attention.paged_kv_cache import write_rows
+from ttcodegen.ops.attention.kv_cache import MOST_USERS as MOST_CACHED
+from ttcodegen.ops.attention.kv_cache import write_rows
 from ttcodegen.ops.core.builder import OpBuilder
 from ttcodegen.ops.core.calls import COMPUTE_CONFIG_ATTRIBUTE
 from ttcodegen.ops.core.definition import call_kind, has_trait

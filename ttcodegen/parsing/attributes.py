@@ -51,13 +51,15 @@ from ttcodegen.dialects.ttnn.placement import (
     placed,
 )
 from ttcodegen.foundation.diagnostics import CompileError, Diagnostics, Note, Source
-from ttcodegen.parsing.legacy import (
+from ttcodegen.parsing.tokens import (
     ALIAS,
+    LexedToken,
+    MLIRTextLexer,
     current_attribute_name,
     inner_aliases,
     location_definition,
+    skip_blanks,
 )
-from ttcodegen.parsing.lexer import LexedToken, MLIRTextLexer, skip_blanks
 
 T = TypeVar("T")
 

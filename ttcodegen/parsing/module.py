@@ -30,7 +30,7 @@ from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.operations.verification import verify_definitions
 from ttcodegen.dialects.ttcore.device import TensorMeshAttr
 from ttcodegen.dialects.ttcore.layouts import BufferAttr, MetalLayoutAttr
-from ttcodegen.dialects.ttir.quant import Quantization, quantization_of
+from ttcodegen.dialects.ttir.annotations import Quantization, quantization_of
 from ttcodegen.dialects.ttnn.placement import TTNNLayoutAttr
 from ttcodegen.foundation.diagnostics import (
     CompileError,
@@ -43,7 +43,7 @@ from ttcodegen.foundation.diagnostics import (
 from ttcodegen.ops.core.builder import OpBuilder, builder_before
 from ttcodegen.ops.core.definition import TTIRDefinition
 from ttcodegen.ops.dialects import TTIROp, load_dialects, ttir_op_classes
-from ttcodegen.parsing import legacy
+from ttcodegen.parsing import tokens
 from ttcodegen.parsing.attributes import plain_message
 from ttcodegen.parsing.operations import OperationParser, UnknownCustomForm
 from ttcodegen.parsing.structure import counted, flatten, remedy_for_operation, unsupported
@@ -320,7 +320,7 @@ def parse_module(source: Source, diagnostics: Diagnostics | None = None) -> Modu
             ttnn_modules.take_over(module, diagnostics)
         if any(word in source.text for word in ttmetal_programs.TEXT):
             ttmetal_programs.take_over(module)
-        legacy.upgrade(module)
+        tokens.upgrade(module)
         if other_years:
             ttnn_modules.forget_destinations(module)
         if ttnn_modules.TUPLE_TEXT in source.text:
@@ -370,8 +370,8 @@ def parse_operations(
         raise _malformed(error, source, parser.offset) from error
     if not operations:
         raise CompileError("the input holds no operations", remedy="give a module of functions")
-    if legacy.CONSTRAINTS in source.text:
-        legacy.drop_constraints(operations)
+    if tokens.CONSTRAINTS in source.text:
+        tokens.drop_constraints(operations)
     verify_definitions(operations)
     return operations
 

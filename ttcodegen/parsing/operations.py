@@ -36,9 +36,8 @@ from ttcodegen.foundation.diagnostics import (
 from ttcodegen.parsing.attributes import Signature
 from ttcodegen.parsing.elements import ConstantParser
 from ttcodegen.parsing.emitc_forms import CUSTOM_FORMS
-from ttcodegen.parsing.legacy import current_operation_name
-from ttcodegen.parsing.lexer import SUFFIX_ID
 from ttcodegen.parsing.structure import refused, unsupported
+from ttcodegen.parsing.tokens import SUFFIX_ID, current_operation_name
 
 _USE = rf"%{SUFFIX_ID}(?:\s*#[0-9]++)?+"
 _HEAD = re.compile(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from xdsl.dialects.func import FuncOp
 
-from ttcodegen.cost.roofline import quick_runs
+from ttcodegen.cost.resources import quick_runs
 from ttcodegen.dialects.operations.functions import has_kernels
 from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.foundation.messages import Level, printable_json

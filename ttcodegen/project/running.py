@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ttcodegen.cost.memory_use import memory_use
+from ttcodegen.cost.resources import memory_use
 from ttcodegen.dialects.ttnn.placement import TensorPlacement
 from ttcodegen.emission.description import FunctionDescription
 from ttcodegen.flatbuffer.program import Binary

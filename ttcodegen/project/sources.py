@@ -28,7 +28,7 @@ from ttcodegen.emitc.formatting import start_formatting
 from ttcodegen.emitc.spelling import comment_line, string_literal
 from ttcodegen.naming.arguments import prepare_name
 from ttcodegen.project.edits import LINES, formatted_lines, lines_archive
-from ttcodegen.systems.machines import links_between
+from ttcodegen.systems.cards import links_between
 from ttcodegen.systems.releases import release_named
 from ttcodegen.version import __version__
 

@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ttcodegen.numerics.op_events import OpEvent
+    from ttcodegen.numerics.interpreter import OpEvent
     from ttcodegen.rt.commands.check import Check, Query
     from ttcodegen.rt.commands.command import Artifacts, Logger
     from ttcodegen.rt.commands.compare import Compare
@@ -45,7 +45,7 @@ _MODULES = {
     "Check": "ttcodegen.rt.commands.check",
     "Compare": "ttcodegen.rt.commands.compare",
     "Logger": "ttcodegen.rt.commands.command",
-    "OpEvent": "ttcodegen.numerics.op_events",
+    "OpEvent": "ttcodegen.numerics.interpreter",
     "Perf": "ttcodegen.rt.commands.perf",
     "Query": "ttcodegen.rt.commands.check",
     "Read": "ttcodegen.rt.commands.read",

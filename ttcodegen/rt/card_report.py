@@ -24,8 +24,8 @@ from ttcodegen.optimizer.call import LibraryCall
 from ttcodegen.optimizer.cost.calls import CallCost
 from ttcodegen.optimizer.programs.matmul import fidelity_passes
 from ttcodegen.rt.device_profile import DEVICE_LOG_COLUMNS
+from ttcodegen.systems.cards import FIDELITY_PASSES, Performance
 from ttcodegen.systems.description import ChipDescription
-from ttcodegen.systems.performance import FIDELITY_PASSES, Performance
 
 _INPUTS = 3
 _DIMENSIONS = ("W", "Z", "Y", "X")

@@ -15,7 +15,7 @@ from ttcodegen.dialects.core.datatypes import DataType
 from ttcodegen.dialects.ttcore.tile import TILE_SIDE
 from ttcodegen.layout.placements import tile_bytes_of
 from ttcodegen.runtime.backend_reports import DEVICE_REPORT, BackendReport
-from ttcodegen.systems.performance import FIDELITY_PASSES, Performance
+from ttcodegen.systems.cards import FIDELITY_PASSES, Performance
 
 # Traces in the Trace Event Format, which Perfetto and chrome://tracing open.
 #

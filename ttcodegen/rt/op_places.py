@@ -10,7 +10,7 @@ from xdsl.dialects.func import FuncOp
 
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.flatbuffer.modules import module_of
-from ttcodegen.optimizer.overrides.call_names import CallNames
+from ttcodegen.optimizer.overrides.overrides import CallNames
 from ttcodegen.project.code_lines import CodeLines, Edits, Node, edited
 from ttcodegen.project.edits import read_lines, read_pristine
 from ttcodegen.project.manifest import read_manifest

@@ -14,7 +14,7 @@ from xdsl.dialects.func import FuncOp
 
 from ttcodegen.conversions.host_functions.interface import entries
 from ttcodegen.conversions.host_functions.statements import Recorder, SourceFacts
-from ttcodegen.cost.roofline import Cost
+from ttcodegen.cost.resources import Cost
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttcore.dialect import WhileLoopOp
 from ttcodegen.flatbuffer.modules import module_of
@@ -29,7 +29,7 @@ from ttcodegen.optimizer.cost.calls import CallCost, CostModel
 from ttcodegen.rt.device_profile import ProgramCounts, longest_cycles
 from ttcodegen.runtime.backend_reports import ReportedCall
 from ttcodegen.runtime.executable import FlatbufferExecutable, TTMExecutable, TTNNExecutable
-from ttcodegen.systems.performance import Performance
+from ttcodegen.systems.cards import Performance
 from ttcodegen.transforms.rewriting import body_of
 
 # Which calls of ttnn that C++ made are which ops of a flatbuffer.

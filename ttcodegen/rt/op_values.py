@@ -9,7 +9,7 @@ from difflib import SequenceMatcher
 import numpy as np
 
 from ttcodegen.dialects.core.datatypes import DataType
-from ttcodegen.numerics.op_events import OpEvent
+from ttcodegen.numerics.interpreter import OpEvent
 from ttcodegen.rt.op_times import expected_calls, ops_of_calls
 from ttcodegen.runtime.backend_reports import CallResult, ReportedCall
 from ttcodegen.runtime.executable import FlatbufferExecutable, TTNNExecutable

@@ -1,13 +1,19 @@
-"""The chips of the cards that are sold.
+"""Cards and machines that are sold: chips, their arrangement and links, performance figures.
 
 Grids, DRAM banks and the workers closest to them are what tt-metal reports of a mocked card
 with the harvesting of that card; the other figures are those that tt-mlir assumes where no card is
 queried.
+
+Shapes and links are those of the mesh graph descriptors of tt-metal
+(tt_metal/fabric/mesh_graph_descriptors).
+
+`tech_reports` are those of tt-metal. A figure without a source is an estimate and says so.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from ttcodegen.systems.description import (
     DATA_TYPES,
@@ -160,3 +166,148 @@ def system_of_chips(chip: ChipDescription, rows: int, columns: int) -> SystemDes
     places = tuple((0, 0, row, column) for row in range(rows) for column in range(columns))
     capabilities = tuple(1 if column == 0 else 0 for *_, column in places)
     return SystemDescription((CPUDescription(),), (chip,), (0,) * chips, capabilities, places)
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Equal chips in rows and columns."""
+
+    name: str
+    chip: ChipDescription
+    rows: int
+    columns: int
+    links: int
+    """Ethernet links between two neighbours; 0 for a single chip."""
+
+    @property
+    def arch(self) -> str:
+        """The name of their architecture."""
+        return self.chip.arch
+
+    @property
+    def chips(self) -> int:
+        """Number of devices."""
+        return self.rows * self.columns
+
+    def system(self) -> SystemDescription:
+        """Its description."""
+        return system_of_chips(self.chip, self.rows, self.columns)
+
+
+MACHINES = (
+    Machine("n150", N150, 1, 1, 0),
+    Machine("n300", N150, 1, 2, 2),
+    Machine("t3000", N150, 2, 4, 2),
+    Machine("galaxy", N150, 8, 4, 4),
+    Machine("p150", P150, 1, 1, 0),
+    Machine("p100", P100, 1, 1, 0),
+    Machine("p150_140", P150_140, 1, 1, 0),
+    Machine("p300", P150, 1, 2, 2),
+    Machine("p150_x4", P150, 2, 2, 4),
+    Machine("p150_x8", P150, 2, 4, 2),
+    Machine("bh_galaxy", BH_GALAXY, 8, 4, 2),
+)
+"""By architecture, the smallest first."""
+
+MOST_CHIPS = 128
+"""Chips of the largest mesh that the mesh graph descriptors of tt-metal have: four Galaxies
+as 32x4, 16x8 or 8x16. The CPU backend has as many
+(`kMostChips` of standalone/src/core/device.hpp)."""
+
+_ALIASES = {"t3k": "t3000", "tg": "galaxy"}
+
+NAMES = tuple(machine.name for machine in MACHINES)
+
+
+def machine(name: str) -> Machine | None:
+    """The machine of that name, None if there is none."""
+    wanted = _ALIASES.get(name.lower(), name.lower())
+    return next((each for each in MACHINES if each.name == wanted), None)
+
+
+def links_between(arch: str, chips: int) -> int:
+    """Number of links between neighbours of a mesh.
+
+    They are those of the smallest machine of that architecture with as many devices, or of the
+    largest one if none has.
+    """
+    several = [each for each in MACHINES if each.arch == arch and each.chips > 1]
+    fitting = [each for each in several if each.chips >= chips]
+    return (fitting or several[-1:])[0].links
+
+
+FIDELITY_PASSES: Mapping[str, int] = {"lofi": 1, "hifi2": 2, "hifi3": 3, "hifi4": 4}
+"""Phases of the matrix engine per tile pair in each fidelity.
+
+GEMM_FLOPS.md: 16, 32, 48 and 64 cycles a tile.
+"""
+
+
+@dataclass(frozen=True)
+class Performance:
+    """One chip. Rates are per cycle of its clock, unless they say otherwise."""
+
+    clock: float
+    """Hz of the Tensix cores (GEMM_FLOPS.md)."""
+    dram_bandwidth: float
+    """Bytes per second of all banks together (data sheets of n150 and p150)."""
+    noc_bytes: int
+    """Bytes that a core takes from or puts on one NoC per cycle (a flit; 256 and 512 bits)."""
+    l1_bank: int
+    """Bytes of each L1 that tensors and circular buffers share: its size less what firmware and
+    kernels take (dev_mem_map.h; for wormhole_b0 measured as well)."""
+    link_bandwidth: float
+    """Bytes per second of one ethernet link in one direction, with packets of 4 KiB on a line of
+    chips (tests/tt_metal/microbenchmarks/ethernet/golden/*/fabric_edm_bandwidth_golden.csv of
+    tt-metal: 11.67 of the 12.5 bytes per cycle that a link has, and 12.78 on blackhole)."""
+    tile_product: int = 16
+    """Cycles of a product of two 32x32 tiles in the lowest fidelity (GEMM_FLOPS.md)."""
+    vector_lanes: int = 32
+    """Elements that the vector engine computes with at a time (tt-isa, SFPU)."""
+    unpacked_bytes: int = 64
+    """Bytes that a core moves from its L1 into registers, or back, per cycle (estimate)."""
+    tile_overhead: int = 60
+    """Cycles of synchronisation for each tile that goes through the circular buffers of a core
+    (estimate)."""
+    transaction: int = 30
+    """Cycles for a data-movement core to issue a read or write (estimate)."""
+    launch: float = 3e-6
+    """Seconds between the end of a program and the begin of the next in a trace (LLMs/llms.md:
+    below 6 us; single-digit microseconds)."""
+    link_latency: float = 650e-9
+    """Seconds from one chip to the next (EthernetMultichip/BasicEthernetGuide.md; measured on
+    wormhole_b0)."""
+    l1_small: int = 32768
+    """Bytes of each L1 that windowed operations keep their tables in: what generated programs open
+    the device with."""
+
+    @property
+    def usable_l1(self) -> int:
+        """Bytes of each L1 that tensors and circular buffers may take."""
+        return self.l1_bank - self.l1_small
+
+
+_CHIPS = {
+    "wormhole_b0": Performance(1.0e9, 288e9, 32, 1_499_136 - 103_712, 11.67e9),
+    "blackhole": Performance(1.35e9, 512e9, 64, 1_572_864 - 111_104, 12.78 * 1.35e9),
+}
+
+
+def performance(arch: str) -> Performance:
+    """The figures of the default chip of an architecture.
+
+    Raises:
+        KeyError: if there is no such architecture.
+    """
+    return _CHIPS[arch]
+
+
+def performance_of(chip: ChipDescription) -> Performance:
+    """The figures of a chip, whose DRAM banks share the bandwidth: 448 GB/s of a p100, which has
+    seven of the eight of a p150."""
+    figures = performance(chip.arch)
+    banks = default_system(chip.arch).chip.num_dram_channels
+    if chip.num_dram_channels == banks:
+        return figures
+    share = chip.num_dram_channels / banks
+    return replace(figures, dram_bandwidth=figures.dram_bandwidth * share)

@@ -52,7 +52,7 @@ from ttcodegen.systems.description import (
 )
 from ttcodegen.transforms.const_eval import is_const_eval
 from ttcodegen.transforms.rewriting import body_of
-from ttcodegen.transforms.ttnn.deallocate import buffer_owners
+from ttcodegen.transforms.ttnn.layout import buffer_owners
 
 if TYPE_CHECKING:
     from ttcodegen.dialects.ttmetal.dialect import RunProgramOp

@@ -20,10 +20,9 @@ from xdsl.ir import Attribute, Operation, Region
 from xdsl.printer import Printer
 
 from ttcodegen.dialects.operations.functions import CPU_FUNCTION, FUNCTION_TYPE, is_cpu_function
-from ttcodegen.dialects.ttcore.dialect import CPUModuleOp, DeviceModuleOp
-from ttcodegen.dialects.ttcore.enumerations import IteratorTypeAttr, MemorySpaceAttr
+from ttcodegen.dialects.ttcore.dialect import CPUModuleOp, DeviceModuleOp, SystemDescAttr
 from ttcodegen.dialects.ttcore.layouts import MetalLayoutAttr
-from ttcodegen.dialects.ttcore.system import SystemDescAttr
+from ttcodegen.dialects.ttcore.tile import IteratorTypeAttr, MemorySpaceAttr
 from ttcodegen.dialects.ttnn.placement import TTNNLayoutAttr, buffer_type_text, layout_text
 
 if TYPE_CHECKING:

@@ -35,13 +35,13 @@ PASSES = (
     PassEntry(
         name="convert-tosa-to-ttir",
         group=Group.TTIR,
-        implementation="ttcodegen.frontends.tosa.conversion:ConvertTosaToTTIR",
+        implementation="ttcodegen.frontends.canonicalization:ConvertTosaToTTIR",
         description="TOSA to TTIR, which is done when a file is read.",
     ),
     PassEntry(
         name="convert-stablehlo-to-ttir",
         group=Group.TTIR,
-        implementation="ttcodegen.frontends.stablehlo.pass_of_reading:ConvertStableHLOToTTIR",
+        implementation="ttcodegen.frontends.canonicalization:ConvertStableHLOToTTIR",
         description="StableHLO to TTIR, which is done when a file is read.",
         aliases=("stablehlo-to-ttir-pipeline", "legalize-stablehlo-composite-to-ttir"),
     ),
@@ -160,7 +160,7 @@ PASSES = (
     PassEntry(
         name="ttir-decompose",
         group=Group.TTIR,
-        implementation="ttcodegen.transforms.ttir.decompose:TTIRDecomposePass",
+        implementation="ttcodegen.transforms.ttir.canonicalize:TTIRDecomposePass",
         description="Replaces the ops that other TTIR ops can express.",
         aliases=("ttir-to-ttir-decomposition", "ttir-decompose-composites"),
     ),
@@ -221,7 +221,7 @@ PASSES = (
     PassEntry(
         name="ttnn-set-compute-kernel-config",
         group=Group.TTNN,
-        implementation="ttcodegen.transforms.ttnn.compute_config:SetComputeKernelConfig",
+        implementation="ttcodegen.transforms.ttnn.call_settings:SetComputeKernelConfig",
         description="Makes calls compute exactly where the library's own choice loses digits.",
     ),
     PassEntry(
@@ -288,7 +288,7 @@ PASSES = (
     PassEntry(
         name="ttnn-prepare-conv2d-weights-and-bias",
         group=Group.TTNN,
-        implementation="ttcodegen.transforms.ttnn.prepare_weights:PrepareConvolutionWeights",
+        implementation="ttcodegen.transforms.ttnn.call_settings:PrepareConvolutionWeights",
         description="Prepares the weights of convolutions by calls that const-eval hoists.",
     ),
     PassEntry(
@@ -307,7 +307,7 @@ PASSES = (
     PassEntry(
         name="ttnn-deallocate",
         group=Group.TTNN,
-        implementation="ttcodegen.transforms.ttnn.deallocate:Deallocate",
+        implementation="ttcodegen.transforms.ttnn.layout:Deallocate",
         description="Gives tensors back to the device after their last use.",
     ),
     PassEntry(
@@ -320,7 +320,7 @@ PASSES = (
     PassEntry(
         name="convert-tt-lang-to-emitc",
         group=Group.EMITC,
-        implementation="ttcodegen.emission.called_operations:ConvertTTLangToEmitC",
+        implementation="ttcodegen.emission.convert_to_emitc:ConvertTTLangToEmitC",
         description="Turns operations of TT-Lang that TTNN functions call into C++ files.",
         options=EMITC_OPTIONS,
     ),
@@ -344,7 +344,7 @@ PASSES = (
     PassEntry(
         name="remove-dead-values",
         group=Group.GENERAL,
-        implementation="ttcodegen.transforms.ttnn.deallocate:RemoveDeadValues",
+        implementation="ttcodegen.transforms.ttnn.layout:RemoveDeadValues",
         description="Drops ops whose results are unused.",
     ),
     PassEntry(

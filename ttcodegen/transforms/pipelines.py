@@ -8,10 +8,18 @@ from typing import Any, cast
 
 from ttcodegen.compat.refusals import REFUSED_EMITC_OPTIONS, REFUSED_TTNN_OPTIONS
 from ttcodegen.foundation.diagnostics import CompileError
-from ttcodegen.transforms.pass_options import OptionError, OptionValue, chosen, fixed
 from ttcodegen.transforms.passes import EMITC_OPTIONS as CONVERSION_OPTIONS
 from ttcodegen.transforms.passes import PARALLEL, RELEASE, SYSTEM_OPTIONS
-from ttcodegen.transforms.registry import Group, Option, PipelineEntry, Step
+from ttcodegen.transforms.registry import (
+    Group,
+    Option,
+    OptionError,
+    OptionValue,
+    PipelineEntry,
+    Step,
+    chosen,
+    fixed,
+)
 
 # The options of the pipelines of the library.
 #

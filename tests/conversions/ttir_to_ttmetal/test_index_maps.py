@@ -11,7 +11,7 @@ from ttcodegen.conversions.ttir_to_ttmetal.grouping.index_maps import Piece, is_
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.parsing import parse_module
-from ttcodegen.transforms.evaluation import evaluate
+from ttcodegen.transforms.const_eval import evaluate
 
 MOVES = {
     "concat": '"ttir.concat"(%a, %b) {dim = -1 : si32} : (tensor<2x3xf32>, tensor<2x4xf32>)'

@@ -17,7 +17,6 @@ from ttcodegen.conversions.host_functions.cpp_interface import (
 )
 from ttcodegen.conversions.host_functions.interface import Entry, InterfaceTensor
 from ttcodegen.conversions.host_functions.layer_analysis import Part, layers_of, split
-from ttcodegen.conversions.host_functions.option_wrappers import options_type, with_options
 from ttcodegen.conversions.host_functions.statements import (
     TENSOR,
     Counted,
@@ -26,7 +25,13 @@ from ttcodegen.conversions.host_functions.statements import (
     Statement,
     StatementRecorder,
 )
-from ttcodegen.conversions.host_functions.variables import Lifetime, Usage, plan_variables
+from ttcodegen.conversions.host_functions.variables import (
+    Lifetime,
+    Usage,
+    options_type,
+    plan_variables,
+    with_options,
+)
 from ttcodegen.emitc.builder import Argument as Value
 from ttcodegen.emitc.builder import EmitCBuilder
 from ttcodegen.emitc.spelling import NameScope, Text, identifier

@@ -18,7 +18,7 @@ from ttcodegen.dialects.operations.attribute_kinds import INTEGERS
 from ttcodegen.dialects.operations.functions import argument_type, attributes_at, is_loop_body
 from ttcodegen.dialects.ttcore.device import MeshShape, declared_mesh, parts_of
 from ttcodegen.dialects.ttcore.dialect import ArgumentType, LoadCachedOp, WhileLoopOp
-from ttcodegen.dialects.ttir.sharding import DIVIDED, SHARE, WantedSharding
+from ttcodegen.dialects.ttir.annotations import DIVIDED, SHARE, WantedSharding
 from ttcodegen.emitc.builder import EmitCBuilder
 from ttcodegen.emitc.spelling import NameScope, Text, identifier
 from ttcodegen.foundation.diagnostics import CompileError

@@ -26,8 +26,7 @@ from ttcodegen.dialects.ttnn.program_configs import (
 )
 from ttcodegen.emitc.builder import EmitCBuilder, open_file
 from ttcodegen.emitc.spelling import NameScope
-from ttcodegen.naming.sources import name_or_kind
-from ttcodegen.naming.tuning import (
+from ttcodegen.naming.modules import (
     NAMESPACE,
     PRODUCT_COMPUTE,
     PRODUCT_MEMORY,
@@ -42,6 +41,7 @@ from ttcodegen.naming.tuning import (
     shard_places,
     sharded_memory_names,
 )
+from ttcodegen.naming.sources import name_or_kind
 from ttcodegen.naming.values import ValueNames
 from ttcodegen.ops.core.calls import (
     COMPUTE_CONFIG_ATTRIBUTE,

@@ -36,8 +36,7 @@ from ttcodegen.dialects.operations.operation import CatalogueOp, operation_name
 from ttcodegen.dialects.ttcore.dialect import system_of
 from ttcodegen.dialects.ttcore.shards import CoreRange, Layout
 from ttcodegen.dialects.ttir.generic import GenericOp
-from ttcodegen.dialects.ttmetal.device_module import MEANING
-from ttcodegen.dialects.ttmetal.program_attribute import ProgramAttr
+from ttcodegen.dialects.ttmetal.device_module import MEANING, ProgramAttr
 from ttcodegen.dialects.ttmetal.programs import Program
 from ttcodegen.dialects.ttnn.placement import TensorPlacement, declared_data_type, placed_type
 from ttcodegen.emitc.spelling import NameScope, identifier

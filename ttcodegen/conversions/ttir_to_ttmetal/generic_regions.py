@@ -30,7 +30,7 @@ from ttcodegen.conversions.ttir_to_ttmetal.grouping.tile_operations import (
 )
 from ttcodegen.dialects.core.datatypes import shape_of
 from ttcodegen.dialects.operations.operation import CatalogueOp
-from ttcodegen.dialects.ttcore.enumerations import IteratorType, IteratorTypeAttr
+from ttcodegen.dialects.ttcore.tile import IteratorType, IteratorTypeAttr
 from ttcodegen.ops.attention.sdpa import ATTENTION
 from ttcodegen.ops.core.builder import broadcast_shapes
 from ttcodegen.ops.core.definition import has_trait

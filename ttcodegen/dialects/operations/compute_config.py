@@ -12,8 +12,8 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.utils.str_enum import StrEnum
 
+from ttcodegen.dialects.core.attribute_syntax import WordAttribute
 from ttcodegen.dialects.core.datatypes import DataType
-from ttcodegen.dialects.core.records import WordAttribute
 from ttcodegen.dialects.operations.attribute_kinds import AttributeKind
 
 # How exact the products of the matrix engine are.

@@ -17,11 +17,11 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from ttcodegen.dialects.core.affine_text import affine_map_text, parse_affine_map
-from ttcodegen.dialects.ttcore.enumerations import Topology, TopologyAttr
+from ttcodegen.dialects.core.attribute_syntax import affine_map_text, parse_affine_map
 from ttcodegen.dialects.ttcore.layouts import Grid, GridAttr, Shape, parse_shape, shape_text
+from ttcodegen.dialects.ttcore.tile import Topology, TopologyAttr
 from ttcodegen.foundation.diagnostics import CompileError
-from ttcodegen.systems.machines import MOST_CHIPS
+from ttcodegen.systems.cards import MOST_CHIPS
 
 # `#ttcore.device`: a view of the system as one grid, and what else says how devices are used.
 #

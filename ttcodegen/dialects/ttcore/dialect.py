@@ -1,8 +1,15 @@
-"""The `ttcore` dialect: types, attributes and tuple ops, and the system of a module."""
+"""The `ttcore` dialect: types, attributes and tuple ops, and system descriptions.
+
+Text of 2024 and 2025 says less than that of today; what it leaves out is as in the description that
+the compiler has of that architecture. What today's text no longer says (the physical cores) is read
+over.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, fields, replace
+from typing import Any, cast
 
 from xdsl.dialects.builtin import (
     FlatSymbolRefAttr,
@@ -17,6 +24,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import (
     Attribute,
     Block,
+    Data,
     Dialect,
     Operation,
     ParametrizedAttribute,
@@ -43,13 +51,262 @@ from xdsl.traits import NoTerminator, SymbolOpInterface, SymbolTable
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.str_enum import StrEnum
 
-from ttcodegen.dialects.core.records import WordAttribute
+from ttcodegen.dialects.core.attribute_syntax import WordAttribute
 from ttcodegen.dialects.ttcore.device import DEVICE_ATTRIBUTES, DeviceAttr, DeviceDescription
-from ttcodegen.dialects.ttcore.enumerations import WORD_ATTRIBUTES
-from ttcodegen.dialects.ttcore.layouts import LAYOUT_ATTRIBUTES, Grid
-from ttcodegen.dialects.ttcore.system import SystemDescAttr
-from ttcodegen.dialects.ttcore.tile import TileType
-from ttcodegen.systems.description import Pair, SystemDescription
+from ttcodegen.dialects.ttcore.layouts import LAYOUT_ATTRIBUTES, Grid, GridAttr, shape_text
+from ttcodegen.dialects.ttcore.tile import WORD_ATTRIBUTES, TileType
+from ttcodegen.foundation.diagnostics import CompileError
+from ttcodegen.systems.cards import default_system
+from ttcodegen.systems.description import (
+    ARCHITECTURES,
+    ChipChannel,
+    ChipDescription,
+    CPUDescription,
+    Pair,
+    SystemDescription,
+)
+
+_CAPABILITIES = {"pcie": 1, "host_mmio": 2}
+"""Bits of `chip_capabilities` by the words of 2024 and 2025."""
+
+_FORMER_FIELDS = frozenset({"chip_physical_cores"})
+"""Fields that chips no longer have."""
+
+
+@irdl_attr_definition
+class SystemDescAttr(Data[SystemDescription]):
+    """`#ttcore.system_desc<[cpus], [chips], [indices], [capabilities], [coordinates]>`."""
+
+    name = "ttcore.system_desc"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> SystemDescription:
+        position = parser.pos
+        with parser.in_angle_brackets():
+            parts = [_parse_value(parser)]
+            while parser.parse_optional_punctuation(",") is not None:
+                parts.append(_parse_value(parser))
+        try:
+            return _system(parts)
+        except (KeyError, TypeError, ValueError, IndexError) as error:
+            parser.raise_error(f"the system description is malformed: {error}", position)
+
+    def print_parameter(self, printer: Printer) -> None:
+        printer.print_string(system_text(self.data))
+
+    def verify(self) -> None:
+        try:
+            self.data.check()
+        except CompileError as error:
+            raise VerifyException(str(error)) from error
+
+
+def system_text(system: SystemDescription) -> str:
+    """The text after `#ttcore.system_desc`."""
+    parts = [
+        ", ".join(
+            f'{{role = {cpu.role}, target_triple = "{cpu.target_triple}"}}' for cpu in system.cpus
+        ),
+        ", ".join(map(_chip_text, system.chips)),
+        ", ".join(map(str, system.chip_indices)),
+        ", ".join(f"{capability} : i32" for capability in system.chip_capabilities),
+        ", ".join(f" {shape_text(coordinates)}" for coordinates in system.chip_coordinates),
+    ]
+    if system.chip_channels:
+        parts.append(", ".join(map(_channel_text, system.chip_channels)))
+    return f"<{', '.join(f'[{part}]' for part in parts)}>"
+
+
+def _channel_text(channel: ChipChannel) -> str:
+    first, second = (", ".join(map(str, c)) for c in (channel.first_core, channel.second_core))
+    return f"<[{channel.first}, {first}], [{channel.second}, {second}]>"
+
+
+def _chip_text(chip: ChipDescription) -> str:
+    words: list[str] = []
+    for field in fields(ChipDescription):
+        value = getattr(chip, field.name)
+        if value != field.default:
+            words.append(f"{field.name} = {_FIELD_TEXTS.get(field.name, _number_or_shape)(value)}")
+    return f"{{{', '.join(words)}}}"
+
+
+def _number_or_shape(value: object) -> str:
+    return shape_text(cast("Sequence[int]", value)) if isinstance(value, tuple) else str(value)
+
+
+def _cores_text(cores: Sequence[tuple[int, int]]) -> str:
+    return f"[{', '.join(f'({row}, {column})' for row, column in cores)}]"
+
+
+_FIELD_TEXTS: Mapping[str, Callable[[Any], str]] = {
+    "arch": lambda value: f"<{value}>",
+    "supported_data_types": lambda values: f"[{', '.join(f'<{value}>' for value in values)}]",
+    "supported_tile_sizes": lambda sizes: f"[{', '.join(f' {shape_text(s)}' for s in sizes)}]",
+    "dram_bank_to_logical_worker_noc0": _cores_text,
+    "dram_bank_to_logical_worker_noc1": _cores_text,
+    "harvested_rows": lambda rows: f"[{', '.join(map(str, rows))}]",
+    "harvested_columns": lambda columns: f"[{', '.join(map(str, columns))}]",
+}
+
+
+# Reading
+
+
+class _Shape(tuple[int, ...]):
+    """Numbers joined by `x`."""
+
+
+def _parse_value(parser: AttrParser) -> Any:
+    """Any of the forms of a description: a list, a dictionary, a shape, a word, or an attribute.
+
+    The text in `<...>` or `(...)` is a list as well.
+    """
+    if parser.parse_optional_punctuation("{") is not None:
+        return _parse_entries(parser)
+    for opening, closing in (("[", "]"), ("<", ">"), ("(", ")")):
+        if parser.parse_optional_punctuation(cast("Any", opening)) is not None:
+            values: list[Any] = []
+            while parser.parse_optional_punctuation(cast("Any", closing)) is None:
+                values.append(_parse_value(parser))
+                parser.parse_optional_punctuation(",")
+            return values
+    if shape := parser.parse_dimension_list():
+        if parser.parse_optional_punctuation(":") is not None:
+            parser.parse_type()
+        return shape[0] if len(shape) == 1 else _Shape(shape)
+    if (text := parser.parse_optional_str_literal()) is not None:
+        return text
+    word = parser.parse_optional_identifier()
+    if word is None:
+        return _plain(parser.parse_attribute())
+    words = [word]
+    while parser.parse_optional_punctuation("|") is not None:
+        words.append(parser.parse_identifier())
+    return words[0] if len(words) == 1 else words
+
+
+def _parse_entries(parser: AttrParser) -> dict[str, Any]:
+    entries: dict[str, Any] = {}
+    while parser.parse_optional_punctuation("}") is None:
+        name = parser.parse_identifier()
+        parser.parse_punctuation("=")
+        entries[name] = _parse_value(parser)
+        parser.parse_optional_punctuation(",")
+    return entries
+
+
+def _plain(attribute: Attribute) -> Any:
+    """The value of an attribute written in full."""
+    if isinstance(attribute, GridAttr):
+        return _Shape(attribute.data.shape)
+    if isinstance(attribute, Data):
+        return str(cast("Data[Any]", attribute).data)
+    _, opened, parameters = str(attribute).partition("<")
+    if not opened:
+        raise ValueError(f"{attribute} is no part of it")
+    return parameters.rpartition(">")[0]
+
+
+def _system(parts: list[Any]) -> SystemDescription:
+    cpus: tuple[CPUDescription, ...] = (CPUDescription(),)
+    # Until 2025 no processors were described.
+    if parts and all(isinstance(part, dict) and "role" in part for part in parts[0]):
+        cpus = tuple(CPUDescription(_word(p["role"]), p["target_triple"]) for p in parts[0])
+        parts = parts[1:]
+    if len(parts) not in (4, 5):
+        raise ValueError(f"it has {len(parts)} lists of chips, expected 4 or 5")
+    chips = tuple(_chip(part) for part in parts[0])
+    return SystemDescription(
+        cpus,
+        chips,
+        tuple(parts[1]),
+        tuple(_capability(part) for part in parts[2]),
+        tuple(_coordinates(part) for part in parts[3]),
+        tuple(_channel(part) for part in parts[4]) if len(parts) == 5 else (),
+    )
+
+
+def _unwrapped(value: Any) -> Any:
+    """The text in brackets, if there is nothing else."""
+    while isinstance(value, list):
+        values = cast("list[Any]", value)
+        if len(values) != 1:
+            return values
+        value = values[0]
+    return value
+
+
+def _word(value: Any) -> str:
+    value = _unwrapped(value)
+    if not isinstance(value, str):
+        raise TypeError(f"expected a word, found {value}")
+    return value
+
+
+def _capability(part: Any) -> int:
+    if isinstance(part, int):
+        return part
+    words = _unwrapped(part)
+    return sum(_CAPABILITIES[word] for word in ([words] if isinstance(words, str) else words))
+
+
+def _coordinates(part: Any) -> tuple[int, int, int, int]:
+    rack, shelf, row, column = part
+    return rack, shelf, row, column
+
+
+def _channel(part: Any) -> ChipChannel:
+    first, second = part
+    return ChipChannel(first[0], _pair(_core(first)), second[0], _pair(_core(second)))
+
+
+def _core(end: list[Any]) -> Any:
+    return end[1:] if len(end) == 3 else end[1]
+
+
+def _pair(value: Any) -> tuple[int, int]:
+    first, second = _unwrapped(value)
+    return first, second
+
+
+def _chip(part: Any) -> ChipDescription:
+    entries = cast("dict[str, Any]", part)
+    if not isinstance(part, dict):
+        entries = {"arch": part[0], "grid": part[1]}
+    arch = _word(entries.pop("arch"))
+    known = {field.name: field for field in fields(ChipDescription)}
+    for name in entries:
+        if name not in known and name not in _FORMER_FIELDS:
+            raise ValueError(f"there is no field '{name}'")
+    # Texts of 2024 say less of a chip; the rest is as in the chip that the compiler knows.
+    default = replace(
+        default_system(arch if arch in ARCHITECTURES else "wormhole_b0").chip,
+        arch=arch,
+        **{name: f.default for name, f in known.items() if f.default is not MISSING},
+    )
+    values = {
+        name: _field(value, known[name].type) for name, value in entries.items() if name in known
+    }
+    if "dram_unreserved_end" not in values and "dram_channel_size" in values:
+        values["dram_unreserved_end"] = values["dram_channel_size"]
+    return replace(default, **values)
+
+
+def _field(value: Any, type_: Any) -> Any:
+    """The value of a field of a chip, whose type is written in the dataclass."""
+    match type_:
+        case "int":
+            return int(value)
+        case "Pair":
+            return _pair(value)
+        case "tuple[str, ...]":
+            return tuple(map(_word, value))
+        case "tuple[int, ...]":
+            return tuple(map(int, value))
+        case _:
+            return tuple(_pair(item) for item in value)
+
 
 # What a module is compiled for: its system, and the device that it sees of it.
 

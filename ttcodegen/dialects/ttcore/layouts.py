@@ -37,8 +37,8 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.str_enum import StrEnum
 
-from ttcodegen.dialects.core.affine_text import affine_map_text, parse_affine_map
-from ttcodegen.dialects.ttcore.enumerations import (
+from ttcodegen.dialects.core.attribute_syntax import affine_map_text, parse_affine_map
+from ttcodegen.dialects.ttcore.tile import (
     BufferAccess,
     BufferAccessAttr,
     MemorySpace,

@@ -50,9 +50,8 @@ from xdsl.traits import IsTerminator, NoTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.str_enum import StrEnum
 
-from ttcodegen.dialects.ttcore.enumerations import IteratorType, IteratorTypeAttr
 from ttcodegen.dialects.ttcore.layouts import GridAttr
-from ttcodegen.dialects.ttcore.tile import TileType
+from ttcodegen.dialects.ttcore.tile import IteratorType, IteratorTypeAttr, TileType
 
 
 class RegionThread(StrEnum):

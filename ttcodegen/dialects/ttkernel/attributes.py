@@ -15,7 +15,7 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.str_enum import StrEnum
 
-from ttcodegen.dialects.core.records import WordAttribute
+from ttcodegen.dialects.core.attribute_syntax import WordAttribute
 from ttcodegen.dialects.ttcore.tile import TileType
 
 

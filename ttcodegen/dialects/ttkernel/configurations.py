@@ -10,9 +10,9 @@ from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
-from ttcodegen.dialects.core.records import WordAttribute
+from ttcodegen.dialects.core.attribute_syntax import WordAttribute
 from ttcodegen.dialects.operations.compute_config import MathFidelity
-from ttcodegen.dialects.ttcore.enumerations import NocIndex
+from ttcodegen.dialects.ttcore.tile import NocIndex
 from ttcodegen.dialects.ttkernel.attributes import (
     EthernetType,
     ThreadType,

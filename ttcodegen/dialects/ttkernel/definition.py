@@ -24,8 +24,8 @@ from xdsl.ir import Attribute
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
+from ttcodegen.dialects.core.attribute_syntax import Word, WordAttribute
 from ttcodegen.dialects.core.datatypes import DataType
-from ttcodegen.dialects.core.records import Word, WordAttribute
 from ttcodegen.dialects.ttcore.dialect import DataTypeAttr
 from ttcodegen.dialects.ttcore.tile import TILE_FORMATS
 from ttcodegen.dialects.ttkernel.attributes import (

@@ -11,10 +11,10 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from ttcodegen.dialects.core.records import WordAttribute
+from ttcodegen.dialects.core.attribute_syntax import WordAttribute
 from ttcodegen.dialects.operations.compute_config import MathFidelity
-from ttcodegen.dialects.ttcore.enumerations import NocIndex, NocIndexAttr
 from ttcodegen.dialects.ttcore.layouts import parse_shape, shape_text
+from ttcodegen.dialects.ttcore.tile import NocIndex, NocIndexAttr
 from ttcodegen.dialects.ttkernel.attributes import (
     EthernetType,
     KernelArgumentType,

@@ -40,8 +40,8 @@ from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.dialects.operations.functions import KERNEL_THREAD
 from ttcodegen.dialects.ttcore.dialect import system_of
-from ttcodegen.dialects.ttcore.enumerations import MemorySpace, MemorySpaceAttr
 from ttcodegen.dialects.ttcore.layouts import LinearLayout, MetalLayoutAttr
+from ttcodegen.dialects.ttcore.tile import MemorySpace, MemorySpaceAttr
 from ttcodegen.dialects.ttkernel.attributes import ThreadType, ThreadTypeAttr
 from ttcodegen.dialects.ttkernel.configurations import THREADS_OF_CONFIGURATIONS
 from ttcodegen.dialects.ttkernel.operation import TTKernelOp, kernel_thread
@@ -55,7 +55,7 @@ from ttcodegen.dialects.ttmetal.attributes import (
     NocConfigAttr,
     ProgramSemaphoreType,
 )
-from ttcodegen.dialects.ttmetal.program_attribute import ProgramAttr
+from ttcodegen.dialects.ttmetal.device_module import ProgramAttr
 from ttcodegen.dialects.ttmetal.programs import (
     CIRCULAR_BUFFERS,
     OWN_MEMORY,

@@ -14,7 +14,7 @@ from enum import StrEnum
 
 from xdsl.parser import AttrParser
 
-from ttcodegen.dialects.core.records import OwnText
+from ttcodegen.dialects.core.attribute_syntax import OwnText
 
 
 class Operator(StrEnum):

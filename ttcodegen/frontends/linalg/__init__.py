@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ttcodegen.frontends.source_ops import (
+from ttcodegen.frontends.translation import (
     GLOBALS,
     Form,
+    Rule,
     drop_unused_globals,
     source_context,
     source_operation,
+    translate,
 )
-from ttcodegen.frontends.translation import Rule, translate
 from ttcodegen.parsing import parse_operations
 from ttcodegen.parsing.structure import flatten
 

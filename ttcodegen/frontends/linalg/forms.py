@@ -23,7 +23,7 @@ from xdsl.dialects.builtin import i64 as i64_type
 from xdsl.ir import Attribute, Block, Operation, Region
 from xdsl.parser import Parser, UnresolvedOperand
 
-from ttcodegen.frontends.source_ops import Form, functional_form, make, operand_list
+from ttcodegen.frontends.translation import Form, functional_form, make, operand_list
 
 INPUTS = "operandSegmentSizes"
 

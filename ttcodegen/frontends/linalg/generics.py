@@ -27,8 +27,7 @@ from ttcodegen.frontends.linalg.bodies import (
     scalar_of,
 )
 from ttcodegen.frontends.linalg.forms import inputs_and_outputs
-from ttcodegen.frontends.source_ops import SourceOp
-from ttcodegen.frontends.translation import Translator
+from ttcodegen.frontends.translation import SourceOp, Translator
 from ttcodegen.ops.core.builder import splat_of
 
 # Sums of products over loops, as products of matrices in any order of dimensions.

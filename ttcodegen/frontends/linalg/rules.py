@@ -21,8 +21,7 @@ from ttcodegen.frontends.linalg.bodies import (
 )
 from ttcodegen.frontends.linalg.forms import body_of, inputs_and_outputs, integers
 from ttcodegen.frontends.linalg.generics import generic, reduced
-from ttcodegen.frontends.source_ops import SourceOp
-from ttcodegen.frontends.translation import Rule, Translator
+from ttcodegen.frontends.translation import Rule, SourceOp, Translator
 from ttcodegen.ops.core.builder import splat_of
 
 

@@ -153,7 +153,7 @@ def _uses_mesh(module: ModuleOp) -> bool:
     """True if anything is computed on chips of a mesh, or should be."""
     from xdsl.dialects.func import FuncOp
 
-    from ttcodegen.dialects.ttir.sharding import says_shardings
+    from ttcodegen.dialects.ttir.annotations import says_shardings
     from ttcodegen.ops.core.definition import works_between_chips
 
     return any(

@@ -12,7 +12,7 @@ from xdsl.ir import Operation, SSAValue
 
 from ttcodegen.dialects.core.datatypes import element_of, shape_of, tensor_type
 from ttcodegen.dialects.ttcore.device import ONE_CHIP, MeshShape, groups_along
-from ttcodegen.dialects.ttir.sharding import Sharding
+from ttcodegen.dialects.ttir.annotations import Sharding
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.foundation.lazy_numpy import np
 from ttcodegen.frontends.stablehlo.bodies import block_of, reducer

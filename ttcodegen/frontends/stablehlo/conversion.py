@@ -31,7 +31,7 @@ from ttcodegen.dialects.core.datatypes import (
     tensor_type,
 )
 from ttcodegen.dialects.operations.operation import CatalogueOp, operation_name
-from ttcodegen.dialects.ttir.sharding import SHARDING
+from ttcodegen.dialects.ttir.annotations import SHARDING
 from ttcodegen.foundation.diagnostics import (
     CompileError,
     Diagnostic,
@@ -61,7 +61,7 @@ from ttcodegen.frontends.translation import ILL_FORMED, reason_of
 from ttcodegen.ops.core.builder import OpBuilder
 from ttcodegen.ops.dialects import ttir_op_classes
 from ttcodegen.parsing.structure import refuse_elements
-from ttcodegen.transforms.evaluation import evaluate
+from ttcodegen.transforms.const_eval import evaluate
 from ttcodegen.transforms.rewriting import is_repeatable
 
 _LARGEST_KNOWN = 1 << 16

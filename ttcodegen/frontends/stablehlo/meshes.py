@@ -16,12 +16,12 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from ttcodegen.dialects.core.datatypes import element_of, shape_of
 from ttcodegen.dialects.ttcore.device import ONE_CHIP, MeshShape, groups_along, require_possible
 from ttcodegen.dialects.ttcore.dialect import ArgumentType, ArgumentTypeAttr
-from ttcodegen.dialects.ttir.sharding import SHARDING, Sharding, WantedSharding
+from ttcodegen.dialects.ttir.annotations import SHARDING, Sharding, WantedSharding
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.foundation.lazy_numpy import np
 from ttcodegen.frontends.stablehlo.reading.names import argument_name, is_meaningful, is_weight_name
 from ttcodegen.frontends.stablehlo.reading.operations import StableHLOOp
-from ttcodegen.systems.machines import MOST_CHIPS
+from ttcodegen.systems.cards import MOST_CHIPS
 
 # The mesh that a module of StableHLO is for, and how its shardings divide tensors among the
 # chips.

@@ -20,7 +20,7 @@ from ttcodegen.dialects.core.datatypes import (
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.foundation.lazy_numpy import np
-from ttcodegen.frontends.stablehlo import complex_numbers
+from ttcodegen.frontends.stablehlo import elementwise
 from ttcodegen.frontends.stablehlo.bodies import (
     NEUTRAL,
     block_of,
@@ -73,7 +73,7 @@ def _reduce_complex(
 ) -> Value:
     if reducer(block) != "sum":
         raise ValueError("only sums of complex numbers are supported")
-    start = complex_numbers.as_complex(conversion, initial)
+    start = elementwise.as_complex(conversion, initial)
     real = reduced(conversion, "sum", value.real, start.real, dims)
     imag = reduced(conversion, "sum", value.imag, start.imag, dims)
     assert real is not None

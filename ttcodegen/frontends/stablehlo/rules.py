@@ -6,7 +6,6 @@ from ttcodegen.dialects.core.datatypes import shape_of
 from ttcodegen.frontends.stablehlo import (
     bits,
     collectives,
-    complex_numbers,
     composites,
     control,
     elementwise,
@@ -50,7 +49,7 @@ def _broadcasting(rule: Rule) -> Rule:
 _PLAIN: dict[str, Rule] = {
     **elementwise.RULES,
     **bits.RULES,
-    **complex_numbers.RULES,
+    **elementwise.COMPLEX_RULES,
     **movement.RULES,
     **matmuls.RULES,
     **reductions.RULES,
@@ -64,7 +63,7 @@ _PLAIN: dict[str, Rule] = {
 }
 RULES: dict[str, Rule] = {
     **{f"broadcast_{name}": _broadcasting(rule) for name, rule in elementwise.RULES.items()},
-    "broadcast_complex": _broadcasting(complex_numbers.RULES["complex"]),
+    "broadcast_complex": _broadcasting(elementwise.COMPLEX_RULES["complex"]),
     **_PLAIN,
 }
 """The rule of each operation, by its name without the dialect."""

@@ -33,10 +33,11 @@ from ttcodegen.dialects.ttcore.dialect import ArgumentType, ArgumentTypeAttr
 from ttcodegen.foundation.diagnostics import CompileError, Diagnostic, SourceLocation
 from ttcodegen.foundation.user_files import is_of_user
 from ttcodegen.frontends.loops import outline_loop
-from ttcodegen.frontends.source_ops import SourceOp
 from ttcodegen.frontends.special_functions import Complex, joined, parted
 from ttcodegen.frontends.torch.complex_numbers import is_known, translated
 from ttcodegen.frontends.torch.graph import (
+    CHECKS,
+    REGION_RULES,
     Graph,
     Iterate,
     element_of_dtype,
@@ -44,8 +45,8 @@ from ttcodegen.frontends.torch.graph import (
     plain,
     tensor_array,
 )
-from ttcodegen.frontends.torch.regions import CHECKS, REGION_RULES
 from ttcodegen.frontends.torch.rules import rule_of
+from ttcodegen.frontends.translation import SourceOp
 from ttcodegen.parsing.structure import counted
 from ttcodegen.transforms.rewriting import erase_dead
 

@@ -29,7 +29,7 @@ from ttcodegen.frontends.torch.graph import (
     unsupported_argument,
 )
 from ttcodegen.frontends.translation import write_cache
-from ttcodegen.transforms.evaluation import known_elements
+from ttcodegen.transforms.const_eval import known_elements
 
 
 def _embedding(graph: Graph, weight: SSAValue, index: SSAValue, *_: Any) -> SSAValue:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ttcodegen.frontends.source_ops import (
+from ttcodegen.frontends.tosa.rules import RULES
+from ttcodegen.frontends.translation import (
     GLOBALS,
     drop_unused_globals,
     functional_form,
     source_context,
+    translate,
 )
-from ttcodegen.frontends.tosa.rules import RULES
-from ttcodegen.frontends.translation import translate
 from ttcodegen.parsing import parse_operations
 from ttcodegen.parsing.structure import flatten
 

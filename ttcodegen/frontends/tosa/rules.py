@@ -9,11 +9,10 @@ from xdsl.ir import SSAValue
 from ttcodegen.dialects.core.datatypes import element_of, f32, is_boolean, shape_of, tensor_type
 from ttcodegen.dialects.operations.attribute_kinds import CONSTANT
 from ttcodegen.foundation.diagnostics import CompileError
-from ttcodegen.frontends.source_ops import SourceOp
 from ttcodegen.frontends.special_functions import truncated
 from ttcodegen.frontends.tosa import windows
 from ttcodegen.frontends.tosa.windows import flag, integer, integers, number, scalar, zero_point
-from ttcodegen.frontends.translation import DECOMPOSED, Rule, Translator
+from ttcodegen.frontends.translation import DECOMPOSED, Rule, SourceOp, Translator
 
 # Operations that move elements, and look them up.
 

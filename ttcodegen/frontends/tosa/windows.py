@@ -11,8 +11,7 @@ from xdsl.ir import Attribute, SSAValue
 from ttcodegen.dialects.core.datatypes import element_of, f32, numpy_name, shape_of, tensor_type
 from ttcodegen.dialects.operations.attribute_kinds import INTEGERS
 from ttcodegen.foundation.diagnostics import CompileError
-from ttcodegen.frontends.source_ops import SourceOp
-from ttcodegen.frontends.translation import Translator, constant_of
+from ttcodegen.frontends.translation import SourceOp, Translator, constant_of
 
 # TOSA parameters that are constant operands or, in earlier versions, attributes.
 

@@ -57,13 +57,12 @@ from ttcodegen.frontends.ttnn.composites import (
     replace_expert_call,
     some_users,
 )
-from ttcodegen.frontends.ttnn.legal_forms import UPDATES, legalize, replace_update
+from ttcodegen.frontends.ttnn.legal_forms import UPDATES, legalize, link_files, replace_update
 from ttcodegen.frontends.ttnn.prepared_weights import (
     expand_experts,
     spell_preparation,
     with_plain_weight,
 )
-from ttcodegen.frontends.ttnn.tensor_files import link_files
 from ttcodegen.ops.attention.heads import MOST_USERS
 from ttcodegen.ops.convolution.upsample import MODES
 from ttcodegen.ops.dialects import TTNNOp, ttnn_op_classes

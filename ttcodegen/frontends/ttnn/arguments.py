@@ -22,11 +22,11 @@ from ttcodegen.dialects.ttcore.device import MESHES, MeshShape, declared_mesh, s
 from ttcodegen.dialects.ttnn.placement import TTNNLayoutAttr, placed_type
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.ops.collectives.device_calls import Chips
-from ttcodegen.ops.collectives.distributed_norms import normalize
+from ttcodegen.ops.collectives.mesh_sharding import implied_mesh
 from ttcodegen.ops.collectives.reference import mesh_axis
+from ttcodegen.ops.collectives.ttnn_calls import normalize
 from ttcodegen.ops.core.builder import OpBuilder, builder_before
 from ttcodegen.ops.dialects import TTNNOp, ttnn_op_classes
-from ttcodegen.ops.implied_mesh import implied_mesh
 
 # Argument attributes of TTNN functions.
 

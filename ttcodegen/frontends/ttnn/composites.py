@@ -16,7 +16,7 @@ from ttcodegen.dialects.operations.attribute_kinds import BOOLEAN, INTEGER, INTE
 from ttcodegen.dialects.ttcore.tile import TILE_SIDE, whole_tiles
 from ttcodegen.foundation.diagnostics import CompileError, copy_source_offset
 from ttcodegen.frontends.ttnn.arguments import Properties, divided_operands, given
-from ttcodegen.frontends.ttnn.norms import (
+from ttcodegen.frontends.ttnn.legal_forms import (
     activated_norm,
     normalized_by_rows,
     normalized_by_squares,

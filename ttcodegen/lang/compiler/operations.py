@@ -22,8 +22,7 @@ from xdsl.ir import Block, Region, SSAValue
 from ttcodegen.conversions.ttir_to_ttmetal.parts.compute import ComputeKernel
 from ttcodegen.conversions.ttir_to_ttmetal.parts.data_movement import MovementKernel
 from ttcodegen.dialects.core.datatypes import DataType
-from ttcodegen.dialects.ttmetal.device_module import MEANING
-from ttcodegen.dialects.ttmetal.program_attribute import ProgramAttr
+from ttcodegen.dialects.ttmetal.device_module import MEANING, ProgramAttr
 from ttcodegen.dialects.ttmetal.programs import (
     CIRCULAR_BUFFERS,
     BufferAddress,

@@ -1,10 +1,15 @@
-"""Between a whole tensor and its parts on the chips of a mesh."""
+"""Mesh sharding: from a whole tensor to its shards and back, and the mesh that a module implies.
+
+The reference system gets the mesh as an option of its pipelines, so modules that it prints and
+tests may leave it out.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
 
+from xdsl.dialects.builtin import ModuleOp, UnregisteredOp
 from xdsl.dialects.func import ReturnOp
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
@@ -12,7 +17,14 @@ from xdsl.utils.exceptions import VerifyException
 from ttcodegen.dialects.core.datatypes import element_of, shape_of, tensor_type
 from ttcodegen.dialects.operations.attribute_kinds import ENUMERATOR, INTEGERS
 from ttcodegen.dialects.operations.operation import CatalogueOp
-from ttcodegen.dialects.ttcore.device import ONE_CHIP, MeshShape, declared_mesh, parts_of
+from ttcodegen.dialects.ttcore.device import (
+    MESHES,
+    ONE_CHIP,
+    MeshShape,
+    declared_mesh,
+    parts_of,
+    set_mesh,
+)
 from ttcodegen.foundation.lazy_numpy import Array
 from ttcodegen.ops.collectives.collectives import MESH_ON_CPU, same_values
 from ttcodegen.ops.collectives.device_calls import Chips
@@ -27,6 +39,7 @@ from ttcodegen.ops.collectives.schedule import TensorParts, has_whole_tiles, of_
 from ttcodegen.ops.core.builder import OpBuilder
 from ttcodegen.ops.core.calls import Argument, CppCalls, Text
 from ttcodegen.ops.core.definition import (
+    TTIR,
     Call,
     Layout,
     Memory,
@@ -41,6 +54,7 @@ from ttcodegen.ops.core.definition import (
 from ttcodegen.ops.core.dimensions import expect_shape, normalized_dim
 from ttcodegen.ops.core.lowering import CpuCall, cpu_call
 from ttcodegen.ops.core.traits import CallKind, ChipMovement, NeededChips, Trait, no_flops
+from ttcodegen.ops.dialects import ttir_op_classes
 
 _SHARD = (
     attribute("shard_shape", INTEGERS),
@@ -487,3 +501,35 @@ register(
         nouns=("whole",),
     )
 )
+
+
+def imply_mesh(module: ModuleOp) -> None:
+    """Makes a module that names no mesh say the one that its ops between chips need."""
+    if MESHES in module.attributes:
+        return
+    shape = implied_mesh(module)
+    if prod(shape) > 1:
+        set_mesh(module, shape)
+
+
+def implied_mesh(module: ModuleOp) -> MeshShape:
+    """Rows and columns of chips that the ops of a module, of TTIR or TTNN, need; (1, 1) if they
+    need no more than one chip."""
+    ttir_op_classes()
+    along = [1, 1]
+    chips = 1
+    for op in module.walk():
+        name = op.op_name.data if isinstance(op, UnregisteredOp) else op.name
+        dialect, _, short = name.rpartition(".")
+        definition = TTIR.get(short) if dialect in ("ttir", "ttnn") else None
+        if definition is None or definition.needed_chips is None or not op.operands:
+            continue
+        needed = definition.needed_chips(op)
+        if needed.whole_mesh:
+            return needed.along
+        along = [max(known, count) for known, count in zip(along, needed.along, strict=True)]
+        chips = max(chips, needed.total)
+    if chips > prod(along) and chips % prod(along) == 0:
+        # The other axis has the rest.
+        along[0 if along[1] > 1 else 1] *= chips // prod(along)
+    return along[0], along[1]

@@ -26,7 +26,7 @@ from ttcodegen.foundation.lazy_numpy import Array, np
 from ttcodegen.ops.core.definition import Call, attribute
 from ttcodegen.ops.core.dimensions import expect_shape, normalized_dim, require
 from ttcodegen.ops.core.traits import NeededChips, integer_of, on_axis
-from ttcodegen.systems.machines import MOST_CHIPS
+from ttcodegen.systems.cards import MOST_CHIPS
 
 # Reference semantics of collectives in numpy: one result per device of the mesh.
 

@@ -18,7 +18,7 @@ from ttcodegen.dialects.ttcore.device import (
     parts_of,
 )
 from ttcodegen.dialects.ttcore.tile import TILE_SIDE
-from ttcodegen.dialects.ttir.sharding import Sharding
+from ttcodegen.dialects.ttir.annotations import Sharding
 from ttcodegen.foundation.lazy_numpy import np
 from ttcodegen.ops.collectives.reference import axes_of, participants
 from ttcodegen.ops.core.builder import OpBuilder, splat_of

@@ -30,6 +30,7 @@ from ttcodegen.ops.core.calls import Text
 from ttcodegen.ops.core.definition import AttributeSpec, Call, attribute
 from ttcodegen.ops.core.dimensions import known_parameter, require
 from ttcodegen.ops.core.engine import (
+    Memory,
     add_product,
     first_factor,
     round_in_place,
@@ -37,7 +38,6 @@ from ttcodegen.ops.core.engine import (
     rounds_sums,
     second_factor,
 )
-from ttcodegen.ops.core.memoization import Memory
 from ttcodegen.ops.matmul.matmul import as_factor
 
 if TYPE_CHECKING:

@@ -57,18 +57,16 @@ from ttcodegen.ops.elementwise.activations import (
     activated,
     verify_activation,
 )
-from ttcodegen.ops.elementwise.binary_tiles import (
+from ttcodegen.ops.elementwise.registration import (
+    BINARY_HEADER,
     comparison_tiles,
+    counted,
+    in_floats,
     logical_tiles,
+    on_inputs,
     quotient_tiles,
     shift_right_tiles,
     typed_tiles,
-)
-from ttcodegen.ops.elementwise.registration import (
-    BINARY_HEADER,
-    counted,
-    in_floats,
-    on_inputs,
     verify_bits,
     verify_broadcast,
     verify_integers,

@@ -1,1 +1,1 @@
-"""Reductions, scans and sorting."""
+"""Reductions, scans, sorting, softmax and norms."""

@@ -22,13 +22,11 @@ from ttcodegen.optimizer.call import LibraryCall, call_of
 from ttcodegen.optimizer.cost import convolution as image_work
 from ttcodegen.optimizer.cost import program_work, transfers
 from ttcodegen.optimizer.cost import program_work as product_work
-from ttcodegen.optimizer.cost.measured import call_key
+from ttcodegen.optimizer.cost.measurements import call_key
 from ttcodegen.optimizer.cost.work import LinkWork, Machine, Work, WorkRule
 from ttcodegen.optimizer.memory.circular_buffers import circular_buffers
-from ttcodegen.systems.cards import default_system
+from ttcodegen.systems.cards import Performance, default_system, links_between, performance
 from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, ChipDescription
-from ttcodegen.systems.machines import links_between
-from ttcodegen.systems.performance import Performance, performance
 from ttcodegen.transforms.const_eval import constant_calls
 from ttcodegen.transforms.rewriting import body_of
 from ttcodegen.transforms.ttnn.layout import TTNNLayout
@@ -36,7 +34,7 @@ from ttcodegen.transforms.ttnn.layout import TTNNLayout
 # Cost of a ttnn call: L1, DRAM and NoC bytes, engine cycles, time.
 #
 # Data movement and computation overlap, so the slowest resource sets the time of a program, and
-# its launch adds to it. Figures of the chips: `ttcodegen.systems.performance`.
+# its launch adds to it. Figures of the chips: `ttcodegen.systems.cards`.
 
 
 @dataclass(frozen=True)

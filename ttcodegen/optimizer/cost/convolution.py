@@ -29,8 +29,7 @@ from ttcodegen.optimizer.memory.movement_buffers import pool_buffers, shards_of_
 from ttcodegen.optimizer.programs import convolution as division
 from ttcodegen.optimizer.programs import matmul as products
 from ttcodegen.optimizer.programs.convolution import Convolution, DividedCores, most_pixels
-from ttcodegen.optimizer.programs.convolution_plan import Plan, Setting, element_bytes
-from ttcodegen.optimizer.programs.pool_shards import pool_tensors
+from ttcodegen.optimizer.programs.windows import Plan, Setting, element_bytes, pool_tensors
 from ttcodegen.systems.cards import default_system
 from ttcodegen.systems.description import ChipDescription
 

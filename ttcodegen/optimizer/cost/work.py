@@ -12,9 +12,9 @@ from ttcodegen.dialects.ttnn.placement import TensorPlacement
 from ttcodegen.dialects.ttnn.program_configs import CoreGrid
 from ttcodegen.layout.placements import element_bits, tile_bytes, tiles, whole_bytes
 from ttcodegen.optimizer.call import LibraryCall
-from ttcodegen.optimizer.cost.fitted import FITTED, Fitted
+from ttcodegen.optimizer.cost.measurements import FITTED, Fitted
+from ttcodegen.systems.cards import Performance, performance_of
 from ttcodegen.systems.description import ChipDescription
-from ttcodegen.systems.performance import Performance, performance_of
 
 # Fabric traffic of collectives over the links of the mesh.
 

@@ -36,8 +36,8 @@ from ttcodegen.optimizer.memory.movement_buffers import (
 )
 from ttcodegen.optimizer.programs.attention_and_norms import DECODING, DecodeAttention
 from ttcodegen.optimizer.programs.matmul import largest_divisor
+from ttcodegen.systems.cards import performance_of
 from ttcodegen.systems.description import ChipDescription
-from ttcodegen.systems.performance import performance_of
 
 BF4_TILE = tile_bytes_of(DataType.BFLOAT4_B)
 READ_AT_ONCE = 4_096

@@ -13,7 +13,7 @@ from ttcodegen.dialects.ttnn.placement import TensorPlacement
 from ttcodegen.layout.collapse import align_up
 from ttcodegen.layout.placements import element_bits, row_bytes, tile_bytes
 from ttcodegen.optimizer.call import LibraryCall, stream_bytes
-from ttcodegen.optimizer.programs.pool_shards import PoolShards, pool_shards
+from ttcodegen.optimizer.programs.windows import PoolShards, pool_shards
 from ttcodegen.systems.description import ChipDescription
 
 # Circular buffers of `permute` and `transpose`, in bytes of L1.

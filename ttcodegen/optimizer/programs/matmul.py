@@ -170,7 +170,7 @@ def fidelity_passes(call: LibraryCall, wormhole: bool = True) -> int:
     The call gives them, or else the library decides by data types and by whether it got a program
     config.
     """
-    from ttcodegen.systems.performance import FIDELITY_PASSES
+    from ttcodegen.systems.cards import FIDELITY_PASSES
 
     config = call.compute_config
     if config is not None:

@@ -14,7 +14,7 @@ from difflib import SequenceMatcher
 from itertools import zip_longest
 
 from ttcodegen.emission.op_lines import LoweredOp, OpLines
-from ttcodegen.naming.tuning import (
+from ttcodegen.naming.modules import (
     PRODUCT_COMPUTE,
     PRODUCT_MEMORY,
     PRODUCT_PROGRAM,

@@ -19,7 +19,7 @@ from ttcodegen.flatbuffer.modules import module_of
 from ttcodegen.flatbuffer.program import Binary
 from ttcodegen.optimizer.call import COMPUTE_CONFIG, LibraryCall, call_of
 from ttcodegen.optimizer.candidates import sharded_as
-from ttcodegen.optimizer.overrides.call_names import CallNames
+from ttcodegen.optimizer.overrides.overrides import CallNames
 from ttcodegen.project.code_lines import Node
 from ttcodegen.project.tuning.decisions import EditedFile, activation_named
 from ttcodegen.project.tuning.report import described, parameters_of

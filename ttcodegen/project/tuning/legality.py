@@ -55,7 +55,7 @@ class Legality:
         from ttcodegen.flatbuffer.modules import module_of
         from ttcodegen.flatbuffer.reader import read_ttnn
         from ttcodegen.optimizer.call import call_of
-        from ttcodegen.optimizer.overrides.call_names import CallNames
+        from ttcodegen.optimizer.overrides.overrides import CallNames
 
         if not self.flatbuffer:
             return {}

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ttcodegen.emission.op_lines import LoweredOp
-from ttcodegen.naming.tuning import PRODUCT_WEIGHTS
+from ttcodegen.naming.modules import PRODUCT_WEIGHTS
 from ttcodegen.project.tuning.decisions import (
     SHARED_CONSTANTS,
     EditedConstant,

@@ -11,10 +11,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ttcodegen.cost.roofline import card_roofline, host_roofline
+from ttcodegen.cost.resources import card_roofline, host_roofline
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.numerics.comparison import Agreement, compare
-from ttcodegen.numerics.op_events import OpEvent, observer
+from ttcodegen.numerics.interpreter import OpEvent, observer
 from ttcodegen.numerics.tolerances import tolerance_of_type
 from ttcodegen.optimizer.cost.calls import CostModel
 from ttcodegen.project.building import library_path

@@ -26,8 +26,8 @@ from ttcodegen.numerics.comparison import (
     compare_decided,
     compare_drawn,
 )
+from ttcodegen.numerics.interpreter import golden_agreement
 from ttcodegen.numerics.lowered import coarse_outputs, undecided_places
-from ttcodegen.numerics.op_events import golden_agreement
 from ttcodegen.numerics.tolerances import EQUAL, SIXTEEN_BITS
 from ttcodegen.numerics.tolerances import Tolerance as OutputTolerance
 from ttcodegen.ops.core.definition import TTNN

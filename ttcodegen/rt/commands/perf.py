@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ttcodegen.cost.roofline import Roofline, card_roofline, host_roofline
+from ttcodegen.cost.resources import Roofline, card_roofline, host_roofline
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.optimizer.cost.calls import CostModel
 from ttcodegen.rt.card_report import CardCall, card_report
@@ -69,9 +69,8 @@ from ttcodegen.runtime.executable import (
     open_executable,
     open_flatbuffer,
 )
-from ttcodegen.systems.cards import default_machine
+from ttcodegen.systems.cards import Performance, default_machine, performance_of
 from ttcodegen.systems.description import ChipDescription
-from ttcodegen.systems.performance import Performance, performance_of
 
 COLUMNS: tuple[str, ...] = (
     "program",

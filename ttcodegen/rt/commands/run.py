@@ -12,11 +12,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ttcodegen.cost.memory_use import MemoryUse, memory_use
+from ttcodegen.cost.resources import MemoryUse, memory_use
 from ttcodegen.flatbuffer.program import Program
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.numerics.execution import Observer
-from ttcodegen.numerics.op_events import Callback, OpEvent, RunStopped, observer
+from ttcodegen.numerics.interpreter import Callback, OpEvent, RunStopped, observer
 from ttcodegen.rt.commands.check import named_systems, names_system, refuse_other_system
 from ttcodegen.rt.commands.command import (
     Artifacts,

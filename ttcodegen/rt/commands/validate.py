@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 from ttcodegen.flatbuffer import program as file
 from ttcodegen.flatbuffer.reader import read_ttnn_file
 from ttcodegen.foundation.diagnostics import CompileError
-from ttcodegen.optimizer.cost.measured import call_key
+from ttcodegen.optimizer.cost.measurements import call_key
 from ttcodegen.project.tuning.search import Trial, Verdict
 from ttcodegen.rt.commands.check import given_system
 from ttcodegen.rt.commands.command import Command, FileResult

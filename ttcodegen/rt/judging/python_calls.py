@@ -23,7 +23,7 @@ from ttcodegen.flatbuffer import program as file
 from ttcodegen.flatbuffer.modules import module_of
 from ttcodegen.ops.elementwise.activations import ACTIVATION_PARAMETERS
 from ttcodegen.optimizer.call import LibraryCall, call_in_file
-from ttcodegen.optimizer.overrides.call_names import CallNames
+from ttcodegen.optimizer.overrides.overrides import CallNames
 from ttcodegen.optimizer.rewrites import elementwise
 from ttcodegen.transforms.rewriting import body_of
 

@@ -20,13 +20,18 @@ from xdsl.ir import BlockArgument, SSAValue
 from ttcodegen.dialects.core.datatypes import shape_of
 from ttcodegen.dialects.operations.functions import argument_attribute, attributes_at, body_of
 from ttcodegen.dialects.ttcore.device import ONE_CHIP, MeshShape, declared_mesh, set_mesh
-from ttcodegen.dialects.ttir.sharding import SHARDING, Sharding, WantedSharding, says_shardings
+from ttcodegen.dialects.ttir.annotations import SHARDING, Sharding, WantedSharding, says_shardings
 from ttcodegen.foundation.diagnostics import CompileError, Diagnostics, Severity
 from ttcodegen.foundation.messages import did_you_mean
 from ttcodegen.naming.sources import name_in_text
 from ttcodegen.ops.core.definition import works_between_chips
-from ttcodegen.transforms.mesh.logical_dimensions import Gain, LogicalDimensions, Rates
-from ttcodegen.transforms.mesh.sharding_propagation import Axes, divisible
+from ttcodegen.transforms.mesh.logical_dimensions import (
+    Axes,
+    Gain,
+    LogicalDimensions,
+    Rates,
+    divisible,
+)
 from ttcodegen.transforms.rewriting import functions
 
 KINDS = ("data", "sequence", "expert", "tensor")

@@ -18,7 +18,7 @@ from ttcodegen.dialects.core.datatypes import element_of, shape_of, tensor_type
 from ttcodegen.dialects.operations.functions import attributes_at, body_of
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttcore.device import ONE_CHIP, MeshShape, declared_mesh
-from ttcodegen.dialects.ttir.sharding import (
+from ttcodegen.dialects.ttir.annotations import (
     SHARDING,
     SHARE,
     Sharding,
@@ -38,7 +38,7 @@ from ttcodegen.ops.core.builder import OpBuilder
 from ttcodegen.ops.core.definition import works_between_chips
 from ttcodegen.ops.core.dimensions import Dimensions
 from ttcodegen.ops.dialects import ttir_op_classes
-from ttcodegen.transforms.mesh.sharding_propagation import (
+from ttcodegen.transforms.mesh.logical_dimensions import (
     Assignment,
     Propagation,
     dimensions_of,

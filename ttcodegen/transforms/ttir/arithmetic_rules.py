@@ -15,7 +15,7 @@ from ttcodegen.ops.core.builder import splat_of
 from ttcodegen.ops.core.definition import TTIR, TTIRDefinition, has_trait, traits_of, with_trait
 from ttcodegen.ops.core.traits import Trait
 from ttcodegen.ops.elementwise.registration import verify_broadcast
-from ttcodegen.transforms.evaluation import evaluate, rounded
+from ttcodegen.transforms.const_eval import evaluate, rounded
 from ttcodegen.transforms.rewriting import PatternSet, Rewriter
 from ttcodegen.transforms.ttir.integer_arithmetic import holds_all
 from ttcodegen.transforms.ttir.queries import (

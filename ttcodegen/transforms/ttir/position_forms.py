@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 from ttcodegen.dialects.core.datatypes import element_of, numpy_name
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.foundation.lazy_numpy import np
-from ttcodegen.transforms.evaluation import evaluate, rounded
+from ttcodegen.transforms.const_eval import evaluate, rounded
 
 if TYPE_CHECKING:
     import numpy

@@ -22,11 +22,11 @@ from ttcodegen.dialects.ttcore.tile import TILE_SIDE
 from ttcodegen.dialects.ttkernel.operation import COMMENT, constant_integer, create
 from ttcodegen.dialects.ttmetal.device_module import (
     Launch,
+    ProgramAttr,
     functions_of,
     is_host_function,
     launches,
 )
-from ttcodegen.dialects.ttmetal.program_attribute import ProgramAttr
 from ttcodegen.dialects.ttmetal.programs import (
     RUN_TIME_ARGUMENT,
     BufferAddress,

@@ -1,14 +1,30 @@
-"""Hand-written device programs: completion, and semantics as functions of TTIR."""
+"""Hand-written device programs: completion and semantics; deduplication of equal kernels.
+
+Such kernels become one, which calls tensors by what they are for the program: `left`, `bias`.
+So do the kernels of programs that are put together alike, so that the C++ has one function that
+builds them all. Kernels that only programs with the same names have keep these.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import cast
 
-from xdsl.dialects.builtin import ModuleOp, NoneAttr, SymbolRefAttr, TensorType, UnitAttr
+from xdsl.context import Context
+from xdsl.dialects.builtin import (
+    ModuleOp,
+    NoneAttr,
+    StringAttr,
+    SymbolRefAttr,
+    TensorType,
+    UnitAttr,
+)
 from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.passes import ModulePass
 
 from ttcodegen.dialects.core.datatypes import (
     element_of,
@@ -20,11 +36,14 @@ from ttcodegen.dialects.operations.functions import KERNEL_THREAD, body_of, chan
 from ttcodegen.dialects.operations.operation import operation_name
 from ttcodegen.dialects.ttmetal.device_module import (
     MEANING,
+    Launch,
+    ProgramAttr,
     functions_of,
     holds_programs,
     is_host_function,
     is_meaning,
     launch_of,
+    launches,
 )
 from ttcodegen.dialects.ttmetal.program_verification import verify_programs
 from ttcodegen.dialects.ttmetal.programs import (
@@ -34,9 +53,16 @@ from ttcodegen.dialects.ttmetal.programs import (
     ENQUEUE_WRITE_BUFFER,
     RUN_PROGRAM,
     VIEW,
+    BufferAddress,
+    Kernel,
+    Processor,
+    Program,
 )
 from ttcodegen.dialects.ttnn.placement import TensorPlacement, has_placement, placed_type
+from ttcodegen.emitc.spelling import NameScope
 from ttcodegen.foundation.diagnostics import CompileError, copy_source_offset
+from ttcodegen.naming.programs import neutral_names, renamed_after_tensor, shared_kernel_name
+from ttcodegen.naming.values import operand_roles
 from ttcodegen.ops.core.builder import OpBuilder
 from ttcodegen.ops.dialects import ttir_op_classes
 
@@ -169,3 +195,175 @@ def _require_placements(launch: Operation) -> None:
                 remedy="give it a #ttnn.ttnn_layout, or leave the layout out: then it is in DRAM, "
                 "in tiles",
             )
+
+
+_PAGES = re.compile(r"(?<=!ttkernel\.cb<)\d+, ")
+"""Attribute with the page count of a circular buffer, which the host decides."""
+_VERBS = {Processor.READER: "Reads", Processor.WRITER: "Writes", Processor.COMPUTE: "Computes"}
+
+
+@dataclass(frozen=True)
+class ShareKernels(ModulePass):
+    """Gives programs whose kernels differ in names only the same kernels."""
+
+    name = "ttmetal-share-kernels"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        functions = {function.sym_name.data: function for function in functions_of(op)}
+        hosts = [function for function in functions.values() if is_host_function(function)]
+        found: dict[str, list[_Use]] = {}
+        alike: dict[object, list[list[_Use]]] = {}
+        roles: dict[str, list[str]] = {}
+        for launch in launches(hosts):
+            if launch.meaning not in roles:
+                roles[launch.meaning] = operand_roles(functions.get(launch.meaning))
+            names = neutral_names(launch.program, roles[launch.meaning])
+            of_program = [
+                _Use(launch, place, functions[kernel.function], names)
+                for place, kernel in enumerate(launch.program.kernels)
+            ]
+            for use in of_program:
+                found.setdefault(use.neutral_text, []).append(use)
+            alike.setdefault(_structure(of_program), []).append(of_program)
+        neutral = {
+            use
+            for programs in alike.values()
+            if len({tuple(members[0].names) for members in programs}) > 1
+            for members in programs
+            for use in members
+        }
+        kept: list[_Use] = []
+        shared: list[list[_Use]] = []
+        for uses in found.values():
+            if len({use.text for use in uses}) > 1 or not neutral.isdisjoint(uses):
+                shared.append(uses)
+            else:
+                kept += uses
+        replaced = {use.function for uses in shared for use in uses}
+        replaced -= {use.function for use in kept}
+        others = (name for name, function in functions.items() if function not in replaced)
+        taken = NameScope([*(use.kernel.name for use in kept), *others])
+        changed: dict[tuple[Operation, int], Kernel] = {}
+        for uses in shared:
+            _share(uses, taken, changed)
+        for function in replaced:
+            function.detach()
+            function.erase()
+        for launch in launches(hosts):
+            program = launch.program
+            kernels = tuple(changed.get((launch.op, i), k) for i, k in enumerate(program.kernels))
+            launch.op.properties["program"] = ProgramAttr(replace(program, kernels=kernels))
+
+
+@dataclass(frozen=True, eq=False)
+class _Use:
+    """A kernel of a program."""
+
+    launch: Launch
+    place: int
+    """Its number among those of the program."""
+    function: FuncOp
+    names: Mapping[str, str]
+    """Neutral names of tensors, by those that the program has for them."""
+
+    @property
+    def kernel(self) -> Kernel:
+        return self.launch.program.kernels[self.place]
+
+    @cached_property
+    def text(self) -> str:
+        """Everything that determines the kernel's source file."""
+        text = _text(self.launch.program, self.kernel, self.function)
+        return f"{self.kernel.purpose}\n{text}"
+
+    @cached_property
+    def neutral_text(self) -> str:
+        """The same with neutral names, and without the purpose."""
+        return _text(self.launch.program, self.neutral, self.neutral_function)
+
+    @cached_property
+    def neutral(self) -> Kernel:
+        """The kernel with neutral names."""
+        kernel = self.kernel
+        constants = tuple(replace(c, name=self.renamed(c.name)) for c in kernel.constants)
+        arguments = tuple(
+            replace(a, name=self.renamed(a.name)) if isinstance(a.value, BufferAddress) else a
+            for a in kernel.arguments
+        )
+        return replace(kernel, constants=constants, arguments=arguments)
+
+    @cached_property
+    def neutral_function(self) -> FuncOp:
+        """Its function with neutral names."""
+        made = self.function.clone()
+        for op in made.walk():
+            name = op.properties.get("arg_name")
+            if isinstance(name, StringAttr):
+                # The value may be called otherwise: numbers at the end of its name are lost.
+                op.properties["arg_name"] = StringAttr(self.renamed(name.data))
+                op.results[0].name_hint = self.renamed(name.data)
+                continue
+            for value in op.results:
+                if value.name_hint is not None:
+                    value.name_hint = self.renamed(value.name_hint)
+        return made
+
+    def renamed(self, name: str) -> str:
+        """A name after a tensor, after the neutral name of the tensor."""
+        return renamed_after_tensor(name, self.names)
+
+
+def _structure(uses: Sequence[_Use]) -> object:
+    """Structure of a program, independent of sizes and of kernel bodies.
+
+    It covers circular buffers, kernels and their arguments.
+    """
+    program = uses[0].launch.program
+    buffers = tuple((uses[0].renamed(b.name), b.operand) for b in program.circular_buffers)
+    kernels = tuple(
+        (
+            use.kernel.processor,
+            use.kernel.cores,
+            tuple(constant.name for constant in use.neutral.constants),
+            use.kernel.semaphores,
+            use.kernel.accessors,
+            tuple((argument.name, argument.value) for argument in use.neutral.arguments),
+        )
+        for use in uses
+    )
+    return program.purpose, program.semaphores, buffers, kernels
+
+
+def _text(program: Program, kernel: Kernel, function: FuncOp) -> str:
+    """Everything that determines a kernel's text except its purpose."""
+    parts = [constant.name for constant in kernel.constants]
+    for name, buffer in program.buffers_of(kernel).items():
+        parts.append(f"{name} {buffer.data_type} {buffer.page_size}")
+    parts += kernel.semaphores
+    parts += [argument.name for argument in kernel.arguments]
+    text = str(function).replace(f"@{function.sym_name.data}(", "@kernel(")
+    return "\n".join([*parts, _PAGES.sub("", text)])
+
+
+def _share(
+    uses: list[_Use], taken: NameScope, changed: dict[tuple[Operation, int], Kernel]
+) -> None:
+    """Makes one kernel of those that are the same but for names."""
+    first = uses[0]
+    function = first.neutral_function
+    block = first.function.parent_block()
+    assert block is not None
+    name = taken.unique(shared_kernel_name([use.kernel.name for use in uses]))
+    function.sym_name = StringAttr(name)
+    block.insert_op_before(function, first.function)
+    purposes = {use.kernel.purpose for use in uses}
+    purpose = purposes.pop() if len(purposes) == 1 else general_purpose(first.kernel)
+    for use in uses:
+        kernel = replace(use.neutral, name=name, function=name, purpose=purpose)
+        changed[use.launch.op, use.place] = kernel
+
+
+def general_purpose(kernel: Kernel) -> str:
+    """Generic purpose of a kernel, valid for any program."""
+    whose = "input" if kernel.processor is Processor.READER else "output"
+    return f"{_VERBS[kernel.processor]} tiles of {whose} tensors."

@@ -17,8 +17,12 @@ from ttcodegen.dialects.operations.operation import operation_name
 from ttcodegen.dialects.ttcore.dialect import system_of
 from ttcodegen.dialects.ttcore.shards import CoreRange, Layout, MemoryLayout, Shards
 from ttcodegen.dialects.ttcore.tile import TILE_SIDE
-from ttcodegen.dialects.ttmetal.device_module import functions_of, is_host_function, launch_of
-from ttcodegen.dialects.ttmetal.program_attribute import ProgramAttr
+from ttcodegen.dialects.ttmetal.device_module import (
+    ProgramAttr,
+    functions_of,
+    is_host_function,
+    launch_of,
+)
 from ttcodegen.dialects.ttmetal.programs import (
     CREATE_BUFFER,
     DEALLOCATE_BUFFER,
@@ -34,11 +38,10 @@ from ttcodegen.layout.device import Bank
 from ttcodegen.layout.device import Block as Place
 from ttcodegen.layout.placements import bank_bytes, tiles
 from ttcodegen.ops.device_constants import device_constants
-from ttcodegen.systems.cards import default_system
+from ttcodegen.systems.cards import default_system, performance_of
 from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, ChipDescription
-from ttcodegen.systems.performance import performance_of
 from ttcodegen.transforms.rewriting import set_type
-from ttcodegen.transforms.ttnn.deallocate import buffer_owners
+from ttcodegen.transforms.ttnn.layout import buffer_owners
 
 # Sharding of tensors between device programs over the L1 memories of cores.
 #

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ttcodegen.compat.refusals import REFUSED_TTMETAL_OPTIONS
-from ttcodegen.transforms.pass_options import chosen, fixed
 from ttcodegen.transforms.passes import EMITC_OPTIONS, PARALLEL, SYSTEM_OPTIONS
 from ttcodegen.transforms.registry import (
     Group,
@@ -14,6 +13,8 @@ from ttcodegen.transforms.registry import (
     PassEntry,
     PipelineEntry,
     Step,
+    chosen,
+    fixed,
 )
 
 Values = Mapping[str, OptionValue]
@@ -70,7 +71,7 @@ PASSES = (
     PassEntry(
         name="ttir-primitives",
         group=Group.TTIR,
-        implementation="ttcodegen.transforms.ttir.decompose:TTIRPrimitivesPass",
+        implementation="ttcodegen.transforms.ttir.canonicalize:TTIRPrimitivesPass",
         description="Replaces ops by those that device kernels are made for: elementwise ops, "
         "reductions, products of matrices, movements of elements.",
         options=(Option("last", "Convolutions and pools too: only grouping comes after.", False),),
@@ -94,7 +95,7 @@ PASSES = (
     PassEntry(
         name="ttmetal-weight-dtype-conversion",
         group=Group.TTMETAL,
-        implementation="ttcodegen.transforms.ttmetal.constants:TTMetalWeightTypes",
+        implementation="ttcodegen.transforms.ttmetal.host_functions:TTMetalWeightTypes",
         description="Keeps weights as block floats, where programs read whole tiles of them.",
         options=(_WEIGHT_TYPE,),
     ),
@@ -107,7 +108,7 @@ PASSES = (
     PassEntry(
         name="ttmetal-reshape-later",
         group=Group.TTMETAL,
-        implementation="ttcodegen.transforms.ttmetal.reshapes:ReshapeLater",
+        implementation="ttcodegen.transforms.ttmetal.host_functions:ReshapeLater",
         description="Lets reshapes that divide rows among more tiles wait until ops that work row "
         "by row are done.",
     ),
@@ -144,7 +145,7 @@ PASSES = (
     PassEntry(
         name="ttmetal-constants-first",
         group=Group.TTMETAL,
-        implementation="ttcodegen.transforms.ttmetal.constants:ConstantsFirst",
+        implementation="ttcodegen.transforms.ttmetal.host_functions:ConstantsFirst",
         description="Moves what depends on weights and constants alone to the start of functions.",
     ),
     PassEntry(
@@ -162,7 +163,7 @@ PASSES = (
     PassEntry(
         name="ttmetal-share-kernels",
         group=Group.TTMETAL,
-        implementation="ttcodegen.transforms.ttmetal.shared_kernels:ShareKernels",
+        implementation="ttcodegen.transforms.ttmetal.device_programs:ShareKernels",
         description="Makes one kernel of those that differ in names only.",
     ),
     PassEntry(

@@ -30,7 +30,7 @@ from ttcodegen.dialects.ttmetal.programs import Kernel
 from ttcodegen.dialects.ttnn.placement import declared_data_type
 from ttcodegen.naming.programs import kernel_name
 from ttcodegen.ops.core.lowering import Tile, TileBuilder
-from ttcodegen.ops.normalization.norms import LEAST_SCORE
+from ttcodegen.ops.reduction.norms import LEAST_SCORE
 
 # The compute kernel of attention: a row of tiles of scores, its softmax, and sums of values.
 

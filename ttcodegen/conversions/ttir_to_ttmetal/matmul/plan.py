@@ -14,7 +14,7 @@ from ttcodegen.conversions.ttir_to_ttmetal.grouping.tile_operations import (
     HALF_OF_REGISTERS,
     capacity,
 )
-from ttcodegen.conversions.ttir_to_ttmetal.parts.epilogue import Epilogue
+from ttcodegen.conversions.ttir_to_ttmetal.parts.data_movement import Epilogue
 from ttcodegen.conversions.ttir_to_ttmetal.parts.loop_nests import LoopNest
 from ttcodegen.conversions.ttir_to_ttmetal.parts.program_parts import (
     DOUBLE,

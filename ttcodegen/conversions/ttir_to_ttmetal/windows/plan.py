@@ -12,7 +12,7 @@ from xdsl.ir import SSAValue
 
 from ttcodegen.conversions.ttir_to_ttmetal.grouping.grouping import Group
 from ttcodegen.conversions.ttir_to_ttmetal.movement.programs import source_of
-from ttcodegen.conversions.ttir_to_ttmetal.parts.epilogue import Epilogue
+from ttcodegen.conversions.ttir_to_ttmetal.parts.data_movement import Epilogue
 from ttcodegen.conversions.ttir_to_ttmetal.parts.program_parts import BUFFER_DEPTH, ProgramParts
 from ttcodegen.dialects.core.datatypes import shape_of
 from ttcodegen.dialects.ttcore.shards import CoreRange

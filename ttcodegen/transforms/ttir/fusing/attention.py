@@ -25,7 +25,7 @@ from ttcodegen.ops.attention.reference import Band
 from ttcodegen.ops.attention.sdpa import LOWEST_MASKED
 from ttcodegen.ops.core.builder import OpBuilder, splat_of
 from ttcodegen.ops.reduction.reduce import reduced_dims
-from ttcodegen.transforms.evaluation import evaluate, known_elements
+from ttcodegen.transforms.const_eval import evaluate, known_elements
 from ttcodegen.transforms.functions import merge_common_subexpressions
 from ttcodegen.transforms.rewriting import PatternSet, Rewriter, functions, rewrite_each
 from ttcodegen.transforms.ttir.fusing.activations import product_of

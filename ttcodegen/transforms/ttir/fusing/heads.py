@@ -11,7 +11,7 @@ from xdsl.ir import Operation, SSAValue
 from ttcodegen.dialects.core.datatypes import bf16, element_of, f32, shape_of, tensor_type
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttcore.tile import TILE_SIDE
-from ttcodegen.ops.attention.rotary import takes_rotation
+from ttcodegen.ops.attention.heads import takes_rotation
 from ttcodegen.ops.core.dimensions import dimension_groups
 from ttcodegen.transforms.rewriting import PatternSet, Rewriter
 from ttcodegen.transforms.ttir.queries import is_float

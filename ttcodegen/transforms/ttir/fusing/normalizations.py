@@ -10,7 +10,7 @@ from ttcodegen.dialects.core.datatypes import element_of, shape_of, tensor_type
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.ops.core.builder import splat_of
 from ttcodegen.ops.core.dimensions import dimension_groups
-from ttcodegen.ops.normalization.norms import LEAST_SCORE
+from ttcodegen.ops.reduction.norms import LEAST_SCORE
 from ttcodegen.ops.reduction.reduce import reduced_dims
 from ttcodegen.transforms.rewriting import PatternSet, Rewriter
 from ttcodegen.transforms.ttir.arithmetic_rules import is_lossless

@@ -1,4 +1,4 @@
-"""Requested shardings of whole tensors over a mesh, where a module only annotates them.
+"""Annotations of tensors: requested shardings over a mesh, and quantized element types.
 
 `ttcore.sharding = [[0], [1, 0], []]` of an argument, a result or the op that makes a value has for
 each dimension the axes of the mesh that it is divided along, the major one first. A -1 at the end
@@ -8,11 +8,23 @@ leaves it open whether it is divided along others as well. It changes nothing of
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, i64
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    BFloat16Type,
+    DenseArrayBase,
+    Float16Type,
+    Float32Type,
+    Float64Type,
+    IntegerType,
+    Signedness,
+    UnregisteredAttr,
+    i64,
+)
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
 
@@ -94,3 +106,69 @@ def common_prefix(first: Sequence[int], second: Sequence[int]) -> int:
             break
         count += 1
     return count
+
+
+NAME = "quant.uniform"
+
+_NUMBER = r"[-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?"
+_INTEGER = r"-?\d{1,19}"
+_PAIR = rf"({_NUMBER})\s*(?::\s*({_INTEGER}))?"
+_TYPE = re.compile(
+    rf"\s*(s?i|ui?)(\d{{1,9}})\s*(?:<\s*({_INTEGER})\s*:\s*({_INTEGER})\s*>)?\s*"
+    rf":\s*(f64|f32|f16|bf16)\s*(?::\s*(\d{{1,9}})\s*)?,\s*(?:{_PAIR}|\{{(.*)\}})\s*"
+)
+_EXPRESSED: dict[str, Attribute] = {
+    "f64": Float64Type(),
+    "f32": Float32Type(),
+    "f16": Float16Type(),
+    "bf16": BFloat16Type(),
+}
+
+
+@dataclass(frozen=True)
+class Quantization:
+    """real = (integer - zero point) * scale, with one scale and zero point for a tensor, or one for
+    each index along `axis`."""
+
+    storage: IntegerType
+    """The type of the integers; they are between `low` and `high`."""
+    low: int
+    high: int
+    expressed: Attribute
+    """The float type that the tensor represents."""
+    axis: int | None
+    scales: tuple[float, ...]
+    zero_points: tuple[int, ...]
+
+
+def quantization_of(element_type: Attribute) -> Quantization | None:
+    """Quantization of an element type, None for any other type and for unsupported ones: storage of
+    more than 32 bits, blocks along several dimensions."""
+    if not isinstance(element_type, UnregisteredAttr) or element_type.attr_name.data != NAME:
+        return None
+    match = _TYPE.fullmatch(element_type.value.data)
+    if match is None:
+        return None
+    sign, width, low, high, expressed, axis, scale, zero_point, several = match.groups()
+    pairs = [(scale, zero_point)]
+    if several is not None:
+        pairs = [found.groups() for found in re.finditer(_PAIR, several)]
+    bits, signed = int(width), not sign.startswith("u")
+    if not 1 <= bits <= 32 or (axis is None) != (several is None):
+        return None
+    signedness = Signedness.SIGNLESS if signed else Signedness.UNSIGNED
+    least = -(1 << (bits - 1)) if signed else 0
+    return Quantization(
+        IntegerType(_stored_width(bits), signedness),
+        least if low is None else int(low),
+        least + (1 << bits) - 1 if high is None else int(high),
+        _EXPRESSED[expressed],
+        None if axis is None else int(axis),
+        tuple(float(scale) for scale, _ in pairs),
+        tuple(int(zero_point or 0) for _, zero_point in pairs),
+    )
+
+
+def _stored_width(bits: int) -> int:
+    """The narrowest width of which there are integers on a host."""
+    return next(width for width in (8, 16, 32) if bits <= width)

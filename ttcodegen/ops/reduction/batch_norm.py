@@ -36,7 +36,7 @@ from ttcodegen.ops.core.definition import (
 from ttcodegen.ops.core.dimensions import Dimensions, expect_shape, known_parameter, normalized_dim
 from ttcodegen.ops.core.engine import element_product, in_destination, in_source, rounded_sums
 from ttcodegen.ops.core.traits import per_element
-from ttcodegen.ops.normalization.norms import HEADERS, layer_normalized
+from ttcodegen.ops.reduction.norms import HEADERS, layer_normalized
 
 if TYPE_CHECKING:
     import numpy

@@ -1,1 +1,0 @@
-"""Softmax and norms."""

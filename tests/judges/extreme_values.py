@@ -119,6 +119,44 @@ def _joined() -> Case:
     return Case("less_larger_maximum", body, [x], x - x.max(1, keepdims=True))
 
 
+def _windows() -> Case:
+    """Places of elements that are the greatest around them."""
+    x = _DRAW.uniform(-1e5, 1e5, (9, 11)).astype(np.float32)
+    shape = type_of(x)
+    body = f"""
+        %i = stablehlo.constant dense<0xFF800000> : tensor<f32>
+        %m = "stablehlo.reduce_window"(%0, %i) <{{window_dimensions = array<i64: 3, 3>,
+            padding = dense<1> : tensor<2x2xi64>}}> ({{
+          ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+            %c = stablehlo.maximum %a, %b : tensor<f32>
+            stablehlo.return %c : tensor<f32>
+        }}) : ({shape}, tensor<f32>) -> {shape}
+        %r = stablehlo.compare EQ, %0, %m : ({shape}, {shape}) -> {shape.replace("f32", "i1")}"""
+    around = np.lib.stride_tricks.sliding_window_view(np.pad(x, 1, constant_values=-_INF), (3, 3))
+    return Case("greatest_of_windows", body, [x], x == around.max(axis=(2, 3)))
+
+
+def _strided_windows() -> Case:
+    """Maxima of windows that lie apart, and are less than all in them but one."""
+    x = _DRAW.uniform(200000.0, 200001.0, (10, 13)).astype(np.float32)
+    result = "tensor<4x5xf32>"
+    body = f"""
+        %i = stablehlo.constant dense<0xFF800000> : tensor<f32>
+        %m = "stablehlo.reduce_window"(%0, %i) <{{window_dimensions = array<i64: 2, 3>,
+            window_strides = array<i64: 3, 2>, window_dilations = array<i64: 1, 2>,
+            padding = dense<[[1, 1], [0, 0]]> : tensor<2x2xi64>}}> ({{
+          ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+            %c = stablehlo.maximum %a, %b : tensor<f32>
+            stablehlo.return %c : tensor<f32>
+        }}) : ({type_of(x)}, tensor<f32>) -> {result}
+        %n = stablehlo.constant dense<200000.0> : {result}
+        %r = stablehlo.subtract %m, %n : {result}"""
+    high = np.pad(x, ((1, 1), (0, 0)), constant_values=-_INF)
+    rows = np.maximum(high[0:11:3], high[1:12:3])
+    found = np.maximum.reduce([rows[:, first : first + 9 : 2] for first in (0, 2, 4)])
+    return Case("maxima_of_windows_apart", body, [x], found - np.float32(200000.0))
+
+
 def exact_extremes() -> list[Case]:
     """All of them."""
     cube = _DRAW.uniform(-1e5, 1e5, (3, 4, 5)).astype(np.float32)
@@ -131,4 +169,6 @@ def exact_extremes() -> list[Case]:
         _summed(),
         _whole(),
         _joined(),
+        _windows(),
+        _strided_windows(),
     ]

@@ -394,6 +394,39 @@ def _windows() -> list[Case]:
     return cases
 
 
+def _limited() -> list[Case]:
+    """Indices outside of a tensor: what is gathered there is replaced, and starts are limited,
+    those without a sign as well."""
+    table = np.arange(40, dtype=np.float32).reshape(10, 4)
+    places = np.array([3, -1, 9, 12, -2147483648, 2147483647], np.int32)
+    rows = """
+        %l = stablehlo.constant dense<0> : tensor<6xi32>
+        %h = stablehlo.constant dense<9> : tensor<6xi32>
+        %a = stablehlo.compare GE, %1, %l : (tensor<6xi32>, tensor<6xi32>) -> tensor<6xi1>
+        %b = stablehlo.compare LE, %1, %h : (tensor<6xi32>, tensor<6xi32>) -> tensor<6xi1>
+        %c = stablehlo.and %a, %b : tensor<6xi1>
+        %g = "stablehlo.gather"(%0, %1) <{dimension_numbers = #stablehlo.gather<offset_dims = [1],
+            collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>,
+            slice_sizes = array<i64: 1, 4>}> : (tensor<10x4xf32>, tensor<6xi32>) -> tensor<6x4xf32>
+        %d = stablehlo.broadcast_in_dim %c, dims = [0] : (tensor<6xi1>) -> tensor<6x4xi1>
+        %n = stablehlo.constant dense<0x7FC00000> : tensor<6x4xf32>
+        %r = stablehlo.select %d, %g, %n : tensor<6x4xi1>, tensor<6x4xf32>"""
+    inside = (places >= 0) & (places <= 9)
+    found = np.where(inside[:, None], table[np.clip(places, 0, 9)], np.float32(np.nan))
+    start, column = np.array(3000000000, np.uint32), np.array(1, np.uint32)
+    types = "(tensor<10x4xf32>, tensor<ui32>, tensor<ui32>) -> tensor<3x2xf32>"
+    slices = f"%r = stablehlo.dynamic_slice %0, %1, %2, sizes = [3, 2] : {types}"
+    update, changed = -np.ones((3, 2), np.float32), table.copy()
+    changed[7:, 1:3] = update
+    types = "(tensor<10x4xf32>, tensor<3x2xf32>, tensor<ui32>, tensor<ui32>) -> tensor<10x4xf32>"
+    updates = f"%r = stablehlo.dynamic_update_slice %0, %1, %2, %3 : {types}"
+    return [
+        Case("rows_outside", rows, [table, places], found),
+        Case("slice_beyond", slices, [table, start, column], table[7:, 1:3]),
+        Case("update_beyond", updates, [table, update, start, column], changed),
+    ]
+
+
 def cases() -> list[Case]:
     """All of them."""
     return [
@@ -410,4 +443,5 @@ def cases() -> list[Case]:
         *_functions(),
         *_bits(),
         *_scattered(),
+        *_limited(),
     ]

@@ -62,13 +62,13 @@ def _refuse_other_ops(module: ModuleOp) -> None:
 
 
 def _note_exact_extremes(module: ModuleOp) -> None:
-    """Reports reductions that take three calls of the library each rather than one."""
+    """Reports extremes that take several calls of the library each rather than one."""
     count = sum(isinstance(op, CatalogueOp) and needs_all_bits(op) for op in module.walk())
     if count:
         noun = "maxima or minima" if count > 1 else "maximum or minimum"
         report(
             Level.INFO,
-            f"ttcodegen: note: {count} {noun} of f32 in three calls that keep all bits, "
+            f"ttcodegen: note: {count} {noun} of f32 in several calls that keep all bits, "
             "for what follows compares, selects or subtracts",
         )
 

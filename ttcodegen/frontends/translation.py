@@ -26,10 +26,12 @@ from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.dialects.core.datatypes import (
+    DataType,
     constant_array,
     element_of,
     elements,
     f32,
+    normalized_data_type,
     numpy_name,
     shape_of,
     tensor_type,
@@ -479,6 +481,20 @@ def _erase_translated(block: Block) -> None:
         if isinstance(op, SourceOp):
             op.detach()
             op.erase(safe_erase=False)
+
+
+# Indices that are limited to a tensor.
+
+
+def limited(builder: OpBuilder, indices: SSAValue, last: int) -> SSAValue:
+    """Indices limited to those from 0 to the last, as si32; of ui32 those from 2^31 on are beyond
+    the last one."""
+    element = element_of(indices.type)
+    if normalized_data_type(element) is DataType.UINT32:
+        most = builder.full([1] * len(shape_of(indices.type)), last, element)
+        indices = builder.emit("minimum", [indices, most], indices.type)
+    indices = builder.typecast(indices, DataType.INT32.element_type)
+    return builder.emit("clamp_scalar", [indices], indices.type, min=0, max=last)
 
 
 # Writes of keys and values into caches that a program may overwrite.

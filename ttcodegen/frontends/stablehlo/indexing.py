@@ -13,9 +13,10 @@ from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.foundation.lazy_numpy import np
 from ttcodegen.frontends.stablehlo.bodies import block_of, is_subtraction, replacement
 from ttcodegen.frontends.stablehlo.conversion import Conversion, Results, Rule, Value
-from ttcodegen.frontends.stablehlo.movement import i32, moving
+from ttcodegen.frontends.stablehlo.movement import moving
 from ttcodegen.frontends.stablehlo.reading.operations import StableHLOOp
 from ttcodegen.frontends.stablehlo.reductions import applied
+from ttcodegen.frontends.translation import limited
 
 _SCATTER_OF_GATHER = {
     "offset_dims": "update_window_dims",
@@ -41,8 +42,7 @@ def _gather(conversion: Conversion, op: StableHLOOp, values: Sequence[SSAValue])
     found = _one_slice(conversion, value, indices, dims, extents)
     if found is not None:
         return conversion.builder.reshape(found, shape_of(op.results[0].type))
-    places = op.operands[1]
-    rows = _rows(conversion, value, indices, dims, extents, vector_dim, _replaced(op, places))
+    rows = _rows(conversion, value, indices, dims, extents, vector_dim)
     if rows is not None:
         return rows
     is_sorted = bool(op.get("indices_are_sorted", False))
@@ -102,13 +102,8 @@ def _rows(
     dims: dict[str, list[int]],
     sizes: list[int],
     vector_dim: int,
-    is_replaced: bool,
 ) -> SSAValue | None:
-    """Rows of a table: an embedding, which does not clamp the indices of rows as a gather does.
-
-    Args:
-        is_replaced: whether nothing depends on the rows for places outside the table.
-    """
+    """Rows of a table: an embedding, which does not clamp the indices of rows as a gather does."""
     shape, places = shape_of(value.type), shape_of(indices.type)
     batch = places
     if vector_dim < len(places):
@@ -131,41 +126,10 @@ def _rows(
     indices = builder.reshape(indices, batch)
     known, last = conversion.known(indices), shape[0] - 1
     is_inside = known is not None and bool(np.all((known >= 0) & (known <= last)))
-    if not is_replaced and not is_inside:
-        indices = builder.typecast(indices, i32)
-        indices = builder.emit("clamp_scalar", [indices], indices.type, min=0, max=last)
+    if not is_inside:
+        indices = limited(builder, indices, last)
     result = tensor_type(element_of(value.type), [*batch, shape[1]])
     return builder.emit("embedding", [indices, value], result)
-
-
-_GUARD_DEPTH = 8
-"""Upper bound on ops between indices and their bounds check; jax has six."""
-
-
-def _replaced(op: StableHLOOp, places: SSAValue) -> bool:
-    """True if what is gathered is only chosen from, by whether the indices are in a range, as jax
-    replaces what is outside of a tensor."""
-    users = [use.operation for use in op.results[0].uses]
-    return bool(users) and all(
-        isinstance(user, StableHLOOp)
-        and user.short_name == "select"
-        and user.operands[0] is not op.results[0]
-        and _asks_for_range(user.operands[0], places)
-        for user in users
-    )
-
-
-def _asks_for_range(truth: SSAValue, places: SSAValue) -> bool:
-    """True if truth values say that places are no less than something, and no more than something
-    else."""
-    values, asked = {truth}, set[str]()
-    for _ in range(_GUARD_DEPTH):
-        owners = {each.owner for each in values if isinstance(each.owner, StableHLOOp)}
-        for op in owners:
-            if op.short_name == "compare" and op.operands[0] is places:
-                asked.add(op.direction)
-        values = {operand for op in owners for operand in op.operands}
-    return "GE" in asked and bool(asked & {"LE", "LT"})
 
 
 def _torch_index_select(

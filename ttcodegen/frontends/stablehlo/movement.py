@@ -34,6 +34,7 @@ from ttcodegen.frontends.stablehlo.reading.operations import (
     numpy_dtype,
     part_element,
 )
+from ttcodegen.frontends.translation import limited
 
 # Ops that create or move elements, and compute none.
 
@@ -240,8 +241,7 @@ def _clamped_starts(
         if room == 0 or number is not None:
             found.append(min(max(int(number or 0), 0), room) if room else 0)
             continue
-        index = builder.reshape(builder.typecast(start, i32), [1])
-        found.append(builder.emit("clamp_scalar", [index], index.type, min=0, max=room))
+        found.append(limited(builder, builder.reshape(start, [1]), room))
     return found
 
 

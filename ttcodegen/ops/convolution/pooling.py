@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import reduce
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -48,6 +49,7 @@ from ttcodegen.ops.core.definition import (
 from ttcodegen.ops.core.dimensions import Dimensions, all_but, expect_shape
 from ttcodegen.ops.core.lowering import cpu_call
 from ttcodegen.ops.core.traits import Trait
+from ttcodegen.ops.reduction.exact_extremes import needs_all_bits
 
 if TYPE_CHECKING:
     import numpy
@@ -245,12 +247,32 @@ def _filled_up(
     return value, Window(window.kernel, window.stride, none, window.dilation)
 
 
+def _exact_maxima(builder: OpBuilder, op: CatalogueOp, window: Window) -> SSAValue:
+    """The maxima of float32, of which the library pools no more than bfloat16: of what each element
+    of the kernel sees, row by row, then column by column."""
+    value, window = _filled_up(builder, op, window, -np.inf)
+    _, height, width, _ = shape_of(value.type)
+    counts = window.output_sizes(op, (height, width))
+    for axis, count in enumerate(counts, start=1):
+        stride, dilation = window.stride[axis - 1], window.dilation[axis - 1]
+        seen: list[SSAValue] = []
+        for first in range(0, window.kernel[axis - 1] * dilation, dilation):
+            begins, ends, steps = [0] * 4, list(shape_of(value.type)), [1] * 4
+            begins[axis], ends[axis] = first, first + (count - 1) * stride + 1
+            steps[axis] = stride
+            seen.append(builder.slice(value, begins, ends, steps))
+        value = reduce(lambda a, b: builder.like("maximum", a, b), seen)
+    return value
+
+
 def _lower_max_pool2d(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     window = _window(op)
     element = element_of(op.result_type)
     value = builder.operand(op, "input")
     if _is_identity(window):
         return builder.typecast(value, element)
+    if needs_all_bits(op):
+        return builder.reshape(_exact_maxima(builder, op, window), op.result_shape)
     if not _fits_library(window):
         value, window = _filled_up(builder, op, window, -np.inf)
     dilation = list(window.dilation)

@@ -19,6 +19,8 @@ from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.ops.core.builder import OpBuilder
 from ttcodegen.ops.core.definition import TTIRDefinition
 
+EXTREMES = frozenset({"ttir.max", "ttir.min", "ttir.max_pool2d"})
+"""Ops whose results are elements of the operand, of which the library loses bits."""
 _PASSES = 3
 _LARGEST = 3.4028234663852886e38
 """Of float32: infinities less infinities would be NaN."""
@@ -37,7 +39,7 @@ _MOST_USERS = 256
 
 def needs_all_bits(op: CatalogueOp) -> bool:
     """True if `op`, of TTIR, is an extreme of float32 that is compared, selected or subtracted."""
-    if op.name not in ("ttir.max", "ttir.min") or op.result_type.element_type != f32:
+    if op.name not in EXTREMES or op.result_type.element_type != f32:
         return False
     if element_of(op.operands[0].type) != f32 or _has_few_bits(op.operands[0]):
         return False

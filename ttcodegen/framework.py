@@ -173,11 +173,11 @@ def refusing(what: str, function: Callable[..., Any] | None, remedy: str) -> Gen
     except Exception as error:  # Frameworks raise whatever they come across.
         lines = str(error).strip().splitlines()
         said = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
-        place = _raised_at(error, function)
+        place = raised_at(error, function)
         raise CompileError(f"{what}: {said}", place, remedy=remedy) from error
 
 
-def _raised_at(error: BaseException, function: Callable[..., Any] | None) -> SourceLocation | None:
+def raised_at(error: BaseException, function: Callable[..., Any] | None) -> SourceLocation | None:
     """The line of the user's program that a framework could not follow.
 
     The innermost frame that is neither of a package that is installed nor of Python; where there is

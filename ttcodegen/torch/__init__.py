@@ -15,7 +15,6 @@ import operator
 import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Unpack, cast
 
@@ -30,7 +29,6 @@ from ttcodegen.framework import (
     compile_to_project,
     framework,
     refusals_in_full,
-    refusing,
 )
 from ttcodegen.frontends.torch.importing import (
     Imported,
@@ -42,6 +40,7 @@ from ttcodegen.frontends.torch.importing import (
 from ttcodegen.frontends.torch.rules import rule_of
 from ttcodegen.project.reference import Reference, write_module
 from ttcodegen.project.settings import ProjectOptions, ProjectSettings
+from ttcodegen.torch.exporting import exported_program, taking_apart
 from ttcodegen.torch.functions import (
     Example,
     ExportedFunction,
@@ -237,8 +236,8 @@ def _step(functions: Mapping[str, Example], step: Sequence[Any]) -> tuple[str, E
 
 
 def _exported_function(torch: Any, name: str, example: Example) -> ExportedFunction:
-    program = _exported(torch, example.module, example.args, example.kwargs)
-    with _taking_apart(example.module):
+    program = exported_program(torch, example.module, example.args, example.kwargs)
+    with taking_apart(example.module):
         program = _functional(torch, program)
     given, returned = _structures(torch, program)
     outputs = [each or "output" for _, each in sorted(returned.names(""))]
@@ -253,60 +252,6 @@ def _taken_out(
     if imported.changed or imported.buffers:
         structure = _with_changes(*structure, imported, len(exported.outputs))
     return FrameworkFunction(exported.name, imported.weights, structure, reference)
-
-
-def _exported(torch: Any, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The program that was given, or that the module is."""
-    if isinstance(module, torch.export.ExportedProgram):
-        return module
-    if not isinstance(module, torch.nn.Module):
-        raise CompileError(
-            f"expected a torch.nn.Module, found {type(module).__name__}",
-            called_at(),
-            remedy="put functions into the forward method of a module",
-        )
-    with _exporting(module), torch.no_grad():
-        args, kwargs = _with_own_memory(torch, (args, kwargs))
-        return torch.export.export(module, args, kwargs)
-
-
-def _with_own_memory(torch: Any, arguments: Any) -> Any:
-    """Example arguments, each of its own memory.
-
-    Views are copied: guards of torch's on their base tensor fail when operations are taken apart,
-    where there is none. So is a tensor that is given twice: torch.export would take the two for
-    one argument, for all values that the program is called with.
-    """
-    seen: set[int] = set()
-
-    def own(argument: Any) -> Any:
-        if not isinstance(argument, torch.Tensor):
-            return argument
-        copied = argument._base is not None or id(argument) in seen
-        seen.add(id(argument))
-        return argument.clone() if copied else argument
-
-    return torch.utils._pytree.tree_map(own, arguments)
-
-
-def _exporting(module: Any) -> AbstractContextManager[None]:
-    """While torch works on a module: what it raises is refused where `forward` causes it."""
-    return refusing(
-        "torch.export cannot export the module",
-        getattr(module, "forward", None),
-        "see what torch.export.export(module, args) says; flow of control that depends on the "
-        "values of tensors cannot be exported",
-    )
-
-
-def _taking_apart(module: Any) -> AbstractContextManager[None]:
-    """While torch takes the operations of an exported program apart: the export is no longer to
-    blame."""
-    return refusing(
-        "the module was exported, but torch cannot take its operations apart",
-        getattr(module, "forward", None),
-        "see what torch.export.export(module, args).run_decompositions({}) says",
-    )
 
 
 def _functional(torch: Any, program: Any) -> Any:

@@ -466,3 +466,34 @@ REGION_RULES: Mapping[str, RegionRule] = {
     "wrap_with_set_grad_enabled": _under_gradients,
 }
 """By the names of the operations."""
+
+
+_FIXED_SIZES = {
+    "index": "choose with torch.where, multiply by the mask, or give indices of a known number",
+    "repeat_interleave": "give output_size=, the sum of the repeats",
+    "slice": "slice by numbers that follow from shapes",
+}
+"""How to have a result of a known size, by operation."""
+
+
+def refuse_unknown_size(name: str, result: Any, operands: Sequence[Any]) -> None:
+    """Makes sure that an operation is not the one that makes a size depend on values.
+
+    Args:
+        name: its name.
+        result: a tensor that it makes.
+        operands: what it is given.
+
+    Raises:
+        CompileError: if the result has an unknown size and no operand has one.
+    """
+    if _has_known_size(result) or not all(map(_has_known_size, operands)):
+        return
+    raise CompileError(
+        f"the shape of the result of '{name}' depends on the values of a tensor",
+        remedy=_FIXED_SIZES.get(name, "use operations whose results have a known size"),
+    )
+
+
+def _has_known_size(value: Any) -> bool:
+    return all(isinstance(size, int) for size in getattr(value, "shape", ()))

@@ -43,6 +43,7 @@ from ttcodegen.frontends.torch.graph import (
     element_of_dtype,
     is_complex,
     plain,
+    refuse_unknown_size,
     tensor_array,
 )
 from ttcodegen.frontends.torch.rules import rule_of
@@ -554,6 +555,8 @@ def _result_types(node: Node) -> Iterator[TensorType[Attribute]]:
     several = isinstance(found, (tuple, list))
     for value in cast("Sequence[Any]", found if several else [found]):
         if hasattr(value, "shape"):
+            given = [each.meta.get("val") for each in node.all_input_nodes]
+            refuse_unknown_size(operation_name(node.target)[0], value, given)
             yield _type_of(value)
 
 

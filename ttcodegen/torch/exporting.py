@@ -1,0 +1,268 @@
+"""Export of modules by torch, and refusals of what it cannot follow in this project's words."""
+
+from __future__ import annotations
+
+import io
+import logging
+import re
+import sys
+import warnings
+from collections.abc import Callable, Collection, Generator
+from contextlib import AbstractContextManager, contextmanager, redirect_stderr
+from typing import Any, cast
+
+import numpy as np
+
+from ttcodegen.foundation.diagnostics import CompileError
+from ttcodegen.framework import called_at, raised_at, refusing
+from ttcodegen.frontends.torch.importing import source_of
+
+_CHOSEN_BY_VALUES = (
+    "choose values with torch.where or torch.cond, slice by numbers that follow from shapes, or "
+    "compute the number before the model"
+)
+_SAYINGS = (
+    (
+        r"data-dependent|DataDependentOutput|_local_scalar_dense",
+        "the flow of control, or a number that is no tensor, depends on the values of a tensor",
+        _CHOSEN_BY_VALUES,
+    ),
+    (
+        r"\.numpy\(\) is not supported|can't convert .* to numpy|to a numpy array",
+        "a tensor is converted to numpy, whose functions torch cannot record",
+        "compute it with functions of torch, or before or after the model",
+    ),
+)
+"""Patterns in the errors of torch.export, and what they mean to who wrote the model."""
+
+
+def exported_program(torch: Any, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The program that was given, or that the module is.
+
+    Raises:
+        CompileError: if torch cannot export the module, at the line that it cannot follow.
+    """
+    if isinstance(module, torch.export.ExportedProgram):
+        return module
+    if not isinstance(module, torch.nn.Module):
+        raise CompileError(
+            f"expected a torch.nn.Module, found {type(module).__name__}",
+            called_at(),
+            remedy="put functions into the forward method of a module",
+        )
+    with torch.no_grad():
+        args, kwargs = _with_own_memory(torch, (args, kwargs))
+        try:
+            with _without_messages_of_torch(), _sizes_by_values(torch, module) as sizes:
+                program = torch.export.export(module, args, kwargs)
+            _refuse_changing(sizes.used, program)
+            return program
+        except CompileError:
+            raise
+        except Exception as error:  # Of any kind, also from the module.
+            with _exporting(module):
+                _refuse_in_own_words(error)
+                _refuse_failing(lambda: module(*args, **kwargs))
+                raise
+
+
+_CHANGES = re.compile(r"(?!__)\w+_|__setitem__|__i\w+__")
+"""Names of functions that change their first argument, or may."""
+
+
+@contextmanager
+def _without_messages_of_torch() -> Generator[None]:
+    """While torch works on a module: if it fails, the graphs and frames that it prints are dropped,
+    of which the error says what a user can know."""
+    handlers = [
+        handler
+        for name, logger in logging.root.manager.loggerDict.items()
+        if name.partition(".")[0] == "torch" and isinstance(logger, logging.Logger)
+        for handler in logger.handlers
+    ]
+    said = io.StringIO()
+
+    def keep(_: logging.LogRecord) -> bool:
+        return False
+
+    for handler in handlers:
+        handler.addFilter(keep)
+    try:
+        with redirect_stderr(said), warnings.catch_warnings():
+            # torch's own use of what it has deprecated.
+            warnings.filterwarnings("ignore", r".*treespec", FutureWarning)
+            yield
+        sys.stderr.write(said.getvalue())
+    finally:
+        for handler in handlers:
+            handler.removeFilter(keep)
+
+
+def _sizes_by_values(torch: Any, module: Any) -> Any:
+    """The mode for while torch records a module in which sizes that depend on values of buffers, or
+    of tensors that the module writes as numbers, are computed of these; torch.export itself makes
+    them unknown."""
+    buffers = {
+        name: each.detach().numpy()
+        for name, each in module.named_buffers()
+        if each.device.type == "cpu" and not each.is_floating_point() and not each.is_complex()
+    }
+
+    mode: Any = torch.overrides.TorchFunctionMode
+
+    class Sizes(mode):
+        """Completes calls of the functions whose results have a size by values."""
+
+        def __init__(self) -> None:
+            super().__init__()  # pyright: ignore[reportUnknownMemberType]
+            self.used: set[str] = set()
+            """Buffers whose values a size was computed of."""
+            self.numbers: dict[int, tuple[Any, Any]] = {}
+            """Tensors that are written as numbers, by identity: themselves, and what they hold."""
+
+        def __torch_function__(
+            self, function: Any, _: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+        ) -> Any:
+            kwargs = dict(kwargs or {})
+            name = getattr(function, "__name__", "")
+            if name == "repeat_interleave":
+                self.complete_repetition(*args, **kwargs, given=kwargs)
+            elif name == "__getitem__" and len(args) == 2:
+                args = (args[0], self.without_masks(args[1]))
+            made = function(*args, **kwargs)
+            if function is torch.tensor:
+                self.numbers[id(made)] = made, (args or (kwargs.get("data"),))[0]
+            elif args and _CHANGES.fullmatch(name):
+                self.numbers.pop(id(args[0]), None)
+            return made
+
+        def complete_repetition(
+            self, x: Any = None, repeats: Any = None, dim: Any = None, *, given: dict[str, Any],
+            **_: Any,
+        ) -> None:  # fmt: skip
+            """Adds the size of its result to the arguments of `repeat_interleave`."""
+            counts = self.elements(x if repeats is None else repeats)
+            if given.get("output_size") is not None or counts is None:
+                return
+            length = x.numel() if dim is None else x.shape[dim]
+            each = 1 if repeats is None or counts.size > 1 else length
+            given["output_size"] = int(counts.sum()) * each
+
+        def without_masks(self, index: Any) -> Any:
+            """The index with the places that a mask chooses instead of the mask."""
+            found: list[Any] = []
+            parts = cast("tuple[Any, ...]", index) if isinstance(index, tuple) else (index,)
+            for part in parts:
+                mask = self.elements(part) if _is_mask(torch, part) else None
+                if mask is None:
+                    found.append(part)
+                else:
+                    found += (torch.tensor(places.tolist()) for places in np.nonzero(mask))
+            return tuple(found) if isinstance(index, tuple) or len(found) > 1 else found[0]
+
+        def elements(self, tensor: Any) -> np.ndarray | None:
+            """The elements of a tensor, None if they are not known."""
+            if not isinstance(tensor, torch.Tensor):
+                return None
+            if id(tensor) in self.numbers:
+                return np.asarray(self.numbers[id(tensor)][1])
+            name = next((name for name, each in module.named_buffers() if each is tensor), None)
+            if name is not None:
+                self.used.add(name)
+                return buffers.get(name)
+            if type(tensor) is not torch.Tensor or tensor.device.type != "cpu":
+                return None
+            with torch.utils._python_dispatch._disable_current_modes():
+                return tensor.detach().numpy()
+
+    return Sizes()
+
+
+def _is_mask(torch: Any, index: Any) -> bool:
+    return isinstance(index, torch.Tensor) and index.dtype == torch.bool and index.ndim > 0
+
+
+def _refuse_changing(names: Collection[str], program: Any) -> None:
+    """Raises CompileError if the program changes buffers that sizes were computed of."""
+    inputs = program.graph_signature.inputs_to_buffers
+    buffers: dict[Any, str] = {}
+    """Nodes that are such a buffer or a view of it."""
+    for node in program.graph.nodes:
+        if node.op == "placeholder" and inputs.get(node.name) in names:
+            buffers[node] = inputs[node.name]
+        schema: Any = getattr(node.target, "_schema", None)
+        if schema is None or not (operands := node.all_input_nodes):
+            continue
+        # A call changes its first operand, and its result may be a view of that.
+        name = buffers.get(operands[0])
+        if name is not None and schema.is_mutable:
+            raise CompileError(
+                f"a size depends on the values of '{name}', which the model changes",
+                source_of(node),
+                remedy="make the size one that does not depend on values",
+            )
+        if name is not None and schema.returns and schema.returns[0].alias_info is not None:
+            buffers[node] = name
+
+
+def _refuse_in_own_words(error: Exception) -> None:
+    """Raises CompileError for an error of torch.export that says of a model what it must not do."""
+    text = f"{type(error).__name__}: {error}"
+    for pattern, message, remedy in _SAYINGS:
+        if re.search(pattern, text):
+            raise CompileError(message, raised_at(error, None), remedy=remedy) from error
+
+
+def _refuse_failing(call: Callable[[], Any]) -> None:
+    """Raises CompileError if a module fails on its example without torch.export, too."""
+    try:
+        call()
+    except Exception as error:  # Whatever the module comes across.
+        lines = str(error).strip().splitlines() or [""]
+        raise CompileError(
+            f"the module fails on its example: {type(error).__name__}: {lines[0]}",
+            raised_at(error, None),
+            remedy="call module(*example) in Python, and correct the module or the example",
+        ) from error
+
+
+def _exporting(module: Any) -> AbstractContextManager[None]:
+    """While torch works on a module: what it raises is refused where `forward` causes it."""
+    return refusing(
+        "torch.export cannot export the module",
+        getattr(module, "forward", None),
+        "see what torch.export.export(module, args) says; flow of control that depends on the "
+        "values of tensors cannot be exported",
+    )
+
+
+@contextmanager
+def taking_apart(module: Any) -> Generator[None]:
+    """While torch takes the operations of an exported program apart: the export is no longer to
+    blame."""
+    refused = refusing(
+        "the module was exported, but torch cannot take its operations apart",
+        getattr(module, "forward", None),
+        "see what torch.export.export(module, args).run_decompositions({}) says",
+    )
+    with refused, _without_messages_of_torch():
+        yield
+
+
+def _with_own_memory(torch: Any, arguments: Any) -> Any:
+    """Example arguments, each of its own memory.
+
+    Views are copied: guards of torch's on their base tensor fail when operations are taken apart,
+    where there is none. So is a tensor that is given twice: torch.export would take the two for
+    one argument, for all values that the program is called with.
+    """
+    seen: set[int] = set()
+
+    def own(argument: Any) -> Any:
+        if not isinstance(argument, torch.Tensor):
+            return argument
+        copied = argument._base is not None or id(argument) in seen
+        seen.add(id(argument))
+        return argument.clone() if copied else argument
+
+    return torch.utils._pytree.tree_map(own, arguments)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
+import re
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +25,9 @@ from ttcodegen.rt import Logger
 from ttcodegen.rt.commands import arguments
 from ttcodegen.rt.commands import compare as comparing
 from ttcodegen.rt.commands.perf import COLUMNS
+from ttcodegen.rt.op_places import OpPlaces
 from ttcodegen.rt.op_times import COLUMNS as PROFILER_COLUMNS
+from ttcodegen.runtime.executable import open_flatbuffer
 from ttcodegen.systems.cards import default_system
 from ttcodegen.systems.description import ARCHITECTURES
 
@@ -308,3 +312,23 @@ def test_ops_without_cpp_are_run_and_compared(
     capsys.readouterr()
     assert main(["compare", flatbuffer, flatbuffer]) == 0
     assert "no op drifts, of 1 that both have" in "".join(capsys.readouterr())
+
+
+def test_the_variable_of_a_call_that_starts_on_the_next_line(tmp_path: Path) -> None:
+    """Long names have the assigned variable alone on the line that the op is found by."""
+    name = "the_sum_of_both_that_has_so_long_a_name_that_the_call_is_on_the_next_line"
+    source = tmp_path / "sum.mlir"
+    source.write_text(
+        f"func.func @f(%a: tensor<32x32xf32>, %b: tensor<32x32xf32>) -> tensor<32x32xf32> {{\n"
+        f'  %{name} = "ttir.add"(%a, %b) : (tensor<32x32xf32>, tensor<32x32xf32>)\n'
+        f"    -> tensor<32x32xf32>\n  return %{name} : tensor<32x32xf32>\n}}\n"
+    )
+    out = tmp_path / "out"
+    assert compile_main([str(source), "-o", str(out), "-q"]) == 0
+    text = (out / "src" / "sum.cpp").read_text()
+    (variable,) = re.findall(r"ttnn::Tensor (\w+) =\n", text)
+    with closing(open_flatbuffer(out / "model.ttnn")) as flatbuffer:
+        places = OpPlaces(flatbuffer)
+        found = {places.variable("f", index): places.line("f", index) for index in range(8)}
+    line = text[: text.index(f"{variable} =\n")].count("\n") + 1
+    assert found[variable] == f"src/sum.cpp:{line}"

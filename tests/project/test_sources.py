@@ -197,3 +197,16 @@ def test_executables_of_decoders_generate(compiled: CompiledModule, kind: Projec
         '    {.input = "x", .output = "y"},',
     ):
         assert line in text
+
+
+def test_the_example_of_the_readme_gives_an_input(compiled: CompiledModule) -> None:
+    """Weights have files of their own, wherever they stand among the arguments."""
+    function = next(f for f in compiled.description.functions if f.inputs and f.weights)
+    ordered = sorted(function.arguments, key=lambda tensor: tensor in function.inputs)
+    assert ordered[0] not in function.inputs
+    changed = dataclasses.replace(function, arguments=tuple(ordered))
+    module = dataclasses.replace(compiled.description, functions=(changed,))
+    text = render_project_files(module, {})["README.md"]
+    names = set(re.findall(r"--input (\w+)=", text))
+    assert len(names) == 1
+    assert names <= {tensor.field for tensor in function.inputs}

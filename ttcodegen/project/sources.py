@@ -236,8 +236,11 @@ def _readme_context(module: ModuleDescription) -> dict[str, Any]:
 
 
 def _example_input(module: ModuleDescription) -> str:
-    arguments = [tensor.field for function in module.functions for tensor in function.arguments]
-    return arguments[0] if arguments else "name"
+    """The first input, since weights have files: the first weight where there is no input."""
+    functions = module.functions
+    inputs = [tensor.field for function in functions for tensor in function.inputs]
+    inputs += [tensor.field for function in functions for tensor in function.arguments]
+    return inputs[0] if inputs else "name"
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from ttcodegen.project.manifest import read_manifest
 from ttcodegen.runtime.executable import FlatbufferExecutable, TTNNExecutable
 from ttcodegen.transforms.rewriting import body_of
 
-_ASSIGNMENT = re.compile(r"\s*(?:(?:const\s+)?[\w:]+&?\s+)?(\w+)\s*=[^=]")
+_ASSIGNMENT = re.compile(r"\s*(?:(?:const\s+)?[\w:]+&?\s+)?(\w+)\s*=(?!=)")
 
 
 class OpPlaces:
@@ -88,4 +88,6 @@ def _own(name: str, places: Sequence[CodeLines], rows: Mapping[str, Sequence[str
     for place in places:
         if any(variable in row for row in rows[place.path][place.first - 1 : place.last]):
             return place
-    return places[-1]
+    # What a function returns is no call of the op, unless it is all that there is of it.
+    calls = [p for p in places if not rows[p.path][p.first - 1].lstrip().startswith("return ")]
+    return (calls or places)[-1]

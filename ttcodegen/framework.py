@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import sys
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -12,10 +11,9 @@ from pathlib import Path
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
-from ttcodegen.compilation import CompiledModule, compile_module
+from ttcodegen.compilation import CompiledModule
 from ttcodegen.foundation.diagnostics import (
     CompileError,
-    Diagnostics,
     Source,
     SourceLocation,
     instruction_location,
@@ -222,6 +220,10 @@ def compile_to_project(
             message is complete.
         CheckError: if an output of the check differs.
     """
+    with refusals_in_full():
+        # Of the options, not of the model's text.
+        options.refuse_contradictions()
+        options.compile_options(name)
     try:
         return _compile_to_project(model, out, name, options)
     except CompileError as error:
@@ -241,10 +243,8 @@ def _compile_to_project(
     from ttcodegen.project.staging import locked_project
     from ttcodegen.project.writer import refuse_unrelated_folder
 
-    options.refuse_contradictions()
     refuse_unrelated_folder(out, force=options.force, keep_edits=options.keep_edits)
     compiled = compile_framework_model(model, name, options)
-    options.save_decisions(compiled.decisions)
     with locked_project(out):
         write_compiled(compiled, out, options)
         if options.build or options.check:
@@ -256,9 +256,7 @@ def compile_framework_model(
     model: FrameworkModel, name: str, options: ProjectOptions
 ) -> CompiledModule:
     """The model compiled, with its weights and the structure of its arguments."""
-    diagnostics = Diagnostics()
-    compiled = compile_module(model.source, options.compile_options(name), diagnostics=diagnostics)
-    diagnostics.write(sys.stderr, model.source)
+    compiled = options.compiled(model.source, name)
     return replace(compiled, description=_described(model, compiled))
 
 
@@ -355,6 +353,7 @@ def _build_and_check(
         toolchain,
         kind="both" if model.state else kind,
         seed=options.seed,
+        edges=options.check == "edges",
         reference={
             function.name: function.reference
             for function in model.functions

@@ -34,7 +34,7 @@ from ttcodegen.framework import (
     refusing,
 )
 from ttcodegen.project.reference import Reference, write_module
-from ttcodegen.project.settings import ProjectOptions, ProjectSettings
+from ttcodegen.project.settings import Check, ProjectOptions, ProjectSettings
 
 __all__ = ["CheckError", "CompileError", "compile", "export"]
 
@@ -52,7 +52,7 @@ def compile(
     arch: str = "",
     system_desc: str | None = None,
     build: bool = False,
-    check: bool = False,
+    check: Check = False,
     golden: str | os.PathLike[str] | None = None,
     force: bool = False,
     seed: int = 0,
@@ -81,7 +81,7 @@ def compile(
         system_desc: the system, as a .ttsys file or the name of a card.
         build: build the project.
         check: build it, run it on the example and compare it with the other meanings, one of them
-            what the function itself computes.
+            what the function itself computes; `edges`: on inputs from the edges, too.
         golden: a folder that arguments and results are written to, as `ttcodegen --check --golden`
             reads it.
         force: write into a folder of others, or overwrite edits.
@@ -100,7 +100,7 @@ def compile(
         (out,), example_args = example_args, ()
     if out is None:
         raise TypeError("compile() needs the folder of the project, out=...")
-    run = check or golden is not None
+    run = bool(check) or golden is not None
     if isinstance(function, Mapping):
         functions = cast("Mapping[str, Any]", function)
         model = _models(functions, tuple(static), params, run=run)

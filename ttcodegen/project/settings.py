@@ -5,21 +5,25 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Literal, TypedDict, get_args
 
 from ttcodegen.compilation import CompiledModule, CompileOptions, compile_module
 from ttcodegen.dialects.ttcore.device import ONE_CHIP, MeshShape, require_possible
+from ttcodegen.emission.description import Fabric, ProjectKind
 from ttcodegen.foundation.diagnostics import CompileError, Diagnostic, Diagnostics, Source
+from ttcodegen.foundation.messages import printable
+from ttcodegen.ops.dialects import load_dialects
 from ttcodegen.project.sources import project_files
 from ttcodegen.project.staging import locked_project
-from ttcodegen.project.writer import refuse_unrelated_folder, write_project
-from ttcodegen.systems.releases import DEFAULT_RELEASE
+from ttcodegen.project.writer import KeepEdits, refuse_unrelated_folder, write_project
+from ttcodegen.systems.description import ARCHITECTURES
+from ttcodegen.systems.releases import DEFAULT_RELEASE, RELEASES
+from ttcodegen.transforms.pass_runner import PassRunner
 
 if TYPE_CHECKING:
-    from ttcodegen.emission.description import Fabric, ProjectKind
-    from ttcodegen.project.writer import KeepEdits
     from ttcodegen.systems.description import SystemDescription
 
 
@@ -55,6 +59,33 @@ class ProjectSettings(TypedDict, total=False):
     """Compute type of f16 of the source, bfloat16 or float32."""
     keep_edits: KeepEdits
     """merge or fail, if files in the folder were edited."""
+    embed_goldens: bool
+    """Add to the flatbuffer results of each op of the source on random inputs."""
+    explain: bool
+    """Print the decision for each call and the estimated cost of the next best alternative."""
+    format: bool
+    """False: do not format the C++."""
+    dump_ir: str | os.PathLike[str]
+    """The folder that the module is written to after each pass."""
+
+
+Check = bool | Literal["edges"]
+"""Whether a project is checked; `edges`: on inputs from the edges of what arguments may hold, too.
+"""
+
+_CHOICES: Mapping[str, tuple[object, ...]] = {
+    "target": ("ttnn", "ttmetal"),
+    "arch": ("", *ARCHITECTURES),
+    "check": (False, True, "edges"),
+    "optimize": (0, 1, 2),
+    "weights": ("", "bfp8_b", "bfp4_b"),
+    "fabric": get_args(Fabric),
+    "kind": (None, *get_args(ProjectKind)),
+    "tt_metal": RELEASES,
+    "f16": ("bfloat16", "float32"),
+    "keep_edits": get_args(KeepEdits),
+}
+"""The values of settings that have a few."""
 
 
 def _sizes(text: str | tuple[int, int]) -> MeshShape:
@@ -77,7 +108,7 @@ class ProjectOptions:
     arch: str = ""
     system_desc: str | None = None
     build: bool = False
-    check: bool = False
+    check: Check = False
     force: bool = False
     optimize: int = 0
     weights: str = ""
@@ -93,6 +124,10 @@ class ProjectOptions:
     f16: str = "bfloat16"
     seed: int = 0
     keep_edits: KeepEdits = "merge"
+    embed_goldens: bool = False
+    explain: bool = False
+    format: bool = True
+    dump_ir: str | os.PathLike[str] | None = None
 
     def compile_options(self, name: str) -> CompileOptions:
         """The options of the compiler for a module of that name.
@@ -111,6 +146,7 @@ class ProjectOptions:
             weights=self.weights,
             overrides=self._overrides(),
             kind="both" if kind == "so" and self.check else kind,
+            golden_seed=self.seed if self.embed_goldens else None,
             mesh=_sizes(self.mesh),
             hosts=_sizes(self.hosts),
             fabric=self.fabric,
@@ -134,17 +170,52 @@ class ProjectOptions:
         except (OSError, UnicodeDecodeError) as error:
             raise CompileError(f"the overrides cannot be read: {error}") from error
 
+    def compiled(self, source: Source, name: str) -> CompiledModule:
+        """A module compiled with these options; warnings and what is to be explained are printed.
+
+        Raises:
+            CompileError: if it is wrong or not supported, or cannot be checked on this machine.
+        """
+        diagnostics = Diagnostics()
+        dump = None if self.dump_ir is None else Path(self.dump_ir)
+        runner = PassRunner(load_dialects(), dump=dump)
+        compiled = compile_module(source, self.compile_options(name), runner, diagnostics)
+        diagnostics.write(sys.stderr, source)
+        if self.check:
+            from ttcodegen.project.running import refuse_too_large
+
+            refuse_too_large(compiled)
+        if self.explain:
+            print(printable(compiled.explanation), end="")
+        self.save_decisions(compiled.decisions)
+        return compiled
+
     def refuse_contradictions(self) -> None:
-        """Makes sure that each option has an effect.
+        """Makes sure that each option has a value that it can have, and an effect.
 
         Raises:
             CompileError: if one has none.
         """
-        if self.write_overrides is not None and not (
-            self.optimize or self.overrides or self.parallel
-        ):
+        for name, choices in _CHOICES.items():
+            value = getattr(self, name)
+            if value not in choices:
+                named = ", ".join(str(each) for each in choices if each not in ("", None))
+                raise CompileError(f"{name} cannot be {value!r}", remedy=f"it can be {named}")
+        decisions = ("explain", "overrides", "write_overrides")
+        asked = [name for name in decisions if getattr(self, name)]
+        explains = self.parallel and asked == ["explain"]
+        if self.target == "ttmetal" and ((asked and not explains) or self.optimize):
+            name = asked[0] if asked else "optimize"
             raise CompileError(
-                "write_overrides needs optimize=1 or 2, or parallel: nothing is decided without"
+                f"{name} is for calls of the ttnn library: target='ttmetal' has no optimizer yet"
+            )
+        if asked and not (self.optimize or self.overrides or self.parallel):
+            raise CompileError(
+                f"{asked[0]} needs optimize=1 or 2, or parallel: nothing is decided without"
+            )
+        if self.embed_goldens and self.target == "ttmetal":
+            raise CompileError(
+                "embed_goldens is for .ttnn files, which target='ttmetal' does not write"
             )
         if self.check and self.kind == "sources":
             raise CompileError("check needs an executable: leave out kind='sources'")
@@ -176,7 +247,7 @@ def write_compiled(compiled: CompiledModule, out: Path, options: ProjectOptions)
     conflicts = write_project(
         compiled.description,
         out,
-        project_files(compiled, formatted=True),
+        project_files(compiled, formatted=options.format),
         force=options.force,
         keep_edits=options.keep_edits,
     )
@@ -198,14 +269,8 @@ def compile_file(path: Path, out: Path, options: ProjectOptions) -> Path:
     """
     options.refuse_contradictions()
     refuse_unrelated_folder(out, force=options.force, keep_edits=options.keep_edits)
-    source, diagnostics = Source.read(str(path)), Diagnostics()
-    compiled = compile_module(
-        source,
-        options.compile_options(path.name.partition(".")[0]),
-        diagnostics=diagnostics,
-    )
-    diagnostics.write(sys.stderr, source)
-    options.save_decisions(compiled.decisions)
+    source = Source.read(str(path))
+    compiled = options.compiled(source, path.name.partition(".")[0])
     with locked_project(out):
         write_compiled(compiled, out, options)
         if options.check:
@@ -214,7 +279,13 @@ def compile_file(path: Path, out: Path, options: ProjectOptions) -> Path:
 
             kind = options.kind or "both"
             checks = check_project(
-                source, compiled, out, find_toolchain(), kind=kind, seed=options.seed
+                source,
+                compiled,
+                out,
+                find_toolchain(),
+                kind=kind,
+                seed=options.seed,
+                edges=options.check == "edges",
             )
             if reasons := [reason for check in checks for reason in check.reasons]:
                 raise CompileError.from_diagnostics([Diagnostic(reason) for reason in reasons])

@@ -27,7 +27,7 @@ from ttcodegen.project.building import (
     wait_for_builds,
 )
 from ttcodegen.project.manifest import MANIFEST, manifest_hashes, read_manifest
-from ttcodegen.project.settings import ProjectOptions, ProjectSettings
+from ttcodegen.project.settings import Check, ProjectOptions, ProjectSettings
 from ttcodegen.project.toolchain import find_toolchain
 from ttcodegen.runtime.c_api import (
     API_VERSION,
@@ -477,7 +477,7 @@ def load(
     target: str = "ttnn",
     arch: str = "",
     system_desc: str | None = None,
-    check: bool = False,
+    check: Check = False,
     force: bool = False,
     **settings: Unpack[ProjectSettings],
 ) -> LoadedModule:

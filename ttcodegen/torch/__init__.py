@@ -39,7 +39,7 @@ from ttcodegen.frontends.torch.importing import (
 )
 from ttcodegen.frontends.torch.rules import rule_of
 from ttcodegen.project.reference import Reference, write_module
-from ttcodegen.project.settings import ProjectOptions, ProjectSettings
+from ttcodegen.project.settings import Check, ProjectOptions, ProjectSettings
 from ttcodegen.torch.exporting import exported_program, taking_apart
 from ttcodegen.torch.functions import (
     Example,
@@ -66,7 +66,7 @@ def compile(
     arch: str = "",
     system_desc: str | None = None,
     build: bool = False,
-    check: bool = False,
+    check: Check = False,
     golden: str | os.PathLike[str] | None = None,
     force: bool = False,
     seed: int = 0,
@@ -93,7 +93,8 @@ def compile(
         build: build the project.
         check: build it, run it on the example and compare it with the other meanings, one of them
             what the module itself computes. Functions that share buffers run one after the other,
-            each on what those before it left there.
+            each on what those before it left there. `edges`: on inputs from the edges of what
+            arguments may hold, too.
         golden: a folder that the example and what the module computes of it are written to, as
             `ttcodegen --check --golden` reads it.
         force: write into a folder of others, or overwrite edits.
@@ -115,7 +116,7 @@ def compile(
     if out is None:
         raise TypeError("compile() needs the folder of the project, out=...")
     functions = functions_of(module, example_args, example_kwargs)
-    model = model_of(functions, run=check or golden is not None, steps=steps if check else ())
+    model = model_of(functions, run=bool(check) or golden is not None, steps=steps if check else ())
     if golden is not None:
         model.write_reference(Path(golden))
     options = ProjectOptions(target, arch, system_desc, build, check, force, seed=seed, **settings)

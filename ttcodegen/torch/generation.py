@@ -20,7 +20,7 @@ from typing import Any, Unpack, cast
 from ttcodegen.emission.module_names import default_module_name
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.framework import compile_to_project, framework
-from ttcodegen.project.settings import ProjectOptions, ProjectSettings
+from ttcodegen.project.settings import Check, ProjectOptions, ProjectSettings
 from ttcodegen.torch import functions_of, model_of
 from ttcodegen.torch.sampling import sampling_functions
 
@@ -102,7 +102,7 @@ def compile_decoder(
     arch: str = "",
     system_desc: str | None = None,
     build: bool = False,
-    check: bool = False,
+    check: Check = False,
     force: bool = False,
     seed: int = 0,
     **settings: Unpack[ProjectSettings],
@@ -159,7 +159,9 @@ def compile_decoder(
     functions |= sampling_functions(batch, vocabulary, generator)
     after = range(lengths[-1] + 1, min(capacity, lengths[-1] + 1 + CHECKED_STEPS))
     further = [("decode", (drawn(1), padding, torch.tensor([place]))) for place in after]
-    taken = model_of(functions_of(functions, (), None), run=check, steps=further if check else ())
+    taken = model_of(
+        functions_of(functions, (), None), run=bool(check), steps=further if check else ()
+    )
     generation = {
         "prefill": {str(each): f"prefill_{each}" for each in lengths},
         "decode": "decode",

@@ -200,7 +200,7 @@ def test_executables_of_decoders_generate(compiled: CompiledModule, kind: Projec
 
 
 def test_the_example_of_the_readme_gives_an_input(compiled: CompiledModule) -> None:
-    """Weights have files of their own, wherever they stand among the arguments."""
+    """Weights have files of their own, wherever they are among the arguments."""
     function = next(f for f in compiled.description.functions if f.inputs and f.weights)
     ordered = sorted(function.arguments, key=lambda tensor: tensor in function.inputs)
     assert ordered[0] not in function.inputs

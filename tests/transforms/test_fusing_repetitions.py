@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from xdsl.dialects.builtin import TensorType
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 
 from tests.transforms.programs import Program, Transformed, transformed
 from ttcodegen.dialects.core.datatypes import bf16, element_of, elements, f32, shape_of
@@ -100,6 +100,42 @@ def test_known_masks_of_earlier_keys_are_not_read(window: int, attribute: int | 
     op = result.op(ATTENTION)
     assert op.parameter("is_causal")
     assert op.parameter("sliding_window_size") == attribute
+
+
+def mask_of_positions(p: Program, element: Attribute, bound: float) -> SSAValue:
+    """As encoders of transformers spell it: positions of queries that are at least a bound, zero
+    there and minus infinity elsewhere."""
+    shape = [1, 1, LENGTH, LENGTH]
+    positions = p.make.emit(
+        "arange", [], TensorType(f32, [LENGTH]), start=0, end=LENGTH, step=1, arange_dimension=0
+    )
+    column = p.make.reshape(positions, [1, 1, LENGTH, 1])
+    least = p.make.full([1, 1, 1, 1], bound, f32)
+    visible = p.make.emit("ge", [column, least], TensorType(f32, [1, 1, LENGTH, 1]))
+    whole = repeated(p, visible, "repeat", 3, LENGTH)
+    numbers = [p.make.full([1, 1, 1, 1], each, element) for each in (0.0, float("-inf"))]
+    return p.make.emit("where", [whole, *numbers], TensorType(element, shape))
+
+
+@pytest.mark.parametrize("element", [bf16, f32])
+def test_masks_that_hide_nothing_are_not_read(element: Attribute) -> None:
+    p = Program()
+    keys = [p.argument(2, 4, LENGTH, SIZE, element=element) for _ in range(2)]
+    query = p.argument(2, 4, LENGTH, SIZE, element=element)
+    mask = mask_of_positions(p, element, 0.0)
+    result = p.make.emit(
+        ATTENTION, [query, *keys, mask], query.type, is_causal=False, scale=SIZE**-0.5
+    )
+    op = fused(p, result).op(ATTENTION)
+    assert op.optional_operand("attention_mask") is None
+    assert not op.parameter("is_causal")
+
+
+def test_a_mask_that_hides_all_keys_from_a_query_stays() -> None:
+    p = Program()
+    keys = [p.argument(2, 4, LENGTH, SIZE, element=bf16) for _ in range(2)]
+    op = fused(p, attention(p, keys, mask_of_positions(p, bf16, 1.0))).op(ATTENTION)
+    assert op.optional_operand("attention_mask") is not None
 
 
 OTHERS = {

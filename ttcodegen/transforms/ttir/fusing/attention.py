@@ -82,6 +82,15 @@ def seen_keys(mask: SSAValue, scores: tuple[int, ...]) -> SeenKeys | None:
     return None if added is None else _seen_in(added.reshape(queries, keys), queries)
 
 
+def hides_nothing(mask: SSAValue) -> bool:
+    """True if an additive mask is known to be zero: of an encoder, where every query sees every
+    key."""
+    form, shape = form_of(mask), shape_of(mask.type)
+    if isinstance(form, Hiding):
+        return all(bound.bounds(shape)[0] >= 0 for bound in form.visible.bounds)
+    return splat_of(mask) == 0
+
+
 def _band(visible: Region, shape: tuple[int, ...]) -> SeenKeys | None:
     """The keys of a region that is bounded by the distance of query and key alone."""
     is_causal, window = False, None
@@ -115,6 +124,8 @@ def may_hide_rows(mask: SSAValue) -> bool:
     """True if a mask may hold a row of minus infinities alone. Gives up, with yes, on masks that
     many ops make."""
     shape = shape_of(mask.type)
+    if hides_nothing(mask):
+        return False
     if len(shape) >= 2 and shape[-2] == shape[-1] and seen_keys(mask, shape) is not None:
         return False
     pending = [mask]
@@ -508,6 +519,8 @@ def emit_attention(
     if not _attends(query, key, value):
         return None
     mask = scores.added(rewriter)
+    if mask is not None and hides_nothing(mask):
+        mask = None
     seen = None if mask is None else seen_keys(mask, shape)
     if mask is not None and seen is None:
         if not is_guarded and may_hide_rows(mask):
@@ -527,9 +540,21 @@ def emit_attention(
 
 @ATTENTION.on("ttir.scaled_dot_product_attention")
 def attend_to_earlier_keys(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """A mask that is known and hides later keys from each query need not be read."""
+    """A mask that is known and hides later keys from each query need not be read, and none that
+    hides nothing."""
     mask, query, key = (op.optional_operand(name) for name in ("attention_mask", "query", "key"))
-    if mask is None or query is None or key is None or element_of(query.type) != bf16:
+    if mask is None or query is None or key is None:
+        return None
+    if hides_nothing(mask):
+        return rewriter.emit(
+            "scaled_dot_product_attention",
+            [query, key, op.operand("value"), None, op.optional_operand("attention_sink")],
+            op.result_type,
+            is_causal=op.parameter("is_causal"),
+            scale=op.parameter("scale"),
+            sliding_window_size=op.parameter("sliding_window_size"),
+        )
+    if element_of(query.type) != bf16:
         return None
     if op.parameter("is_causal") or op.parameter("sliding_window_size"):
         return None

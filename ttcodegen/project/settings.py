@@ -70,7 +70,7 @@ class ProjectSettings(TypedDict, total=False):
 
 
 Check = bool | Literal["edges"]
-"""Whether a project is checked; `edges`: on inputs from the edges of what arguments may hold, too.
+"""The check of a project, if any; `edges`: on inputs from the edges of what arguments may hold, too.
 """
 
 _CHOICES: Mapping[str, tuple[object, ...]] = {

@@ -158,8 +158,7 @@ def ttir_to_ttnn(options: Values) -> Iterator[Step | str]:
     yield Step("ttcore-register-device", chosen(options, SYSTEM_OPTIONS))
     if options["argument-types"]:
         yield Step("populate-argument-types", {"argument-types": options["argument-types"]})
-    yield "ttmetal-lift-programs"
-    yield "ttir-outline-generics"
+    yield from ("ttcore-imply-mesh", "ttmetal-lift-programs", "ttir-outline-generics")
     yield Step("inline", {"cpu-functions": True, "generics": True})
     yield from choice_of_shardings(options)
     yield "ttir-partition"

@@ -473,7 +473,7 @@ _FIXED_SIZES = {
     "repeat_interleave": "give output_size=, the sum of the repeats",
     "slice": "slice by numbers that follow from shapes",
 }
-"""How to have a result of a known size, by operation."""
+"""Remedies that give a result a known size, by operation."""
 
 
 def refuse_unknown_size(name: str, result: Any, operands: Sequence[Any]) -> None:

@@ -70,8 +70,7 @@ class ProjectSettings(TypedDict, total=False):
 
 
 Check = bool | Literal["edges"]
-"""The check of a project, if any; `edges`: on inputs from the edges of what arguments may hold, too.
-"""
+"""The check of a project, if any; `edges`: on inputs from the edges of arguments, too."""
 
 _CHOICES: Mapping[str, tuple[object, ...]] = {
     "target": ("ttnn", "ttmetal"),

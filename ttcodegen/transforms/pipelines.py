@@ -155,10 +155,8 @@ def ttir(options: Values) -> Iterator[Step | str]:
 
 def ttir_to_ttnn(options: Values) -> Iterator[Step | str]:
     """From what the user wrote to the calls of the library, in order."""
-    yield Step("ttcore-register-device", chosen(options, SYSTEM_OPTIONS))
-    if options["argument-types"]:
-        yield Step("populate-argument-types", {"argument-types": options["argument-types"]})
-    yield from ("ttcore-imply-mesh", "ttmetal-lift-programs", "ttir-outline-generics")
+    yield from _on_device(options)
+    yield from ("ttmetal-lift-programs", "ttir-outline-generics")
     yield Step("inline", {"cpu-functions": True, "generics": True})
     yield from choice_of_shardings(options)
     yield "ttir-partition"
@@ -173,6 +171,16 @@ def ttir_to_ttnn(options: Values) -> Iterator[Step | str]:
         yield from (Step("ttnn-fuse-projections", given), "ttnn-decode-heads")
         yield Step("ttnn-fuse-activations", given)
     yield from _placed(options)
+
+
+def _on_device(options: Values) -> Iterator[Step | str]:
+    """The first steps of both ways to TTNN: the mesh that the module needs, the device that has it,
+    and kinds of arguments."""
+    if not options["mesh-shape"]:
+        yield "ttcore-imply-mesh"
+    yield Step("ttcore-register-device", chosen(options, SYSTEM_OPTIONS))
+    if options["argument-types"]:
+        yield Step("populate-argument-types", {"argument-types": options["argument-types"]})
 
 
 def choice_of_shardings(options: Values) -> Iterator[Step | str]:
@@ -208,10 +216,8 @@ def ttnn_to_ttnn(options: Values) -> Iterator[Step | str]:
     """From calls that have layouts, and ops for those that the library refuses, to legal calls."""
     if options["parallel"]:
         raise OptionError("a module of TTNN says what each device computes: 'parallel' has no use")
-    yield Step("ttcore-register-device", chosen(options, SYSTEM_OPTIONS))
-    if options["argument-types"]:
-        yield Step("populate-argument-types", {"argument-types": options["argument-types"]})
-    yield from ("ttnn-canonicalize-calls", "ttcore-imply-mesh", "inline", "ttir-own-buffers")
+    yield from _on_device(options)
+    yield from ("ttnn-canonicalize-calls", "inline", "ttir-own-buffers")
     yield from ("ttcore-record-chip-shares", "ttir-decompose", "convert-ttir-to-ttnn")
     yield from _placed(options)
 

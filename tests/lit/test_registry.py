@@ -92,7 +92,8 @@ def test_names_of_the_documents_are_known() -> None:
 def test_steps_of_pipelines_pass_their_options_on() -> None:
     text = "enable-const-eval=false mock-system-desc-arch=blackhole module-name=net"
     steps = [one for one, _ in schedule([parse_step("ttir-to-emitc-pipeline", text)])]
-    assert steps[0] == step("ttcore-register-device", mock_system_desc_arch="blackhole")
+    assert steps[0] == step("ttcore-imply-mesh")
+    assert steps[1] == step("ttcore-register-device", mock_system_desc_arch="blackhole")
     assert steps[-1] == step("convert-ttnn-to-emitc", module_name="net")
     assert "const-eval-hoist-transform" not in [one.name for one in steps]
     assert parse_pipeline(pipeline_text(steps)) == steps

@@ -3,7 +3,7 @@
 // RUN: not ttcodegen-opt --pass-pipeline='builtin.module(cse' %s 2>&1 | filecheck %s --check-prefix=OPEN
 // RUN: not ttcodegen-opt --pass-pipeline='linalg.generic(cse)' %s 2>&1 | filecheck %s --check-prefix=ANCHOR
 
-// CHECK: Pass Manager: builtin.module(cse,ttcore-register-device,ttmetal-lift-programs,ttir-outline-generics,inline{cpu-functions=true generics=true},
+// CHECK: Pass Manager: builtin.module(cse,ttcore-imply-mesh,ttcore-register-device,ttmetal-lift-programs,ttir-outline-generics,inline{cpu-functions=true generics=true},
 // CHECK-SAME: ttnn-layout,ttnn-decompose-layouts
 // CHECK-SAME: convert-ttnn-to-emitc{module-name=exp})
 // CODE: id = "src/exp.hpp"

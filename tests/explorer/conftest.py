@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Generator
 from pathlib import Path
 
@@ -11,6 +12,16 @@ from tests.explorer.test_graphs import MODEL
 from ttcodegen.explorer.client import TTExplorer
 from ttcodegen.explorer.server import Server
 from ttcodegen.explorer.session import Session
+
+
+def processes_below(process: int) -> list[int]:
+    """The children of a process, and theirs."""
+    found: list[int] = []
+    for task in Path(f"/proc/{process}/task").glob("*/children"):
+        with contextlib.suppress(OSError):  # It has ended since.
+            for child in map(int, task.read_text().split()):
+                found += [child, *processes_below(child)]
+    return found
 
 
 @pytest.fixture

@@ -14,10 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.explorer.conftest import processes_below
 from tests.explorer.test_graphs import MODEL
-from ttcodegen.explorer.requests import Workers
 from ttcodegen.explorer.server import Server
 from ttcodegen.explorer.session import Session
+from ttcodegen.explorer.workers import Workers
 
 pytestmark = pytest.mark.slow
 
@@ -60,10 +61,9 @@ async def ask(server: Server, content: bytes) -> bytes:
 
 
 def memory_mebibytes() -> float:
-    """Resident memory of this process and its children in MiB."""
+    """Resident memory of this process and all below it in MiB."""
     found = 0
-    tasks = Path(f"/proc/{os.getpid()}/task").glob("*/children")
-    for process in (os.getpid(), *(pid for task in tasks for pid in task.read_text().split())):
+    for process in (os.getpid(), *processes_below(os.getpid())):
         try:
             pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
         except OSError:
@@ -116,9 +116,9 @@ def test_no_connection_is_reset_and_small_models_need_not_wait(
 def test_memory_comes_back_after_many_conversions(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from ttcodegen.explorer import requests
+    from ttcodegen.explorer import workers
 
-    monkeypatch.setattr(requests, "_IDLE", 2.0)
+    monkeypatch.setattr(workers, "_IDLE", 2.0)
     before = memory_mebibytes()
 
     async def convert() -> None:

@@ -85,10 +85,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(invocation: Invocation) -> int:
     options = argument_parser().parse_args(invocation.arguments)
     apply_message_options(options)
-    from ttcodegen.explorer.requests import Workers
     from ttcodegen.explorer.server import Server
     from ttcodegen.explorer.session import Session
     from ttcodegen.explorer.settings import Settings
+    from ttcodegen.explorer.workers import Workers
 
     level = _level(options.target, options.optimize)
     path: Path | None = options.path

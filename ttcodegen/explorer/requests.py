@@ -1,33 +1,23 @@
-"""Requests on models, computed in worker processes."""
+"""Requests on models that take time: each is computed from a path and options alone.
+
+A request is a picklable value and its result JSON text, so that a worker process can compute it
+(`workers.py`) and the result can be kept by content (`results.py`).
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
-import pickle
-import resource
-import select
-import subprocess
-import sys
-import threading
-import time
-from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import Any
 
 from ttcodegen.compilation import CompileOptions
 from ttcodegen.explorer.graph import divide_large_layers, to_json
 from ttcodegen.explorer.models import Model, code_of, is_flatbuffer, model_graphs, open_model
 from ttcodegen.explorer.stages import graph_of_stage
-from ttcodegen.foundation.diagnostics import CompileError, Diagnostic, Source
-
-# Requests on models that take time: each is computed from a path and options alone.
-#
-# A request is a picklable value and its result JSON text, so that a worker process can compute it
-# (`workers.py`) and the result can be kept by content (`results_cache.py`).
+from ttcodegen.foundation.diagnostics import CompileError, Source
 
 
 @dataclass(frozen=True)
@@ -184,220 +174,3 @@ def _located(error: CompileError, path: Path) -> CompileError:
     if path.is_dir() or all(diagnostic.place is None for diagnostic in error.diagnostics):
         return error
     return CompileError(error.render(Source.read(str(path))).removeprefix("error: "))
-
-
-# Worker processes that compute requests on models.
-#
-# A model can take any time and memory. A process of its own can be ended where a thread cannot,
-# and gives its memory back: workers end after a number of requests, and when they were idle for a
-# while.
-
-SECONDS = 120.0
-"""The time that one request may take."""
-MEBIBYTES = 4096
-"""The memory that one request may take."""
-_MOST_REQUESTS = 64
-"""After as many a worker ends, and what its requests left in memory with it."""
-_IDLE = 20.0
-"""Seconds after which a worker that nobody needs ends."""
-_LARGE = 256 << 10
-"""Bytes of a model from which on it has a worker of its own, which leaves the processor to those of
-small ones; one of those is always left."""
-
-
-class Workers:
-    """A bounded number of worker processes. Requests may come from any thread."""
-
-    def __init__(
-        self, count: int = 0, *, seconds: float = SECONDS, mebibytes: int = MEBIBYTES
-    ) -> None:
-        """
-        Args:
-            count: how many requests are computed at a time; 0 for one more than there are cores.
-            seconds: the limit of time of a request.
-            mebibytes: the limit of memory of a worker.
-        """
-        count = max(2, count or (os.cpu_count() or 1) + 1)
-        self._seconds = seconds
-        self._mebibytes = mebibytes
-        self._slots = threading.BoundedSemaphore(count)
-        self._large = threading.BoundedSemaphore(count - 1)
-        self._idle: list[tuple[float, _Worker]] = []
-        self._busy: set[_Worker] = set()
-        self._lock = threading.Lock()
-        self._closing = threading.Event()
-        self._reaper = threading.Thread(target=self._reap, daemon=True)
-
-    def perform(self, request: Request) -> bytes:
-        """Computes a request in a worker.
-
-        Raises:
-            CompileError: as `requests.perform`; also if a limit is passed.
-        """
-        is_large = _is_large(request.path)
-        with self._slot(is_large), self._worker(is_large) as worker:
-            return worker.perform(request, self._seconds, self._mebibytes)
-
-    def warm_up(self) -> None:
-        """Starts a worker, so that the first request need not wait for its imports."""
-        with self._lock:
-            self._idle.append((time.monotonic(), _Worker(self._mebibytes)))
-
-    def close(self) -> None:
-        """Ends all workers, also in the middle of a request."""
-        self._closing.set()
-        with self._lock:
-            idle = [worker for _, worker in self._idle]
-            self._idle.clear()
-            for worker in self._busy:
-                worker.kill()
-        for worker in idle:
-            worker.end()
-
-    @contextmanager
-    def _slot(self, is_large: bool) -> Generator[None]:
-        if is_large:
-            with self._large, self._slots:
-                yield
-        else:
-            with self._slots:
-                yield
-
-    @contextmanager
-    def _worker(self, is_large: bool) -> Generator[_Worker]:
-        with self._lock:
-            if self._closing.is_set():
-                raise CompileError("the server is being ended")
-            if is_large:
-                worker = _Worker(self._mebibytes, is_patient=True)
-            else:
-                worker = self._idle.pop()[1] if self._idle else _Worker(self._mebibytes)
-            self._busy.add(worker)
-            if self._reaper.ident is None:
-                self._reaper.start()
-        try:
-            yield worker
-        finally:
-            with self._lock:
-                self._busy.discard(worker)
-                kept = worker.is_usable and not is_large and not self._closing.is_set()
-                if kept:
-                    self._idle.append((time.monotonic(), worker))
-            if not kept:
-                worker.end()
-
-    def _reap(self) -> None:
-        while not self._closing.wait(_IDLE / 4):
-            last = time.monotonic() - _IDLE
-            with self._lock:
-                ended = [worker for since, worker in self._idle if since < last]
-                self._idle = [each for each in self._idle if each[0] >= last]
-            for worker in ended:
-                worker.end()
-
-
-def _is_large(path: Path) -> bool:
-    try:
-        return path.is_dir() or path.stat().st_size > _LARGE
-    except OSError:
-        return False
-
-
-class _Worker:
-    """One process. It reads requests from its standard input, one at a time."""
-
-    def __init__(self, mebibytes: int, *, is_patient: bool = False) -> None:
-        """A patient one leaves the processor to others."""
-        command = [sys.executable, "-m", "ttcodegen.explorer.requests", str(mebibytes)]
-        command += ["10"] * is_patient
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        self._requests = 0
-
-    @property
-    def is_usable(self) -> bool:
-        """True if it may be given another request."""
-        return self._requests < _MOST_REQUESTS and self._process.poll() is None
-
-    def perform(self, request: Request, seconds: float, mebibytes: int) -> bytes:
-        """Computes a request; raises CompileError as `Workers.perform`."""
-        self._requests += 1
-        sent, answered = cast("IO[bytes]", self._process.stdin), self._process.stdout
-        assert answered is not None
-        try:
-            pickle.dump(request, sent)
-            sent.flush()
-            if not select.select([answered], [], [], seconds)[0]:
-                self.end()
-                raise CompileError(
-                    f"'{request.path.name}' takes longer than {seconds:g} s",
-                    remedy="compile it with ttcodegen, which has no limit of time",
-                )
-            found: bytes | tuple[Diagnostic, ...] = pickle.load(answered)
-        except (OSError, EOFError, pickle.UnpicklingError):
-            self.end()
-            raise CompileError(
-                f"'{request.path.name}' ended the process that read it",
-                remedy=f"it may take more than the {mebibytes} MiB that a request is given",
-            ) from None
-        if isinstance(found, bytes):
-            return found
-        raise CompileError.from_diagnostics(found)
-
-    def kill(self) -> None:
-        """Ends the process at once; a thread that waits for its answer finds its streams at an end.
-
-        The streams stay open, for that thread still reads them: it calls `end`.
-        """
-        self._process.kill()
-
-    def end(self) -> None:
-        """Ends the process at once and releases what it holds."""
-        self.kill()
-        self._process.wait()
-        for stream in (self._process.stdin, self._process.stdout):
-            if stream is not None:
-                try:
-                    stream.close()
-                except OSError:
-                    pass  # What was not written is lost with the process.
-
-
-def main() -> None:
-    """Computes the requests that come, until no more can come."""
-    limit = int(sys.argv[1]) << 20
-    os.nice(int(sys.argv[2]) if len(sys.argv) > 2 else 0)
-    resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
-    # What a library prints must not be taken for a result.
-    results = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
-    requests = sys.stdin.buffer
-    while True:
-        try:
-            request: Request = pickle.load(requests)
-        except EOFError:
-            return
-        pickle.dump(_answer(request), results)
-        results.flush()
-
-
-def _answer(request: Request) -> bytes | tuple[Diagnostic, ...]:
-    try:
-        return perform(request)
-    except CompileError as error:
-        return error.diagnostics
-    except MemoryError:
-        message = f"'{request.path.name}' takes more memory than a request is given"
-        return CompileError(message).diagnostics
-    except RecursionError:
-        message = f"'{request.path.name}' is nested too deeply"
-        return CompileError(message).diagnostics
-    except Exception as error:
-        import traceback
-
-        traceback.print_exc()
-        message = f"internal error: {type(error).__name__}: {error}"
-        return CompileError(message).diagnostics
-
-
-if __name__ == "__main__":
-    main()

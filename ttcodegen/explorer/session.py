@@ -21,9 +21,10 @@ from ttcodegen.explorer.access import Access
 from ttcodegen.explorer.execution import Execution
 from ttcodegen.explorer.graph import to_json
 from ttcodegen.explorer.models import model_graphs
-from ttcodegen.explorer.requests import Request, Workers, perform
+from ttcodegen.explorer.requests import Request, perform
 from ttcodegen.explorer.results import METRICS, ResultsCache
 from ttcodegen.explorer.settings import Settings, read_settings
+from ttcodegen.explorer.workers import Workers
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.foundation.messages import closest
 from ttcodegen.optimizer.overrides.overrides import ANY, VERSION, entries_of_options, read_overrides

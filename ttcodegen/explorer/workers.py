@@ -1,0 +1,347 @@
+"""Worker processes that compute requests on models.
+
+A model can take any time and memory. A process of its own can be ended where a thread cannot, and
+gives its memory back: workers end after a number of requests, and when they were idle for a while.
+
+Importing what a request needs takes longer than most requests. One process, the template, does it
+once; workers are copies of it (`os.fork`), which are there at once and share its memory.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import pickle
+import resource
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ttcodegen.compilation import CompileOptions
+from ttcodegen.explorer.requests import Request, perform
+from ttcodegen.foundation.diagnostics import CompileError, Diagnostic
+
+SECONDS = 120.0
+"""The time that one request may take."""
+MEBIBYTES = 4096
+"""The memory that one request may take."""
+_MOST_REQUESTS = 64
+"""After as many a worker ends, and what its requests left in memory with it."""
+_IDLE = 20.0
+"""Seconds after which a worker that nobody needs ends."""
+_LARGE = 256 << 10
+"""Bytes of a model from which on it has a worker of its own, which leaves the processor to those of
+small ones; one of those is always left."""
+
+
+class Workers:
+    """A bounded number of worker processes. Requests may come from any thread."""
+
+    def __init__(
+        self, count: int = 0, *, seconds: float = SECONDS, mebibytes: int = MEBIBYTES
+    ) -> None:
+        """
+        Args:
+            count: how many requests are computed at a time; 0 for one more than there are cores.
+            seconds: the limit of time of a request.
+            mebibytes: the limit of memory of a worker.
+        """
+        count = max(2, count or (os.cpu_count() or 1) + 1)
+        self._seconds = seconds
+        self._mebibytes = mebibytes
+        self._template = _Template()
+        self._slots = threading.BoundedSemaphore(count)
+        self._large = threading.BoundedSemaphore(count - 1)
+        self._idle: list[tuple[float, _Worker]] = []
+        self._busy: set[_Worker] = set()
+        self._lock = threading.Lock()
+        self._closing = threading.Event()
+        self._reaper = threading.Thread(target=self._reap, daemon=True)
+
+    def perform(self, request: Request) -> bytes:
+        """Computes a request in a worker.
+
+        Raises:
+            CompileError: as `requests.perform`; also if a limit is passed.
+        """
+        is_large = _is_large(request.path)
+        with self._slot(is_large), self._worker(is_large) as worker:
+            return worker.perform(request, self._seconds, self._mebibytes)
+
+    def warm_up(self) -> None:
+        """Starts the template, so that the first request need not wait for its imports."""
+        self._template.start()
+
+    def close(self) -> None:
+        """Ends all workers, also in the middle of a request."""
+        self._closing.set()
+        with self._lock:
+            idle = [worker for _, worker in self._idle]
+            self._idle.clear()
+            for worker in self._busy:
+                worker.kill()
+        for worker in idle:
+            worker.end()
+        self._template.end()
+
+    @contextmanager
+    def _slot(self, is_large: bool) -> Generator[None]:
+        if is_large:
+            with self._large, self._slots:
+                yield
+        else:
+            with self._slots:
+                yield
+
+    @contextmanager
+    def _worker(self, is_large: bool) -> Generator[_Worker]:
+        with self._lock:
+            if self._closing.is_set():
+                raise CompileError("the server is being ended")
+            if is_large:
+                worker = _Worker(self._template, self._mebibytes, is_patient=True)
+            else:
+                worker = self._idle.pop()[1] if self._idle else None
+                worker = worker or _Worker(self._template, self._mebibytes)
+            self._busy.add(worker)
+            if self._reaper.ident is None:
+                self._reaper.start()
+        try:
+            yield worker
+        finally:
+            with self._lock:
+                self._busy.discard(worker)
+                kept = worker.is_usable and not is_large and not self._closing.is_set()
+                if kept:
+                    self._idle.append((time.monotonic(), worker))
+            if not kept:
+                worker.end()
+
+    def _reap(self) -> None:
+        while not self._closing.wait(_IDLE / 4):
+            last = time.monotonic() - _IDLE
+            with self._lock:
+                ended = [worker for since, worker in self._idle if since < last]
+                self._idle = [each for each in self._idle if each[0] >= last]
+            for worker in ended:
+                worker.end()
+
+
+def _is_large(path: Path) -> bool:
+    try:
+        return path.is_dir() or path.stat().st_size > _LARGE
+    except OSError:
+        return False
+
+
+_FORK, _PATIENT, _KILL = b"f", b"p", b"k"
+"""Commands to the template: a copy, one that leaves the processor to others, the end of a copy."""
+
+
+class _Template:
+    """The process that workers are copies of. It runs once it is needed."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._control: socket.socket | None = None
+        self._made = 0
+
+    def start(self) -> socket.socket:
+        """Starts the process if it does not run, and returns the socket for commands."""
+        with self._lock:
+            if self._process is not None and self._control is not None:
+                if self._process.poll() is None:
+                    return self._control
+                self._control.close()
+            self._control, given = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            command = [sys.executable, "-m", "ttcodegen.explorer.workers", str(given.fileno())]
+            with given:
+                self._process = subprocess.Popen(
+                    command, stdin=subprocess.DEVNULL, pass_fds=[given.fileno()]
+                )
+            return self._control
+
+    def copy(self, mebibytes: int, *, is_patient: bool) -> tuple[int, socket.socket]:
+        """Makes a worker; its number, and the socket that it takes requests from."""
+        ours, theirs = socket.socketpair()
+        with theirs, self._lock:
+            self._made += 1
+            command = b"%b %d %d" % (_PATIENT if is_patient else _FORK, self._made, mebibytes)
+            try:
+                socket.send_fds(self.start(), [command], [theirs.fileno()])
+            except OSError:
+                # The process ended since it was looked at.
+                socket.send_fds(self.start(), [command], [theirs.fileno()])
+            return self._made, ours
+
+    def end_copy(self, number: int) -> None:
+        """Ends a worker at once, whatever it does, and waits for that."""
+        with self._lock, contextlib.suppress(OSError):
+            if self._process is not None and self._control is not None:
+                self._control.send(b"%b %d 0" % (_KILL, number))
+                self._control.recv(1)
+
+    def end(self) -> None:
+        """Ends the process; copies that are left end with it."""
+        with self._lock:
+            if self._process is not None and self._control is not None:
+                self._control.close()
+                self._process.wait()
+                self._process = None
+
+
+class _Worker:
+    """One process. It takes requests one at a time."""
+
+    def __init__(self, template: _Template, mebibytes: int, *, is_patient: bool = False) -> None:
+        """A patient one leaves the processor to others."""
+        self._template = template
+        self._number, self._socket = template.copy(mebibytes, is_patient=is_patient)
+        self._stream = self._socket.makefile("rwb")
+        self._requests = 0
+
+    @property
+    def is_usable(self) -> bool:
+        """True if it may be given another request."""
+        if self._requests >= _MOST_REQUESTS or self._socket.fileno() < 0:
+            return False
+        return not select.select([self._socket], [], [], 0)[0]  # It would be at its end.
+
+    def perform(self, request: Request, seconds: float, mebibytes: int) -> bytes:
+        """Computes a request; raises CompileError as `Workers.perform`."""
+        self._requests += 1
+        try:
+            pickle.dump(request, self._stream)
+            self._stream.flush()
+            if not select.select([self._socket], [], [], seconds)[0]:
+                self.end()
+                raise CompileError(
+                    f"'{request.path.name}' takes longer than {seconds:g} s",
+                    remedy="compile it with ttcodegen, which has no limit of time",
+                )
+            found: bytes | tuple[Diagnostic, ...] = pickle.load(self._stream)
+        except (OSError, EOFError, pickle.UnpicklingError):
+            self.end()
+            raise CompileError(
+                f"'{request.path.name}' ended the process that read it",
+                remedy=f"it may take more than the {mebibytes} MiB that a request is given",
+            ) from None
+        if isinstance(found, bytes):
+            return found
+        raise CompileError.from_diagnostics(found)
+
+    def kill(self) -> None:
+        """Ends the process at once; a thread that waits for its answer finds its stream at an end.
+
+        The stream stays open, for that thread still reads it: it calls `end`.
+        """
+        self._template.end_copy(self._number)
+
+    def end(self) -> None:
+        """Ends the process at once and releases what it holds."""
+        self.kill()
+        with contextlib.suppress(OSError):
+            self._stream.close()  # What was not written is lost with the process.
+        self._socket.close()
+
+
+def main() -> None:
+    """Is the template: makes and ends copies until no more commands can come."""
+    control = socket.socket(fileno=int(sys.argv[1]))
+    # The server decides when workers end, not the key that ends it.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Nothing that a library prints is meant for the output of the server.
+    os.dup2(2, 1)
+    _prepare()
+    copies: dict[int, int] = {}
+    while True:
+        is_asked = bool(select.select([control], [], [], 1.0)[0])
+        for number, process in list(copies.items()):
+            if os.waitpid(process, os.WNOHANG)[0]:
+                del copies[number]
+        if not is_asked:
+            continue
+        command, given, *_ = socket.recv_fds(control, 64, 1)
+        if not command:
+            break
+        kind, number, mebibytes = command.split()
+        if kind == _KILL:
+            _end(copies.pop(int(number), None))
+            control.send(_KILL)
+            continue
+        process = os.fork()
+        if process == 0:
+            control.close()
+            os.nice(10 * (kind == _PATIENT))
+            _serve(socket.socket(fileno=given[0]), int(mebibytes) << 20)
+            os._exit(0)
+        copies[int(number)] = process
+        os.close(given[0])
+    for process in copies.values():
+        _end(process)
+
+
+def _end(process: int | None) -> None:
+    if process is not None:
+        os.kill(process, signal.SIGKILL)
+        os.waitpid(process, 0)
+
+
+_FIRST = """func.func @first(%x: tensor<32x32xf32>) -> tensor<32x32xf32> {
+  %0 = "ttir.exp"(%x) : (tensor<32x32xf32>) -> tensor<32x32xf32>
+  return %0 : tensor<32x32xf32>
+}
+"""
+
+
+def _prepare() -> None:
+    """Converts a model: what that imports and keeps, all copies have."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "first.mlir")
+        path.write_text(_FIRST)
+        perform(Request("convert", path, CompileOptions("first")))
+    gc.collect()
+    gc.freeze()
+
+
+def _serve(connection: socket.socket, limit: int) -> None:
+    """Computes the requests that come, until no more can come."""
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+    with contextlib.suppress(EOFError, OSError), connection.makefile("rwb") as stream:
+        while True:
+            request: Request = pickle.load(stream)
+            pickle.dump(_answer(request), stream)
+            stream.flush()
+
+
+def _answer(request: Request) -> bytes | tuple[Diagnostic, ...]:
+    try:
+        return perform(request)
+    except CompileError as error:
+        return error.diagnostics
+    except MemoryError:
+        message = f"'{request.path.name}' takes more memory than a request is given"
+        return CompileError(message).diagnostics
+    except RecursionError:
+        message = f"'{request.path.name}' is nested too deeply"
+        return CompileError(message).diagnostics
+    except Exception as error:
+        import traceback
+
+        traceback.print_exc()
+        message = f"internal error: {type(error).__name__}: {error}"
+        return CompileError(message).diagnostics
+
+
+if __name__ == "__main__":
+    main()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import MethodType
@@ -81,6 +83,39 @@ def test_a_program_that_ends_itself_is_not_taken_for_checked(
     program.write_text(f"{ending}\n")
     assert main([str(program), "--check"]) == status
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("import os, signal; os.kill(os.getpid(), signal.SIGSTOP)", "stopped its process"),
+        ("import os; os.abort()", "the program ended its process: Aborted"),
+        ("import ctypes; ctypes.string_at(0)", "ended its process: Segmentation fault"),
+        (
+            "import signal; signal.signal(14, signal.SIG_IGN); signal.pause()",
+            "the program took longer than 5 s",
+        ),
+        ("import os; os.closerange(3, 99); os.system('sleep 99')", "took longer than 5 s"),
+        ("import resource; x = bytearray(10**15)", "the program raised MemoryError"),
+        (
+            "import atexit, os; atexit.register(os.abort); raise ValueError('no')",
+            "the program raised ValueError: no",
+        ),
+    ],
+)
+def test_what_a_program_does_to_its_process_is_said(
+    tmp_path: Path, statement: str, message: str
+) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(operation(BODY.format(statement=statement)))
+    start = "import sys; from ttcodegen.cli.lang import main; sys.exit(main())"
+    command = [sys.executable, "-c", start, str(program)]
+    command += ["--seconds", "5" if "longer" in message else "100"]
+    # What is left of what a kernel started would hold the streams.
+    done = subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
+    assert done.returncode == 1
+    assert message in done.stderr
 
 
 def test_what_was_compared_is_said_where_a_program_ends_itself(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from ttcodegen.cli.arguments import (
     chosen_system,
 )
 from ttcodegen.cli.entry import ExitStatus, Invocation, run_program, tell_warnings
+from ttcodegen.cli.supervision import SECONDS, limit_seconds, supervise
 from ttcodegen.foundation.messages import Level, report
 from ttcodegen.lang.specification import overview
 
@@ -58,6 +60,8 @@ def argument_parser() -> argparse.ArgumentParser:
         "device and compare it with the simulator")  # fmt: skip
     add("--num-devices", metavar="N", type=int, default=4, help="the number of "
         "devices that ttnn.GetNumAvailableDevices returns (4)")  # fmt: skip
+    add("--seconds", metavar="N", type=float, default=SECONDS, help="end the program after "
+        f"N seconds, 0 never ({SECONDS:g})")  # fmt: skip
     add(
         "--force",
         action="store_true",
@@ -71,8 +75,14 @@ def argument_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command line; returns the exit status."""
-    return run_program("ttcodegen-lang", _run, argv)
+    """Runs the command line; returns the exit status.
+
+    As a command, in a process that another one watches.
+    """
+    if argv is not None:
+        return run_program("ttcodegen-lang", _run, argv)
+    tell = supervise()
+    return tell(run_program("ttcodegen-lang", _run, None))
 
 
 def _run(invocation: Invocation) -> int:
@@ -89,6 +99,9 @@ def _run(invocation: Invocation) -> int:
         parser.error("--build needs -o, the folder of the projects")
     if options.mlir and options.out is None:
         parser.error("--mlir needs -o, the folder of the projects")
+    if not 0 <= options.seconds < inf:
+        parser.error("--seconds is a number of 0 or more")
+    limit_seconds(options.seconds)
     arguments = given[end + 1 :]
     apply_message_options(options)
     source = invocation.read(options.file, (".py",))

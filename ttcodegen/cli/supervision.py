@@ -1,0 +1,149 @@
+"""A process that watches the one in which a user's program runs.
+
+A program can do to its process what no handler in it outlives: stop it, end it by a signal, leave
+it from an exit handler, run on in C. Another process sees that, says it and ends it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import resource
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from ttcodegen.cli.entry import ExitStatus
+from ttcodegen.foundation.messages import Level, report
+
+SECONDS = 600.0
+"""The time that a program may take, if no other is given."""
+_STEP = 0.02
+"""Seconds between two looks at the process."""
+
+
+def supervise() -> Callable[[int], int]:
+    """Divides the process: the caller goes on in the new one, this one watches it and never
+    returns.
+
+    Returns:
+        A function to call with the exit status: that is what the program ends with, whatever its
+        exit handlers do.
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    read, write = os.pipe()
+    watched = os.fork()
+    if watched != 0:
+        os.close(write)
+        os._exit(_watch(watched, read))
+    os.close(read)
+    _end_with_the_parent()
+    _limit_memory()
+
+    def tell(status: int) -> int:
+        with contextlib.suppress(OSError):  # The program may have closed all descriptors.
+            os.write(write, bytes([status & 0xFF]))
+        return status
+
+    global _told
+    _told = write
+    return tell
+
+
+_told = -1
+"""The descriptor that the watching process reads."""
+
+
+def limit_seconds(seconds: float) -> None:
+    """Sets another limit of time, as a user gives it; 0 is none."""
+    if _told >= 0:
+        os.write(_told, b"\xff" + f"{seconds:g}\n".encode())
+
+
+def _end_with_the_parent() -> None:
+    death_signal = 1  # PR_SET_PDEATHSIG of prctl(2)
+    ctypes.CDLL(None).prctl(death_signal, signal.SIGKILL)
+
+
+def _limit_memory() -> None:
+    """Lets an allocation that the machine has no memory for fail, rather than end processes."""
+    there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    limit = there * 3 // 4
+    if soft == resource.RLIM_INFINITY or soft > limit:
+        resource.setrlimit(resource.RLIMIT_DATA, (limit, hard))
+
+
+def _watch(process: int, told: int) -> int:
+    """Waits for the process; the exit status."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # The terminal gives it to both.
+    signal.signal(signal.SIGTERM, lambda number, frame: os.kill(process, number))
+    os.set_blocking(told, False)
+    began = time.monotonic()
+    text = b""
+    while True:
+        with contextlib.suppress(BlockingIOError):
+            text += os.read(told, 64)
+        seconds, status = _read(text)
+        found, how = os.waitpid(process, os.WNOHANG | os.WUNTRACED)
+        if found and os.WIFSTOPPED(how) and os.WSTOPSIG(how) == signal.SIGSTOP:
+            return _ended(process, "the program stopped its process")
+        if found and not os.WIFSTOPPED(how):
+            with contextlib.suppress(BlockingIOError):
+                text += os.read(told, 64)
+            return _status_of(os.waitstatus_to_exitcode(how), _read(text)[1])
+        if seconds and time.monotonic() - began > seconds:
+            if status is not None:
+                _kill(process)
+                return status
+            return _ended(
+                process,
+                f"the program took longer than {seconds:g} s",
+                "--seconds N gives it another limit, 0 none",
+            )
+        time.sleep(_STEP)
+
+
+def _read(text: bytes) -> tuple[float, int | None]:
+    """The limit of time, and the exit status if it was told."""
+    seconds = SECONDS
+    while text.startswith(b"\xff"):
+        given, _, text = text[1:].partition(b"\n")
+        seconds = float(given)
+    return seconds, text[0] if text else None
+
+
+def _status_of(code: int, told: int | None) -> int:
+    if told is not None:
+        return told
+    if code < 0:
+        name = signal.strsignal(-code) or f"signal {-code}"
+        report(Level.ERROR, f"error: the program ended its process: {name}")
+        return ExitStatus.WRONG_INPUT
+    if code == 0:
+        report(Level.ERROR, "error: the program ended its process before it was done")
+    return code or ExitStatus.WRONG_INPUT
+
+
+def _ended(process: int, fault: str, remedy: str = "") -> int:
+    _kill(process)
+    report(Level.ERROR, f"error: {fault}" + (f"\nnote: {remedy}" if remedy else ""))
+    return ExitStatus.WRONG_INPUT
+
+
+def _kill(process: int) -> None:
+    """Ends a process and what it started."""
+    started: list[int] = []
+    for task in Path(f"/proc/{process}/task").glob("*/children"):
+        with contextlib.suppress(OSError, ValueError):
+            started += map(int, task.read_text().split())
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(process, signal.SIGKILL)
+    for each in started:
+        _kill(each)
+    with contextlib.suppress(ChildProcessError):
+        os.waitpid(process, 0)

@@ -141,6 +141,22 @@ def test_operands_of_what_makes_a_tensor_from_nothing(
         parse(text)
 
 
+@pytest.mark.parametrize(
+    ("op", "message"),
+    [
+        (f'"ttnn.exp"(%a, %d) : ({T}, {D}) -> {T}', "'ttnn.exp' takes no device, found 1"),
+        (f'"ttnn.add"(%d, %a, %a) : ({D}, {T}, {T}) -> {T}', "'ttnn.add' takes no device"),
+        (f'"ttnn.add"(%a, %d) : ({T}, {D}) -> {T}', "'ttnn.add' takes no device, found 1"),
+        (f'"ttnn.to_device"(%d, %a) : ({D}, {T}) -> {T}', "takes a tensor before its device"),
+        (f'"ttnn.to_device"(%a, %d, %d) : ({T}, {D}, {D}) -> {T}', "takes 1 device, found 2"),
+    ],
+)
+def test_a_device_goes_where_a_call_takes_one(op: str, message: str) -> None:
+    text = f"func.func @f(%a: {T}, %d: {D}) -> {T} {{\n  %0 = {op}\n  return %0 : {T}\n}}\n"
+    with pytest.raises(CompileError, match=message):
+        parse(text)
+
+
 def test_hooks_have_no_effect_and_say_so() -> None:
     diagnostics = Diagnostics()
     text = (

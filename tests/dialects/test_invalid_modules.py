@@ -276,6 +276,78 @@ CASES = {
         ),
         "expected input of rank 4, found (8, 8, 32)",
     ),
+    "a placement along no dimension": (
+        function(
+            "ttnn.distribute_tensor",
+            "tensor<64x32xf32>",
+            T.replace("4x", "32x"),
+            "placements = [2 : i32, -1 : i32], mesh_shape = array<i64: 2, 1>",
+        ),
+        "expected placements of a dimension of 2, or -1, for each of two axes of the mesh",
+    ),
+    "placements for three axes": (
+        function(
+            "ttnn.aggregate_tensor",
+            "tensor<32x32xf32>",
+            "tensor<64x32xf32>",
+            "placements = [0 : i32, -1 : i32, -1 : i32], mesh_shape = array<i64: 2, 1>",
+        ),
+        "for each of two axes of the mesh, found (0, -1, -1)",
+    ),
+    "a mesh without chips": (
+        function(
+            "ttnn.distribute_tensor",
+            "tensor<64x32xf32>",
+            "tensor<64x32xf32>",
+            "placements = [0 : i32, -1 : i32], mesh_shape = array<i64: 1, 0>",
+        ),
+        "a mesh of 1x0 chips is not supported",
+    ),
+    "a constant of a word": (
+        function("ttir.constant", "", T, 'value = "x"'),
+        "attribute 'value' should be elements",
+    ),
+    "no integers to store": (
+        function(
+            "ttir.quantize",
+            T,
+            "tensor<4x32xi8>",
+            "scale = [0.5 : f32], zero_point = array<i32: 0>, storage_min = 9 : i32, "
+            "storage_max = -9 : i32",
+        ),
+        "expected a storage_max above the storage_min of 9, found -9",
+    ),
+    "a sharding of no kind": (
+        function(
+            "ttir.mesh_shard",
+            "tensor<16x64xf32>",
+            "tensor<16x32xf32>",
+            'shard_dims = array<i64: -1, 1>, shard_shape = array<i64: 1, 2>, shard_type = "x"',
+        ),
+        "expected a shard_type of devices, identity, replicate, manual, maximal, found 'x'",
+    ),
+    "an image of another size": (
+        function(
+            "ttnn.conv3d",
+            "tensor<1x4x8x8x32xbf16>, tensor<32x32x3x3x3xbf16>",
+            "tensor<1x2x6x6x32xbf16>",
+            "kernel_size = array<i32: 3, 3, 3>, input_height = 9 : i32",
+        ),
+        "expected input_height of 8, as the operands have",
+    ),
+    "padding of no kind": (
+        function(
+            "ttnn.conv3d",
+            "tensor<1x4x8x8x32xbf16>, tensor<32x32x3x3x3xbf16>",
+            "tensor<1x2x6x6x32xbf16>",
+            'kernel_size = array<i32: 3, 3, 3>, padding_mode = "x"',
+        ),
+        "expected padding_mode zeros or replicate, found x",
+    ),
+    "sizes that are not known": (
+        function("ttnn.exp", "tensor<?x32xf32>", "tensor<?x32xf32>"),
+        "ensors of ",
+    ),
     "an image without its rank": (
         function(
             "ttnn.conv2d",

@@ -26,8 +26,7 @@ def module(name: str, attributes: str, shapes: Sequence[Shape], *results: Shape)
     outputs = ", ".join(f"%r{index}" for index in range(len(made)))
     return f"""
 func.func @f({arguments}) -> ({", ".join(made)}) {{
-  %device = "ttnn.get_device"() <{{mesh_shape = #ttnn<mesh_shape 1x1>}}> : () -> !ttnn.device
-  {outputs} = "ttnn.{name}"({names}, %device) <{{{attributes}}}> : ({", ".join(types)}, !ttnn.device) -> ({", ".join(made)})
+  {outputs} = "ttnn.{name}"({names}) <{{{attributes}}}> : ({", ".join(types)}) -> ({", ".join(made)})
   return {outputs} : {", ".join(made)}
 }}
 """
@@ -118,7 +117,6 @@ def test_values_of_latent_attention_are_narrower_than_keys(has_values: bool) -> 
     operands = [query, key, value] if has_values else [query, key]
     said = f"head_dim_v = 32 : ui32, is_causal = true, operandSegmentSizes = array<i32: 1, 1, {int(has_values)}, 0>"
     text = module("flash_mla_prefill", said, [x.shape for x in operands], (1, 4, 32, 32))
-    text = text.replace(", %device)", ")").replace(", !ttnn.device)", ")")
     scores = query @ np.swapaxes(key, 2, 3) / 8
     scores = np.where(np.tril(np.ones((32, 32))) > 0, scores, -np.inf)
     weights = np.exp(scores - scores.max(-1, keepdims=True))
@@ -226,7 +224,7 @@ def test_calls_that_say_what_cannot_be_are_refused(
 ) -> None:
     text = module(name, attributes, shapes, (1, 4, 32, 32))
     with pytest.raises(CompileError, match=message):
-        run(text.replace(", %device)", ")").replace(", !ttnn.device)", ")"))
+        run(text)
 
 
 def test_prepared_weights_are_those_of_the_model() -> None:
@@ -417,9 +415,8 @@ def test_sums_of_rows_take_their_operands_out_of_shards() -> None:
 
 
 def norm(attributes: str, shapes: Sequence[Shape]) -> str:
-    """A call that takes no device."""
-    text = module("dit_rms_norm_unary_fused", attributes, shapes, shapes[0])
-    return text.replace(", %device)", ")").replace(", !ttnn.device)", ")")
+    """A norm with what is around it."""
+    return module("dit_rms_norm_unary_fused", attributes, shapes, shapes[0])
 
 
 @pytest.mark.parametrize("activation", ["silu", "gelu", ""])

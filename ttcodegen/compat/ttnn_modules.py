@@ -69,6 +69,22 @@ _RENAMED = {"ttnn.clamp": "clamp_scalar", "ttnn.div": "divide", "ttnn.slice": "s
 _RENAMED_FULLY = {name: f"ttnn.{current}" for name, current in _RENAMED.items()}
 _MOVES = ("ttnn.to_device", "ttnn.from_device", "ttnn.to_layout", "ttnn.to_memory_config")
 _OF_ONE_TENSOR = frozenset({*_MOVES, "ttnn.transpose", "ttnn.to_dtype", "ttnn.moreh_cumsum"})
+_ON_A_DEVICE = frozenset({
+    *("zeros", "ones", "empty", "full", "constant", "arange", "rand", "load_tensor"),
+    *("begin_trace_capture", "end_trace_capture", "execute_trace", "capture_or_execute_trace"),
+    *("create_global_semaphore", "allocate_moe_compute_semaphore", "close_device", "alloc"),
+})  # fmt: skip
+"""Calls whose first operand may be a device."""
+_TO_A_DEVICE = frozenset({
+    *("to_device", "to_layout", "to_memory_config", "distribute_tensor", "aggregate_tensor"),
+    *("all_gather", "all_reduce", "reduce_scatter", "collective_permute", "mesh_shard"),
+    *("conv1d", "conv2d", "conv3d", "conv_transpose2d", "max_pool2d", "moe_compute"),
+    *("prepare_conv2d_weights", "prepare_conv2d_bias", "prepare_conv3d_weights"),
+    *("prepare_conv_transpose2d_weights", "prepare_conv_transpose2d_bias"),
+    *("prepare_moe_compute_w0_w1_weights", "prepare_moe_compute_w2_weights"),
+    *("distributed_rms_norm", "distributed_layer_norm"),
+})  # fmt: skip
+"""Calls that take a device after a tensor, in one year or another (TTNNOps.td)."""
 _CREATIONS = {"ttnn.zeros": 0.0, "ttnn.ones": 1.0, "ttnn.empty": 0.0, "ttnn.alloc": 0.0}
 
 TEXT = ("ttnn.device", "tt.device<", *DEVICE_OPS, "ttnn.empty", "ttnn.alloc", *_RENAMED,
@@ -135,14 +151,32 @@ def check_counts(function: FuncOp) -> None:
             diagnostics.error(f"{takes}, found {tensors}", op)
         elif name_of(op) in _CREATIONS and tensors:
             diagnostics.error(f"'{name_of(op)}' takes no tensors, found {tensors}", op)
-        elif devices > 1 and name_of(op).startswith("ttnn."):
-            diagnostics.error(f"'{name_of(op)}' takes 1 device, found {devices}", op)
+        elif devices and (fault := _fault_of_devices(op, devices)) is not None:
+            diagnostics.error(f"'{name_of(op)}' {fault}", op)
         elif name_of(op) in DEVICE_OPS and any(not is_device(value.type) for value in op.results):
             diagnostics.error(f"'{name_of(op)}' gives a device, found {op.results[0].type}", op)
         elif results is not None and len(op.results) != results:
             gives = f"'{name_of(op)}' has {plural(results, 'result')}"
             diagnostics.error(f"{gives}, found {len(op.results)}", op)
     diagnostics.raise_errors()
+
+
+def _fault_of_devices(op: Operation, devices: int) -> str | None:
+    """Returns why a call does not take the devices among its operands, None if it does."""
+    dialect, _, name = name_of(op).partition(".")
+    if dialect not in ("ttnn", "ttir"):
+        return None
+    if dialect == "ttnn" and name in _ON_A_DEVICE:
+        is_first = True
+    elif dialect == "ttnn" and name in _TO_A_DEVICE:
+        is_first = False
+    else:
+        return f"takes no device, found {devices}"
+    if devices > 1:
+        return f"takes 1 device, found {devices}"
+    if is_device(op.operands[0].type) != is_first:
+        return "takes its device first" if is_first else "takes a tensor before its device"
+    return None
 
 
 def _counts_of(op: Operation) -> tuple[int, int | None]:

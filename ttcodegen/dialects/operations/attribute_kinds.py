@@ -173,7 +173,10 @@ def _encode_data_type(data_type: DataType) -> Attribute:
     return DataTypeAttr(data_type.mlir)
 
 
-def _unchanged(attribute: Attribute) -> Attribute:
+def _elements(attribute: Attribute) -> Attribute:
+    """Elements are kept in several kinds of attributes; none of these is one."""
+    if isinstance(attribute, StringAttr | ArrayAttr | IntegerAttr | FloatAttr | TypeAttribute):
+        raise TypeError
     return attribute
 
 
@@ -188,7 +191,7 @@ NUMBERS = AttributeKind[list[Any]](
 )
 ENUMERATOR = AttributeKind[str]("an enumerator", _enumerator, StringAttr)
 DATA_TYPE = AttributeKind[DataType]("a data type", _data_type, _encode_data_type)
-CONSTANT = AttributeKind[Attribute]("elements", _unchanged, _unchanged)
+CONSTANT = AttributeKind[Attribute]("elements", _elements, lambda elements: elements)
 BOOLEANS = AttributeKind[list[bool]](
     "a list of booleans",
     lambda attribute: [bool(v) for v in _integers(attribute)],

@@ -184,11 +184,6 @@ class Definition:
     def short_name(self) -> str:
         return self.name.partition(".")[2]
 
-    @property
-    def _handles(self) -> tuple[str, ...]:
-        """Prefixes of non-tensor operand types: device handles."""
-        return ("ttnn.", "ttcore.") if self.dialect == "ttnn" else ()
-
     @cached_property
     def _attributes_by_name(self) -> Mapping[str, AttributeSpec]:
         return {spec.name: spec for spec in self.attributes}
@@ -280,8 +275,10 @@ class Definition:
         op.segments()
         for value in (*op.operands, *op.results):
             type_ = value.type
-            if not isinstance(type_, TensorType) and not type_.name.startswith(self._handles):
+            if not isinstance(type_, TensorType):
                 raise VerifyException(f"{self.name} works on tensors, found {type_}")
+            if not type_.has_static_shape():
+                raise VerifyException(f"{self.name} works on tensors of known sizes, found {type_}")
         for spec in self.attributes:
             op.parameter(spec.name)
         if self.results >= 0 and len(op.results) != self.results:

@@ -373,7 +373,7 @@ def declared_mesh(op: Operation) -> MeshShape:
     one chip if none is named, or only one that is no grid.
 
     Raises:
-        CompileError: if it has more chips than any system.
+        CompileError: if it has more chips than any system, or none.
     """
     named = shape_in(op)
     around: Operation | None = op
@@ -382,7 +382,7 @@ def declared_mesh(op: Operation) -> MeshShape:
         if isinstance(meshes, MeshesAttr):
             named = next((mesh.shape for mesh in meshes.data if prod(mesh.shape) > 1), ())
         around = around.parent_op()
-    if prod(named) > MOST_CHIPS:
+    if prod(named) > MOST_CHIPS or any(size < 1 for size in named):
         require_possible(named, op)
     return two_dimensional(named) or ONE_CHIP
 
@@ -392,7 +392,7 @@ def shape_in(op: Operation) -> tuple[int, ...]:
     mesh = op.properties.get("mesh_shape", op.attributes.get("mesh_shape"))
     if mesh is None:
         return ()
-    return tuple(map(int, re.findall(r"\d+", str(mesh).rpartition(":")[2])))
+    return tuple(map(int, re.findall(r"-?\d+", str(mesh).rpartition(":")[2])))
 
 
 def names_several_chips(module: ModuleOp) -> bool:

@@ -338,7 +338,7 @@ def _of_accessor(name: str, operands: str, results: str) -> KernelOp:
 ACCESSORS: tuple[KernelOp, ...] = (
     _noc(
         "TensorAccessorArgs",
-        " | cta_base:int crta_base:int prev_args?:accessor_args | prev_args:accessor_args",
+        " | cta_base:int crta_base:int | prev_args:accessor_args",
         calls(
             "api/tensor/tensor_accessor_args.h",
             template_words="cta_base crta_base=tensor_accessor::UNKNOWN",

@@ -346,6 +346,22 @@ def _spell_upsample(op: Operation, properties: Properties) -> None:
         properties["scale_factor"] = INTEGERS.encode([factor.value.data] * 2)
 
 
+_SIZES_OF_VOLUMES = ("batch_size", "input_depth", "input_height", "input_width")
+
+
+def _spell_conv3d(op: Operation, properties: Properties) -> None:
+    """The shapes of the operands say what the sizes repeat; channels may be filled up."""
+    named = dict(zip(_SIZES_OF_VOLUMES, shape_of(op.operands[0].type), strict=False))
+    for name, size in named.items():
+        attribute = properties.pop(name, None)
+        if attribute is not None and INTEGERS.decode(attribute) != [size]:
+            raise CompileError(
+                f"'{name_of(op)}': expected {name} of {size}, as the operands have, "
+                f"found {attribute}",
+                op,
+            )
+
+
 _COLLECTIVES = ("all_gather", "all_reduce", "reduce_scatter", "mesh_partition")
 
 _SPELLINGS: dict[str, Spell] = {
@@ -354,6 +370,7 @@ _SPELLINGS: dict[str, Spell] = {
     "rand": _spell_rand,
     "repeat": _spell_repeat,
     "prod": _spell_prod,
+    "conv3d": _spell_conv3d,
     "prepare_conv2d_weights": spell_preparation,
     "prepare_conv2d_bias": spell_preparation,
     "upsample": _spell_upsample,

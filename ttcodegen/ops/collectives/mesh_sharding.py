@@ -51,7 +51,7 @@ from ttcodegen.ops.core.definition import (
     operand,
     register,
 )
-from ttcodegen.ops.core.dimensions import expect_shape, normalized_dim
+from ttcodegen.ops.core.dimensions import expect_shape, normalized_dim, require
 from ttcodegen.ops.core.lowering import CpuCall, cpu_call
 from ttcodegen.ops.core.traits import CallKind, ChipMovement, NeededChips, Trait, no_flops
 from ttcodegen.ops.dialects import ttir_op_classes
@@ -62,6 +62,7 @@ _SHARD = (
     attribute("shard_type", ENUMERATOR, "devices"),
     attribute("shard_direction", ENUMERATOR, "full_to_shard"),
 )
+_KINDS = ("devices", "identity", "replicate", "manual", "maximal")
 _UNDIVIDED = ("replicate", "manual", "maximal")
 """Kinds of sharding under which each chip has a tensor of the whole shape. `identity` is none: it
 says that the caller has the parts already, and what a program takes here are whole tensors."""
@@ -105,6 +106,10 @@ def _fits(shape: Sequence[int], result: Sequence[int], counts: Sequence[int]) ->
 
 def _verify_shard(op: CatalogueOp) -> None:
     """The parts of all chips make up the whole tensor."""
+    kind, direction = op.parameter("shard_type"), op.parameter("shard_direction")
+    require(op, kind in _KINDS, f"a shard_type of {', '.join(_KINDS)}", f"'{kind}'")
+    fits = direction in ("full_to_shard", "shard_to_full")
+    require(op, fits, "a shard_direction of full_to_shard or shard_to_full", f"'{direction}'")
     shape, counts = op.shape("input"), _counts(op)
     if _is_whole(op):
         if op.parameter("shard_type") != "replicate" or prod(op.parameter("shard_shape")) == 1:
@@ -383,8 +388,21 @@ _DISTRIBUTED = "ttnn/distributed/distributed_tensor.hpp"
 _CONFIG = "ttnn::distributed::Mesh"
 
 
+def _expect_placements(op: CatalogueOp) -> None:
+    """For each axis of the mesh a dimension of the operand, each at most once, or -1."""
+    placements, rank = op.parameter("placements"), len(op.shape("input"))
+    divided = [dim for dim in placements if dim != -1]
+    fits = len(placements) == len(declared_mesh(op)) and len(set(divided)) == len(divided)
+    if not fits or any(not 0 <= dim < rank for dim in divided):
+        raise VerifyException(
+            f"{op.name}: expected placements of a dimension of {rank}, or -1, for each of two axes "
+            f"of the mesh, found {tuple(placements)}"
+        )
+
+
 def _verify_distribute(op: CatalogueOp) -> None:
     """Each chip has its part of each divided dimension."""
+    _expect_placements(op)
     shape, placements, mesh = op.shape("input"), op.parameter("placements"), declared_mesh(op)
     counts = parts_of(shape, placements, mesh)
     if any(size % count for size, count in zip(shape, counts, strict=True)):
@@ -394,6 +412,7 @@ def _verify_distribute(op: CatalogueOp) -> None:
 
 def _verify_aggregate(op: CatalogueOp) -> None:
     """The parts of the chips make up each divided dimension."""
+    _expect_placements(op)
     shape, placements, mesh = op.shape("input"), op.parameter("placements"), declared_mesh(op)
     expect_shape(op, _put_together(shape, placements, mesh))
 

@@ -71,6 +71,11 @@ _VOLUME_DIMS = tuple(
 _MODE = attribute("padding_mode", STRING, "zeros")
 
 
+def _expect_mode(op: CatalogueOp) -> None:
+    mode = op.parameter("padding_mode")
+    require(op, mode in ("zeros", "replicate"), "padding_mode zeros or replicate", mode)
+
+
 def _verify_conv3d(op: CatalogueOp) -> None:
     """Weight (Co, Ci/groups, kernel depth, height, width); the result's size follows."""
     order = dims(op, _VOLUME_DIMS)
@@ -80,11 +85,7 @@ def _verify_conv3d(op: CatalogueOp) -> None:
         raise VerifyException(
             f"{op.name}: expected 1 or 3 numbers in 'padding', found {len(op.parameter('padding'))}"
         )
-    if op.parameter("padding_mode") not in ("zeros", "replicate"):
-        raise VerifyException(
-            f"{op.name}: expected padding_mode zeros or replicate, "
-            f"found {op.parameter('padding_mode')}"
-        )
+    _expect_mode(op)
     window = Window.of(op, kernel_of(op, 3), dilated=False)
     expect_channels(op, channels, outputs, (outputs, channels // max(op.parameter("groups"), 1)))
     expected = (n, *window.output_sizes(op, sizes), outputs)
@@ -229,6 +230,7 @@ def _verify_library_conv3d(op: CatalogueOp) -> None:
             f"found {tuple(shape)}: weights that were prepared for the call are not read back"
         )
     expect_rank(op, 5, "input")
+    _expect_mode(op)
     n, *sizes, channels = op.shape("input")
     outputs, groups = shape[0], op.parameter("groups")
     require(op, groups >= 1, "1 or more groups", groups)

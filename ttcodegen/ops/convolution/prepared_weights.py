@@ -11,7 +11,7 @@ from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttnn.placement import PLACEMENT, TensorPlacement
 from ttcodegen.foundation.lazy_numpy import np
 from ttcodegen.ops.convolution.convolution import GROUPS, expect_bias, expect_weight, kernel_of
-from ttcodegen.ops.convolution.sliding_window import array_text
+from ttcodegen.ops.convolution.sliding_window import Window, array_text
 from ttcodegen.ops.core.calls import (
     COMPUTE_CONFIG_ATTRIBUTE,
     CONV2D_CONFIG_ATTRIBUTE,
@@ -121,8 +121,21 @@ def _numpy_weights(call: Call) -> numpy.ndarray:
     return matrix.reshape(prepared_shape(call))
 
 
+def _verify_image(op: CatalogueOp) -> None:
+    """The sizes of the image are those of one, in which the kernel finds a place."""
+    kernel = op.parameter("kernel_size")
+    require(op, len(kernel) == 2, "a kernel_size of two numbers", tuple(kernel))
+    for name in (*LIBRARY_SIZES, GROUPS.name):
+        size = op.parameter(name)
+        require(op, 1 <= size < 1 << 31, f"{name} of 1 or more", size)
+    sizes = [op.parameter(name) for name in ("input_height", "input_width")]
+    found = Window.of(op, kernel).output_sizes(op, sizes)
+    require(op, min(found) > 0, f"a kernel that fits into the image of {sizes}", tuple(kernel))
+
+
 def _verify_weights(op: CatalogueOp) -> None:
     """The attributes are those of the convolution that the weight belongs to."""
+    _verify_image(op)
     inputs, outputs = op.parameter("in_channels"), op.parameter("out_channels")
     expect_weight(op, inputs, outputs, (outputs, inputs // max(op.parameter("groups"), 1)))
     kernel = kernel_of(op, 2)
@@ -132,6 +145,7 @@ def _verify_weights(op: CatalogueOp) -> None:
 
 
 def _verify_bias(op: CatalogueOp) -> None:
+    _verify_image(op)
     expect_bias(op, op.parameter("out_channels"))
     expect_shape(op, (1, 1, 1, op.parameter("out_channels")))
 

@@ -50,7 +50,7 @@ from ttcodegen.ops.core.definition import (
     optional,
     register,
 )
-from ttcodegen.ops.core.dimensions import expect_shape, normalized_dim
+from ttcodegen.ops.core.dimensions import expect_shape, normalized_dim, require
 from ttcodegen.ops.core.lowering import CpuAttributes, cpu_call
 
 HEADER = "ttnn/operations/eltwise/quantization/quantization.hpp"
@@ -85,6 +85,10 @@ def _verify_types(op: CatalogueOp) -> None:
                 f"{op.name}: expected {'floats' if is_float else 'quantized elements'} as {what}, "
                 f"found {element_of(value.type)}"
             )
+    known = {spec.name for spec in op.definition.attributes}
+    low, high = (op.parameter(spec.name) if spec.name in known else None for spec in _STORAGE)
+    if low is not None and high is not None:
+        require(op, low < high, f"a storage_max above the storage_min of {low}", high)
     expect_shape(op, op.shape("input"))
 
 

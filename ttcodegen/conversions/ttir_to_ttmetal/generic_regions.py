@@ -31,6 +31,7 @@ from ttcodegen.conversions.ttir_to_ttmetal.grouping.tile_operations import (
 from ttcodegen.dialects.core.datatypes import shape_of
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttcore.tile import IteratorType, IteratorTypeAttr
+from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.ops.attention.sdpa import ATTENTION
 from ttcodegen.ops.core.builder import broadcast_shapes
 from ttcodegen.ops.core.definition import has_trait
@@ -249,6 +250,12 @@ def _tile_loops(
         # Reductions of rows whose results do not come back to them are all that is left of them.
         kept = broadcast_shapes([shape_of(value.type) for value in outputs]) or shape
         kept = (1,) * (len(shape) - len(kept)) + tuple(kept)
+    if group.root is not None and len(kept) < len(shape):
+        raise CompileError(
+            f"'{group.root.name}' drops the dimensions that it reduces, and a program keeps them",
+            group.root,
+            remedy="run --ttir-primitives first, or reduce with keep_dim = true",
+        )
     reduced: set[int] = set()
     if group.root is not None or group.kind is Kind.ROWS:
         reduced = {axis for axis, size in enumerate(shape) if size != kept[axis]}

@@ -119,15 +119,17 @@ def test_memory_comes_back_after_many_conversions(
     from ttcodegen.explorer import workers
 
     monkeypatch.setattr(workers, "_IDLE", 2.0)
-    before = memory_mebibytes()
 
-    async def convert() -> None:
-        for number in range(200):
+    async def convert(count: int) -> None:
+        for number in range(count):
             path = tmp_path / f"model{number}.mlir"
             path.write_text(MODEL.replace("scores", f"scores{number}"))
             assert b'"graphs": [{' in await ask(server, body(path))
 
-    asyncio.run(convert())
+    # What workers are copies of is there from the first answer on.
+    asyncio.run(convert(1))
+    before = memory_mebibytes()
+    asyncio.run(convert(200))
     end = time.monotonic() + 30
     while memory_mebibytes() > before * 1.2 and time.monotonic() < end:
         time.sleep(0.5)

@@ -81,8 +81,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     if argv is not None:
         return run_program("ttcodegen-lang", _run, argv)
-    tell = supervise()
-    return tell(run_program("ttcodegen-lang", _run, None))
+    report_status = supervise()
+    return report_status(run_program("ttcodegen-lang", _run, None))
 
 
 def _run(invocation: Invocation) -> int:

@@ -44,24 +44,24 @@ def supervise() -> Callable[[int], int]:
     _end_with_the_parent()
     _limit_memory()
 
-    def tell(status: int) -> int:
+    def report_status(status: int) -> int:
         with contextlib.suppress(OSError):  # The program may have closed all descriptors.
             os.write(write, bytes([status & 0xFF]))
         return status
 
-    global _told
-    _told = write
-    return tell
+    global _reported
+    _reported = write
+    return report_status
 
 
-_told = -1
+_reported = -1
 """The descriptor that the watching process reads."""
 
 
 def limit_seconds(seconds: float) -> None:
     """Sets another limit of time, as a user gives it; 0 is none."""
-    if _told >= 0:
-        os.write(_told, b"\xff" + f"{seconds:g}\n".encode())
+    if _reported >= 0:
+        os.write(_reported, b"\xff" + f"{seconds:g}\n".encode())
 
 
 def _end_with_the_parent() -> None:
@@ -78,23 +78,23 @@ def _limit_memory() -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (limit, hard))
 
 
-def _watch(process: int, told: int) -> int:
+def _watch(process: int, reports: int) -> int:
     """Waits for the process; the exit status."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # The terminal gives it to both.
     signal.signal(signal.SIGTERM, lambda number, frame: os.kill(process, number))
-    os.set_blocking(told, False)
+    os.set_blocking(reports, False)
     began = time.monotonic()
     text = b""
     while True:
         with contextlib.suppress(BlockingIOError):
-            text += os.read(told, 64)
+            text += os.read(reports, 64)
         seconds, status = _read(text)
         found, how = os.waitpid(process, os.WNOHANG | os.WUNTRACED)
         if found and os.WIFSTOPPED(how) and os.WSTOPSIG(how) == signal.SIGSTOP:
             return _ended(process, "the program stopped its process")
         if found and not os.WIFSTOPPED(how):
             with contextlib.suppress(BlockingIOError):
-                text += os.read(told, 64)
+                text += os.read(reports, 64)
             return _status_of(os.waitstatus_to_exitcode(how), _read(text)[1])
         if seconds and time.monotonic() - began > seconds:
             if status is not None:
@@ -109,7 +109,7 @@ def _watch(process: int, told: int) -> int:
 
 
 def _read(text: bytes) -> tuple[float, int | None]:
-    """The limit of time, and the exit status if it was told."""
+    """The limit of time, and the exit status if it was reported."""
     seconds = SECONDS
     while text.startswith(b"\xff"):
         given, _, text = text[1:].partition(b"\n")
@@ -117,9 +117,9 @@ def _read(text: bytes) -> tuple[float, int | None]:
     return seconds, text[0] if text else None
 
 
-def _status_of(code: int, told: int | None) -> int:
-    if told is not None:
-        return told
+def _status_of(code: int, reported: int | None) -> int:
+    if reported is not None:
+        return reported
     if code < 0:
         name = signal.strsignal(-code) or f"signal {-code}"
         report(Level.ERROR, f"error: the program ended its process: {name}")

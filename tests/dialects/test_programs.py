@@ -191,3 +191,13 @@ def test_pages_that_are_no_tiles_are_taken_for_elements() -> None:
     rows = dataclasses.replace(tiles, page_size=160)
     assert tiles.page_type == TileType(DataType.FLOAT32)
     assert rows.page_type == f32
+
+
+@pytest.mark.parametrize("number", [1 << 32, 10**12])
+def test_a_program_has_numbers_of_32_bits(number: int) -> None:
+    program = exp_program()
+    buffer = dataclasses.replace(program.circular_buffers[0], page_size=number)
+    buffers = (buffer, *program.circular_buffers[1:])
+    module = exp_module(program=dataclasses.replace(program, circular_buffers=buffers))
+    with pytest.raises(CompileError, match=f"'exp' has the number {number}: a core counts in 32"):
+        verify_programs(module)

@@ -6,7 +6,9 @@ import ctypes
 import re
 import shutil
 import subprocess
+import threading
 from collections.abc import Generator
+from contextlib import ExitStack
 from pathlib import Path
 
 import ml_dtypes
@@ -148,6 +150,37 @@ def test_two_models_of_one_project_are_apart(built: tuple[Path, BuiltProject]) -
             model.set_weight("layer_bias", BIAS)
         np.testing.assert_allclose(one.forward(X), X @ WEIGHT + BIAS + CONSTANT, rtol=1e-5)
         np.testing.assert_allclose(other.forward(X), X @ WEIGHT * 2 + BIAS + CONSTANT, rtol=1e-5)
+
+
+def test_threads_get_the_results_of_their_own_inputs(built: tuple[Path, BuiltProject]) -> None:
+    """Threads share a model, two by two, or have it for themselves."""
+    threads, calls = 8, 200
+    wrong: list[str] = []
+    ready = threading.Barrier(threads)
+
+    def call(number: int, model: LoadedModule, factor: int) -> None:
+        ready.wait(60)
+        for turn in range(calls):
+            x = X + (number * calls + turn)
+            expected = x @ WEIGHT * factor + BIAS + CONSTANT
+            if not np.allclose(model.forward(x), expected, rtol=1e-5):
+                wrong.append(f"thread {number}, call {turn}")
+
+    with ExitStack() as stack:
+        models = [stack.enter_context(ttcodegen.load(built[0])) for _ in range(threads * 3 // 4)]
+        for factor, model in enumerate(models, 1):
+            model.set_weight("layer_weight", WEIGHT * factor)
+            model.set_weight("layer_bias", BIAS)
+        calling = [
+            threading.Thread(target=call, args=(n, models[n % len(models)], n % len(models) + 1))
+            for n in range(threads)
+        ]
+        for each in calling:
+            each.start()
+        for each in calling:
+            each.join(120)
+        assert not any(each.is_alive() for each in calling)
+    assert wrong == []
 
 
 C_PROGRAM = r"""

@@ -250,7 +250,8 @@ def encode(schema: Schema, record: object, large_bytes: int = 0) -> bytes:
     will be written, so that the buffer need not grow over them.
 
     Raises:
-        CompileError: if the file would be larger than a flatbuffer can be (2 GiB).
+        CompileError: if the file would be larger than a flatbuffer can be (2 GiB), or a number does
+            not fit into its field.
     """
     # The library takes long to import and only writers need it, none of them with numpy.
     library: Any = import_without_numpy("flatbuffers.builder")
@@ -262,6 +263,8 @@ def encode(schema: Schema, record: object, large_bytes: int = 0) -> bytes:
         encoder.builder.Finish(root, file_identifier=schema.identifier.encode("ascii"))
     except library.BuilderSizeError:
         raise _too_large() from None
+    except struct.error as error:
+        raise CompileError(f"a number does not fit into the flatbuffer: {error}") from None
     return bytes(encoder.builder.Output())
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from typing import cast
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
@@ -56,11 +58,38 @@ def verify_programs(module: ModuleOp) -> None:
         for fault in (*_symbol_faults(launch, known), *_grid_faults(launch, grid)):
             diagnostics.error(fault, launch.op)
         if launch is before:
+            on_cores = (
+                program.circular_buffers,
+                program.kernels,
+                program.tuning,
+                program.semaphore_values,
+            )
+            for number in _numbers_beyond_words(on_cores):
+                message = f"'{program.name}' has the number {number}: a core counts in 32 bits"
+                diagnostics.error(message, launch.op)
             for kernel in program.kernels:
                 if (function := known.get(kernel.function)) is not None:
                     _check_arguments(kernel, function, diagnostics)
                     _check_buffers(kernel, function, program, diagnostics)
     diagnostics.raise_errors()
+
+
+def _numbers_beyond_words(node: object) -> Iterator[int]:
+    """The integers in a program, or a part of one, that no word of 32 bits holds."""
+    match node:
+        case bool():
+            pass
+        case int():
+            if not -(1 << 31) <= node < 1 << 32:
+                yield node
+        case tuple():
+            for part in cast("tuple[object, ...]", node):
+                yield from _numbers_beyond_words(part)
+        case _ if is_dataclass(node):
+            for field in fields(node):
+                yield from _numbers_beyond_words(getattr(node, field.name))
+        case _:
+            pass
 
 
 def _grid_faults(launch: Launch, grid: tuple[int, int]) -> Iterator[str]:

@@ -23,7 +23,7 @@ def fill(*texts: str) -> Statement:
 
 
 def loops(statements: Sequence[Statement]) -> list[Loop | None]:
-    return [statement.loop for statement in with_loops(statements, [], [])]
+    return [statement.loop for statement in with_loops(statements, [], [], {})]
 
 
 def test_numbers_that_grow_evenly_are_counted() -> None:

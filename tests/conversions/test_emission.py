@@ -7,6 +7,7 @@ import re
 import pytest
 
 from ttcodegen.compilation import CompileOptions, compile_module
+from ttcodegen.emission.templates import clang_format_style
 from ttcodegen.foundation.diagnostics import Source
 
 MODULE = """
@@ -37,7 +38,7 @@ def test_a_function_reads_like_one_that_a_person_wrote():
         "",
         "    // head.proj",
         "    ttnn::Tensor head_proj = call::linear("
-        "last_use(image), weights.head_proj_weight, weights.head_proj_bias);",
+        "last_use(image), weights.head.proj.weight, weights.head.proj.bias);",
         "    head_proj = ttnn::relu(head_proj);",
         "    return ClassifyOutputs{.scores = head_proj};",
     ]
@@ -63,12 +64,19 @@ def test_edits_have_the_short_name_of_the_fidelity():
 
 
 def test_inputs_weights_and_outputs_have_structures_of_their_own():
-    header = emit(MODULE).files["src/model.hpp"]
+    style = clang_format_style()
+    options = CompileOptions("model", style=style)
+    header = compile_module(Source("test.mlir", MODULE), options).files["src/model.hpp"]
     assert re.findall(r"struct (\w+) \{\n((?:    .*\n)*)", header) == [
         ("ClassifyInputs", "    ttnn::Tensor image;\n"),
         (
             "ClassifyWeights",
-            "    ttnn::Tensor head_proj_weight;\n    ttnn::Tensor head_proj_bias;\n",
+            "    struct {\n"
+            "        struct {\n"
+            "            ttnn::Tensor weight;\n"
+            "            ttnn::Tensor bias;\n"
+            "        } proj;\n"
+            "    } head;\n",
         ),
         ("ClassifyOutputs", "    ttnn::Tensor scores;\n"),
     ]
@@ -122,7 +130,12 @@ def test_no_name_of_the_input_becomes_code(name):
 def test_equal_names_stay_apart():
     text = MODULE.replace("head.proj.bias", "head_proj_weight")
     header = emit(text).files["src/model.hpp"]
-    assert "    ttnn::Tensor head_proj_weight;\n    ttnn::Tensor head_proj_weight_2;" in header
+    assert re.findall(r"ttnn::Tensor (head\w*);", header) == ["head_proj_weight"]
+    text = text.replace("head.proj.weight", "head-proj-weight")
+    header = emit(text).files["src/model.hpp"]
+    assert re.findall(r"ttnn::Tensor (head\w*);", header) == [
+        *("head_proj_weight", "head_proj_weight_2")
+    ]
 
 
 def test_a_function_called_main_does_not_become_the_program():

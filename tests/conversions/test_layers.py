@@ -76,25 +76,26 @@ def test_blocks_of_a_transformer_are_one_function():
     assert (
         """
     ttnn::Tensor block_output = last_use(hidden_states);
-    for (size_t index = 0; index < constants.layers.size(); ++index) {
-        block_output = layer(last_use(block_output), mask, constants.layers[index]);
+    for (size_t index = 0; index < weights.layers.size(); ++index) {
+        block_output = layer(last_use(block_output), mask, weights.layers[index]);
     }
     return TransformerOutputs{.hidden_states = block_output};
 """
         in cpp
     )
     assert "std::array<LayerWeights, 5> layers;" in header
-    assert "    ttnn::Tensor attention_query_weight;" in header
-    assert "constants.layers[3].attention_query_weight = " in cpp
+    # They are held as the model holds them, and nothing is copied.
+    assert "Constants" not in header
+    assert "weights.attention.query.weight" in cpp
     # What they share is computed before the first.
-    assert cpp.index("mask = ttnn::to_layout(inputs.mask") < cpp.index("constants.layers[index])")
+    assert cpp.index("mask = ttnn::to_layout(inputs.mask") < cpp.index("weights.layers[index])")
 
 
 def test_a_layer_frees_what_it_is_given_for_the_last_time():
     _, cpp = sources(module_text(2))
     body = cpp.partition("TransformerOutputs transformer(")[2]
-    assert "layer(last_use(hidden_states), mask, constants.layers[0])" in body
-    assert "last_use(mask), constants.layers[1])" in body
+    assert "layer(last_use(hidden_states), mask, weights.layers[0])" in body
+    assert "last_use(mask), weights.layers[1])" in body
     function = cpp.partition("static ttnn::Tensor layer(")[2]
     assert "ttnn::add(last_use(input), last_use(attention_output))" in function
 
@@ -108,8 +109,13 @@ def test_two_blocks_are_worth_a_function_and_one_is_not():
 
 def test_layers_of_another_form_stay_apart():
     header, cpp = sources(chain([64, 64, 64, 64, 96, 64, 64, 64]))
-    (count,) = re.findall(r"std::array<BlockWeights, (\d)> blocks;", header)
-    assert count == "5"
+    assert "std::array<BlockWeights, 7> blocks;" in header
+    # The first loop starts with an input, which stays what it is.
+    assert "ttnn::Tensor r = ttnn::Tensor(inputs.x);" in cpp
+    assert "for (size_t index = 0; index < 3; ++index) {" in cpp
+    assert re.findall(r"block\(last_use\(\w+\), weights.blocks\[(\w+)\]\)", cpp) == [
+        *("index", "5", "6")
+    ]
     # The residual connection makes the difference, not the width.
     assert cpp.count("ttnn::add(") == 1
     assert cpp.count("ttnn::rms_norm(") == 3
@@ -120,7 +126,8 @@ def test_layers_whose_values_go_another_way_stay_apart():
     # The third block adds what the first one gave.
     assert '"ttir.add"(%r1, %e2)' in text
     header, cpp = sources(text.replace('"ttir.add"(%r1, %e2)', '"ttir.add"(%r0, %e2)'))
-    assert re.findall(r"std::array<BlockWeights, (\d)>", header) == ["3"]
+    assert "std::array<BlockWeights, 4>" in header
+    assert re.findall(r"= block\(.*weights.blocks\[(\w+)\]\)", cpp) == ["0", "1", "3"]
     assert cpp.count("ttnn::add(") == 2
 
 
@@ -181,25 +188,27 @@ def convolutions(stages: list[tuple[int, int, int]], plain: int = 0) -> str:
 
 def test_sizes_that_differ_are_given_by_constants_of_the_file():
     header, cpp = sources(convolutions([(32, 16, 2), (64, 8, 3)]))
-    assert re.findall(r"std::array<(\w+Weights), 5>", header) == ["ResidualBlockWeights"]
+    # Stages of different lengths are members of their own, of blocks of one type.
+    assert re.findall(r"std::array<BlockConstants, (\d)> blocks;\n    } (\w+);", header) == [
+        *(("2", "stages_0"), ("3", "stages_1"))
+    ]
     assert cpp.count("ttnn::conv2d(") == 3
     names = re.findall(r"^const ResidualBlockSizes (\w+)\{", cpp, re.MULTILINE)
     assert names == ["stages_0_blocks_sizes", "stages_1_blocks_sizes"]
     assert re.findall(r"\[(\w+)\],\s+(stages_\d)_blocks_sizes,\s+device\)", cpp) == [
         *(("0", "stages_0"), ("1", "stages_0"), ("index", "stages_1"))
     ]
-    assert "for (size_t index = 2; index < 5; ++index) {" in cpp
+    assert "index < constants.stages_1.blocks.size(); ++index) {" in cpp
     assert "/*in_channels=*/sizes.in_channels" in cpp
 
 
 def test_blocks_of_calls_take_the_sizes_of_what_they_call():
-    header, cpp = sources(convolutions([(32, 16, 2), (64, 8, 3)], plain=8))
-    assert re.findall(r"std::array<(\w+Weights), 5>", header) == ["ResidualBlockWeights"]
+    _, cpp = sources(convolutions([(32, 16, 2), (64, 8, 3)], plain=8))
     assert cpp.count("ttnn::add(") == 1
     head = cpp[cpp.index("residual_block(") :].partition("{")[0]
     assert "const ResidualBlockSizes& sizes" in head
     assert "sizes.convolution_block_sizes, device)" in cpp
-    sizes = re.findall(r"residual_blocks\[(\w+)\],\s+(stages_\d)_blocks_sizes,\s+device", cpp)
+    sizes = re.findall(r"\.blocks\[(\w+)\],\s+(stages_\d)_blocks_sizes,\s+device", cpp)
     assert sizes == [("0", "stages_0"), ("1", "stages_0"), ("index", "stages_1")]
 
 

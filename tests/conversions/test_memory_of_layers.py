@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "examples" / "transformer"))
 from make import module_text
 
 FUNCTION = re.compile(r"^(?:static )?[\w:<>, ]+ (\w+)\(([^;]*)\) \{$\n(.*?)^\}$", re.M | re.S)
-LOOP = re.compile(r"for \(size_t index = 0; index < constants.layers.size\(\); \+\+index\) \{$")
+LOOP = re.compile(r"for \(size_t index = 0; index < weights.layers.size\(\); \+\+index\) \{$")
 STATEMENT = re.compile(r"(?:ttnn::Tensor |auto )?(\w+|\[.*?\]) = (.*);")
 
 

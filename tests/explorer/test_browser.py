@@ -250,7 +250,7 @@ def test_the_graph_of_a_project_is_beside_its_code(page: Any, tmp_path: Path) ->
     out = tmp_path / "transformer"
     assert compile_main([str(MODEL), "-o", str(out)]) == 0
     code = out / "src/transformer.cpp"
-    before = "weights.feed_forward_norm_weight)"
+    before = "weights.feed_forward_norm.weight)"
     assert before in code.read_text()
     memory = ", std::nullopt, std::nullopt, ttnn::L1_MEMORY_CONFIG)"
     code.write_text(code.read_text().replace(before, f"{before[:-1]}{memory}"))

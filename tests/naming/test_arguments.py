@@ -73,8 +73,10 @@ def test_the_outside_keeps_the_names_of_the_source() -> None:
 
 
 def test_parameters_that_a_compiler_made_are_called_after_the_weight_they_adjust() -> None:
-    found = fields(FORGE, "ForwardWeights")
-    assert found == ["model_0_conv_weight", "model_0_conv_scale", "model_0_conv_bias"]
+    (function,) = compiled(FORGE).description.functions
+    assert [tensor.path for tensor in function.weights] == [
+        *("model[0].conv.weight", "model[0].conv.scale", "model[0].conv.bias")
+    ]
     assert not re.search("fork_clone|divide_3", "".join(compiled(FORGE).files.values()))
 
 

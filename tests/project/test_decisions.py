@@ -274,8 +274,8 @@ def test_the_command_prints_decisions_above_a_patch_and_writes_overrides(
     file = out / "src/transformer.cpp"
     file.write_text(
         file.read_text().replace(
-            "weights.feed_forward_up_weight)",
-            "weights.feed_forward_up_weight, {.memory_config = ttnn::L1_MEMORY_CONFIG})",
+            "weights.feed_forward.up.weight)",
+            "weights.feed_forward.up.weight, {.memory_config = ttnn::L1_MEMORY_CONFIG})",
         )
     )
     capsys.readouterr()

@@ -118,28 +118,28 @@ LAST = "}  // namespace transformer::tuning"
 
 
 def product(weight: str, options: str) -> Edit:
-    return ((f"weights.{weight}_weight)", f"weights.{weight}_weight, {{{options}}})"),)
+    return ((f"weights.{weight}.weight)", f"weights.{weight}.weight, {{{options}}})"),)
 
 
 EDITS: Mapping[str, tuple[Edit, str]] = {
     "memory of a product": (
-        product("attention_query", f".memory_config = {L1}"),
+        product("attention.query", f".memory_config = {L1}"),
         r"(attention_query|query) = call::matmul\([^;]*\.memory_config = ttnn::L1_MEMORY_CONFIG}",
     ),
     "data type of a product": (
-        product("feed_forward_up", ".dtype = ttnn::DataType::BFLOAT8_B"),
+        product("feed_forward.up", ".dtype = ttnn::DataType::BFLOAT8_B"),
         r"feed_forward_up = call::matmul\([^;]*\.dtype = ttnn::DataType::BFLOAT8_B}",
     ),
     "fidelity of a product": (
-        product("feed_forward_down", f".compute_kernel_config = {LOFI}"),
+        product("feed_forward.down", f".compute_kernel_config = {LOFI}"),
         r"feed_forward_down = call::matmul\([^;]*MathFidelity::LoFi}}",
     ),
     "program of a product": (
-        product("feed_forward_up", f".program_config = {PROGRAM}"),
+        product("feed_forward.up", f".program_config = {PROGRAM}"),
         r"feed_forward_up = call::matmul\([^;]*compute_with_storage_grid_size = {8, 1}",
     ),
     "activation in a product": (
-        (*product("feed_forward_gate", '.activation = "silu"'), (SILU, "")),
+        (*product("feed_forward.gate", '.activation = "silu"'), (SILU, "")),
         r'(feed_forward_gate|gate) = call::matmul\([^;]*\.activation = "silu"}',
     ),
     "activation in a multiplication": (
@@ -156,8 +156,8 @@ EDITS: Mapping[str, tuple[Edit, str]] = {
     "memory of a norm": (
         (
             (
-                "weights.feed_forward_norm_weight)",
-                f"weights.feed_forward_norm_weight, std::nullopt, std::nullopt, {L1})",
+                "weights.feed_forward_norm.weight)",
+                f"weights.feed_forward_norm.weight, std::nullopt, std::nullopt, {L1})",
             ),
         ),
         r"feed_forward_norm = ttnn::rms_norm\([^;]*ttnn::L1_MEMORY_CONFIG[,)]",
@@ -195,7 +195,7 @@ EDITS: Mapping[str, tuple[Edit, str]] = {
                 "    ttnn::Tensor attention_output =\n",
                 "    // a third of the time\n    ttnn::Tensor attention_output =\n",
             ),
-            *product("attention_output", ".compute_kernel_config = tuning::fast_compute"),
+            *product("attention.output", ".compute_kernel_config = tuning::fast_compute"),
         ),
         r"// a third of the time ttnn::Tensor attention_output = "
         r"call::matmul\([^;]*tuning::fast_compute}.*"
@@ -318,8 +318,8 @@ OTHERS: Mapping[str, tuple[str, int, Mapping[str, tuple[str, int]], Mapping[str,
             "blocks": ((SHARED, BLOCKS),),
             "memory": (
                 (
-                    "weights.classifier_bias)",
-                    f"weights.classifier_bias, {{.memory_config = {L1}}})",
+                    "weights.classifier.bias)",
+                    f"weights.classifier.bias, {{.memory_config = {L1}}})",
                 ),
             ),
             "softmax": (("(classifier, 1, std::nullopt,", f"(classifier, 1, {L1},"),),

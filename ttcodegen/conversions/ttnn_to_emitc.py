@@ -18,6 +18,7 @@ from ttcodegen.conversions.host_functions.cpp_interface import (
     CppProgram,
     FileEmission,
     hold_constants,
+    last_use_function,
     prepend,
     replace_content,
     returned_type,
@@ -29,7 +30,6 @@ from ttcodegen.conversions.host_functions.function_writer import (
     FunctionWriter,
     Members,
     SourceFile,
-    last_use_function,
     write_entry_function,
 )
 from ttcodegen.conversions.host_functions.interface import (
@@ -177,10 +177,13 @@ def _record(entry: Entry, facts: SourceFacts, function_names: NameScope) -> _Rec
         body.lines_of,
         returned,
         function_names,
+        places=members.places,
+        elements=entry.elements,
+        function=entry.cpp_name,
     )
     calling, functions = layers.outline_layers(statements, known)
     held, calling = hold_weights(entry, calling, functions, members.places, returned)
-    calling = with_loops(calling, functions, returned)
+    calling = with_loops(calling, functions, returned, members.places)
     recorder.names = names.renamed(names_of_loops(calling, functions))
     return _Recorded(replace(body, entry=held), calling, functions, terminator, loops)
 

@@ -99,6 +99,8 @@ class TensorDescription:
     divided: tuple[int, ...] = ()
     """Of one that the host divides among the chips of a mesh: for each axis the dimension that is
     divided along it, -1 for none."""
+    path: str = ""
+    """Its access path in a structure of nested ones; empty for a direct member."""
     tuned_type: str = ""
     """The constant of src/tuning.hpp that is the data type, if a person may choose another."""
 

@@ -71,6 +71,7 @@ def _tensor(
         memory_layout=placement.memory_layout,
         shards=placement.shards,
         divided=tensor.divided,
+        path=tensor.path,
         tolerance=output_tolerance(tensor.value, source_dtype) if tensor.kind == "output" else None,
         tuned_type=qualified(PRODUCT_WEIGHTS) if tensor.value in tuned else "",
     )

@@ -218,15 +218,13 @@ class EmitCBuilder:
 
         Unless `typed`, only the braces are written: where a call says what they initialise.
         """
-        made = self._initialized(type, tuple(fields), tuple(fields.values()), name)
-        if not typed:
-            assert isinstance(made.owner, Operation)
-            made.owner.attributes[UNTYPED] = UnitAttr()
-        return made
+        return self._initialized(type, tuple(fields), tuple(fields.values()), name, typed)
 
-    def braced(self, type: str, *items: Argument, name: str | None = None) -> SSAValue:
-        """`type{item, ...}`."""
-        return self._initialized(type, ("",) * len(items), items, name)
+    def braced(
+        self, type: str, *items: Argument, name: str | None = None, typed: bool = True
+    ) -> SSAValue:
+        """`type{item, ...}`; unless `typed`, only the braces are written."""
+        return self._initialized(type, ("",) * len(items), items, name, typed)
 
     def _initialized(
         self,
@@ -234,8 +232,11 @@ class EmitCBuilder:
         designators: Sequence[str],
         values: Sequence[Argument],
         name: str | None,
+        typed: bool,
     ) -> SSAValue:
         op = self._call(type, values, [type], ())
+        if not typed:
+            op.attributes[UNTYPED] = UnitAttr()
         op.attributes[INITIALIZERS] = ArrayAttr([StringAttr(d) for d in designators])
         op.attributes[PURE] = UnitAttr()
         return self._named(op, name)

@@ -209,7 +209,7 @@ class _Uses:
         stem = stem_of_weight(weight or "")
         if weight is None or stem in ("", weight) or _says_nothing(weight):
             return None
-        return f"{stem}_{suffix}"
+        return f"{stem}.{suffix}" if "." in stem else f"{stem}_{suffix}"
 
     def _origin(self, value: SSAValue) -> str | None:
         """The name of the weight that a value is another form of."""

@@ -180,9 +180,26 @@ def whole_layer(layers: Sequence[str]) -> str | None:
     """The path of the layer that consists of these; what they are numbered by is not part of it:
     `encoder.1` for `encoder.1.linear.0` and `encoder.1.linear.1`."""
     title = common_layer(layers)
+    while title is not None and any(_PARTS.split(title)[1:]):
+        outside = [each for each in layers if each and not _is_inside(each, title)]
+        # Many modules of few ops each are what it consists of, as much as one of many.
+        if _SHARE_OUTSIDE * len(outside) < len(layers):
+            break
+        parts = _PARTS.split(title)
+        if parts[-1].isdigit():
+            break
+        title = title[: -len(parts[-1]) - 1]
     if title is not None and any(re.match(r"[./]\d", each.removeprefix(title)) for each in layers):
         return title.rpartition(".")[0] or title
     return title
+
+
+_SHARE_OUTSIDE = 8
+"""One of so many statements outside of a module says that the layer is more than it."""
+
+
+def _is_inside(layer: str, title: str) -> bool:
+    return layer == title or layer.startswith((f"{title}.", f"{title}/"))
 
 
 def name_in_layer(name: str, title: str | None) -> str:

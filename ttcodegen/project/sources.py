@@ -286,7 +286,10 @@ def _tables(
     for kind, tensors in zip(_TABLE_KINDS, kinds, strict=True):
         if tensors:
             rows = [
-                {"field": tensor.field, "text": _table_row(module, function, tensor)}
+                {
+                    "member": tensor.path or tensor.field,
+                    "text": _table_row(module, function, tensor),
+                }
                 for tensor in tensors
             ]
             name = f"{function.cpp_name}_{kind.lower()}"
@@ -334,7 +337,7 @@ def _prepare(module: ModuleDescription, function: FunctionDescription) -> _CppFu
     device = _HOST_TYPES[module.target]["device"]
     statements: list[str] = []
     if has_weights:
-        fields = f"{function.cpp_name}_weights_fields"
+        fields = f"{function.cpp_name}_weights_members"
         statements.append(f"state->weights = support::with_members({fields}, weights);")
     if function.has_constants:
         arguments = "state->weights, device" if has_weights else "device"
@@ -358,7 +361,7 @@ def _run(module: ModuleDescription, function: FunctionDescription) -> _CppFuncti
         state = function.struct("State")
         statements.append(f"const auto& state = *static_cast<const {state}*>(prepared);")
     if function.inputs:
-        fields = f"{function.cpp_name}_inputs_fields"
+        fields = f"{function.cpp_name}_inputs_members"
         arguments.append(f"support::with_members({fields}, inputs)")
     if function.weights:
         arguments.append("state.weights")
@@ -367,7 +370,7 @@ def _run(module: ModuleDescription, function: FunctionDescription) -> _CppFuncti
     call = f"{module.name}::{function.cpp_name}({', '.join([*arguments, 'device'])})"
     if function.outputs:
         statements.append(f"const auto outputs = {call};")
-        fields = f"{function.cpp_name}_outputs_fields"
+        fields = f"{function.cpp_name}_outputs_members"
         members = f"support::members_of(outputs, {fields})"
         if any(tensor.divided for tensor in function.outputs):
             members = f"support::divided_as({members}, {function.cpp_name}_outputs)"

@@ -165,6 +165,8 @@ def ttir_to_ttnn(options: Values) -> Iterator[Step | str]:
     yield "convert-ttir-to-ttnn"
     if options["enable-remove-dead-values"]:
         yield "remove-dead-values"
+    # What several ops need in one form, each conversion makes for itself.
+    yield "cse"
     if optimization_level(options) > 0:
         yield from ("ttnn-decode-caches", "ttnn-dense-rows")
         given = given_decisions(options)

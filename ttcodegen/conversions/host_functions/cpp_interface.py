@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import cast
 
 from xdsl.dialects.builtin import DictionaryAttr, ModuleOp
@@ -21,9 +22,10 @@ from ttcodegen.dialects.core.datatypes import DataType
 from ttcodegen.dialects.ttcore.dialect import DataTypeAttr
 from ttcodegen.emitc.builder import EmitCBuilder
 from ttcodegen.emitc.inlining import standard_headers
-from ttcodegen.emitc.spelling import identifier
+from ttcodegen.emitc.spelling import comment_line, identifier
 from ttcodegen.emitc.statements import FileOp, FuncOp
 from ttcodegen.naming.arguments import prepare_name
+from ttcodegen.naming.members import Array, Shape, Struct, Tensor
 from ttcodegen.systems.releases import DEFAULT_RELEASE
 from ttcodegen.transforms.module_text import module_text
 from ttcodegen.version import __version__
@@ -76,6 +78,19 @@ def returned_type(types: Sequence[str]) -> str | None:
 TTNN = HostTypes("ttnn::Tensor", "ttnn::MeshDevice", ("ttnn/tensor/tensor.hpp", "ttnn/types.hpp"))
 
 
+LAST_USE = "last_use"
+"""The function that gives a variable's tensor away."""
+
+
+def last_use_function(type: str) -> str:
+    """The definition of `last_use` for variables of a type; `auto` for several types."""
+    return f"""\
+// Moves the tensor out of a variable after its last use: its memory is freed with the statement.
+static {type} {LAST_USE}({type}& tensor) {{
+    return std::move(tensor);
+}}"""
+
+
 @dataclass(frozen=True)
 class ConstantFile:
     """A constant of the module in the project's data folder."""
@@ -116,7 +131,7 @@ def write_header(
     header.verbatim("#pragma once")
     header.blank()
     standard = {
-        "array": any(entry.layers for entry in entries),
+        "array": any(entry.layers or _has_arrays(entry) for entry in entries),
         "vector": any(map(has_uniform_signature, entries)),
     }
     for each, needed in standard.items():
@@ -126,10 +141,11 @@ def write_header(
         header.blank()
     _include_types(header, types)
     with header.namespace(name):
+        known = _Structures(header, types)
         for index, entry in enumerate(entries):
             if index:
                 header.blank()
-            _declare(header, entry, types)
+            _declare(header, entry, types, known)
 
 
 def _include_types(header: EmitCBuilder, types: HostTypes) -> None:
@@ -142,6 +158,11 @@ def _include_types(header: EmitCBuilder, types: HostTypes) -> None:
         header.blank()
 
 
+def _has_arrays(entry: Entry) -> bool:
+    paths = (path for layout in entry.layouts.values() for path in layout.paths)
+    return any("[" in path for path in paths)
+
+
 _STRUCT_COMMENTS = {
     "Inputs": "Inputs of {}, given with each call.",
     "Weights": "Weights of {}: the parameters and constants among the arguments of the model.",
@@ -150,39 +171,119 @@ _STRUCT_COMMENTS = {
 }
 
 
-def _structs(entry: Entry, types: HostTypes) -> list[tuple[str, list[tuple[str, str]]]]:
-    fields = {
-        "Inputs": [tensor.field for tensor in entry.inputs],
-        "Weights": [tensor.field for tensor in entry.weights],
-        "Constants": entry.constant_fields,
-        "Outputs": [tensor.field for tensor in entry.results],
-    }
-    structs = {suffix: [(f, types.tensor) for f in names] for suffix, names in fields.items()}
-    if entry.layers:
-        structs["Constants"] = [(field, types.tensor) for _, field in entry.constants]
-    structs["Constants"] += [
-        (each.field, f"std::array<{each.type}, {len(each.values)}>") for each in entry.layers
-    ]
-    structs["Constants"] += [(each.name, each.type) for each in types.kept]
-    return list(structs.items())
+@dataclass
+class _Structures:
+    """The structures of tensors that a header has so far."""
+
+    header: EmitCBuilder
+    types: HostTypes
+    declared: set[str] = field(default_factory=set[str])
+    """Structures in arrays."""
+    whole: dict[tuple[str, Struct], str] = field(default_factory=dict[tuple[str, Struct], str])
+    """Structures of functions, by their kinds and members."""
+
+    def declare(self, entry: Entry, suffix: str) -> None:
+        """Declares a structure of a function; another name for one that has the same members."""
+        root = entry.layouts[suffix].root
+        others: list[tuple[str, str]] = []
+        if suffix == "Constants":
+            unused = {p for v, p in zip(entry.constant_values, entry.constant_fields, strict=True)
+                      if v in entry.layered}  # fmt: skip
+            root = Struct(tuple(each for each in root.members if each[0] not in unused))
+            others = [(e.field, f"std::array<{e.type}, {len(e.values)}>") for e in entry.layers]
+            others += [(each.name, each.type) for each in self.types.kept]
+        if not root.members and not others:
+            return
+        tensors = {"Inputs": entry.inputs, "Weights": entry.weights, "Outputs": entry.results}
+        shares = {each.path: each.share for each in tensors.get(suffix, ()) if each.share}
+        self._declare_elements(entry, suffix, root, shares)
+        name = entry.struct(suffix)
+        self.header.comment(_STRUCT_COMMENTS[suffix].format(entry.cpp_name))
+        known = self.whole.get((suffix, root)) if not others and not shares else None
+        if known is not None:
+            self.header.verbatim(f"using {name} = {known};")
+        else:
+            if not others and not shares:
+                self.whole[suffix, root] = name
+            members = self._members(entry, suffix, root, "", shares)
+            if not entry.layouts[suffix].is_nested:
+                fields = [(each, self.types.tensor) for each, _ in root.members]
+                self.header.struct(name, [*fields, *others], None, shares)
+            else:
+                members += [f"{type_} {each};" for each, type_ in others]
+                self.header.verbatim(f"struct {name} {{\n" + "\n".join(members) + "\n};")
+        self.header.blank()
+
+    def _declare_elements(
+        self, entry: Entry, suffix: str, shape: Shape, shares: Mapping[str, str], path: str = ""
+    ) -> None:
+        """Declares the structures in arrays of another one, inner ones first."""
+        if isinstance(shape, Struct):
+            for name, member in shape.members:
+                self._declare_elements(entry, suffix, member, shares, f"{path}{name}.")
+        elif isinstance(shape, Array) and isinstance(shape.element, Struct):
+            array = path.rstrip(".")
+            self._declare_elements(entry, suffix, shape.element, shares, f"{array}[0].")
+            name = entry.types.name(shape.element, suffix, array.rpartition(".")[2])
+            if name in self.declared:
+                return
+            self.declared.add(name)
+            members = self._members(entry, suffix, shape.element, f"{array}[0].", shares)
+            self.header.comment(f"{suffix} of one of the {array.rpartition('.')[2]}.")
+            self.header.verbatim(f"struct {name} {{\n" + "\n".join(members) + "\n};")
+            self.header.blank()
+
+    def _members(
+        self, entry: Entry, suffix: str, struct: Struct, path: str, shares: Mapping[str, str]
+    ) -> list[str]:
+        """The declarations of members; neighbours of one structure are declared together."""
+        lines: list[str] = []
+        for shape, group in groupby(struct.members, key=_shape):
+            names = [name for name, _ in group]
+            match shape:
+                case Tensor():
+                    for name in names:
+                        if (share := shares.get(f"{path}{name}")) is not None:
+                            lines.append(comment_line(share))
+                        if shape.is_optional:
+                            lines.append("// Empty where the source has none.")
+                        lines.append(f"{self.types.tensor} {name};")
+                case Array():
+                    element = shape.element
+                    types = {
+                        name: self.types.tensor
+                        if isinstance(element, Tensor)
+                        else entry.types.name(element, suffix, name)
+                        for name in names
+                    }
+                    lines += [
+                        f"std::array<{type_}, {shape.count}> {name};"
+                        for name, type_ in types.items()
+                    ]
+                case Struct():
+                    inner = [
+                        self._members(entry, suffix, shape, f"{path}{name}.", shares)
+                        for name in names
+                    ]
+                    if inner.count(inner[0]) == len(inner):
+                        inner, names = inner[:1], [", ".join(names)]
+                    for part, called in zip(inner, names, strict=True):
+                        lines += ["struct {", *part, f"}} {called};"]
+        return lines
 
 
-def _declare(header: EmitCBuilder, entry: Entry, types: HostTypes) -> None:
+def _shape(member: tuple[str, Shape]) -> Shape:
+    return member[1]
+
+
+def _declare(header: EmitCBuilder, entry: Entry, types: HostTypes, known: _Structures) -> None:
     for each in entry.layers:
         fields = [(name, types.tensor) for name in each.fields]
         comment = f"Weights of one call of {each.function}."
         header.struct(each.type, fields, comment)
         header.blank()
-    tensors = {"Inputs": entry.inputs, "Weights": entry.weights, "Outputs": entry.results}
-    shares = {
-        suffix: {tensor.field: tensor.share for tensor in held if tensor.share}
-        for suffix, held in tensors.items()
-    }
-    for suffix, fields in _structs(entry, types):
-        if fields:
-            comment = _STRUCT_COMMENTS[suffix].format(entry.cpp_name)
-            header.struct(entry.struct(suffix), fields, comment, shares.get(suffix, {}))
-            header.blank()
+    for suffix in _STRUCT_COMMENTS:
+        known.declare(entry, suffix)
     if entry.has_constants or types.has_prepare:
         header.comment("Evaluates constants; to be called once, before the first inference.")
         header.declare(

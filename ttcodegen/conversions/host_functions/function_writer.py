@@ -10,12 +10,18 @@ from xdsl.ir import SSAValue
 
 from ttcodegen.conversions.host_functions.cpp_interface import (
     DEVICE,
+    LAST_USE,
     TTNN,
     HostTypes,
     parameters,
     returned_type,
 )
-from ttcodegen.conversions.host_functions.interface import Entry, InterfaceTensor
+from ttcodegen.conversions.host_functions.interface import (
+    Entry,
+    InterfaceTensor,
+    member_at,
+    nested_members,
+)
 from ttcodegen.conversions.host_functions.layer_analysis import Part, layers_of, split
 from ttcodegen.conversions.host_functions.statements import (
     TENSOR,
@@ -37,6 +43,7 @@ from ttcodegen.emitc.builder import EmitCBuilder
 from ttcodegen.emitc.spelling import NameScope, Text, identifier
 from ttcodegen.emitc.statements import VerbatimOp
 from ttcodegen.naming.functions import part_name
+from ttcodegen.naming.members import Layout
 from ttcodegen.naming.modules import GivenNames
 from ttcodegen.naming.sources import layer
 from ttcodegen.ops.core.calls import MOST_UNNAMED, Argument, Call, Use, parameter_names
@@ -47,18 +54,6 @@ _COLUMNS = 94
 """Of a line, without its indentation and parentheses."""
 _MEMBER = 36
 """Length of the name of a value that is a member or named for its layer."""
-
-LAST_USE = "last_use"
-"""The function that gives a variable's tensor away."""
-
-
-def last_use_function(type: str) -> str:
-    """The definition of `last_use` for variables of a type; `auto` for several types."""
-    return f"""\
-// Moves the tensor out of a variable after its last use: its memory is freed with the statement.
-static {type} {LAST_USE}({type}& tensor) {{
-    return std::move(tensor);
-}}"""
 
 
 class Members(GivenNames):
@@ -95,7 +90,7 @@ class Members(GivenNames):
 
     def bind_argument(self, value: SSAValue, tensor: InterfaceTensor) -> None:
         """Makes a value a tensor of the entry."""
-        self.places[value] = ("weights" if tensor.is_weight else "inputs", tensor.field)
+        self.places[value] = ("weights" if tensor.is_weight else "inputs", tensor.path)
         self.give(value, tensor.title, is_weight=tensor.is_weight)
 
 
@@ -116,6 +111,8 @@ class Body:
                 return len(argument.text) + 2
             if isinstance(argument, Use):
                 return len(names[argument.value]) + 12
+            if argument.form == "element":
+                return _MEMBER
             if argument.fields:
                 # They are written one below the other where they do not fit into a line.
                 return sum(82 * (1 + length(each) // 60) for each in argument.arguments)
@@ -332,6 +329,9 @@ class FunctionWriter:
             held = self.values[loop.carried]
         else:
             first = self.used(loop.carried)
+            if self.recorder.resolved(loop.carried) in self.members.places:
+                # The variable is another one than the member.
+                first = self.body.call(self.source.types.tensor, first, type=TENSOR)
             is_there = result in lifetime.assigned
             held = self.body.assigned(first, name) if is_there else self.body.named(first, name)
         self.source.uses_last_use = True
@@ -426,7 +426,7 @@ class FunctionWriter:
         place = self.members.places.get(value)
         if place is not None:
             parameter, field = place
-            return self.body.member(self.structs[parameter], field, self.source.types.tensor)
+            return member_at(self.body, self.structs[parameter], field, self.source.types.tensor)
         found = self.values[value]
         if value in self._moved:
             self.source.uses_last_use = True
@@ -450,12 +450,18 @@ class FunctionWriter:
                 return self.body.subscript(inner, position, call.type)
             case "member":
                 inner = _only_value(self.value(call.arguments[0]))
-                return self.body.member(inner, call.callee, call.type)
+                return member_at(self.body, inner, call.callee, call.type)
             case "method":
                 inner = _only_value(self.value(call.arguments[0]))
                 made = self.body.call_method(inner, call.callee, type=call.type)
                 assert made is not None
                 return made
+            case "element":
+                first = call.arguments[0]
+                assert isinstance(first, Use)
+                parameter, path = self.members.places[self.recorder.resolved(first.value)]
+                path = path.removesuffix(call.fields[0]).rstrip(".")
+                return member_at(self.body, self.structs[parameter], path, call.type)
             case "list" if call.fields:
                 values = map(self.value, call.arguments)
                 return self.body.aggregate(call.type, dict(zip(call.fields, values, strict=True)))
@@ -485,16 +491,17 @@ class FunctionWriter:
     def return_struct(
         self,
         struct: str,
-        fields: Sequence[str],
+        layout: Layout,
         values: Iterable[SSAValue],
         others: Mapping[str, SSAValue] | None = None,
     ) -> None:
-        """Returns a structure with these values in its fields, and what is no value of the program
-        in the `others`."""
-        arguments: dict[str, Value] = {
-            name: self.value(Use(value)) for name, value in zip(fields, values, strict=True)
+        """Returns a structure with these values in its members, and what is no value of the
+        program in the `others`."""
+        found = {
+            path: self.value(Use(value)) for path, value in zip(layout.paths, values, strict=True)
         }
-        self.body.return_(self.body.aggregate(struct, {**arguments, **(others or {})}))
+        members = nested_members(self.body, layout.root, found, self.source.types.tensor)
+        self.body.return_(self.body.aggregate(struct, {**members, **(others or {})}))
 
 
 def _labels(call: Call) -> Sequence[str]:
@@ -548,7 +555,7 @@ def write_entry_function(
         function.layer_of = lambda _: None
     function.write(statements, returned=results)
     if result is not None:
-        function.return_struct(result, [tensor.field for tensor in entry.results], results)
+        function.return_struct(result, entry.layouts["Outputs"], results)
     else:
         builder.return_()
     source.file.blank()

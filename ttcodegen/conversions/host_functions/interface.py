@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 
@@ -19,7 +20,7 @@ from ttcodegen.dialects.operations.functions import argument_type, attributes_at
 from ttcodegen.dialects.ttcore.device import MeshShape, declared_mesh, parts_of
 from ttcodegen.dialects.ttcore.dialect import ArgumentType, LoadCachedOp, WhileLoopOp
 from ttcodegen.dialects.ttir.annotations import DIVIDED, SHARE, WantedSharding
-from ttcodegen.emitc.builder import EmitCBuilder
+from ttcodegen.emitc.builder import Argument, EmitCBuilder
 from ttcodegen.emitc.spelling import NameScope, Text, identifier
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.naming.arguments import (
@@ -28,6 +29,16 @@ from ttcodegen.naming.arguments import (
     prepare_name,
     result_names,
     struct_name,
+)
+from ttcodegen.naming.members import (
+    Array,
+    Layout,
+    Shape,
+    Struct,
+    StructTypes,
+    Tensor,
+    array_name,
+    layout_of,
 )
 from ttcodegen.naming.modules import FunctionNames, load_of, names_of_module
 from ttcodegen.naming.sources import plain_name
@@ -56,6 +67,8 @@ class InterfaceTensor:
     that is divided along it, -1 for none."""
     shape: tuple[int, ...] = ()
     """That of the whole."""
+    path: str = ""
+    """Its access path in the structure that holds it."""
 
     @property
     def is_weight(self) -> bool:
@@ -102,7 +115,11 @@ class Entry:
     constant_values: tuple[SSAValue, ...]
     """The constants, as the function has them."""
     constant_fields: tuple[str, ...]
-    """Their names as C++ identifiers, unique among themselves."""
+    """Their access paths in the structure that holds them."""
+    layouts: Mapping[str, Layout]
+    """The members of its structures: Inputs, Weights, Constants, Outputs."""
+    types: StructTypes
+    """The structures in arrays that the functions of the module share."""
     layers: tuple[LayerArray, ...] = ()
     layered: frozenset[SSAValue] = frozenset()
     """The constants that are only held for layers."""
@@ -145,15 +162,71 @@ class Entry:
         """The arguments that are the same in every call."""
         return tuple(tensor for tensor in self.arguments if tensor.is_weight)
 
+    @cached_property
+    def elements(self) -> Mapping[tuple[str, str], str]:
+        """The types of structures in arrays, by the parameter that holds them and their access
+        paths: `LayerWeights` for `weights` and `layers[0]`."""
+        return {
+            (kind.lower(), path): self.types.name(struct, kind, array_name(path))
+            for kind, layout in self.layouts.items()
+            for path, struct in layout.elements.items()
+        }
+
     def struct(self, suffix: str) -> str:
         """The name of one of the structures of the function: Inputs, Weights, ..."""
         return struct_name(self.cpp_name, suffix)
+
+
+def entry_of(
+    names: FunctionNames,
+    cpp_name: str,
+    constants: Sequence[SSAValue],
+    types: StructTypes,
+    reserved: Iterable[str] = (),
+) -> Entry:
+    """Describes the interface of an entry function.
+
+    Args:
+        names: the names of its tensors.
+        cpp_name: the C++ name of the function.
+        constants: the constants, as the function has them.
+        types: structures that the functions of the module share.
+        reserved: members of the constants that are no tensors.
+    """
+    arguments, results = list(arguments_of(names)), list(results_of(names.function))
+    groups = {
+        "Inputs": [tensor for tensor in arguments if not tensor.is_weight],
+        "Weights": [tensor for tensor in arguments if tensor.is_weight],
+        "Outputs": results,
+    }
+    layouts = {
+        kind: layout_of([plain_name(tensor.title) for tensor in tensors])
+        for kind, tensors in groups.items()
+    }
+    layouts["Constants"] = layout_of([*map(plain_name, names.constants)], reserved)
+    paths = {
+        tensor: path
+        for kind, tensors in groups.items()
+        for tensor, path in zip(tensors, layouts[kind].paths, strict=True)
+    }
+    return Entry(
+        names,
+        names.function.sym_name.data,
+        cpp_name,
+        tuple(replace(tensor, path=paths[tensor]) for tensor in arguments),
+        tuple(replace(tensor, path=paths[tensor]) for tensor in results),
+        tuple(constants),
+        layouts["Constants"].paths,
+        layouts,
+        types,
+    )
 
 
 def entries(module: ModuleOp) -> list[Entry]:
     """The entry functions of a TTNN module, in order."""
     # `main` belongs to the program that the functions end up in.
     scope = NameScope(["main"])
+    types = StructTypes()
     result: list[Entry] = []
     known = names_of_module(op for op in module.body.block.ops if isinstance(op, FuncOp))
     bodies = {each.function.sym_name.data: each for each in known if is_loop_body(each.function)}
@@ -162,20 +235,10 @@ def entries(module: ModuleOp) -> list[Entry]:
         if name in bodies:
             continue
         load = load_of(names.function)
-        fields = NameScope()
         cpp_name = scope.unique(entry_name(name))
-        result.append(
-            Entry(
-                names,
-                name,
-                cpp_name,
-                tuple(arguments_of(names)),
-                tuple(results_of(names.function)),
-                () if load is None else tuple(load.results),
-                tuple(fields.unique(identifier(plain_name(each))) for each in names.constants),
-                loops=tuple(_loops(names.function, cpp_name, bodies, scope)),
-            )
-        )
+        entry = entry_of(names, cpp_name, () if load is None else load.results, types)
+        loops = tuple(_loops(names.function, cpp_name, bodies, scope))
+        result.append(replace(entry, loops=loops))
     return result
 
 
@@ -359,7 +422,7 @@ def define_uniform(file: EmitCBuilder, entry: Entry) -> None:
         body.return_(body.braced(_TENSORS))
         return
     outputs = body.call(entry.cpp_name, *passed, type=entry.struct("Outputs"), name="outputs")
-    results = [body.member(outputs, tensor.field, _TENSOR) for tensor in entry.results]
+    results = [member_at(body, outputs, tensor.path, _TENSOR) for tensor in entry.results]
     body.return_(body.braced(_TENSORS, *results))
 
 
@@ -371,10 +434,62 @@ def _structure(
     arguments: SSAValue,
 ) -> SSAValue:
     """A variable that holds the arguments that belong into one of the structures."""
-    fields: dict[str, SSAValue] = {}
+    fields: dict[str, Argument] = {}
     for tensor in tensors:
         place = Text(str(entry.arguments.index(tensor)))
         value = body.call_method(arguments, "at", place, type=_TENSOR, pure=True)
         assert value is not None
-        fields[tensor.field] = value
-    return body.aggregate(entry.struct(suffix), fields, name=suffix.lower())
+        fields[tensor.path] = value
+    members = nested_members(body, entry.layouts[suffix].root, fields, _TENSOR)
+    return body.aggregate(entry.struct(suffix), members, name=suffix.lower())
+
+
+def nested_members(
+    body: EmitCBuilder, struct: Struct, values: Mapping[str, Argument], tensor: str, path: str = ""
+) -> dict[str, Argument]:
+    """The initializers of the members of a structure.
+
+    Args:
+        body: the function that initialises it.
+        struct: the structure.
+        values: the tensors by their access paths.
+        tensor: the C++ type of a tensor.
+        path: that of the structure itself.
+    """
+
+    def initializer(shape: Shape, path: str) -> Argument:
+        match shape:
+            case Tensor():
+                return values[path] if path in values else body.braced(tensor)
+            case Struct():
+                inner = nested_members(body, shape, values, tensor, f"{path}.")
+                return body.aggregate(_INNER, inner, typed=False)
+            case Array(element, count):
+                items = [initializer(element, f"{path}[{index}]") for index in range(count)]
+                return body.braced(_INNER, *items, typed=False)
+
+    return {name: initializer(shape, f"{path}{name}") for name, shape in struct.members}
+
+
+_INNER = "auto"
+"""The type of a structure without a name, which is not written."""
+_STEP = re.compile(r"\[(\d+)\]|\w+")
+
+
+def member_at(body: EmitCBuilder, value: SSAValue, path: str, type_: str) -> SSAValue:
+    """The member of a structure at an access path.
+
+    Args:
+        body: the function that takes it.
+        value: the structure.
+        path: `layers[0].weight`; the structure itself if it is empty.
+        type_: the C++ type of the member.
+    """
+    steps = list(_STEP.finditer(path))
+    for step in steps:
+        reached = type_ if step is steps[-1] else _INNER
+        if step[1] is not None:
+            value = body.subscript(value, int(step[1]), reached)
+        else:
+            value = body.member(value, step[0], reached)
+    return value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -301,21 +302,33 @@ MOST_STATEMENTS = 8
 
 
 def shared_first(
-    statements: Sequence[Statement], returned: Sequence[SSAValue]
+    statements: Sequence[Statement], returned: Sequence[SSAValue], layers: Sequence[str] = ()
 ) -> list[Statement] | None:
-    """The statements with what makes shared values at the start; None if nothing moves, or if it
-    took more memory at any time than the original order does."""
-    moved = set[int]().union(*shared_values(statements).values())
-    order = sorted(moved) + [index for index in range(len(statements)) if index not in moved]
+    """The statements with what makes shared values as early as its operands are there; None if
+    nothing moves, or if it took more memory at any time than the original order does.
+
+    `layers` are the layers of the statements: nothing moves that precedes the first numbered one.
+    """
+    start = next((index for index, each in enumerate(layers) if _LAYER_NUMBER.search(each)), 0)
+    moved = set[int]().union(*shared_values(statements, start).values())
+    made_at = made_by(statements)
+    slots: list[int] = []
+    for index, statement in enumerate(statements):
+        before = [slots[made_at[value]] for value in statement.uses if value in made_at]
+        slots.append(max(before, default=-1) if index in moved else index)
+    order = sorted(range(len(statements)), key=lambda index: (slots[index], index))
     if order == list(range(len(statements))):
         return None
     done = [statements[index] for index in order]
     return done if _peak(done, returned) <= _peak(statements, returned) else None
 
 
-def shared_values(statements: Sequence[Statement]) -> dict[SSAValue, set[int]]:
-    """The values that are made of few statements and used far apart, each with the statements that
-    make it."""
+_LAYER_NUMBER = re.compile(r"(?:^|[./_])\d+(?:$|[./])")
+
+
+def shared_values(statements: Sequence[Statement], start: int = 0) -> dict[SSAValue, set[int]]:
+    """The values that are made of few statements and used far apart, each with the statements from
+    `start` on that make it."""
     made_at = made_by(statements)
     joined = {
         index
@@ -333,7 +346,7 @@ def shared_values(statements: Sequence[Statement]) -> dict[SSAValue, set[int]]:
     for value, index in made_at.items():
         uses = users.get(value, ())
         if len(uses) > 1 and uses[-1] - uses[0] >= LEAST_DISTANCE:
-            makers = _makers(index, statements, made_at, joined)
+            makers = _makers(index, statements, made_at, joined, start)
             if makers is not None and not any(
                 use in written for each in makers for use in statements[each].uses
             ):
@@ -346,15 +359,16 @@ def _makers(
     statements: Sequence[Statement],
     made_at: Mapping[SSAValue, int],
     joined: Collection[int],
+    start: int,
 ) -> set[int] | None:
-    """The statements that a value needs to be made; None if they are many, make it of nothing, as
-    random numbers are, or take one of several results of a call (`joined`): the first such
-    statement writes the call for those after it."""
+    """The statements from `start` on that a value needs to be made; None if they are many, make it
+    of nothing, as random numbers are, or take one of several results of a call (`joined`): the
+    first such statement writes the call for those after it."""
     found: set[int] = set()
     pending = [index]
     while pending:
         each = pending.pop()
-        if each in found:
+        if each in found or each < start:
             continue
         found.add(each)
         statement = statements[each]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from heapq import nlargest
@@ -21,7 +21,6 @@ from statistics import fmean
 
 from xdsl.ir import SSAValue
 
-from ttcodegen.conversions.host_functions.cpp_interface import DEVICE
 from ttcodegen.conversions.host_functions.layer_analysis import (
     LONGEST,
     Run,
@@ -33,17 +32,22 @@ from ttcodegen.conversions.host_functions.layer_analysis import (
     shared_first,
     shared_values,
 )
+from ttcodegen.conversions.host_functions.layer_structures import (
+    STRUCTURES,
+    Body,
+    all_members,
+    elements_of,
+    has_weights,
+    size_constants,
+    structures,
+)
 from ttcodegen.conversions.host_functions.outlining import (
-    NamedValue,
     OutlinedFunction,
     Parameter,
-    ParameterStruct,
     add_calls,
     differing_texts,
-    given_texts,
 )
 from ttcodegen.conversions.host_functions.statements import (
-    TENSOR,
     Group,
     Links,
     Statement,
@@ -53,11 +57,7 @@ from ttcodegen.conversions.host_functions.statements import (
 )
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.emitc.spelling import NameScope, identifier
-from ttcodegen.naming.arguments import struct_name
 from ttcodegen.naming.functions import (
-    SETTINGS,
-    SIZES,
-    WEIGHTS,
     common_title,
     layer_function_name,
     layer_parameter_name,
@@ -65,11 +65,10 @@ from ttcodegen.naming.functions import (
     names_of_forms,
     role_in_layer,
     role_of_parameter,
-    size_title,
 )
 from ttcodegen.naming.sources import name_in_layer, whole_layer
 from ttcodegen.naming.values import ValueNames, operand_noun
-from ttcodegen.ops.core.calls import MOST_UNNAMED, PARAMETERS, Call, Use
+from ttcodegen.ops.core.calls import PARAMETERS, Call, Use
 
 SHORTEST = 6
 """The fewest lines of a layer that is worth a function."""
@@ -78,7 +77,9 @@ FEWEST = 3
 LEAST_SAVED = 6
 """The fewest lines that a function must save."""
 MOST_COMPUTED = 4
-"""The most values that a function takes which are neither weights nor inputs."""
+"""The most values that a function takes which are neither weights nor inputs, and that differ."""
+MOST_SHARED = 6
+"""The most such values that all layers share: masks, tables of angles."""
 MOST_RETURNED = 3
 MOST_FUNCTIONS = 12
 MOST_UNITED = 3
@@ -89,25 +90,14 @@ _DIVIDED = 0.9
 """Penalty of a boundary between a sum and its activation, and the like."""
 _UNITED = [_DIVIDED**ends for ends in range(3)]
 """... by the number of ends that are such."""
-
-
-@dataclass(frozen=True)
-class Body:
-    """Analysis of the statements of a function."""
-
-    names: ValueNames
-    members: Mapping[SSAValue, str]
-    """The names of its weights, constants and inputs."""
-    inputs: Collection[SSAValue]
-    layers_of: Callable[[Sequence[Statement]], Sequence[str]]
-    lines_of: Callable[[Statement], int]
-    returned: Sequence[SSAValue]
-    scope: NameScope
-    """The names of functions."""
-    type_of: Callable[[SSAValue], str] = lambda _: TENSOR
-    """The C++ types of values."""
-    context: Sequence[tuple[str, str]] = ((DEVICE, "ttnn::MeshDevice&"),)
-    """Names and types of what pieces of C++ may name besides values."""
+_INSIDE = [0.85**ends for ends in range(3)]
+"""Penalty of boundaries inside a module of the source, by the number of ends that are such."""
+_ACROSS = 0.5
+"""Penalty of statements of more than one numbered layer."""
+_BLOCK = re.compile(r".*(?:^|[./_])\d+(?=$|[./])")
+"""The part of the path of a layer up to a numbered layer."""
+_MODULE = re.compile(r".*(?:^|[./_])\d+[./][^./]+")
+"""The part of the path of a layer up to a module of a numbered layer."""
 
 
 def outline_layers(
@@ -159,7 +149,7 @@ def _ordered(statements: Sequence[Statement], body: Body) -> tuple[_Search, _Equ
     that makes more of them equal."""
     search = _Search(statements, body)
     found = search.best()
-    hoisted = shared_first(statements, body.returned)
+    hoisted = shared_first(statements, body.returned, body.layers_of(statements))
     if hoisted is not None:
         other = _Search(hoisted, body)
         after = other.best()
@@ -220,6 +210,13 @@ class _Search:
         ]
         """Up to where results of each statement are used."""
         self.links = Links(statements)
+        paths = body.layers_of(statements)
+        modules = [_module(each) for each in paths]
+        blocks = [_BLOCK.match(each) for each in paths]
+        self.blocks = ["" if each is None else each[0] for each in blocks]
+        """The numbered layer of each statement; empty if there is none."""
+        self.inside = [False, *(one == other != "" for one, other in pairwise(modules)), False]
+        """True for positions inside a module of a layer."""
 
     def best(self) -> _Equal | None:
         """The groups that make the best function; None if none is worth it."""
@@ -267,7 +264,7 @@ class _Search:
                 continue
             # Statements that are a layer count for more than parts of one. Thousands are looked at.
             closedness = self.closed[self.alive[first] + self.alive[end]]
-            unity = _UNITED[self.divided[first] + self.divided[end]]
+            unity = self._unity(first, end)
             yield (count - 1) * lines * closedness * unity, starts, size
 
     def _closedness(self, start: int, end: int) -> float:
@@ -280,7 +277,10 @@ class _Search:
     def _unity(self, start: int, end: int) -> float:
         """1 for statements that begin and end with something new, less if a value that is made
         before or by them only gets another form after."""
-        return _UNITED[self.divided[start] + self.divided[end]]
+        inside = _INSIDE[self.inside[start] + self.inside[end]]
+        if self.blocks[start] != self.blocks[end - 1]:
+            inside *= _ACROSS
+        return _UNITED[self.divided[start] + self.divided[end]] * inside
 
     def _continues(self, position: int) -> bool:
         """True if the statement there only gives another form to what the one before it made."""
@@ -354,25 +354,29 @@ class _Search:
         """The lines that a function for these groups saves, of which the first takes some;
         negative if it takes too much."""
         first = groups[0]
-        computed = sum(not _all_members(groups, i, self.body) for i in range(len(first.live_in)))
-        if computed > MOST_COMPUTED:
+        computed = shared = 0
+        for index, value in enumerate(first.live_in):
+            if not all_members(groups, index, self.body):
+                computed += 1
+                shared += all(group.live_in[index] is value for group in groups)
+        if computed - shared > MOST_COMPUTED or shared > MOST_SHARED:
             return -1
         pieces = zip(*map(pieces_of, groups), strict=True)
         texts = len({column for column in pieces if len(set(column)) > 1})
         members = len(first.live_in) - computed
         # Weights are held apart; inputs are named at each call.
         named = sum(
-            value in self.body.inputs and _all_members(groups, index, self.body)
+            value in self.body.inputs and all_members(groups, index, self.body)
             for index, value in enumerate(first.live_in)
         )
         call = _CALL_LINES + named + texts // 2
         return (len(groups) - 1) * lines - len(groups) * call - members - texts
 
 
-def _all_members(groups: Sequence[Group], index: int, body: Body) -> bool:
-    """True if a value that comes in is a weight, a constant or an input of every group."""
-    members = body.members
-    return all([group.live_in[index] in members for group in groups])
+def _module(layer: str) -> str:
+    """The module of a numbered layer that a path is in; empty if there is none."""
+    found = _MODULE.match(layer)
+    return found[0] if found is not None else ""
 
 
 def _function(found: _Equal, body: Body, known_name: str = "") -> OutlinedFunction:
@@ -385,7 +389,8 @@ def _function(found: _Equal, body: Body, known_name: str = "") -> OutlinedFuncti
             relative[value] = name_in_layer(body.names[value], title)
     results = [group.results for group in groups]
     inner = names_inside(results, relative.__getitem__, "")
-    taken = NameScope([*(name for name, _ in body.context), WEIGHTS, SIZES, SETTINGS])
+    elements = elements_of(groups, body)
+    taken = NameScope([*(name for name, _ in body.context), *STRUCTURES])
     roles = _roles(first, inner)
     tensors: list[Parameter] = []
     kept: dict[tuple[str, ...], str] = {}
@@ -394,13 +399,14 @@ def _function(found: _Equal, body: Body, known_name: str = "") -> OutlinedFuncti
         called = layer_parameter_name(
             [relative[each] for each in values],
             roles.get(value),
-            are_members=_all_members(groups, index, body),
+            are_members=all_members(groups, index, body),
         )
-        name = taken.unique(identifier(called))
+        path = elements.get(index)
+        name = identifier(called) if path is not None else taken.unique(identifier(called))
         inner[value] = kept[tuple(body.names[each] for each in values)] = name
         type_ = body.type_of(value)
         type_ = type_ if index in found.dying else f"const {type_}&"
-        tensors.append(Parameter(name, type_))
+        tensors.append(Parameter(name if path is None else path.inside, type_))
     inner |= names_of_forms(results, body.names.__getitem__, kept)
     parameters = {value: inner[value] for value in first.live_in}
     local = ValueNames([statement.op for statement in first.statements], parameters, {}, {})
@@ -408,8 +414,12 @@ def _function(found: _Equal, body: Body, known_name: str = "") -> OutlinedFuncti
     texts = differing_texts(groups, inner, taken)
     result = inner[first.live_out[0]] if first.live_out else ""
     ops = [op for statement in first.statements for op in statement.ops]
-    called = layer_function_name(ops, titles, result, has_weights=_has_weights(first, body))
-    name = known_name or body.scope.unique(identifier(called))
+    called = layer_function_name(ops, titles, result, has_weights=has_weights(first, body))
+    name = identifier(called)
+    if body.scope.is_taken(name):
+        # Another function has layers of that name.
+        name = identifier(f"{body.function}_{called}")
+    name = known_name or body.scope.unique(name)
     common = common_title(titles)
     function = OutlinedFunction(
         name,
@@ -423,14 +433,10 @@ def _function(found: _Equal, body: Body, known_name: str = "") -> OutlinedFuncti
         type_of=body.type_of,
         context=body.context,
     )
-    function.structs = tuple(_structs(function, body))
-    function.values = tuple(_sizes(function, body))
+    function.structs = tuple(structures(function, body, elements))
+    function.values = tuple(size_constants(function, body))
     add_calls(function)
     return function
-
-
-def _has_weights(group: Group, body: Body) -> bool:
-    return any(value in body.members and value not in body.inputs for value in group.live_in)
 
 
 def _inner_layers(
@@ -467,70 +473,8 @@ def _roles(group: Group, names: Mapping[SSAValue, str]) -> dict[SSAValue, str]:
                 roles.setdefault(argument.value, role_in_layer(layer, role))
             elif isinstance(argument, Call) and argument.fields and layer:
                 # The weights of a layer inside, by the fields of their structure.
-                for field, given in zip(argument.fields, argument.arguments, strict=True):
-                    role = role_of_parameter(field.rpartition("_")[2])
+                for name, given in zip(argument.fields, argument.arguments, strict=True):
+                    role = role_of_parameter(re.split(r"[._]", name)[-1])
                     if isinstance(given, Use) and role is not None:
                         roles.setdefault(given.value, role_in_layer(layer, role))
     return roles
-
-
-def _structs(function: OutlinedFunction, body: Body) -> Iterator[ParameterStruct]:
-    """The structures of weights, and of sizes, of a function that takes several."""
-    first, *others = function.groups
-    own = tuple(
-        parameter
-        for index, (parameter, value) in enumerate(
-            zip(function.tensors, first.live_in, strict=True)
-        )
-        if _all_members(function.groups, index, body)
-        and any(group.live_in[index] is not value for group in others)
-    )
-    if len(own) > 1:
-        yield ParameterStruct(WEIGHTS, struct_name(function.name, WEIGHTS), own)
-    if len(function.texts) > 1 and (
-        _has_weights(first, body) or len(function.parameters) > MOST_UNNAMED
-    ):
-        # Held by value: constants of the file are made of them.
-        fields = [
-            replace(p, type=p.type.removeprefix("const ").removesuffix("&")) for p in function.texts
-        ]
-        function.texts = fields
-        is_size = all(re.search(r"uint32_t|Shape$|Sizes$", p.type) for p in fields)
-        name = SIZES if is_size else SETTINGS
-        struct = struct_name(function.name, name)
-        yield ParameterStruct(name, struct, tuple(fields))
-
-
-def _sizes(function: OutlinedFunction, body: Body) -> Iterator[NamedValue]:
-    """Constants for what several layers are called with besides their weights.
-
-    Sizes are one constant for all layers that are alike. So are settings, which are tuned, for the
-    layers of a part of the model and for most of all layers; others have one for each layer.
-    """
-    struct = next((each for each in function.structs if each.name in (SIZES, SETTINGS)), None)
-    if struct is None:
-        return
-    alike: dict[tuple[str, ...], list[Group]] = {}
-    for group in function.groups:
-        alike.setdefault(given_texts(group, struct), []).append(group)
-    title_of = dict(zip(function.groups, function.titles, strict=True))
-    common = common_title(function.titles) or ""
-    is_scattered = {
-        texts: len(groups) > 1 and (common_title(map(title_of.get, groups)) or "") == common
-        for texts, groups in alike.items()
-    }
-    most = max((len(groups) for texts, groups in alike.items() if is_scattered[texts]), default=0)
-    for texts, groups in alike.items():
-        parts = [groups]
-        title = size_title([*map(title_of.get, groups)], common)
-        if struct.name == SETTINGS and is_scattered[texts]:
-            # A setting of one layer is not called after another one.
-            if len(groups) == most:
-                title, most = "", 0
-            else:
-                parts = [[group] for group in groups]
-        for part in parts:
-            if len(parts) > 1:
-                title = size_title([title_of[part[0]]], common)
-            name = identifier(f"{title or function.name}_{struct.name}")
-            yield struct.named_value(body.scope.unique(name), texts, part)

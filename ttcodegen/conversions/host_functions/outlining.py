@@ -64,6 +64,9 @@ class ParameterStruct:
     fields: tuple[Parameter, ...]
     is_declared: bool = False
     """True if the header of the module declares it."""
+    is_element: bool = False
+    """True if it is a structure in an array of weights, constants or inputs; the fields are access
+    paths in it."""
 
     def named_value(self, name: str, texts: Iterable[str], groups: Collection[Group]) -> NamedValue:
         """A constant of the file with these pieces of C++ in the fields."""
@@ -296,7 +299,8 @@ def _call(function: OutlinedFunction, each: Group, title: str | None) -> Stateme
     for struct in function.structs:
         fields = tuple(parameter.name for parameter in struct.fields)
         values = tuple(given[parameter] for parameter in struct.fields)
-        braced = Call(struct.type, values, struct.type, "list", fields=fields)
+        form = "element" if struct.is_element else "list"
+        braced = Call(struct.type, values, struct.type, form, fields=fields)
         is_own = {value.type: value.name for value in function.values if each in value.groups}
         named = is_own.get(struct.type)
         arguments.append(braced if named is None else NamedConstant(named, struct.type))

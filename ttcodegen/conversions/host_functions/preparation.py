@@ -132,7 +132,7 @@ def _write_function(
             for each in types.kept
         }
         values = [computed[value] for value in entry.constant_values]
-        function.return_struct(struct, entry.constant_fields, values, others)
+        function.return_struct(struct, entry.layouts["Constants"], values, others)
         source.file.blank()
         return
     fields: dict[SSAValue, list[str]] = {}
@@ -332,13 +332,15 @@ def _array(
 ) -> LayerArray | None:
     """The array for the weights that a function is called with; None if it is called by another
     one, or not with weights alone."""
-    struct = next((each for each in function.structs if each.name == WEIGHTS), None)
+    struct = next((s for s in function.structs if s.name == WEIGHTS and not s.is_element), None)
     present = {id(statement) for statement in statements}
     if struct is None or any(id(call) not in present for call in function.calls.values()):
         return None
     indices = [function.tensors.index(field) for field in struct.fields]
     values = tuple(tuple(group.live_in[index] for index in indices) for group in function.groups)
-    if any(places.get(value, ("", ""))[0] == "inputs" for each in values for value in each):
+    held = [places.get(value, ("", "")) for each in values for value in each]
+    # What the model holds by module stays there.
+    if any(holder == "inputs" or "." in path for holder, path in held):
         return None
     function.structs = tuple(
         replace(each, is_declared=True) if each is struct else each for each in function.structs

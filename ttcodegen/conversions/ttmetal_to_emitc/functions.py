@@ -15,6 +15,7 @@ from ttcodegen.conversions.host_functions.cpp_interface import (
     CppProgram,
     HostTypes,
     KeptObject,
+    last_use_function,
     parameters,
     prepend,
     title_of,
@@ -26,10 +27,9 @@ from ttcodegen.conversions.host_functions.function_writer import (
     Body,
     Members,
     SourceFile,
-    last_use_function,
     write_entry_function,
 )
-from ttcodegen.conversions.host_functions.interface import Entry, arguments_of, results_of
+from ttcodegen.conversions.host_functions.interface import Entry, entry_of
 from ttcodegen.conversions.host_functions.outlining import write_outlined
 from ttcodegen.conversions.host_functions.preparation import (
     device_preparation,
@@ -54,11 +54,12 @@ from ttcodegen.dialects.ttmetal.programs import (
     VIEW,
 )
 from ttcodegen.emitc.builder import open_file
-from ttcodegen.emitc.spelling import NameScope, identifier
+from ttcodegen.emitc.spelling import NameScope
 from ttcodegen.emitc.statements import VerbatimOp
 from ttcodegen.naming.arguments import entry_name, prepare_name
+from ttcodegen.naming.members import StructTypes
 from ttcodegen.naming.programs import names_of_host_function
-from ttcodegen.naming.sources import layer, plain_name
+from ttcodegen.naming.sources import layer
 from ttcodegen.ops.device_constants import device_constants
 from ttcodegen.parsing.structure import operation_name
 from ttcodegen.transforms.rewriting import body_of
@@ -169,6 +170,9 @@ def _write_entry(
         source.function_names,
         recorder.type_of,
         parameters(entry, TTMETAL)[-2:],
+        places=members.places,
+        elements=entry.elements,
+        function=entry.cpp_name,
     )
     statements, functions = layers.outline_layers(statements, known)
     entry, statements = hold_weights(
@@ -210,23 +214,14 @@ def device_entries(module: ModuleOp) -> list[Entry]:
     of weights and constants of the module alone."""
     # `main` belongs to the program that the functions end up in.
     scope = NameScope(["main"])
+    types = StructTypes()
     entries: list[Entry] = []
     for function in functions_of(module):
         if not is_host_function(function):
             continue
-        name = function.sym_name.data
         names = names_of_host_function(function)
+        name = scope.unique(entry_name(function.sym_name.data))
         # The programs are a member of the same structure.
-        fields = NameScope(["programs"])
-        entries.append(
-            Entry(
-                names,
-                name,
-                scope.unique(entry_name(name)),
-                tuple(arguments_of(names)),
-                tuple(results_of(function)),
-                device_constants(function).values,
-                tuple(fields.unique(identifier(plain_name(each))) for each in names.constants),
-            )
-        )
+        held = device_constants(function).values
+        entries.append(entry_of(names, name, held, types, ["programs"]))
     return entries

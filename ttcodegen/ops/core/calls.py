@@ -46,11 +46,14 @@ class Call:
     """The function, the type of a list, or the name of a member or a method."""
     arguments: tuple[Argument, ...]
     type: str
-    form: Literal["call", "get", "subscript", "member", "method", "list", "literal"] = "call"
+    form: Literal["call", "get", "subscript", "member", "method", "list", "element", "literal"] = (
+        "call"
+    )
     index: int = 0
     """The position in a tuple or a vector."""
     fields: tuple[str, ...] = ()
-    """The fields of a structure that a list initialises."""
+    """The fields of a structure that a list initialises; of an element of an array, the access
+    paths in it of the tensors that are the arguments."""
     outlined: bool = False
     """True if the function is one that equal sequences of statements became."""
     variable: str | None = None

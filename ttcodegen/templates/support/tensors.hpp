@@ -109,24 +109,25 @@ Tensor to_layout(const Tensor& tensor, const TensorDescription& description,
 /// Copies the elements of a tensor on the host or a device; block floats become float32.
 Array to_array(const Tensor& tensor);
 
-/// The tensors of `members` of a struct, in order.
+/// The tensors of a struct in the order of `members`, which gives the places of all of them.
 template <typename Struct, std::size_t count>
-std::vector<Tensor> members_of(Struct&& tensors,
-                               Tensor std::remove_cvref_t<Struct>::* const (&members)[count]) {
+std::vector<Tensor> members_of(Struct tensors, std::array<Tensor*, count> (*members)(Struct&)) {
     std::vector<Tensor> result;
     result.reserve(count);
-    for (const auto member : members) {
-        result.push_back(std::forward<Struct>(tensors).*member);
+    for (Tensor* const member : members(tensors)) {
+        result.push_back(std::move(*member));
     }
     return result;
 }
 
 /// A struct whose `members` are initialised from `tensors`, in order.
 template <typename Struct, std::size_t count>
-Struct with_members(Tensor Struct::* const (&members)[count], std::span<const Tensor> tensors) {
+Struct with_members(std::array<Tensor*, count> (*members)(Struct&),
+                    std::span<const Tensor> tensors) {
     Struct result;
-    for (std::size_t i = 0; i < count; ++i) {
-        result.*members[i] = tensors[i];
+    std::size_t position = 0;
+    for (Tensor* const member : members(result)) {
+        *member = tensors[position++];
     }
     return result;
 }

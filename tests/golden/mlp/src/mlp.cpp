@@ -69,11 +69,11 @@ ForwardOutputs forward(const ForwardInputs& inputs, const ForwardWeights& weight
     ttnn::Tensor x = ttnn::to_layout(inputs.x, ttnn::Layout::TILE);
 
     // fc1
-    ttnn::Tensor fc1 = call::linear(last_use(x), weights.fc1_weight, weights.fc1_bias);
+    ttnn::Tensor fc1 = call::linear(last_use(x), weights.fc1.weight, weights.fc1.bias);
     fc1 = ttnn::relu(fc1);
 
     // fc2
-    ttnn::Tensor fc2 = call::matmul(last_use(fc1), weights.fc2_weight);
+    ttnn::Tensor fc2 = call::matmul(last_use(fc1), weights.fc2.weight);
     ttnn::Tensor scores = ttnn::softmax(fc2, 1, std::nullopt, tuning::hifi4_compute);
     return ForwardOutputs{.scores = scores};
 }

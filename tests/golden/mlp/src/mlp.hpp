@@ -14,9 +14,13 @@ struct ForwardInputs {
 
 // Weights of forward: the parameters and constants among the arguments of the model.
 struct ForwardWeights {
-    ttnn::Tensor fc1_weight;
-    ttnn::Tensor fc1_bias;
-    ttnn::Tensor fc2_weight;
+    struct {
+        ttnn::Tensor weight;
+        ttnn::Tensor bias;
+    } fc1;
+    struct {
+        ttnn::Tensor weight;
+    } fc2;
 };
 
 // Outputs of forward.

@@ -203,11 +203,22 @@ def test_sizes_that_differ_are_given_by_constants_of_the_file():
 
 
 def test_blocks_of_calls_take_the_sizes_of_what_they_call():
-    _, cpp = sources(convolutions([(32, 16, 2), (64, 8, 3)], plain=8))
+    # The paths say nothing of blocks: what repeats most is a function, and blocks call it.
+    text = convolutions([(32, 16, 2), (64, 8, 3)], plain=8)
+    text = re.sub(r"(stages|plain)\.(\d)\.(?:blocks\.)?(\d)\.?", r"\1\2x\3", text)
+    _, cpp = sources(text)
     assert cpp.count("ttnn::add(") == 1
     head = cpp[cpp.index("residual_block(") :].partition("{")[0]
     assert "const ResidualBlockSizes& sizes" in head
     assert "sizes.convolution_block_sizes, device)" in cpp
+
+
+def test_blocks_that_the_source_names_stay_whole():
+    """... although a part of them is repeated more often."""
+    _, cpp = sources(convolutions([(32, 16, 2), (64, 8, 3)], plain=8))
+    assert re.findall(r"^static ttnn::Tensor (residual_block|plain)\(", cpp, re.M) == [
+        *("residual_block", "plain")
+    ]
     sizes = re.findall(r"\.blocks\[(\w+)\],\s+(stages_\d)_blocks_sizes,\s+device", cpp)
     assert sizes == [("0", "stages_0"), ("1", "stages_0"), ("index", "stages_1")]
 

@@ -19,7 +19,7 @@ from itertools import accumulate, chain, pairwise, zip_longest
 from operator import itemgetter
 from statistics import fmean
 
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from ttcodegen.conversions.host_functions.layer_analysis import (
     LONGEST,
@@ -210,13 +210,13 @@ class _Search:
         ]
         """Up to where results of each statement are used."""
         self.links = Links(statements)
-        paths = body.layers_of(statements)
-        modules = [_module(each) for each in paths]
-        blocks = [_BLOCK.match(each) for each in paths]
-        self.blocks = ["" if each is None else each[0] for each in blocks]
-        """The numbered layer of each statement; empty if there is none."""
-        self.inside = [False, *(one == other != "" for one, other in pairwise(modules)), False]
+        before, after = _neighbours(statements, body.layers_of(statements))
+        pairs = zip(map(_module, before), map(_module, after), strict=True)
+        self.inside = [one == other != "" for one, other in pairs]
         """True for positions inside a module of a layer."""
+        self.block_before = [*map(_block, before)]
+        self.block_after = [*map(_block, after)]
+        """The numbered layers that computations before and after each position belong to."""
 
     def best(self) -> _Equal | None:
         """The groups that make the best function; None if none is worth it."""
@@ -278,7 +278,7 @@ class _Search:
         """1 for statements that begin and end with something new, less if a value that is made
         before or by them only gets another form after."""
         inside = _INSIDE[self.inside[start] + self.inside[end]]
-        if self.blocks[start] != self.blocks[end - 1]:
+        if self.block_after[start] != self.block_before[end]:
             inside *= _ACROSS
         return _UNITED[self.divided[start] + self.divided[end]] * inside
 
@@ -371,6 +371,30 @@ class _Search:
         )
         call = _CALL_LINES + named + texts // 2
         return (len(groups) - 1) * lines - len(groups) * call - members - texts
+
+
+def _neighbours(
+    statements: Sequence[Statement], layers: Sequence[str]
+) -> tuple[list[str], list[str]]:
+    """For each position the layers of the last computation before it and of the first one after
+    it; what only brings tensors into another form belongs to either."""
+    computes = [not all(map(_rearranges, each.ops)) for each in statements]
+    before, after = [""], [""]
+    for layer, is_computed in zip(layers, computes, strict=True):
+        before.append(layer if is_computed else before[-1])
+    for layer, is_computed in zip(reversed(layers), reversed(computes), strict=True):
+        after.append(layer if is_computed else after[-1])
+    return before, after[::-1]
+
+
+def _rearranges(op: Operation) -> bool:
+    return isinstance(op, CatalogueOp) and op.definition.rearranges
+
+
+def _block(layer: str) -> str:
+    """The numbered layer that a path is in; empty if there is none."""
+    found = _BLOCK.match(layer)
+    return found[0] if found is not None else ""
 
 
 def _module(layer: str) -> str:

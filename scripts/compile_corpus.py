@@ -1,10 +1,13 @@
 """Compiles all modules of a folder, many in one process: what is imported is imported once.
 
-    python scripts/compile_corpus.py FOLDER [-j 2] [--check] [--timeout 300] [-- OPTIONS]
+    python scripts/compile_corpus.py FOLDER... [-j 2] [--check] [--timeout 300] [--sample 60]
+        [--variant "--machine p150"] [--variant "--machine p100 --optimize 2"] [-- OPTIONS]
 
 Prints a line for each module that does not come through, and a summary. OPTIONS are those of
-`ttcodegen`. A module that crashes its process, or takes too long, costs nothing but itself: the
-process is replaced. Exit status: 0 if all came through, else 1.
+`ttcodegen`; each variant adds its own, and has a summary. A sample takes modules evenly from each
+folder, in the order of their names, which begin with what they are about. A module that crashes its
+process, or takes too long, costs nothing but itself: the process is replaced. Exit status: 0 if all
+came through, else 1.
 """
 
 from __future__ import annotations
@@ -12,7 +15,9 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
+import math
 import multiprocessing
+import shlex
 import shutil
 import sys
 import tempfile
@@ -28,26 +33,50 @@ CRASHED, TIMED_OUT = -1, -2
 def main(arguments: Sequence[str] | None = None) -> int:
     """Compiles the modules; returns the exit status."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("folder", type=Path)
+    parser.add_argument("folders", metavar="folder", nargs="+", type=Path)
     parser.add_argument("-j", dest="jobs", type=int, default=2, help="processes (2)")
     parser.add_argument("--check", action="store_true", help="build and check each")
     parser.add_argument("--timeout", type=float, default=300.0, help="seconds for each (300)")
+    parser.add_argument("--sample", type=int, help="modules of all folders together (all)")
+    parser.add_argument("--variant", action="append", help="options to compile all modules with")
     given = list(sys.argv[1:] if arguments is None else arguments)
     end = given.index("--") if "--" in given else len(given)
     options = parser.parse_args(given[:end])
     extra = [*given[end + 1 :], *(["--check"] if options.check else [])]
-    files = sorted(options.folder.rglob("*.mlir"))
-    counts = Counter[str]()
-    for path, status, messages in results(files, extra, options.jobs, options.timeout):
-        name = {0: "done", CRASHED: "crashed", TIMED_OUT: "timed out"}.get(status)
-        counts[name or f"status {status}"] += 1
-        if status != 0:
-            first = next(
-                (line for line in messages.splitlines() if "error" in line), messages[:200]
-            )
-            print(f"{path.relative_to(options.folder)}: {name or status}: {first}", flush=True)
-    print(f"{counts['done']} of {len(files)} done; {dict(counts.most_common())}")
-    return 0 if counts["done"] == len(files) else 1
+    folders = [sorted(folder.rglob("*.mlir")) for folder in options.folders]
+    files = sample(folders, options.sample)
+    failed = 0
+    for variant in options.variant or [""]:
+        counts = Counter[str]()
+        given = [*extra, *shlex.split(variant)]
+        for path, status, messages in results(files, given, options.jobs, options.timeout):
+            name = {0: "done", CRASHED: "crashed", TIMED_OUT: "timed out"}.get(status)
+            counts[name or f"status {status}"] += 1
+            if status != 0:
+                first = next(
+                    (line for line in messages.splitlines() if "error" in line), messages[:200]
+                )
+                place = path.relative_to(
+                    next(folder for folder in options.folders if path.is_relative_to(folder))
+                )
+                print(f"{place}: {name or status}: {first}", flush=True)
+        label = f"{variant}: " if variant else ""
+        print(f"{label}{counts['done']} of {len(files)} done; {dict(counts.most_common())}")
+        failed += len(files) - counts["done"]
+    return 0 if failed == 0 else 1
+
+
+def sample(folders: Sequence[Sequence[Path]], count: int | None) -> list[Path]:
+    """As many modules of each folder as its share of the square roots of their sizes."""
+    if count is None:
+        return [path for files in folders for path in files]
+    weights = [math.sqrt(len(files)) for files in folders]
+    chosen: list[Path] = []
+    for index, files in enumerate(folders):
+        share = round(count * sum(weights[: index + 1]) / sum(weights)) - len(chosen)
+        taken = min(share, len(files))
+        chosen += [files[(2 * place + 1) * len(files) // (2 * taken)] for place in range(taken)]
+    return chosen
 
 
 def results(

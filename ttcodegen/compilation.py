@@ -91,6 +91,11 @@ class CompileOptions:
     data=0,tensor=1; empty for none."""
     f16: str = "bfloat16"
     """Compute type for f16 of the source: bfloat16 or float32."""
+    stages: str = ""
+    """Stages of a pipeline: their number, or the names of the ops that all but the last end after,
+    with commas; empty for none."""
+    micro_batches: int = 1
+    """Parts of the batch that go through the stages one after the other."""
     trace: bool = False
     """True if calls of the C++ are captured as traces of the device, and replayed."""
 
@@ -132,8 +137,16 @@ def compile_module(
     options: CompileOptions,
     runner: PassRunner | None = None,
     diagnostics: Diagnostics | None = None,
+    divide: Callable[[ModuleOp, CompileOptions], None] | None = None,
 ) -> CompiledModule:
     """Compiles a module.
+
+    Args:
+        source: its text.
+        options: what becomes of it.
+        runner: runs the passes.
+        diagnostics: takes warnings.
+        divide: puts other functions of TTIR in the place of those of the module.
 
     Raises:
         CompileError: if the input is wrong or not supported; all unsupported ops are in one error.
@@ -160,6 +173,10 @@ def compile_module(
             remedy="leave out --parallel, and shardings in overrides",
         )
     options = _for_system(module, options)
+    if divide is not None:
+        with runner.stage("stages"):
+            divide(module, options)
+        source_dtypes.update(_source_dtypes(module))
     if options.trace:
         mark_traced(module)
     chosen: dict[str, OptionValue] = {}

@@ -341,11 +341,11 @@ def _build_and_check(
 
     toolchain = find_toolchain()
     if not options.check:
-        build_project(out, compiled.description.name, toolchain, options.kind or "both")
+        build_project(out, compiled.description.name, toolchain, options.project_kind)
         return
     from ttcodegen.project.checking import check_project
 
-    kind = options.kind or ("both" if options.build else "exe")
+    kind = options.project_kind if options.build or options.kind else "exe"
     checks = check_project(
         model.source,
         compiled,

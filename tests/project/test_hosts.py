@@ -6,10 +6,13 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from tests.optimizer.test_parallelism import CNN, EXPERTS, LLAMA
 from ttcodegen.cli.ttcodegen import main
 from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.foundation.diagnostics import CompileError, Source
@@ -152,3 +155,73 @@ def test_processes_compute_what_one_computes(tmp_path: Path) -> None:
     )
     assert one_fails.returncode != 0
     assert "error: --data: there is no folder '/nonexistent'" in one_fails.stderr
+
+
+MODELS = {
+    "llama": (LLAMA, "data=0,tensor=1", "2x1"),
+    "experts": (EXPERTS, "expert=1", "1x2"),
+    "cnn": (CNN, "data=1", "1x2"),
+}
+
+
+@pytest.mark.slow
+@NEEDS_MPI
+@pytest.mark.parametrize("name", MODELS)
+def test_two_processes_compute_a_model_that_is_divided(name: str, tmp_path: Path) -> None:
+    text, parallel, hosts = MODELS[name]
+    module, out = tmp_path / "m.mlir", tmp_path / "out"
+    module.write_text(text)
+    given = [str(module), "-o", str(out), "--mesh-shape", "2x2", "--parallel", parallel]
+    assert main([*given, "--hosts", hosts, "--check"]) == 0
+    assert json.loads((out / "check.json").read_text())["passed"]
+    found: list[list[bytes]] = []
+    for ranks in (1, 2):
+        folder = tmp_path / f"outputs{ranks}"
+        done = run(out, ranks, "--outputs", str(folder))
+        assert done.returncode == 0, done.stderr
+        found.append([path.read_bytes() for path in sorted(folder.rglob("*.npy"))])
+    assert found[0]
+    assert found[1] == found[0]
+
+
+ROWS = """
+module attributes {ttcore.meshes = #ttcore.meshes<[<"mesh" = 4x1>]>} {
+  func.func @forward(%x: tensor<32x16384xbf16> {ttcore.sharding = [array<i64>, array<i64: 0>]},
+      %w: tensor<16384x8192xbf16> {ttcore.argument_type = #ttcore.argument_type<parameter>,
+                                   ttcore.sharding = [array<i64: 0>, array<i64>]})
+      -> tensor<32x8192xbf16> {
+    %0 = "ttir.matmul"(%x, %w)
+        : (tensor<32x16384xbf16>, tensor<16384x8192xbf16>) -> tensor<32x8192xbf16>
+    return %0 : tensor<32x8192xbf16>
+  }
+}
+"""
+
+
+@pytest.mark.slow
+@NEEDS_MPI
+def test_a_process_reads_its_part_of_a_weight(tmp_path: Path) -> None:
+    """The file has 256 MiB, a part 64: in the file, on the host, and on the device."""
+    module, out, script = tmp_path / "m.mlir", tmp_path / "out", tmp_path / "measured.py"
+    module.write_text(ROWS)
+    given = [str(module), "-o", str(out), "--hosts", "4x1", "--kind", "exe"]
+    assert main([*given, "--build"]) == 0
+    shape = (16384, 8192)
+    np.lib.format.open_memmap(out / "data" / "w.npy", "w+", np.dtype("V2"), shape).flush()
+    script.write_text(
+        "import resource, subprocess, sys\n"
+        "subprocess.run(sys.argv[1:], check=True)\n"
+        "print('peak', resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, file=sys.stderr)\n"
+    )
+    done = subprocess.run(
+        ["mpirun", "-np", "4", sys.executable, str(script), str(out / "build" / "m_main")],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+        env={**os.environ, **MPI_ENVIRONMENT},
+    )
+    assert done.returncode == 0, done.stderr
+    peaks = [int(line.split()[1]) for line in done.stderr.splitlines() if line.startswith("peak")]
+    assert len(peaks) == 4
+    assert max(peaks) << 10 < (3 * 64 + 48) << 20

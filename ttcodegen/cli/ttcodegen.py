@@ -83,6 +83,11 @@ def argument_parser() -> ArgumentParser:
     add("--parallel", metavar="HOW", help="how tensors are divided among the devices of the mesh, "
         "where a module does not say it: auto, the fastest by the model of cost, or data, tensor, "
         "expert or sequence, each with an axis of the mesh, as in data=0,tensor=1")  # fmt: skip
+    add("--stages", metavar="N", help="divide functions into stages of a pipeline, each for a "
+        "device of its own: their number, or the names of the ops that all but the last stage end "
+        "after, as in layer1,layer2")  # fmt: skip
+    add("--micro-batches", metavar="N", type=int, default=1, help="parts of the batch that go "
+        "through the stages one after the other (1)")  # fmt: skip
     add_release_option(parser)
     add("--optimize", type=int, choices=(0, 1, 2), metavar="LEVEL", help="0: all "
         "tensors in DRAM, the defaults of the library (0); 1: what is always faster; 2: search "
@@ -210,7 +215,7 @@ def _refuse_contradictions(parser: ArgumentParser, options: argparse.Namespace) 
         "--write-overrides": options.write_overrides,
     }
     asked = [name for name, value in decisions.items() if value]
-    explains = options.parallel and asked == ["--explain"]
+    explains = (options.parallel or options.stages) and asked == ["--explain"]
     if options.target == "ttmetal" and ((asked and not explains) or options.optimize):
         name = asked[0] if asked else "--optimize"
         parser.error(
@@ -218,7 +223,7 @@ def _refuse_contradictions(parser: ArgumentParser, options: argparse.Namespace) 
         )
     if options.overrides and options.optimize == 0:
         parser.error("--overrides decides at level 1 or 2, not at --optimize 0")
-    if asked and not (options.optimize or options.overrides or options.parallel):
+    if asked and not (options.optimize or options.overrides or options.parallel or explains):
         parser.error(f"{asked[0]} needs --optimize 1 or 2, or --parallel")
     if options.embed_goldens and options.target == "ttmetal":
         parser.error("--embed-goldens is for .ttnn files, which --target ttmetal does not write")
@@ -269,13 +274,16 @@ def _print_edits(out: Path, overrides: Path | None) -> int:
 
 
 def _compile(options: argparse.Namespace, source: Source, system: SystemDescription | None) -> int:
-    from ttcodegen.compilation import CompileOptions, compile_module
+    from ttcodegen.compilation import CompileOptions
     from ttcodegen.emission.module_names import default_module_name
     from ttcodegen.ops.dialects import load_dialects
+    from ttcodegen.pipelines import compile_stages
     from ttcodegen.project.staging import locked_project
     from ttcodegen.project.writer import refuse_unrelated_folder
     from ttcodegen.transforms.pass_runner import PassRunner
 
+    if options.stages and options.kind is None:
+        options.kind = "exe"
     # What cannot end well is refused before the work, and before anything is written.
     refuse_unrelated_folder(options.out, force=options.force, keep_edits=options.keep_edits)
     toolchain = None
@@ -295,7 +303,7 @@ def _compile(options: argparse.Namespace, source: Source, system: SystemDescript
         # The same model under another name: edits are of files that are named after the project.
         name = project_name(options.out, source.digest) or name
     try:
-        compiled = compile_module(
+        compiled = compile_stages(
             source,
             CompileOptions(
                 name,
@@ -312,6 +320,8 @@ def _compile(options: argparse.Namespace, source: Source, system: SystemDescript
                 hosts=options.hosts,
                 fabric=options.fabric,
                 parallel=options.parallel or "",
+                stages=options.stages or "",
+                micro_batches=options.micro_batches,
                 trace=options.trace,
                 f16=options.f16 or "bfloat16",
             ),

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from xdsl.ir import Operation, SSAValue
@@ -193,6 +194,41 @@ class StateTensor:
         return f"state.{identifier(self.name)}" if self.array.any() else None
 
 
+@dataclass(frozen=True)
+class StageDescription:
+    """A part of a function that runs on a device of its own."""
+
+    function: FunctionDescription
+    inputs: tuple[tuple[int, int], ...]
+    """For each input the stage that it is an output of, -1 for an input of the whole function, and
+    the number there."""
+    weights: tuple[int, ...]
+    """Its weights, by their numbers among those of the whole function."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The entry of the manifest."""
+        estimate = self.function.estimate
+        return {
+            "function": self.function.cpp_name,
+            "inputs": [
+                {"stage": stage, "output": index} if stage >= 0 else {"input": index}
+                for stage, index in self.inputs
+            ],
+            "weights": list(self.weights),
+            **({} if estimate is None else {"estimate": estimate.to_json()}),
+        }
+
+
+@dataclass(frozen=True)
+class PipelineDescription:
+    """A function in stages."""
+
+    stages: tuple[StageDescription, ...]
+    outputs: tuple[tuple[int, int], ...]
+    """For each output of the whole function the stage that makes it, and the number there."""
+    micro_batches: int = 1
+
+
 Fabric = Literal["linear", "ring", "torus"]
 """Lines along the axes of a mesh, rings along them, or a torus of two dimensions."""
 
@@ -261,8 +297,28 @@ class ModuleDescription:
     """Files of weights that functions share, by the names of function and weight."""
     state: tuple[StateTensor, ...] = ()
     """Tensors that functions change in place, and share."""
+    pipelines: tuple[PipelineDescription, ...] = ()
+    """The functions in stages, if they are; their C++ is that of the stages."""
     generation: Mapping[str, Any] | None = None
     """Of a decoder: its functions by their roles, as the manifest has them."""
+
+    @property
+    def cpp_functions(self) -> tuple[FunctionDescription, ...]:
+        """The functions that the C++ has."""
+        stages = [stage.function for each in self.pipelines for stage in each.stages]
+        return tuple(stages) or self.functions
+
+    @cached_property
+    def _whole_weights(
+        self,
+    ) -> Mapping[tuple[str, str], tuple[FunctionDescription, TensorDescription]]:
+        """The whole function and its weight, by the names of a stage and of a weight there."""
+        return {
+            (stage.function.name, weight.name): (function, function.weights[number])
+            for function, pipeline in zip(self.functions, self.pipelines, strict=False)
+            for stage in pipeline.stages
+            for weight, number in zip(stage.function.weights, stage.weights, strict=True)
+        }
 
     @property
     def has_library(self) -> bool:
@@ -286,6 +342,7 @@ class ModuleDescription:
         is part of it where there are several, unless they are known to be one tensor; and it is
         not that of a module's constant.
         """
+        function, weight = self._whole_weights.get((function.name, weight.name), (function, weight))
         shared = self.weight_files.get((function.name, weight.name))
         if shared is not None:
             return shared

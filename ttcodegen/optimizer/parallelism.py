@@ -67,7 +67,7 @@ _KINDS_ALONG_AXIS: tuple[tuple[str, ...], ...] = (
 )
 """The kinds of parallelism that a candidate has along an axis."""
 
-_LOWERING: tuple[Step | str, ...] = (
+LOWERING: tuple[Step | str, ...] = (
     "ttir-partition",
     "ttir-pipeline",
     "ttcore-record-chip-shares",
@@ -225,11 +225,11 @@ class _Choice:
         self._mesh = mesh
         self._chip = system.chip
         self._model = CostModel(system.chip)
-        rates = _rates(system.chip, mesh)
+        rates = rates_of(system.chip, mesh)
         self._divisions = [Divisions(function, mesh, rates) for function in entries]
         converted = Step("ttnn-weight-dtype-conversion", {"target": options.weights})
         weights = [] if options.weights == "none" else [converted]
-        self._lowering = [*_LOWERING, *weights, *_CONSTANTS]
+        self._lowering = [*LOWERING, *weights, *_CONSTANTS]
 
     def run(self, parallel: str) -> str:
         """Annotates the functions; returns the explanation."""
@@ -326,7 +326,7 @@ class _Choice:
         return "\n".join([f"shardings on a mesh of {shape}, per device", *aligned(rows)]) + "\n"
 
 
-def _rates(chip: ChipDescription, mesh: MeshShape) -> Rates:
+def rates_of(chip: ChipDescription, mesh: MeshShape) -> Rates:
     """Figures for estimates before lowering: half of what the chip has at most."""
     model = CostModel(chip)
     speed = model.speed

@@ -38,6 +38,7 @@ def manifest_text(module: ModuleDescription, hashes: Mapping[str, str]) -> str:
         "kind": module.kind,
         "input_sha256": module.input_hash,
         "functions": [_function(module, function) for function in module.functions],
+        **({"pipelines": _pipelines(module)} if module.pipelines else {}),
         **({"state": [_state(each) for each in module.state]} if module.state else {}),
         **({"generation": dict(module.generation)} if module.generation else {}),
         "kernels": list(module.kernels),
@@ -140,6 +141,19 @@ def _function(module: ModuleDescription, function: FunctionDescription) -> dict[
         **_structure(module, function),
         **({"estimate": function.estimate.to_json()} if function.estimate else {}),
     }
+
+
+def _pipelines(module: ModuleDescription) -> list[dict[str, Any]]:
+    """Functions in stages: what each stage takes, and where the outputs come from."""
+    return [
+        {
+            "function": function.cpp_name,
+            "micro_batches": pipeline.micro_batches,
+            "stages": [stage.to_json() for stage in pipeline.stages],
+            "outputs": [{"stage": stage, "output": index} for stage, index in pipeline.outputs],
+        }
+        for function, pipeline in zip(module.functions, module.pipelines, strict=True)
+    ]
 
 
 def _state(tensor: StateTensor) -> dict[str, Any]:

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypedDict, get_args
 
-from ttcodegen.compilation import CompiledModule, CompileOptions, compile_module
+from ttcodegen.compilation import CompiledModule, CompileOptions
 from ttcodegen.dialects.ttcore.device import ONE_CHIP, MeshShape, require_possible
 from ttcodegen.emission.description import Fabric, ProjectKind
 from ttcodegen.foundation.diagnostics import CompileError, Diagnostic, Diagnostics, Source
 from ttcodegen.foundation.messages import printable
 from ttcodegen.ops.dialects import load_dialects
+from ttcodegen.pipelines import compile_stages
 from ttcodegen.project.sources import project_files
 from ttcodegen.project.staging import locked_project
 from ttcodegen.project.writer import KeepEdits, refuse_unrelated_folder, write_project
@@ -51,6 +52,10 @@ class ProjectSettings(TypedDict, total=False):
     """The links of a mesh: linear, ring or torus."""
     parallel: str
     """Shardings of a model that says none: auto, or as in data=0,tensor=1."""
+    stages: str | int
+    """Stages of a pipeline, or the ops that all but the last end after."""
+    micro_batches: int
+    """Parts of the batch that go through the stages one after the other."""
     kind: ProjectKind
     """Kind of the project: so, exe, both, runner or sources."""
     tt_metal: str
@@ -118,6 +123,8 @@ class ProjectOptions:
     hosts: str | tuple[int, int] = ONE_CHIP
     fabric: Fabric = "linear"
     parallel: str = ""
+    stages: str | int = ""
+    micro_batches: int = 1
     kind: ProjectKind | None = None
     tt_metal: str = DEFAULT_RELEASE
     f16: str = "bfloat16"
@@ -128,13 +135,18 @@ class ProjectOptions:
     format: bool = True
     dump_ir: str | os.PathLike[str] | None = None
 
+    @property
+    def project_kind(self) -> ProjectKind:
+        """The kind of the project; stages of a pipeline are an executable."""
+        return self.kind or ("exe" if self.stages else "both")
+
     def compile_options(self, name: str) -> CompileOptions:
         """The options of the compiler for a module of that name.
 
         Raises:
             CompileError: if a value is impossible, or the file of overrides cannot be read.
         """
-        kind = self.kind or "both"
+        kind = self.project_kind
         return CompileOptions(
             name,
             self.target,
@@ -150,6 +162,8 @@ class ProjectOptions:
             hosts=_sizes(self.hosts),
             fabric=self.fabric,
             parallel=self.parallel,
+            stages=str(self.stages),
+            micro_batches=self.micro_batches,
             trace=self.trace,
             f16=self.f16,
         )
@@ -178,7 +192,7 @@ class ProjectOptions:
         diagnostics = Diagnostics()
         dump = None if self.dump_ir is None else Path(self.dump_ir)
         runner = PassRunner(load_dialects(), dump=dump)
-        compiled = compile_module(source, self.compile_options(name), runner, diagnostics)
+        compiled = compile_stages(source, self.compile_options(name), runner, diagnostics)
         diagnostics.write(sys.stderr, source)
         if self.check:
             from ttcodegen.project.running import refuse_too_large
@@ -276,13 +290,12 @@ def compile_file(path: Path, out: Path, options: ProjectOptions) -> Path:
             from ttcodegen.project.checking import check_project
             from ttcodegen.project.toolchain import find_toolchain
 
-            kind = options.kind or "both"
             checks = check_project(
                 source,
                 compiled,
                 out,
                 find_toolchain(),
-                kind=kind,
+                kind=options.project_kind,
                 seed=options.seed,
                 edges=options.check == "edges",
             )

@@ -101,10 +101,12 @@ def render_sources(module: ModuleDescription) -> dict[str, str]:
     """The C++ files in src/ that follow from the description, by path; not formatted yet."""
     environment = template_environment()
     context = _context(module)
-    context["functions"] = [_function_context(module, function) for function in module.functions]
-    weights = [tensor for function in module.functions for tensor in function.weights]
+    called = module.cpp_functions
+    context["functions"] = [_function_context(module, function) for function in called]
+    context["pipelines"] = _pipeline_contexts(module)
+    weights = [tensor for function in called for tensor in function.weights]
     context["is_divided"] = any(
-        tensor.divided for function in module.functions for tensor in function.outputs
+        tensor.divided for function in called for tensor in function.outputs
     )
     context["uses_tuning"] = module.traced or any(tensor.tuned_type for tensor in weights)
     names = ["entry_points.hpp", "entry_points.cpp"] * module.has_entry_points
@@ -145,7 +147,18 @@ def render_project_files(module: ModuleDescription, sources: Mapping[str, str]) 
     context["binaries"] = " ".join(binaries)
     templates = {"CMakeLists.txt": "CMakeLists.txt.jinja", "README.md": "README.md.jinja"}
     if module.hosts != (1, 1):
-        context["links"] = links_between(module.arch, prod(module.mesh))
+        context["links"] = links_between(
+            module.arch, prod(module.hosts) if module.pipelines else prod(module.mesh)
+        )
+        context["connected"] = sorted(
+            {
+                (sender, receiver)
+                for pipeline in module.pipelines
+                for receiver, stage in enumerate(pipeline.stages)
+                for sender, _ in stage.inputs
+                if sender >= 0
+            }
+        )
         for name in ("mesh_graph_descriptor.textproto", "rank_bindings.yaml"):
             templates[f"hosts/{name}"] = f"hosts/{name}.jinja"
     if module.has_library:
@@ -194,6 +207,7 @@ def _context(module: ModuleDescription) -> dict[str, Any]:
         "mesh": module.mesh,
         "fabric": module.fabric,
         "hosts": module.hosts if module.hosts != (1, 1) else None,
+        "stages": max((len(each.stages) for each in module.pipelines), default=0),
         "traced": module.traced,
         "generation": _generation_context(module),
     }
@@ -274,6 +288,43 @@ def _function_context(module: ModuleDescription, function: FunctionDescription) 
         "run": run,
         "row": "{" + ", ".join([*row, prepare.name, run.name]) + "}",
     }
+
+
+def _pipeline_contexts(module: ModuleDescription) -> list[dict[str, Any]]:
+    """Functions in stages: the tables of the whole functions, and where tensors come from."""
+    found: list[dict[str, Any]] = []
+    place = 0
+    for function, pipeline in zip(module.functions, module.pipelines, strict=False):
+        tables = dict(_tables(module, function))
+        spans = [tables[key]["name"] if key in tables else "{}" for key in _TABLE_KINDS]
+        names = [string_literal(function.name), string_literal(function.cpp_name)]
+        stages: list[dict[str, Any]] = []
+        for stage in pipeline.stages:
+            stages.append(
+                {
+                    "name": stage.function.cpp_name,
+                    "place": place,
+                    "inputs": _places(stage.inputs),
+                    "weights": ", ".join(map(str, stage.weights)),
+                }
+            )
+            place += 1
+        found.append(
+            {
+                "comment": comment_line(function.name),
+                "cpp_name": function.cpp_name,
+                "tables": list(tables.values()),
+                "stages": stages,
+                "outputs": _places(pipeline.outputs),
+                "micro_batches": pipeline.micro_batches,
+                "row": "{" + ", ".join([*names, *spans, "nullptr", "nullptr"]) + "}",
+            }
+        )
+    return found
+
+
+def _places(origins: Iterable[tuple[int, int]]) -> str:
+    return ", ".join(f"{{{stage}, {index}}}" for stage, index in origins)
 
 
 _TABLE_KINDS = ("Inputs", "Weights", "Outputs")

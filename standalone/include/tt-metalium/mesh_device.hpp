@@ -63,6 +63,11 @@ class MeshDevice : public IDevice, public std::enable_shared_from_this<MeshDevic
     std::size_t num_cols() const;
     tt_fabric::FabricNodeId get_fabric_node_id(const MeshCoordinate& coord) const;
 
+    /// A part of the devices, which shares them with the mesh; the first ones without an offset.
+    /// @throws std::runtime_error if it is not within the mesh.
+    std::shared_ptr<MeshDevice> create_submesh(
+        const MeshShape& submesh_shape, const std::optional<MeshCoordinate>& offset = std::nullopt);
+
     /// @throws std::runtime_error if the device was created with fewer command queues.
     MeshCommandQueue& mesh_command_queue(std::optional<std::uint8_t> cq_id = std::nullopt) const;
 

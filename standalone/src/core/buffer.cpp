@@ -89,6 +89,9 @@ Buffer::Buffer(std::size_t bytes) : bytes_(bytes), number_(buffers_made++) {
         memory, [cache = std::move(cache), size](std::byte* block) { cache->give(block, size); });
 }
 
+Buffer::Buffer(std::shared_ptr<std::byte> memory, std::size_t bytes)
+    : memory_(std::move(memory)), bytes_(bytes), number_(buffers_made++) {}
+
 std::uint64_t Buffer::made_so_far() { return buffers_made; }
 
 void Buffer::swap_elements(Buffer& other) {

@@ -118,6 +118,20 @@ std::shared_ptr<MeshDevice> MeshDevice::create_unit_mesh(
     return device;
 }
 
+std::shared_ptr<MeshDevice> MeshDevice::create_submesh(
+    const MeshShape& submesh_shape, const std::optional<MeshCoordinate>& offset) {
+    TT_FATAL(submesh_shape.dims() == 2 && submesh_shape.mesh_size() == 1,
+             "The CPU backend has submeshes of one device");
+    const MeshCoordinate position = offset.value_or(MeshCoordinate(0, 0));
+    const MeshShape& whole = pimpl_->shape;
+    TT_FATAL(position.dims() == 2 && position[0] < whole[0] && position[1] < whole[1],
+             "The submesh is outside of the mesh of {}x{} devices", whole[0], whole[1]);
+    if (pimpl_->chips.empty()) {
+        return shared_from_this();
+    }
+    return pimpl_->chips[position[0] * whole[1] + position[1]];
+}
+
 tt::ARCH MeshDevice::arch() const { return pimpl_->architecture.arch; }
 int MeshDevice::id() const { return 0; }
 bool MeshDevice::is_initialized() const { return pimpl_->open; }

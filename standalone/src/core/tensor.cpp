@@ -73,6 +73,25 @@ Tensor Tensor::from_span(ttsl::Span<const T> buffer, const TensorSpec& spec,
 }
 
 template <typename T>
+Tensor Tensor::from_borrowed_data(ttsl::Span<T> buffer, const Shape& shape, MemoryPin buffer_pin,
+                                  const std::optional<Tile>& /*tile*/) {
+    TT_FATAL(buffer.size() == shape.volume(),
+             "Current buffer size is {} different from shape volume {}", buffer.size(),
+             shape.volume());
+    const TensorSpec spec =
+        ttcodegen::cpu::make_spec(shape, convert_to_data_type<T>(), Layout::ROW_MAJOR, {});
+    const auto allocation = std::make_shared<ttcodegen::cpu::Allocation>();
+    allocation->buffer = std::make_shared<ttcodegen::cpu::Buffer>(
+        std::shared_ptr<std::byte>(buffer_pin.resource(),
+                                   reinterpret_cast<std::byte*>(buffer.data())),
+        buffer.size_bytes());
+    Tensor tensor;
+    tensor.tensor_attributes =
+        std::make_shared<TensorAttributes>(spec, nullptr, allocation, allocation);
+    return tensor;
+}
+
+template <typename T>
 Tensor Tensor::from_vector(std::vector<T>&& buffer, const TensorSpec& spec,
                            distributed::MeshDevice* device, std::optional<QueueId> cq_id,
                            T pad_value) {
@@ -96,6 +115,8 @@ std::vector<T> Tensor::to_vector(std::optional<QueueId> /*cq_id*/) const {
 #define INSTANTIATE_ELEMENT(T)                                                                   \
     template Tensor Tensor::from_span<T>(ttsl::Span<const T>, const TensorSpec&,                 \
                                          distributed::MeshDevice*, std::optional<QueueId>, T);   \
+    template Tensor Tensor::from_borrowed_data<T>(ttsl::Span<T>, const Shape&, MemoryPin,        \
+                                                  const std::optional<Tile>&);                   \
     template Tensor Tensor::from_vector<T>(std::vector<T>&&, const TensorSpec&,                  \
                                            distributed::MeshDevice*, std::optional<QueueId>, T); \
     template std::vector<T> Tensor::to_vector<T>(std::optional<QueueId>) const;

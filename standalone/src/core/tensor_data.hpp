@@ -73,6 +73,8 @@ struct Derived {
 class Buffer {
   public:
     explicit Buffer(std::size_t bytes);
+    /// A buffer on memory of someone else.
+    Buffer(std::shared_ptr<std::byte> memory, std::size_t bytes);
 
     std::byte* data() { return memory_.get(); }
     const std::byte* data() const { return memory_.get(); }

@@ -271,7 +271,8 @@ std::shared_ptr<const std::byte> map_rest(std::FILE* file, std::uint64_t bytes, 
     }
     const auto offset = static_cast<std::size_t>(position);
     const std::size_t length = offset + bytes;
-    void* memory = mmap(nullptr, length, PROT_READ, MAP_PRIVATE, fileno(file), 0);
+    // Writes, which tensors on the mapping may make, are private to this process.
+    void* memory = mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE, fileno(file), 0);
     if (memory == MAP_FAILED) {
         return nullptr;
     }

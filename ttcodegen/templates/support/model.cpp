@@ -11,11 +11,6 @@ namespace support {
 
 namespace {
 
-double seconds() {
-    const auto now = std::chrono::steady_clock::now().time_since_epoch();
-    return std::chrono::duration<double>(now).count();
-}
-
 /// Returns the result of `action`; names the argument in the messages of its errors.
 template <typename Action>
 auto for_argument(const TensorDescription& description, Action action) {
@@ -65,6 +60,11 @@ std::string chosen_data(const Module& module, std::string data) {
 }
 
 }  // namespace
+
+double seconds() {
+    const auto now = std::chrono::steady_clock::now().time_since_epoch();
+    return std::chrono::duration<double>(now).count();
+}
 
 /// State of a function that is kept between runs.
 struct Model::State {
@@ -128,7 +128,11 @@ void Model::load_weight(std::size_t function, std::size_t weight) {
     if (found.has_value()) {
         states_[function].weights[weight] = found;
     } else {
-        set_weight(function, weight, read_npy(weight_path(description)).view());
+        release_traces();
+        states_[function].weights[weight] = for_argument(description, [&] {
+            return loaded_tensor(read_npy(weight_path(description)), description, *device_);
+        });
+        states_[function].is_prepared = false;
     }
     states_[function].is_of_file[weight] = true;
 }

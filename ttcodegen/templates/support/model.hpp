@@ -65,11 +65,51 @@ struct RunTimes {
     double download = 0;
 };
 
+/// The time of a steady clock.
+double seconds();
+
+/// Functions that an executable runs on host inputs, with their weights.
+class Runnable {
+  public:
+    Runnable() = default;
+    Runnable(const Runnable&) = delete;
+    Runnable& operator=(const Runnable&) = delete;
+    virtual ~Runnable() = default;
+
+    virtual std::span<const Function> functions() const = 0;
+
+    /// Returns whether calls are captured and replayed.
+    virtual bool is_replayed() const { return false; }
+
+    /// Returns whether this process needs the values of a weight.
+    virtual bool needs_weight(std::size_t /*function*/, std::size_t /*weight*/) const {
+        return true;
+    }
+
+    /// Returns whether a weight has values: set, or in the data folder.
+    virtual bool has_weight(std::size_t function, std::size_t weight) const = 0;
+
+    /// Sets the values of a weight, overriding its file.
+    /// @throws std::runtime_error if shape or type do not fit.
+    virtual void set_weight(std::size_t function, std::size_t weight, const ArrayView& values) = 0;
+
+    /// Evaluates the part of a function that depends on weights alone; `run` does it on demand.
+    /// @throws std::runtime_error if a weight is missing.
+    virtual void prepare(std::size_t function) = 0;
+
+    /// Runs a function. Arrays are in the order of its descriptions; outputs have the element type
+    /// of the tensors.
+    /// @throws std::runtime_error if number, shapes or types of the inputs do not fit, or the
+    /// library refuses an operation.
+    virtual std::vector<Array> run(std::size_t function, std::span<const ArrayView> inputs,
+                                   RunTimes* times) = 0;
+};
+
 /// A module on a device, with its weights. Several models may share a device and pass tensors on it
 /// to each other.
 ///
 /// One thread at a time may use a model.
-class Model {
+class Model : public Runnable {
   public:
     /// Weights are read from `data` (if that is empty, from `data_directory()`) when they are first
     /// needed.
@@ -78,30 +118,22 @@ class Model {
     Model(const Module& module, std::string data);
     Model(const Model&) = delete;
     Model& operator=(const Model&) = delete;
-    ~Model();
+    ~Model() override;
 
     const Module& module() const { return module_; }
     const Function& function(std::size_t index) const { return module_.functions[index]; }
     const Device& device() const { return device_; }
 
-    /// Returns whether a weight has values: set, or in the data folder.
-    bool has_weight(std::size_t function, std::size_t weight) const;
+    std::span<const Function> functions() const override { return module_.functions; }
+    bool is_replayed() const override { return module_.traced_calls != nullptr; }
+    bool has_weight(std::size_t function, std::size_t weight) const override;
+    void set_weight(std::size_t function, std::size_t weight, const ArrayView& values) override;
+    void prepare(std::size_t function) override;
 
-    /// Sets the values of a weight, overriding its file.
-    /// @throws std::runtime_error if shape or type do not fit.
-    void set_weight(std::size_t function, std::size_t weight, const ArrayView& values);
-
-    /// Evaluates the part of a function that depends on weights alone; `run` does it on demand.
-    /// @throws std::runtime_error if a weight is missing.
-    void prepare(std::size_t function);
-
-    /// Runs a function. Arrays are in the order of its descriptions; outputs have the element type
-    /// of the tensors. Traced modules are replayed only while this model is the sole owner of the
-    /// device: a replay could overwrite the tensors of other owners.
-    /// @throws std::runtime_error if number, shapes or types of the inputs do not fit, or the
-    /// library refuses an operation.
+    /// Traced modules are replayed only while this model is the sole owner of the device: a replay
+    /// could overwrite the tensors of other owners.
     std::vector<Array> run(std::size_t function, std::span<const ArrayView> inputs,
-                           RunTimes* times = nullptr);
+                           RunTimes* times = nullptr) override;
 
     /// Runs a function on tensors in the layouts of its descriptions (see `to_layout` in
     /// support/tensors.hpp); the outputs stay where the function leaves them.

@@ -172,8 +172,23 @@ void print_tensor(const TensorDescription& tensor, const std::string& remark) {
                 data_type_name(tensor.data_type), printable(remark).c_str());
 }
 
-void list_functions(const Module& module) {
-    for (const Function& function : module.functions) {
+/// The functions that the options name.
+std::span<const Function> callable(const Module& module, const ProgramParts& parts) {
+    return parts.functions.empty() ? module.functions : parts.functions;
+}
+
+std::unique_ptr<Runnable> open(const Module& module, const ProgramParts& parts,
+                               const std::string& data, std::uint64_t device) {
+    if (parts.open != nullptr) {
+        return parts.open(data, device);
+    }
+    return std::make_unique<Model>(module, data,
+                                   open_device(static_cast<int>(device), module.mesh,
+                                               module.trace_region_bytes, module.fabric));
+}
+
+void list_functions(std::span<const Function> functions) {
+    for (const Function& function : functions) {
         std::printf("%s\n", printable(function.name).c_str());
         for (const auto tensors : {function.inputs, function.weights, function.outputs}) {
             for (const TensorDescription& tensor : tensors) {
@@ -189,13 +204,11 @@ class Program {
     Program(const Module& module, const ProgramParts& parts, const Options& options)
         : parts_(parts),
           options_(options),
-          model_(module, options.data,
-                 open_device(static_cast<int>(options.device), module.mesh,
-                             module.trace_region_bytes, module.fabric)),
+          model_(open(module, parts, options.data, options.device)),
           input_used_(options.inputs.size(), false) {}
 
     int run() {
-        const auto functions = model_.module().functions;
+        const auto functions = model_->functions();
         require_some_input();
         for (std::size_t i = 0; i < functions.size(); ++i) {
             if (is_selected(functions[i])) {
@@ -223,7 +236,7 @@ class Program {
         if (options_.input_directory.empty()) {
             return;
         }
-        for (const Function& function : model_.module().functions) {
+        for (const Function& function : model_->functions()) {
             for (const auto tensors : {function.inputs, function.weights}) {
                 for (const TensorDescription& tensor : tensors) {
                     if (is_selected(function) &&
@@ -272,15 +285,18 @@ class Program {
     }
 
     void set_weights(std::size_t index) {
-        const Function& function = model_.function(index);
+        const Function& function = model_->functions()[index];
         for (std::size_t i = 0; i < function.weights.size(); ++i) {
             const TensorDescription& weight = function.weights[i];
+            if (!model_->needs_weight(index, i)) {
+                continue;
+            }
             std::string remark = "from the data folder";
             if (const auto file = given_file(function, weight)) {
-                model_.set_weight(index, i, read_npy(*file).view());
+                model_->set_weight(index, i, read_npy(*file).view());
                 remark = *file;
-            } else if (!model_.has_weight(index, i)) {
-                model_.set_weight(index, i, draw(function, weight).view());
+            } else if (!model_->has_weight(index, i)) {
+                model_->set_weight(index, i, draw(function, weight).view());
                 remark = drawn();
             }
             print_tensor(weight, remark);
@@ -298,7 +314,7 @@ class Program {
     }
 
     void run_function(std::size_t index) {
-        const Function& function = model_.function(index);
+        const Function& function = model_->functions()[index];
         std::printf("%s\n", printable(function.name).c_str());
         const std::vector<Array> inputs = make_inputs(function);
         set_weights(index);
@@ -306,16 +322,16 @@ class Program {
         for (const Array& input : inputs) {
             views.push_back(input.view());
         }
-        model_.prepare(index);
+        model_->prepare(index);
         std::vector<Array> outputs;
         RunTimes total;
         double fastest = std::numeric_limits<double>::infinity();
         // The first call compiles, the second captures: only the third one is purely a replay.
-        const bool is_replayed = model_.module().traced_calls != nullptr;
+        const bool is_replayed = model_->is_replayed();
         const std::uint64_t loops = options_.loops.value_or(is_replayed ? 3 : 1);
         for (std::uint64_t loop = 0; loop < loops; ++loop) {
             RunTimes times;
-            outputs = model_.run(index, views, &times);
+            outputs = model_->run(index, views, &times);
             fastest = std::min(fastest, times.run + times.download);
             total.upload += times.upload;
             total.run += times.run + times.download;
@@ -362,15 +378,15 @@ class Program {
 
     const ProgramParts& parts_;
     const Options& options_;
-    Model model_;
+    std::unique_ptr<Runnable> model_;
     std::vector<bool> input_used_;
     bool passed_ = true;
 };
 
-void check_functions(const Module& module, const Options& options) {
+void check_functions(std::span<const Function> functions, const Options& options) {
     for (const std::string& name : options.functions) {
         const bool known = std::ranges::any_of(
-            module.functions, [&](const Function& function) { return is_called(function, name); });
+            functions, [&](const Function& function) { return is_called(function, name); });
         if (!known) {
             throw UsageError("the module has no function '" + name + "'; --list lists them");
         }
@@ -406,10 +422,10 @@ int run_options(const Module& module, const ProgramParts& parts, const Options& 
         return done;
     }
     if (options.list) {
-        list_functions(module);
+        list_functions(callable(module, parts));
         return done;
     }
-    check_functions(module, options);
+    check_functions(callable(module, parts), options);
     check_parts(parts, options);
     require_directory("--inputs", options.input_directory);
     require_directory("--data", options.data);

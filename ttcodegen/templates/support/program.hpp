@@ -2,6 +2,8 @@
 
 #include <charconv>
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -11,7 +13,9 @@
 
 namespace support {
 
+struct Function;
 struct Module;
+class Runnable;
 
 /// Wrong usage of an executable.
 struct UsageError : std::runtime_error {
@@ -37,6 +41,10 @@ struct ProgramParts {
     /// Compares outputs with golden ones: see support/comparison.hpp.
     bool (*compare)(const ArrayView& actual, const ArrayView& expected,
                     const Tolerance& tolerance) = nullptr;
+    /// The functions that are called, if they are others than those of the module.
+    std::span<const Function> functions = {};
+    /// Opens the devices for these functions; null for those of the module, on its mesh.
+    std::unique_ptr<Runnable> (*open)(const std::string& data, std::uint64_t device) = nullptr;
     /// Follows the help on the options.
     const char* further_help = "";
     /// False for a process that computes the same as another one, which writes and compares.

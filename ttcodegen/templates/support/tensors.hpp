@@ -86,6 +86,11 @@ Device open_device(int device_id = 0, const std::array<std::uint32_t, 2>& mesh =
 Tensor to_tensor(const ArrayView& array, const TensorDescription& description,
                  tt::tt_metal::distributed::MeshDevice& device);
 
+/// As `to_tensor`; a tensor on the host uses the memory of a mapped file where its elements need no
+/// conversion, so that only those are read that a process takes to its devices.
+Tensor loaded_tensor(const Array& array, const TensorDescription& description,
+                     tt::tt_metal::distributed::MeshDevice& device);
+
 /// The logical shape of a tensor.
 std::vector<std::uint64_t> shape_of(const Tensor& tensor);
 

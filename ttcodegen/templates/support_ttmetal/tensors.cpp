@@ -76,6 +76,10 @@ Device open_device(int device_id, const std::array<std::uint32_t, 2>& mesh,
             }};
 }
 
+Tensor loaded_tensor(const Array& array, const TensorDescription& description, MeshDevice& device) {
+    return to_tensor(array.view(), description, device);
+}
+
 Tensor to_tensor(const ArrayView& array, const TensorDescription& description, MeshDevice& device) {
     check_shape(array.shape, description.shape());
     if (description.division != undivided) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <ttnn/tensor/tensor.hpp>
@@ -23,5 +24,8 @@ std::uint32_t read_index(const ttnn::Tensor& tensor);
 
 /// Reads a tensor of one element: true unless it is zero. Waits for the device.
 bool read_flag(const ttnn::Tensor& tensor);
+
+/// L1_SMALL of each core: convolutions and pools keep their halo tables there.
+constexpr std::size_t l1_small_bytes = 32 * 1024;
 
 }  // namespace support

@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <tt-metalium/bfloat16.hpp>
 #include <tt-metalium/experimental/fabric/fabric.hpp>
+#include <tt-metalium/memory_pin.hpp>
 #include <tt-metalium/mesh_device.hpp>
 #include <ttnn/device.hpp>
 #include <ttnn/distributed/api.hpp>
@@ -33,9 +34,6 @@ using tt::tt_metal::TensorMemoryLayout;
 using tt::tt_metal::TensorSpec;
 using tt::tt_metal::distributed::MeshDevice;
 
-// Convolutions and pools keep their halo tables there.
-constexpr std::size_t l1_small_bytes = 32 * 1024;
-
 template <typename T>
 ttnn::Tensor tensor_of(const ArrayView& array, const TensorSpec& spec, MeshDevice* device) {
     const ElementType type = element_type(spec.data_type());
@@ -49,6 +47,16 @@ ttnn::Tensor tensor_of(const ArrayView& array, const TensorSpec& spec, MeshDevic
     const std::vector<std::byte> bytes = converted(array, type);
     const ttsl::Span<const T> elements(reinterpret_cast<const T*>(bytes.data()), count);
     return ttnn::Tensor::from_span(elements, spec, device);
+}
+
+/// A tensor in rows on the memory of a mapped file.
+template <typename T>
+ttnn::Tensor borrowed(const Array& array, const ttnn::Shape& shape) {
+    // The library takes memory that may be written to; the mapping is private to this process.
+    auto* const elements = const_cast<std::byte*>(array.mapped.get());
+    return ttnn::Tensor::from_borrowed_data(
+        ttsl::Span<T>(reinterpret_cast<T*>(elements), element_count(array.shape)), shape,
+        tt::tt_metal::MemoryPin(std::const_pointer_cast<std::byte>(array.mapped)));
 }
 
 template <typename T>
@@ -213,6 +221,30 @@ ttnn::Tensor to_tensor(const ArrayView& array, const TensorDescription& descript
                           TensorLayout(description.data_type, PageConfig(description.layout),
                                        memory_config_of(description)));
     return tensor_of(array, spec, on_host ? nullptr : &device);
+}
+
+ttnn::Tensor loaded_tensor(const Array& array, const TensorDescription& description,
+                           MeshDevice& device) {
+    const bool fits = description.memory == Memory::host && array.mapped != nullptr &&
+                      description.layout == Layout::ROW_MAJOR &&
+                      array.type == element_type(description.data_type);
+    if (fits) {
+        check_shape(array.shape, description.shape());
+        const ttnn::Shape shape = shape_of(array.shape);
+        switch (description.data_type) {
+            case DataType::BFLOAT16:
+                return borrowed<bfloat16>(array, shape);
+            case DataType::FLOAT32:
+                return borrowed<float>(array, shape);
+            case DataType::INT32:
+                return borrowed<std::int32_t>(array, shape);
+            case DataType::UINT32:
+                return borrowed<std::uint32_t>(array, shape);
+            default:
+                break;
+        }
+    }
+    return to_tensor(array.view(), description, device);
 }
 
 void require_layout(const ttnn::Tensor& tensor, const TensorDescription& description) {

@@ -449,14 +449,14 @@ class LogicalDimensions:
             if value in self._from_weights or (value, number) in gathered:
                 return
             gathered.add((value, number))
-            sent[number] += share * _bytes(value) / rates.link
+            sent[number] += share * bytes_before_lowering(value) / rates.link
 
         for op, dimensions in self._ops:
             if all(result in self._from_weights for result in op.results):
                 continue
             numbers = self.numbers(op, dimensions)
             values = list(_labelled(op, dimensions))
-            moved = [float(_bytes(value)) for value, _ in values]
+            moved = [float(bytes_before_lowering(value)) for value, _ in values]
             computing = _operations(op, dimensions) / rates.flops
             before = max(computing, sum(moved) / rates.dram)
             counted: set[int] = set()
@@ -474,7 +474,7 @@ class LogicalDimensions:
                 )
                 saved[number] += before - max(computing / parts, after / rates.dram)
                 if label in dimensions.reduced and op.results:
-                    sent[number] += 2 * share * _bytes(op.results[0]) / rates.link
+                    sent[number] += 2 * share * bytes_before_lowering(op.results[0]) / rates.link
             for value, labels in values[: len(op.operands)]:
                 for dim, label in enumerate(labels):
                     if label is None and shape_of(value.type)[dim] > 1:
@@ -495,10 +495,20 @@ def _labelled(
     return list(zip(values, [*dimensions.operands, *dimensions.results], strict=True))
 
 
-def _bytes(value: SSAValue) -> int:
+def bytes_before_lowering(value: SSAValue) -> int:
     """Bytes on the device, as far as an estimate before lowering needs them."""
     data_type = normalized_data_type(element_of(value.type))
     return prod(shape_of(value.type)) * (2 if data_type is DataType.BFLOAT16 else 4)
+
+
+def seconds_before_lowering(op: Operation, rates: Rates) -> float:
+    """Estimated time of an op on one device: of its operations, or of the bytes that it moves."""
+    if not isinstance(op, CatalogueOp):
+        return 0.0
+    dimensions = dimensions_of(op)
+    operations = 0.0 if dimensions is None else _operations(op, dimensions)
+    shaped = [value for value in (*op.operands, *op.results) if hasattr(value.type, "shape")]
+    return max(operations / rates.flops, sum(map(bytes_before_lowering, shaped)) / rates.dram)
 
 
 def _operations(op: CatalogueOp, dimensions: Dimensions) -> float:

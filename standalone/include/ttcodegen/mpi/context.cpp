@@ -66,6 +66,30 @@ class MPIContext : public DistributedContext {
                             world_),
               "MPI_Allgather");
     }
+    void send(ttsl::Span<std::byte> buffer, Rank dest, Tag tag) const override {
+        for (std::size_t done = 0; done < buffer.size(); done += kLargest) {
+            const auto part = buffer.subspan(done, std::min(kLargest, buffer.size() - done));
+            check(
+                MPI_Send(part.data(), static_cast<int>(part.size()), MPI_BYTE, *dest, *tag, world_),
+                "MPI_Send");
+        }
+    }
+    void recv(ttsl::Span<std::byte> buffer, Rank source, Tag tag) const override {
+        for (std::size_t done = 0; done < buffer.size(); done += kLargest) {
+            const auto part = buffer.subspan(done, std::min(kLargest, buffer.size() - done));
+            MPI_Status status;
+            check(MPI_Recv(part.data(), static_cast<int>(part.size()), MPI_BYTE, *source, *tag,
+                           world_, &status),
+                  "MPI_Recv");
+            int count = 0;
+            check(MPI_Get_count(&status, MPI_BYTE, &count), "MPI_Get_count");
+            if (count != static_cast<int>(part.size())) {
+                throw std::runtime_error("process " + std::to_string(*source) + " sent " +
+                                         std::to_string(count) + " bytes, expected " +
+                                         std::to_string(part.size()));
+            }
+        }
+    }
     void abort(int error_code) const override { MPI_Abort(world_, error_code); }
 
   private:

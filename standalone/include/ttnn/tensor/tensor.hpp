@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tt-metalium/buffer.hpp"
+#include "tt-metalium/memory_pin.hpp"
 #include "tt-metalium/tile.hpp"
 #include "tt_stl/optional_reference.hpp"
 #include "ttcodegen/release.hpp"
@@ -61,6 +62,14 @@ class Tensor {
                                           tt::tt_metal::distributed::MeshDevice* device = nullptr,
                                           std::optional<tt::tt_metal::QueueId> cq_id = std::nullopt,
                                           T pad_value = 0);
+
+    /// A tensor on the host, in rows, on memory that is not copied: its pages are read when they
+    /// are needed. `buffer_pin` keeps it.
+    /// @throws std::runtime_error if the number of elements is not that of the shape.
+    template <typename T>
+    [[nodiscard]] static Tensor from_borrowed_data(
+        ttsl::Span<T> buffer, const tt::tt_metal::Shape& shape, tt::tt_metal::MemoryPin buffer_pin,
+        const std::optional<tt::tt_metal::Tile>& tile = std::nullopt);
 
     /// As `from_span`.
     template <typename T>

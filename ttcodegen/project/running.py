@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import ctypes
 import math
 import os
 import signal
 import subprocess
+import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -167,7 +167,7 @@ def _run(command: list[str], timeout: float) -> str | None:
     """Runs the program; why it failed, in words for a user, or None."""
     try:
         done = subprocess.run(
-            command,
+            [sys.executable, "-I", "-S", "-c", _END_WITH_PARENT, *command],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -175,12 +175,13 @@ def _run(command: list[str], timeout: float) -> str | None:
             check=False,
             timeout=timeout,
             env={**os.environ, **MPI_ENVIRONMENT},
-            preexec_fn=_end_with_parent,
         )
     except subprocess.TimeoutExpired:
         return f"the program did not end within {timeout:g} s"
     except OSError as error:
         return f"the program did not start: {error.strerror}"
+    if done.returncode == _NOT_STARTED:
+        return done.stderr.strip()
     if done.returncode == 0:
         return None
     lines = [line.rstrip() for line in done.stderr.splitlines() if line.strip()]
@@ -211,17 +212,28 @@ MPI_ENVIRONMENT = {
 """Variables that let Open MPI start processes of a check."""
 
 
-_prctl = getattr(ctypes.CDLL(None), "prctl", None)
-_PR_SET_PDEATHSIG = 1
-
-
-def _end_with_parent() -> None:
-    """Lets the kernel end this child process when its parent ends, however that happens, and, if
-    memory runs out, the child before the parent, which reports it."""
-    if _prctl is not None:
-        _prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-    with suppress(OSError):
-        Path("/proc/self/oom_score_adj").write_text("1000", "ascii")
+_NOT_STARTED = 127
+_END_WITH_PARENT = f"""
+import ctypes, os, sys
+try:
+    ctypes.CDLL(None).prctl(1, {int(signal.SIGTERM)})
+except AttributeError:
+    pass
+try:
+    with open("/proc/self/oom_score_adj", "w") as file:
+        file.write("1000")
+except OSError:
+    pass
+try:
+    os.execvp(sys.argv[1], sys.argv[1:])
+except OSError as error:
+    print(f"the program did not start: {{error.strerror}}", file=sys.stderr)
+    sys.exit({_NOT_STARTED})
+"""
+"""Python that becomes the program which its arguments name, after PR_SET_PDEATHSIG: the kernel ends
+the program when its parent ends, however that happens, and, if memory runs out, the program before
+the parent, which reports it. It is no `preexec_fn`: forking while other threads compute in numpy
+waits for ever for the locks of its BLAS."""
 
 
 def _signal_name(number: int) -> str:

@@ -240,7 +240,7 @@ class _Division:
         found: list[list[SSAValue]] = [[] for _ in range(self._last + 1)]
         for op in self._line.ops:
             found[self._stage[op]] += [value for value in op.results if value in wanted]
-        # What depends on no op of a stage, as an argument: by the stage that writes it, if one does.
+        # What depends on no op, as an argument: of the stage that writes it, if one does.
         writers = {v: self._stage[op] for op in self._line.ops for v in _written_arguments(op)}
         for value in dict.fromkeys(self._line.returned):
             if value.owner not in self._stage:

@@ -125,8 +125,15 @@ def _refuse_options(options: CompileOptions) -> None:
 
 
 def _refuse_hosts(options: CompileOptions, stages: int) -> None:
-    """Raises CompileError for other numbers of hosts than one and that of the stages."""
-    hosts = prod(options.hosts)
+    """Raises CompileError for other numbers of hosts than one and that of the stages, and for a
+    system that is named and has too few devices."""
+    hosts, system = prod(options.hosts), options.system
+    if hosts == 1 and system is not None and len(system.chip_indices) < stages:
+        devices = len(system.chip_indices)
+        raise CompileError(
+            f"{stages} stages need {stages} devices, and the system has {devices}",
+            remedy=f"name a larger system, or give --hosts {stages}x1 for one device of each host",
+        )
     if hosts not in (1, stages):
         raise CompileError(
             f"{stages} stages run on one host or on as many, not on {hosts}",

@@ -17,6 +17,7 @@ import pytest
 from ttcodegen.cli.ttcodegen import main
 from ttcodegen.compilation import CompileOptions
 from ttcodegen.dialects.operations.verification import verify_module
+from ttcodegen.flatbuffer.system import load_system
 from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.frontends import source_module
 from ttcodegen.numerics.drawing import draw_inputs
@@ -184,6 +185,10 @@ def test_batches_that_do_not_divide_are_refused(text: str, parts: int, message: 
         ({"mesh": (1, 2)}, "each stage of a pipeline runs on one device"),
         ({"kind": "so"}, "which --kind so is not"),
         ({"hosts": (3, 1)}, "2 stages run on one host or on as many, not on 3"),
+        (
+            {"stages": "layer0,t1", "system": load_system("n300")},
+            "3 stages need 3 devices, and the system has 2",
+        ),
         ({"micro_batches": 0}, "1 to 128 parts, not 0"),
         ({"stages": "", "micro_batches": 2}, "give --stages"),
     ],

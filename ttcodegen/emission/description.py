@@ -298,7 +298,7 @@ class ModuleDescription:
     state: tuple[StateTensor, ...] = ()
     """Tensors that functions change in place, and share."""
     pipelines: tuple[PipelineDescription, ...] = ()
-    """The functions in stages, if they are; their C++ is that of the stages."""
+    """The functions in stages, if they are; the C++ has the stages."""
     generation: Mapping[str, Any] | None = None
     """Of a decoder: its functions by their roles, as the manifest has them."""
 

@@ -149,7 +149,7 @@ class _Balance:
                     times[begin:end] = [each * after / before for each in times[begin:end]]
 
     def _cut(self, index: int) -> list[int]:
-        """The places that stages begin at, by the least time of the longest stage with what it
+        """The places that stages begin at, by the shortest time of the longest stage with what it
         gets from others."""
         line, times, crossing = self._lines[index], self._times[index], self._crossing[index]
         before = [0.0, *accumulate(times)]

@@ -26,8 +26,8 @@ const Tag socket_tag(0x50c);
 
 }  // namespace
 
-/// What an end of a socket sends to or receives from: the other end in this process, or another
-/// process.
+/// Other side of an end of a socket, which it sends to or receives from: in this process, or
+/// another process.
 class SocketEnd {
   public:
     explicit SocketEnd(MeshDevice* device) : device_(device) {}

@@ -82,7 +82,7 @@ SocketConfig socket_config(std::size_t sender, std::size_t receiver, std::size_t
     return config;
 }
 
-/// How an array is divided into parts: all but one dimension are those of the parts.
+/// Division of an array into parts: all but one dimension are those of the parts.
 struct Parts {
     std::size_t outer = 1;
     /// Bytes of a part, and of the whole, between two runs.
@@ -129,7 +129,7 @@ Array part_of(const ArrayView& whole, const TensorDescription& description, std:
     return found;
 }
 
-/// Puts the parts of an output together; one where the shape is that of the parts.
+/// Puts the parts of an output together; one where the shape equals that of the parts.
 Array joined(std::span<const Array> parts, std::span<const std::uint64_t> shape) {
     if (std::ranges::equal(parts.front().shape, shape)) {
         return parts.front();

@@ -167,7 +167,7 @@ PASSES = (
     PassEntry(
         name="ttir-empty-attention-rows",
         group=Group.TTIR,
-        implementation="ttcodegen.transforms.ttir.fusing.attention:TTIREmptyAttentionRowsPass",
+        implementation="ttcodegen.transforms.ttir.fusing.empty_rows:TTIREmptyAttentionRowsPass",
         description="Makes the rows of attention zero in which a mask hides every key.",
     ),
     PassEntry(

@@ -31,6 +31,7 @@ def server(tmp_path: Path) -> Generator[Server]:
     workers = Workers()
     made = Server(Session([tmp_path], workers=workers), port=0)
     workers.warm_up()
+    workers.wait_until_warm()
     made.start()
     yield made
     made.close()
@@ -111,6 +112,8 @@ def test_no_connection_is_reset_and_small_models_need_not_wait(
     times.sort()
     last = times[int(len(times) * 0.99)]
     print(f"{len(times)} answers in {SECONDS:g} s, 99 % within {last:.2f} s")
+    # Within 2 s on two cores, also where others use them; imports of workers alone took 8 s then.
+    assert last < 4
 
 
 def test_memory_comes_back_after_many_conversions(

@@ -177,6 +177,7 @@ def test_the_content_of_a_model_decides_and_not_its_date(model: Path) -> None:
 
 
 def test_a_worker_need_not_import_and_compute_what_all_need(workers: Workers, model: Path) -> None:
+    workers.wait_until_warm()
     before = children()
     workers.perform(request_of(model))
     (worker,) = children() - before

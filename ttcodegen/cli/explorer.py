@@ -98,6 +98,7 @@ def _run(invocation: Invocation) -> int:
     described = None if options.system_desc is None else chosen_system(options)
     settings = Settings(options.target, options.arch or "", level, system=described)
     workers = Workers()
+    workers.warm_up()
     listed = model is None or not _is_model(model)
     session = Session([_folder(model)], settings, workers=workers, listed=listed)
     _take_descriptors()
@@ -112,9 +113,10 @@ def _run(invocation: Invocation) -> int:
     except CompileError:
         session.close()
         raise
-    server.start()
-    workers.warm_up()
     try:
+        # Those who ask first would all wait for it, and take the processor from it.
+        workers.wait_until_warm()
+        server.start()
         shown = model if model is not None and _is_model(model) else None
         address = server.address(shown, _stages(session, shown, options.stages))
         print(f"Starting Model Explorer server at:\n{address}\n")

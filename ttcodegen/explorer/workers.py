@@ -81,6 +81,10 @@ class Workers:
         """Starts the template, so that the first request need not wait for its imports."""
         self._template.start()
 
+    def wait_until_warm(self) -> None:
+        """Waits until the template has imported what requests need."""
+        self._template.wait_until_ready()
+
     def close(self) -> None:
         """Ends all workers, also in the middle of a request."""
         self._closing.set()
@@ -145,6 +149,8 @@ def _is_large(path: Path) -> bool:
 
 _FORK, _PATIENT, _KILL = b"f", b"p", b"k"
 """Commands to the template: a copy, one that leaves the processor to others, the end of a copy."""
+_READY = b"r"
+"""The first that the template says."""
 
 
 class _Template:
@@ -155,6 +161,7 @@ class _Template:
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
         self._made = 0
+        self._is_ready = False
 
     def start(self) -> socket.socket:
         """Starts the process if it does not run, and returns the socket for commands."""
@@ -163,6 +170,7 @@ class _Template:
                 if self._process.poll() is None:
                     return self._control
                 self._control.close()
+            self._is_ready = False
             self._control, given = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             command = [sys.executable, "-m", "ttcodegen.explorer.workers", str(given.fileno())]
             with given:
@@ -184,12 +192,21 @@ class _Template:
                 socket.send_fds(self.start(), [command], [theirs.fileno()])
             return self._made, ours
 
+    def wait_until_ready(self) -> None:
+        """Waits until the process can make copies."""
+        with self._lock:
+            control = self.start()
+            if not self._is_ready:
+                self._is_ready = bool(control.recv(1))
+
     def end_copy(self, number: int) -> None:
         """Ends a worker at once, whatever it does, and waits for that."""
         with self._lock, contextlib.suppress(OSError):
             if self._process is not None and self._control is not None:
                 self._control.send(b"%b %d 0" % (_KILL, number))
-                self._control.recv(1)
+                if self._control.recv(1) == _READY:
+                    self._is_ready = True
+                    self._control.recv(1)
 
     def end(self) -> None:
         """Ends the process; copies that are left end with it."""
@@ -263,6 +280,8 @@ def main() -> None:
     # Nothing that a library prints is meant for the output of the server.
     os.dup2(2, 1)
     _prepare()
+    with contextlib.suppress(OSError):
+        control.send(_READY)
     copies: dict[int, int] = {}
     while True:
         is_asked = bool(select.select([control], [], [], 1.0)[0])

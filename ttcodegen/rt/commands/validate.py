@@ -55,12 +55,12 @@ class Validate(Command):
     def execute(self) -> list[FileResult]:
         """A result for each file; its content lists the calls that the library refuses, those whose
         results have another layout, and the ops that are not judged."""
-        memory = _memory(self.arguments["memory"])
+        memory = memory_limit(self.arguments["memory"])
         results: list[FileResult] = []
         for path in find_files(self.arguments["binary"], (".ttnn",)):
             try:
                 binary = read_ttnn_file(path)
-                python = _python(self.arguments["python"], binary.release)
+                python = python_of_release(self.arguments["python"], binary.release)
                 options = self._options(binary, memory)
                 found = [
                     verdict
@@ -106,7 +106,7 @@ class LibraryJudge:
 
     def __init__(self, path: Path, python: str | None, *, card: bool = False) -> None:
         self._binary = read_ttnn_file(path)
-        self._python = _python(python, self._binary.release)
+        self._python = python_of_release(python, self._binary.release)
         self._card = card
         self.measured: dict[str, float] = {}
         """The times of calls on the card, by their keys."""
@@ -125,8 +125,8 @@ class LibraryJudge:
             options = ["--card", "--repeat", str(_REPEATS)]
         else:
             card = json.dumps(harvesting(system_of(self._binary).chip))
-            options = ["--memory", str(_memory(None)), "--mocked", card]
-        answers = _answers(listed, [self._python, str(JUDGE), *options]) if listed else []
+            options = ["--memory", str(memory_limit(None)), "--mocked", card]
+        answers = library_answers(listed, [self._python, str(JUDGE), *options]) if listed else []
         found: list[Verdict] = []
         for trial, place in zip(trials, places, strict=True):
             answer = {} if place is None else answers[place]
@@ -137,7 +137,7 @@ class LibraryJudge:
         return found
 
 
-def _python(given: str | None, release: str) -> str:
+def python_of_release(given: str | None, release: str) -> str:
     """The Python, among those that are named, whose package is of a release.
 
     Raises CompileError if one of them is not there, or the package of none is of that release.
@@ -177,7 +177,7 @@ def _installed_release(python: str) -> str | None:
     return done.stdout.strip().partition("+")[0] or None if done.returncode == 0 else None
 
 
-def _memory(given: int | None) -> int:
+def memory_limit(given: int | None) -> int:
     """Bytes that the library's process may take: half of the machine's if nothing is given."""
     if given is None:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
@@ -214,7 +214,7 @@ def _judged(
     """Verdicts of the library on each call of programs that run one after another."""
     joined = joined_steps(programs)
     memory = int(options[options.index("--memory") + 1]) if "--memory" in options else 0
-    answers = _answers([call for calls in joined for call in calls],
+    answers = library_answers([call for calls in joined for call in calls],
                        [python, str(JUDGE), *options])  # fmt: skip
     for answer in answers:
         if _NO_MEMORY in answer.get("refused", ""):
@@ -259,7 +259,9 @@ def _verdict(
     }
 
 
-def _answers(calls: Sequence[dict[str, Any]], command: Sequence[str]) -> list[dict[str, Any]]:
+def library_answers(
+    calls: Sequence[dict[str, Any]], command: Sequence[str]
+) -> list[dict[str, Any]]:
     """An answer to each call. A call that ends the library's process counts as refused, and the
     others are made again without it; a tensor in its place that ends it is not made."""
     ended: dict[int, str] = {}

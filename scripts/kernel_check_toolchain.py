@@ -322,7 +322,7 @@ def precompiled_headers(clang: Clang, cache: Path) -> Path:
     return headers
 
 
-def _include_folders(arch: str, compute: bool) -> list[str]:
+def include_folders(arch: str, compute: bool) -> list[str]:
     """Include folders below the device headers, in the order of the runtime."""
     card = ARCHITECTURES[arch]
     kernels, internal = f"tt_metal/hw/ckernels/{arch}/metal", "tt_metal/hw/inc/internal/tt-1xx"
@@ -349,7 +349,8 @@ def _include_folders(arch: str, compute: bool) -> list[str]:
     return folders + [f"{kernels}/llk_api", f"{kernels}/llk_api/llk_sfpu"] * compute
 
 
-def _macros(configuration: KernelConfiguration, processor: Processor) -> list[str]:
+def macros(configuration: KernelConfiguration, processor: Processor) -> list[str]:
+    """The macros that the runtime defines for a kernel on a processor."""
     card = ARCHITECTURES[configuration.arch]
     macros = [
         card.macro,
@@ -379,10 +380,13 @@ def _macros(configuration: KernelConfiguration, processor: Processor) -> list[st
     return macros
 
 
-def generated_files(configuration: KernelConfiguration, processor: Processor) -> dict[str, str]:
-    """The headers that the runtime would write for a kernel, by name."""
-    kernel = f'#include "{configuration.file}"\n'
-    if configuration.named_compile_args:
+def generated_files(
+    configuration: KernelConfiguration, processor: Processor, *, checks_names: bool = True
+) -> dict[str, str]:
+    """The headers that the runtime would write for a kernel, by name; with a check of the names of
+    its compile-time arguments, unless it is not wanted."""
+    kernel = f'#include "{configuration.file.resolve()}"\n'
+    if configuration.named_compile_args and checks_names:
         kernel = f'#include "named_arguments.h"\n{kernel}'
     files = {"chlkc_descriptors.h": descriptors(configuration)}
     if configuration.processor != "compute":
@@ -412,13 +416,13 @@ def command(
         device: the folder of device_headers().
         generated: the folder of generated_files().
     """
-    folders = _include_folders(configuration.arch, configuration.processor == "compute")
+    folders = include_folders(configuration.arch, configuration.processor == "compute")
     return [
         clang.executable,
         *_OPTIONS,
         "-fsyntax-only",
         *("-include-pch", str(precompiled)),
-        *(f"-D{macro}" for macro in _macros(configuration, processor)),
+        *(f"-D{macro}" for macro in macros(configuration, processor)),
         f"-I{generated}",
         f"-I{configuration.file.parent}",
         *_system_folders(clang, device),

@@ -123,6 +123,24 @@ def test_the_release_that_the_catalogue_states_has_no_rows() -> None:
     assert known.definitions == ()
 
 
+def test_releases_are_named_by_their_tables_alone() -> None:
+    """A difference between releases is a row of a table: nothing else asks for one by its name."""
+    numbers = [str(release_named(name).number) for name in RELEASES]
+    names = [*RELEASES, *(name.replace(".", "_") for name in RELEASES), *numbers]
+    named = re.compile(rf"(?<![\d.])({'|'.join(map(re.escape, names))})(?![\d.]*\d)")
+    package = ROOT / "ttcodegen"
+    tables = package / "systems" / "releases"
+    texts = [
+        path
+        for path in sorted(package.rglob("*"))
+        if path.is_file() and path.suffix != ".pyc" and not path.is_relative_to(tables)
+    ]
+    assert len(texts) > 400
+    assert named.search((tables / "tt_metal_0_81_1.py").read_text("utf-8"))
+    found = [str(path.relative_to(ROOT)) for path in texts if named.search(path.read_text("utf-8"))]
+    assert found == []
+
+
 @pytest.mark.parametrize("release", RELEASES)
 def test_rows_of_kernels_are_those_of_ops(release: str) -> None:
     known = release_named(release)

@@ -41,7 +41,7 @@ _PARAMETER = re.compile(r"(\w+): (.*?)(?: = \\(\d+))?$", re.DOTALL)
 _PLACE = re.compile(r"ttnn\._ttnn\.(?:\w+\.)*")
 
 Parameters = dict[str, str]
-"""What is assumed of a parameter, empty where nothing is, by its name."""
+"""Defaults of parameters by their names, empty where there is none."""
 
 
 def parameters(overloads: Sequence[Sequence[str]]) -> Parameters:

@@ -25,7 +25,9 @@ from ttcodegen.cli.ttcodegen import main
 from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.dialects.ttkernel.table import kernel_ops
 from ttcodegen.emitc.spelling import Text
+from ttcodegen.flatbuffer.program import Binary
 from ttcodegen.foundation.diagnostics import Source
+from ttcodegen.numerics.lowered import read_flatbuffer
 from ttcodegen.ops.core.calls import Call, in_release
 from ttcodegen.systems.releases import CATALOGUE_RELEASE, RELEASES, release_named
 
@@ -212,6 +214,38 @@ def test_a_number_beside_tensors_of_several_types_is_a_tensor(
     assert (after == before) is is_alike
     last = after.rpartition(", ")[2]
     assert ("constant" in last or last.isidentifier()) is not is_alike
+
+
+SORT = """
+func.func @sort(%x: tensor<32x64xELEMENT>) -> (tensor<32x64xELEMENT>, tensor<32x64xINDEX>) {
+  %0, %1 = "ttir.sort"(%x) <{dim = 1 : si32}>
+      : (tensor<32x64xELEMENT>) -> (tensor<32x64xELEMENT>, tensor<32x64xINDEX>)
+  return %0, %1 : tensor<32x64xELEMENT>, tensor<32x64xINDEX>
+}
+"""
+
+
+@pytest.mark.parametrize("index", ["ui16", "si32"])
+@pytest.mark.parametrize("element", ["f32", "bf16"])
+def test_indices_of_floats_of_32_bits_have_32_bits(element: str, index: str) -> None:
+    """Measured: `sort` of float32 gives uint32, of bfloat16 uint16."""
+    types: dict[str, list[str]] = {}
+    for release in RELEASES:
+        source = Source("m.mlir", SORT.replace("ELEMENT", element).replace("INDEX", index))
+        binary = read_flatbuffer(
+            compile_module(source, CompileOptions("m", release=release)).flatbuffer
+        )
+        assert isinstance(binary, Binary)
+        (program,) = binary.programs
+        types[release] = [
+            program.tensors[operation.results[-1]].type.placement.data_type.mlir
+            for operation in program.operations
+            if operation.name in ("ttnn.sort", "ttnn.typecast")
+        ]
+    last = [] if index == "ui16" else ["si32"]
+    assert types[OLDEST] == ["u16", *last]
+    later = "u32" if element == "f32" else "u16"
+    assert types[LATER] == [later, *(last or ["u16"] * (later == "u32"))]
 
 
 def test_kernels_are_spelled_as_each_release_does(written: Write) -> None:

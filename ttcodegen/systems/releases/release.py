@@ -94,6 +94,7 @@ class Release:
         headers: by header that the catalogue includes, the one in its place.
         numbers: ops that take a number for an operand only if their tensors have one data type, and
             none of 16-bit integers: by operand, the attribute of the number.
+        wide_indices: ops whose second result, indices, has 32 bits where the operand is float32.
         kernels: by op of the kernel dialect, functions that are spelled otherwise.
         absent_kernels: ops of the kernel dialect that it has no function for.
         formats_prints: whether debug output of kernels takes a format, as in `DPRINT("{}", x)`.
@@ -106,6 +107,7 @@ class Release:
     absent_calls: Mapping[str, str] = field(default_factory=dict[str, str])
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     numbers: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
+    wide_indices: frozenset[str] = frozenset()
     kernels: Mapping[str, KernelChange] = field(default_factory=dict[str, KernelChange])
     absent_kernels: frozenset[str] = frozenset()
     formats_prints: bool = False

@@ -93,4 +93,5 @@ RELEASE = Release(
     },
     # Measured on its mocked device: numbers go to programs of two tensors, which have one type.
     numbers={"ttnn.where": {"first": "true_value", "second": "false_value"}},
+    wide_indices=frozenset({"ttnn.sort"}),
 )

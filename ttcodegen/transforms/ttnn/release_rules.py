@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 
-from ttcodegen.dialects.core.datatypes import DataType, element_of, shape_of
+from ttcodegen.dialects.core.datatypes import DataType, element_of, shape_of, ui32
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttnn.placement import declared_data_type
 from ttcodegen.ops.core.builder import OpBuilder
@@ -25,7 +25,8 @@ class FitRelease(ModulePass):
     """Rewrites calls that a release refuses as it is, and the catalogue's takes.
 
     A number in an operand's place becomes a tensor of one element, where the release takes numbers
-    only beside tensors of one data type, none of 16-bit integers (`Release.numbers`).
+    only beside tensors of one data type, none of 16-bit integers (`Release.numbers`). Indices that
+    it gives with 32 bits are of the type that the catalogue says again (`Release.wide_indices`).
     """
 
     name = "ttnn-fit-release"
@@ -33,15 +34,17 @@ class FitRelease(ModulePass):
     release: str = DEFAULT_RELEASE
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        numbers = release_named(self.release).numbers
-        if not numbers:
+        release = release_named(self.release)
+        if not (release.numbers or release.wide_indices):
             return
         classes = ttnn_op_classes()
 
         def rewrite(builder: OpBuilder, call: CatalogueOp) -> SSAValue | tuple[SSAValue, ...]:
             operands = [builder[value] for value in call.operands]
-            if (places := numbers.get(call.name)) is not None and _is_refused(call):
+            if (places := release.numbers.get(call.name)) is not None and _is_refused(call):
                 return _with_tensors(builder, call, places)
+            if call.name in release.wide_indices and _has_wide_indices(call):
+                return _with_wide_indices(builder, call, operands)
             keep(builder, call, operands)
             return tuple(call.results)
 
@@ -72,3 +75,23 @@ def _with_tensors(builder: OpBuilder, call: CatalogueOp, places: Mapping[str, st
         else:
             operands.append(None)
     return builder.emit(call.definition.short_name, operands, result.type)
+
+
+def _has_wide_indices(call: CatalogueOp) -> bool:
+    """True if the release gives indices of 32 bits, and the call has others."""
+    is_wide = declared_data_type(call.operands[0]) is DataType.FLOAT32
+    return is_wide and declared_data_type(call.results[1]) is DataType.UINT16
+
+
+def _with_wide_indices(
+    builder: OpBuilder, call: CatalogueOp, operands: Sequence[SSAValue]
+) -> tuple[SSAValue, ...]:
+    """The call with indices of 32 bits, which are cast where they are used as they are."""
+    values, indices = call.results
+    words = {spec.name: call.parameter(spec.name) for spec in call.definition.attributes}
+    wide = TensorType(ui32, shape_of(indices.type))
+    made = builder.emit_op(call.definition.short_name, operands, [values.type, wide], **words)
+    found = made.results[1]
+    if any(use.operation.name != "ttnn.typecast" for use in indices.uses):
+        found = builder.typecast(found, element_of(indices.type))
+    return (made.results[0], found)

@@ -68,6 +68,25 @@ def _counts_written_in_place(_: OfBuffers, x: Any) -> Any:
     return x.repeat_interleave(counts, dim=0)
 
 
+def test_a_tensor_that_changes_has_to_be_a_buffer() -> None:
+    class Counting(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.calls = torch.zeros(1)
+
+        def forward(self, x: Any) -> Any:
+            self.calls.add_(1)
+            return x + self.calls
+
+    with pytest.raises(CompileError) as caught:
+        ttcodegen.torch.export(Counting().eval(), (MATRIX,))
+    (diagnostic,) = caught.value.diagnostics
+    assert "changes a tensor that is neither an argument nor a buffer" in diagnostic.message
+    assert "register_buffer" in str(diagnostic.remedy)
+    assert diagnostic.place is not None
+    assert diagnostic.place.file == __file__
+
+
 @pytest.mark.parametrize(
     ("function", "message"),
     [

@@ -32,6 +32,11 @@ _SAYINGS = (
         "a tensor is converted to numpy, whose functions torch cannot record",
         "compute it with functions of torch, or before or after the model",
     ),
+    (
+        r"Constant \S+ is mutated",
+        "the module changes a tensor that is neither an argument nor a buffer",
+        "keep it as a buffer of the module: self.register_buffer(name, tensor)",
+    ),
 )
 """Patterns in the errors of torch.export, and what they mean to who wrote the model."""
 
@@ -61,7 +66,7 @@ def exported_program(torch: Any, module: Any, args: tuple[Any, ...], kwargs: dic
             raise
         except Exception as error:  # Of any kind, also from the module.
             with _exporting(module):
-                _refuse_in_own_words(error)
+                _refuse_in_own_words(error, None)
                 _refuse_failing(lambda: module(*args, **kwargs))
                 raise
 
@@ -205,12 +210,15 @@ def _refuse_changing(names: Collection[str], program: Any) -> None:
             buffers[node] = name
 
 
-def _refuse_in_own_words(error: Exception) -> None:
-    """Raises CompileError for an error of torch.export that says of a model what it must not do."""
+def _refuse_in_own_words(error: Exception, function: Callable[..., Any] | None) -> None:
+    """Raises CompileError for an error of torch.export that says of a model what it must not do, at
+    the line that it comes from, else at the function."""
+    if isinstance(error, CompileError):
+        return
     text = f"{type(error).__name__}: {error}"
     for pattern, message, remedy in _SAYINGS:
         if re.search(pattern, text):
-            raise CompileError(message, raised_at(error, None), remedy=remedy) from error
+            raise CompileError(message, raised_at(error, function), remedy=remedy) from error
 
 
 def _refuse_failing(call: Callable[[], Any]) -> None:
@@ -246,7 +254,11 @@ def taking_apart(module: Any) -> Generator[None]:
         "see what torch.export.export(module, args).run_decompositions({}) says",
     )
     with refused, _without_messages_of_torch():
-        yield
+        try:
+            yield
+        except Exception as error:  # Of any kind.
+            _refuse_in_own_words(error, getattr(module, "forward", None))
+            raise
 
 
 def _with_own_memory(torch: Any, arguments: Any) -> Any:

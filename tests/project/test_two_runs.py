@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
 
 from ttcodegen.cli.ttcodegen import main
+from ttcodegen.foundation import messages
 from ttcodegen.project.edits import edited_files
-from ttcodegen.project.staging import locked_project
+from ttcodegen.project.staging import ProjectLock, locked_project
 
 MODEL = """func.func @f(%x: tensor<32x32xf32>) -> tensor<32x32xf32> {{
   %0 = "ttir.{op}"(%x) : (tensor<32x32xf32>) -> tensor<32x32xf32>
@@ -21,7 +24,8 @@ MODEL = """func.func @f(%x: tensor<32x32xf32>) -> tensor<32x32xf32> {{
 HOLDER = """
 import sys
 from pathlib import Path
-from ttcodegen.project.staging import locked_project
+from ttcodegen.foundation import messages
+from ttcodegen.project.staging import ProjectLock, locked_project
 with locked_project(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.readline()
@@ -84,3 +88,24 @@ def test_a_thread_that_has_the_lock_goes_on(tmp_path: Path) -> None:
         assert lock.out == out
     with locked_project(out):
         pass
+
+
+def test_a_run_says_once_that_it_waits(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder above is waited for first, then the project that was made in it."""
+    out, project = tmp_path / "out", tmp_path / "project"
+    project.mkdir()
+    monkeypatch.setattr(messages, "_level", messages.Level.INFO)
+    first, second = ProjectLock(out), ProjectLock(out)
+    first.take()
+    waiting = threading.Thread(target=second.take)
+    waiting.start()
+    while not second.is_told:
+        time.sleep(0.01)
+    first.follow(project)
+    time.sleep(0.2)
+    first.release()
+    waiting.join()
+    second.release()
+    assert capsys.readouterr().err.count("another run is at work") == 1

@@ -210,6 +210,8 @@ class ProjectLock:
     out: Path
     held: int | None = None
     """The descriptor of the locked folder; None where the file system has no locks."""
+    is_told: bool = False
+    """True once the user knows what is waited for."""
 
     def take(self) -> None:
         """Takes the lock, waiting for the run that holds it."""
@@ -228,7 +230,10 @@ class ProjectLock:
         try:
             fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            report(Level.INFO, f"ttcodegen: another run is at work in '{self.out}'; waiting for it")
+            if not self.is_told:
+                message = f"another run is at work in '{self.out}'; waiting for it"
+                report(Level.INFO, f"ttcodegen: {message}")
+            self.is_told = True
             fcntl.flock(folder, fcntl.LOCK_EX)
 
     def follow(self, project: Path) -> None:

@@ -11,7 +11,7 @@ import argparse
 from pathlib import Path
 
 from ttcodegen.lang.simulator.functions import MATH_FUNCTIONS
-from ttcodegen.lang.specification import FEATURES
+from ttcodegen.lang.simulator.spelling import FEATURES
 
 DOCUMENT = Path(__file__).parent.parent / "docs" / "tt-lang.md"
 TESTS = DOCUMENT.parent.parent / "tests" / "lang"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import ttcodegen
-from ttcodegen.foundation.user_files import is_of_user
+from ttcodegen.foundation.messages import is_of_user
 
 PACKAGE = str(Path(ttcodegen.__file__).parent)
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from xdsl.ir import SSAValue
 
     from ttcodegen.conversions.host_functions.interface import Entry
-    from ttcodegen.cost.resources import FunctionEstimate
+    from ttcodegen.cost import FunctionEstimate
     from ttcodegen.emission.convert_to_emitc import CalledOperations
     from ttcodegen.emission.description import (
         DeviceManifest,
@@ -281,7 +281,7 @@ def _refuse_other_mesh(module: ModuleOp, mesh: MeshShape) -> None:
 
 def _refuse_mesh_options(module: ModuleOp, options: CompileOptions) -> None:
     """Raises CompileError for hosts or links that the module or its project cannot have."""
-    from ttcodegen.emission.hosts import refuse_fabric, refuse_hosts
+    from ttcodegen.emission.interface_description import refuse_fabric, refuse_hosts
 
     mesh = declared_mesh(module)
     refuse_fabric(mesh, options.fabric, options.target, options.kind)
@@ -289,7 +289,7 @@ def _refuse_mesh_options(module: ModuleOp, options: CompileOptions) -> None:
 
 
 def _pipeline(module: ModuleOp, target: str) -> str | None:
-    """The pipeline that lowers a module, None for one that holds programs of the device itself;
+    """The pipeline that lowers a module, None for one that holds device programs itself;
     raises CompileError if it is past that of the target."""
     if has_kernels(module) and _holds_programs(module):
         if target != "ttmetal":
@@ -485,7 +485,7 @@ def _kernel_paths(module: ModuleOp, target: str) -> Mapping[tuple[str, str], str
 
 
 def _has_meanings(module: ModuleOp) -> bool:
-    """True if TTIR says what each program of the device computes."""
+    """True if TTIR says what each device program computes."""
     from ttcodegen.dialects.ttmetal.device_module import functions_of, is_meaning
 
     return not any(op.is_declaration for op in functions_of(module) if is_meaning(op))
@@ -594,7 +594,7 @@ def _describe(
 
 def _estimates(entries: Sequence[Entry], options: CompileOptions) -> dict[str, FunctionEstimate]:
     """Cost estimates of each function on the chip."""
-    from ttcodegen.cost.resources import function_estimate
+    from ttcodegen.cost import function_estimate
 
     assert options.system is not None
     return {e.name: function_estimate(e.function, options.system.chip) for e in entries}

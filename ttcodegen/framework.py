@@ -18,8 +18,8 @@ from ttcodegen.foundation.diagnostics import (
     SourceLocation,
     instruction_location,
 )
-from ttcodegen.foundation.user_files import is_of_user
-from ttcodegen.project.reference import Reference, write_reference
+from ttcodegen.foundation.messages import is_of_user
+from ttcodegen.project.running import Reference, write_reference
 from ttcodegen.project.settings import ProjectOptions, write_compiled
 
 if TYPE_CHECKING:

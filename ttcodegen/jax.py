@@ -33,7 +33,7 @@ from ttcodegen.framework import (
     refusals_in_full,
     refusing,
 )
-from ttcodegen.project.reference import Reference, write_module
+from ttcodegen.project.running import Reference, write_module
 from ttcodegen.project.settings import Check, ProjectOptions, ProjectSettings
 
 __all__ = ["CheckError", "CompileError", "compile", "export"]

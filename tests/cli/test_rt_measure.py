@@ -25,7 +25,7 @@ from ttcodegen.rt import Logger
 from ttcodegen.rt.commands import arguments
 from ttcodegen.rt.commands import compare as comparing
 from ttcodegen.rt.commands.perf import COLUMNS
-from ttcodegen.rt.op_places import OpPlaces
+from ttcodegen.rt.edit_gains import OpPlaces
 from ttcodegen.rt.op_times import COLUMNS as PROFILER_COLUMNS
 from ttcodegen.runtime.executable import open_flatbuffer
 from ttcodegen.systems.cards import default_system

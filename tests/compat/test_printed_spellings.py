@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.compat.test_seeds import SEEDS, listings
+from ttcodegen.cli.lit import run_test
 from ttcodegen.cli.opt import main
-from ttcodegen.cli.run_lines import run_test
 
 PRODUCT = """
 func.func @forward(%arg0: tensor<64x128xbf16>, %arg1: tensor<128x96xbf16>) -> tensor<64x96xbf16> {

@@ -13,8 +13,8 @@ from ttcodegen.emission.op_lines import LoweredOp, OpLines
 from ttcodegen.explorer.session import Command, Session
 from ttcodegen.explorer.settings import Settings
 from ttcodegen.foundation.diagnostics import CompileError
-from ttcodegen.project.code_lines import CodeLines, Edits
 from ttcodegen.project.edits import LINES, formatted_lines, lines_archive, packed, read_lines
+from ttcodegen.project.manifest import CodeLines, Edits
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 CALLED = {

@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed: pip install
 import ttcodegen.torch  # noqa: E402
 from ttcodegen.compilation import CompileOptions, compile_module  # noqa: E402
 from ttcodegen.foundation.diagnostics import Source  # noqa: E402
-from ttcodegen.project.reference import given_arguments, reference_beside  # noqa: E402
+from ttcodegen.project.running import given_arguments, reference_beside  # noqa: E402
 
 pytestmark = [pytest.mark.frameworks, pytest.mark.filterwarnings("ignore")]
 

@@ -12,8 +12,8 @@ import pytest
 
 from tests.lang.running import compiler_refusal, failure, operation, run_text
 from ttcodegen.cli.lang import main
+from ttcodegen.lang.simulator.spelling import FEATURES, Feature
 from ttcodegen.lang.simulator.tensors import Tensor
-from ttcodegen.lang.specification import FEATURES, Feature
 
 READ = """
 @ttl.datamovement()

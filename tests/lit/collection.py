@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ttcodegen.cli.run_lines import LitError, features, run_lines, run_test, unmet
+from ttcodegen.cli.lit import LitError, features, run_lines, run_test, unmet
 
 
 def pytest_collect_file(parent: pytest.Collector, file_path: Path) -> pytest.Collector | None:

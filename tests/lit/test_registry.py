@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ttcodegen.cli.run_lines import lit_files, run_lines
+from ttcodegen.cli.lit import lit_files, run_lines
 from ttcodegen.compat.refusals import _REASONS
 from ttcodegen.transforms.registry import (
     Entry,

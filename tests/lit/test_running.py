@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ttcodegen.cli.run_lines import LitError, run_test, unmet
+from ttcodegen.cli.lit import LitError, run_test, unmet
 
 BOOK = """\
 // RUN: ttmlir-opt --ttir-to-ttnn-backend-pipeline="system-desc-path=%system_desc_path%" %s > %t.mlir

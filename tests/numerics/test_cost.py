@@ -9,7 +9,7 @@ import pytest
 
 from tests.flatbuffer.programs import tensor
 from ttcodegen.compilation import CompileOptions, compile_module
-from ttcodegen.cost.resources import (
+from ttcodegen.cost import (
     Cost,
     Roofline,
     card_roofline,

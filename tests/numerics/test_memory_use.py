@@ -9,7 +9,7 @@ import pytest
 
 from tests.flatbuffer.programs import adding_program, tensor
 from ttcodegen.compilation import CompileOptions, compile_module
-from ttcodegen.cost.resources import Leak, memory_use
+from ttcodegen.cost import Leak, memory_use
 from ttcodegen.dialects.core.datatypes import DataType
 from ttcodegen.dialects.ttcore.shards import Layout, Shards
 from ttcodegen.dialects.ttnn.placement import TensorPlacement

@@ -11,7 +11,7 @@ import numpy as np
 from ttcodegen.compilation import CompiledModule
 from ttcodegen.project.building import BUILD_FOLDER, build_project
 from ttcodegen.project.checking import run_executable
-from ttcodegen.project.reference import FunctionRuns
+from ttcodegen.project.running import FunctionRuns
 from ttcodegen.project.sources import project_files
 from ttcodegen.project.toolchain import Toolchain
 from ttcodegen.project.writer import write_project

@@ -17,7 +17,7 @@ from ttcodegen.compilation import CompiledModule, CompileOptions, compile_module
 from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.project.checking import run_in_numpy
 from ttcodegen.project.cpu_backend import CPUBackend
-from ttcodegen.project.reference import FunctionRuns
+from ttcodegen.project.running import FunctionRuns
 from ttcodegen.project.toolchain import Toolchain
 
 torch = pytest.importorskip("torch")

@@ -24,7 +24,7 @@ KNOWN = {
         "index maps of device programs, a function",
     ),
     "conversions/ttir_to_ttmetal/grouping/tile_operations.py": (1, "how kernels combine tiles"),
-    "optimizer/memory/circular_buffers.py": (
+    "optimizer/circular_buffers.py": (
         4,
         "buffers of the program factories, read and measured",
     ),

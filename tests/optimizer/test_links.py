@@ -7,7 +7,7 @@ import pytest
 from tests.examples.mesh_models import Mesh, llama_layer
 from tests.ops.test_experts_on_meshes import HIDDEN, K, program
 from ttcodegen.compilation import CompileOptions, compile_module
-from ttcodegen.cost.resources import FunctionEstimate
+from ttcodegen.cost import FunctionEstimate
 from ttcodegen.flatbuffer.system import load_system
 from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.systems.cards import MACHINES, links_between, machine, performance

@@ -12,7 +12,7 @@ import pytest
 
 from tests.examples.test_readability import MODELS
 from ttcodegen.cli.ttcodegen import main
-from ttcodegen.cost.resources import memory_use
+from ttcodegen.cost import memory_use
 from ttcodegen.flatbuffer.program import Program
 from ttcodegen.flatbuffer.reader import read_ttnn
 from ttcodegen.layout.placements import stored_bytes

@@ -26,8 +26,7 @@ from ttcodegen.numerics.tolerances import (
     squeezed,
     usually,
 )
-from ttcodegen.project.agreement import check_function
-from ttcodegen.project.checking import run_in_numpy
+from ttcodegen.project.checking import check_function, run_in_numpy
 
 EXP = '%0 = "ttir.exp"(%x) : (tensor<32x32xf32>) -> tensor<32x32xf32>'
 TANH = EXP.replace("exp", "tanh").replace("%x", "%e")

@@ -19,10 +19,9 @@ from tests.random_programs.witnesses import Argument, draw_argument
 from ttcodegen.compilation import CompiledModule, CompileOptions, compile_module
 from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.parsing import parse_module
-from ttcodegen.project.agreement import check_function
 from ttcodegen.project.building import BUILD_FOLDER, build_project
-from ttcodegen.project.checking import run_executable, run_in_numpy
-from ttcodegen.project.reference import FunctionRuns
+from ttcodegen.project.checking import check_function, run_executable, run_in_numpy
+from ttcodegen.project.running import FunctionRuns
 from ttcodegen.project.sources import project_files
 from ttcodegen.project.toolchain import BuildError, Toolchain
 from ttcodegen.project.writer import write_project

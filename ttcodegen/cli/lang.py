@@ -20,7 +20,7 @@ from ttcodegen.cli.arguments import (
 from ttcodegen.cli.entry import ExitStatus, Invocation, run_program, tell_warnings
 from ttcodegen.cli.supervision import SECONDS, limit_seconds, supervise
 from ttcodegen.foundation.messages import Level, report
-from ttcodegen.lang.specification import overview
+from ttcodegen.lang.simulator.spelling import overview
 
 if TYPE_CHECKING:
     from ttcodegen.lang.projects.projects import Projects

@@ -33,7 +33,7 @@ from ttcodegen.lang.projects.called_operations import callable_operations
 
 if TYPE_CHECKING:
     from ttcodegen.compilation import CompiledModule
-    from ttcodegen.project.reference import Reference
+    from ttcodegen.project.running import Reference
     from ttcodegen.project.toolchain import Toolchain
     from ttcodegen.systems.description import SystemDescription
     from ttcodegen.transforms.pass_runner import PassRunner
@@ -379,7 +379,7 @@ def _reference(
     options: argparse.Namespace, source: Source, compiled: CompiledModule
 ) -> dict[str, Reference] | None:
     """Reference outputs of a framework: in the given folder, else beside the module."""
-    from ttcodegen.project.reference import read_reference, reference_beside
+    from ttcodegen.project.running import read_reference, reference_beside
 
     if options.golden is not None:
         return read_reference(options.golden, compiled.description)

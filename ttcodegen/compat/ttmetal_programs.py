@@ -83,7 +83,7 @@ def _replace(op: Operation, name: str, count: int) -> None:
 
 # Device programs of 2024: kernels in the regions of `ttmetal.dispatch`, whose computation is one
 # `ttkernel.builtin`. They say where buffers are, but not how tiles go through registers; what
-# they compute is an op of TTIR, which becomes a device program of today, or calls of the library.
+# they compute is an op of TTIR, which becomes a device program of today, or ttnn calls.
 
 DISPATCH = "ttmetal.dispatch"
 

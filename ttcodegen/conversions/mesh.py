@@ -281,7 +281,7 @@ def _said(
     )
 
 
-# What the chips of a mesh exchange over their ethernet links, between programs of the device.
+# What the chips of a mesh exchange over their ethernet links, between device programs.
 #
 # Host functions read a tensor, call a function for the CPU, and write what it gives. Where that
 # function only moves whole tiles between the chips of rows or of columns, the chips do it

@@ -53,7 +53,7 @@ def lower_op(builder: OpBuilder, op: CatalogueOp) -> SSAValue | Sequence[SSAValu
 
 def _refuse_other_ops(module: ModuleOp) -> None:
     """Raises CompileError with all ops of TTIR that say what single cores do: they are for programs
-    of the device, and nothing lowers them to calls of the library."""
+    of the device, and nothing lowers them to ttnn calls."""
     diagnostics = Diagnostics()
     for op in module.walk():
         if op.dialect_name() == "ttir" and not isinstance(op, CatalogueOp | UnregisteredOp):

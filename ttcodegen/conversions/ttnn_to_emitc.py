@@ -301,7 +301,7 @@ class ConvertTTNNToEmitC(FileEmission):
 
 def complete_layouts(context: Context, module: ModuleOp) -> None:
     """Assigns layouts to a module that is marked to get them, lowers ops of TTIR among calls, and
-    takes changes of layout apart into calls of the library, if that is still to be done.
+    takes changes of layout apart into ttnn calls, if that is still to be done.
 
     Raises:
         CompileError: if a function has ops of TTIR, or tensors without layouts.
@@ -373,7 +373,7 @@ def require_traceable(entries: Sequence[Entry], cpu_functions: Iterable[FuncOp] 
 
     Args:
         entries: the functions.
-        cpu_functions: those that the host calls between programs of the device; what chips exchange
+        cpu_functions: those that the host calls between device programs; what chips exchange
             in place of such a call is captured.
 
     Raises:

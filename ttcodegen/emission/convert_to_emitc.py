@@ -116,7 +116,7 @@ class ConvertTTKernelToEmitC(FileEmission):
 
 
 def _require_lowered(function: FuncOp) -> None:
-    """Raises CompileError at an op that has not been lowered to programs of the device."""
+    """Raises CompileError at an op that has not been lowered to device programs."""
     for op in body_of(function).ops:
         if operation_name(op) != CONSTANT and op.dialect_name() in ("ttir", "ttnn"):
             raise CompileError(

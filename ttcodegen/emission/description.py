@@ -42,7 +42,7 @@ from ttcodegen.ops.tt_lang import LIBRARY_CALL
 if TYPE_CHECKING:
     import numpy as np
 
-    from ttcodegen.cost.resources import FunctionEstimate
+    from ttcodegen.cost import FunctionEstimate
     from ttcodegen.numerics.tolerances import Tolerance
 
 
@@ -589,7 +589,7 @@ def _computes(op: TTNNOp) -> bool:
 
 
 def _producers(value: SSAValue) -> list[TTNNOp]:
-    """The calls of the library that a value was computed by, in no order."""
+    """The ttnn calls that a value was computed by, in no order."""
     found: dict[Operation, None] = {}
     pending = [value]
     while pending:

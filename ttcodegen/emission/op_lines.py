@@ -41,7 +41,7 @@ class OpLines(NamedTuple):
 
 @dataclass(frozen=True)
 class _Launched:
-    """A program of the device, as it is launched."""
+    """A device program, as it is launched."""
 
     launch: LoweredOp
     kernels: Sequence[str]
@@ -54,7 +54,7 @@ class _Launched:
 class LoweredOps:
     """The ops of the functions of a module, collected before it becomes C++.
 
-    Programs of the device are known by the ops that launch them.
+    Device programs are known by the ops that launch them.
 
     Args:
         module: the lowered module.

@@ -227,7 +227,7 @@ def _buffer_bytes(buffer: CircularBuffer) -> str:
     return f"{_side(buffer.pages, _INFIX[Operator.PRODUCT][1], '')} * {buffer.page_size}"
 
 
-# What templates say of a program of the device: pieces of C++, and how often which is written.
+# What templates say of a device program: pieces of C++, and how often which is written.
 
 
 @dataclass(frozen=True)

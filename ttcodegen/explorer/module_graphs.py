@@ -37,8 +37,8 @@ from ttcodegen.explorer.graph import (
     Texts,
     attributes,
     namespace,
+    program_graph,
 )
-from ttcodegen.explorer.program_graphs import program_graph
 from ttcodegen.foundation.diagnostics import CompileError, Source, source_offset
 from ttcodegen.naming.arguments import argument_names, result_names
 from ttcodegen.naming.modules import constant_names
@@ -152,7 +152,7 @@ class _Graphs:
     """Graphs of functions."""
     functions: dict[str, FuncOp] = field(default_factory=dict[str, FuncOp])
     programs: dict[str, str] = field(default_factory=dict[str, str])
-    """Graphs of programs of the device."""
+    """Graphs of device programs."""
 
 
 class _FunctionGraph:

@@ -22,9 +22,8 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, quote, unquote, urlencode, urlsplit
 
-from ttcodegen.explorer.access import FILE_EXTENSIONS, PROJECT
+from ttcodegen.explorer.access import FILE_EXTENSIONS, PROJECT, uploaded_file
 from ttcodegen.explorer.session import EXTENSION, Session
-from ttcodegen.explorer.uploads import uploaded_file
 from ttcodegen.foundation.diagnostics import CompileError
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
 # This one answers the same requests (source: `server.py` of ai-edge-model-explorer 0.1.34), reads
 # files of the session's folders only, answers no page of another origin, and requires a token,
 # for other users of the machine reach it as well. It is an ASGI application of starlette, run by
-# uvicorn; models are read by worker processes (`workers.py`).
+# uvicorn; models are read by worker processes (`requests.py`).
 
 MOST_UPLOADED = 256 << 20
 """Bytes of one upload."""

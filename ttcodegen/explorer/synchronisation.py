@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ttcodegen.explorer.graph import Graph, GraphNode
-from ttcodegen.explorer.origins import NOWHERE, Node, Origins, Places
+from ttcodegen.explorer.stages import NOWHERE, Node, Origins, Places
 from ttcodegen.ops.core.definition import call_kind
 from ttcodegen.ops.core.traits import CallKind
 

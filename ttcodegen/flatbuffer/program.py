@@ -270,7 +270,7 @@ class Attribute:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """A call of the library, or of another program."""
+    """A ttnn call, or of another program."""
 
     name: str
     operands: tuple[int, ...] = ()
@@ -485,7 +485,7 @@ class Kernel:
 
 @dataclass(frozen=True, slots=True)
 class DeviceProgram:
-    """A program of the device."""
+    """A device program."""
 
     name: str
     purpose: str

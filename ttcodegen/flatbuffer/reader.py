@@ -186,7 +186,7 @@ class FunctionChecks:
                 self.fail(f"'{program.name}' calls '{callee.name}' with tensors of other shapes")
 
 
-# Reads a `.ttm` file: programs of the device that can be run, or what is wrong with them.
+# Reads a `.ttm` file: device programs that can be run, or what is wrong with them.
 
 _KIND = ".ttm file"
 

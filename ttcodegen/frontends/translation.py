@@ -244,7 +244,7 @@ def drop_unused_globals(module: ModuleOp) -> None:
 
 
 class Translator(OpBuilder):
-    """Makes ops of TTIR in place of what is translated."""
+    """Builds the TTIR ops that operations are translated to."""
 
     def __init__(self, insert: Callable[[Operation], None] = lambda op: None) -> None:
         super().__init__(ttir_op_classes(), insert)
@@ -301,7 +301,7 @@ class Translator(OpBuilder):
         return rounded(self, value, to_even=True)
 
     def matmul(self, a: SSAValue, b: SSAValue, **transposed: bool) -> SSAValue:
-        """The product of matrices; both have the same leading dimensions."""
+        """The matmul; both have the same leading dimensions."""
         left, right = shape_of(a.type), shape_of(b.type)
         rows = left[-1] if transposed.get("transpose_a") else left[-2]
         columns = right[-2] if transposed.get("transpose_b") else right[-1]

@@ -6,7 +6,7 @@
     intermediates  what an op is replaced by
     functions      functions of equal layers, and of equal preparations of constants
     parameters     what these functions take and compute
-    programs       programs of the device, their kernels and what these take
+    programs       device programs, their kernels and what these take
     cpu_functions  functions that run on the CPU between them
     tuning         constants of src/tuning.hpp
 

@@ -31,7 +31,7 @@ _NOUNS = {
 """Nouns of the verbs that functions of layers are named by."""
 _SHAPES_OR_NUMBER = re.compile(r"_\d+(?:x\d+)+(?:_to_\d+(?:x\d+)+)?(?:_\d+)?$|_\d+$")
 _CALLS = {"window_product": "conv2d", "window_reduction": "max_pool2d"}
-"""The calls of the library that do what programs of the device are called after."""
+"""The ttnn calls that do what device programs are called after."""
 _WRAPPERS = frozenset("model module net network l self".split())
 """Parts of a layer's path that every layer has."""
 _TOKENS = re.compile(r"[._/]+")
@@ -454,7 +454,7 @@ def shape_parameter_name(result: SSAValue, source: SSAValue | None, called: str)
     return f"flat_{name}" if is_flat else name
 
 
-# What functions are called that run on the CPU, between programs of the device.
+# What functions are called that run on the CPU, between device programs.
 
 _HOISTED = re.compile(r"cpu_hoisted_(?:ttir_)?(\w+?)_[0-9a-f]{8,64}")
 

@@ -1,4 +1,4 @@
-"""The number of threads in which numpy computes products of matrices.
+"""The number of threads in which numpy computes matmuls.
 
 Handing a small product to other threads takes longer than computing it, by far if they have to wait
 for a processor.
@@ -22,7 +22,7 @@ _SUFFIXES = ("64_", "")
 
 @contextmanager
 def one_blas_thread() -> Generator[None]:
-    """Products of matrices are computed in the thread that asks for them, if numpy has the OpenBLAS
+    """Matmuls are computed in the thread that asks for them, if numpy has the OpenBLAS
     that its wheels bring along; the libraries of other builds decide themselves."""
     functions = thread_functions()
     if functions is None:

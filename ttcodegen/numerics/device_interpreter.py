@@ -1,6 +1,6 @@
 """Runs a `.ttm` program in numpy with the data types of the device.
 
-What a program of the device computes is what its meaning says, a function of TTIR ops. Between its
+What a device program computes is what its meaning says, a function of TTIR ops. Between its
 ops values are in the destination registers, as float32 or bfloat16; what goes into and comes out of
 the program is rounded to the data type of a tensor. The matrix engine reads float32 with 10 bits of
 mantissa (tf32).

@@ -309,7 +309,7 @@ def _source(
                 return None
             values = step.operands[0]
             tolerance = interpreter.tensor_tolerance(function.name, values)
-            # Programs of the device order the elements of rows.
+            # Device programs order the elements of rows.
             axis = int((step.attributes or {}).get("dim", -1))
             return _Choice(function.name, values, axis, tolerance, moved())
         elif definition and len(step.operands) == 1 and _is_move(definition):

@@ -50,7 +50,7 @@ def ttir_dialect() -> Dialect:
     return Dialect("ttir", [*ttir_op_classes().values(), *generic_ops()], [ThreadAttr])
 
 
-# The `ttnn` dialect: one op per call of the library.
+# The `ttnn` dialect: one op per ttnn call.
 
 
 class TTNNOp(CatalogueOp):

@@ -60,7 +60,7 @@ class GivenTensor:
 
 @dataclass(frozen=True)
 class CalledProgram:
-    """A program of the device that an operation is."""
+    """A device program that an operation is."""
 
     program: Program
     kernels: tuple[FuncOp, ...]

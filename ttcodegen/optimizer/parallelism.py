@@ -100,7 +100,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class _Candidate:
-    """A parallelism, and what it divides."""
+    """A kind of parallelism, and the dimensions that it shards."""
 
     parallelism: Parallelism
     shardings: tuple[dict[SSAValue, Sharding], ...]
@@ -153,7 +153,7 @@ class ChooseShardings(ModulePass):
 
 
 def _follow(entries: Sequence[FuncOp], given: Shardings, mesh: MeshShape) -> None:
-    """Divides arguments as overrides say; raises CompileError for what is not there."""
+    """Shards arguments as overrides say; raises CompileError for arguments that do not exist."""
     known = {function.sym_name.data: function for function in entries}
     for name in given:
         if name not in known:

@@ -180,7 +180,7 @@ def _destination_count(op: CatalogueOp, operands: Sequence[SSAValue]) -> int:
         return 0 if _fits(definition, segments) or segments[-1] != results else results
     least, most = _arity(definition)
     if most is not None and len(operands) > most:
-        # A call of the library was given a tensor that was made for its result.
+        # A ttnn call was given a tensor that was made for its result.
         is_made = all(isinstance(value.owner, Operation) for value in last)
         return results if is_made or not op.name.startswith("ttnn.") else 0
     # An operand may be left out, so that the count says nothing; an uninitialised tensor of the

@@ -308,8 +308,8 @@ def _settings_hash(toolchain: Toolchain) -> str:
 
 
 def sources_hash(sources: Path) -> str:
-    """Identifies what the sources hold, wherever they are: in a package, or with more beside them
-    in a checkout."""
+    """Hash of the contents of the backend's sources, wherever they are: in a package or in a
+    checkout."""
     texts: list[str] = []
     parts = [sources / part for part in _PARTS_OF_SOURCES]
     files = [path for part in parts for path in ([part] if part.is_file() else part.rglob("*"))]
@@ -419,7 +419,7 @@ def _prepare(
 def _precompile(
     folder: Path, toolchain: Toolchain, target: str, definitions: Sequence[str]
 ) -> None:
-    """Precompiles the headers of the API: most of the time of a module's compilation goes there.
+    """Precompiles the headers of the API, which take most of a module's compile time.
 
     Its path becomes part of what it holds, so it is made at its final place. A compiler that cannot
     do it loses nothing but time.

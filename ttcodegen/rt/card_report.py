@@ -50,7 +50,7 @@ COLUMNS: tuple[str, ...] = (
 
 @dataclass(frozen=True)
 class CardCall:
-    """A call of the library, with its estimate."""
+    """A ttnn call, with its estimate."""
 
     call: LibraryCall
     cost: CallCost

@@ -14,7 +14,7 @@ from xdsl.dialects.func import FuncOp
 
 from ttcodegen.conversions.host_functions.interface import entries
 from ttcodegen.conversions.host_functions.statements import Recorder, SourceFacts
-from ttcodegen.cost.resources import Cost
+from ttcodegen.cost import Cost
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttcore.dialect import WhileLoopOp
 from ttcodegen.flatbuffer.modules import module_of
@@ -299,7 +299,7 @@ class OpClock:
         self._mark = time.perf_counter()
 
     def observe(self, observation: Observation) -> None:
-        """An op ended. What runs inside a program of the device counts for the program."""
+        """An op ended. What runs inside a device program counts for the program."""
         now = time.perf_counter()
         begin = self._mark
         function, step = observation.function, observation.step

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 
-from ttcodegen.cost.resources import Cost, cost_of
+from ttcodegen.cost import Cost, cost_of
 from ttcodegen.flatbuffer.program import CREATE_BUFFER, DEALLOCATE_BUFFER, PROGRAM, Integer
 from ttcodegen.flatbuffer.reader import read_ttm_file, read_ttnn_file
 from ttcodegen.foundation.diagnostics import CompileError

@@ -39,15 +39,15 @@ from ttcodegen.runtime.c_api import (
     load_c_api,
 )
 from ttcodegen.runtime.generation import Generation
-from ttcodegen.runtime.signatures import (
+from ttcodegen.runtime.state import (
     WEIGHT_KINDS,
+    ModuleState,
     TensorSignature,
     fitting,
     in_dtype,
     signature_of,
     structure_of,
 )
-from ttcodegen.runtime.state import ModuleState
 
 __all__ = [
     "DeviceTensor",

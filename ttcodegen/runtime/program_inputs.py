@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ttcodegen.cost.resources import memory_use
+from ttcodegen.cost import memory_use
 from ttcodegen.foundation.array_files import existing_file, load_array
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.naming.arguments import VARIANCES, is_variance

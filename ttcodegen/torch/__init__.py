@@ -38,7 +38,7 @@ from ttcodegen.frontends.torch.importing import (
     source_of,
 )
 from ttcodegen.frontends.torch.rules import rule_of
-from ttcodegen.project.reference import Reference, write_module
+from ttcodegen.project.running import Reference, write_module
 from ttcodegen.project.settings import Check, ProjectOptions, ProjectSettings
 from ttcodegen.torch.exporting import exported_program, taking_apart
 from ttcodegen.torch.functions import (

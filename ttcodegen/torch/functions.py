@@ -11,7 +11,7 @@ from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.framework import called_at
 from ttcodegen.frontends.torch.graph import plain, tensor_array
 from ttcodegen.frontends.torch.importing import Imported, changed_label
-from ttcodegen.project.reference import Reference
+from ttcodegen.project.running import Reference
 
 
 @dataclass(frozen=True)

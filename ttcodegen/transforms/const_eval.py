@@ -195,7 +195,7 @@ def constant_values(function: FuncOp) -> set[SSAValue]:
 
 
 def _computed_from(block: Block, known: Collection[SSAValue]) -> set[SSAValue]:
-    """Values, and all that calls of the library compute of nothing but them."""
+    """Values, and all that ttnn calls compute of nothing but them."""
     overwritten = _overwritten(block)
     constants = set(known)
     for op in block.ops:
@@ -319,7 +319,7 @@ def _set(function: FuncOp, kinds: list[str]) -> None:
 @dataclass(frozen=True)
 class NameArguments(ModulePass):
     """Records the names of arguments and values that the source does not name, or a compiler did:
-    after what the ops of TTIR do with them. Programs of the device no longer say it."""
+    after what the ops of TTIR do with them. Device programs no longer say it."""
 
     name = "ttmetal-name-arguments"
 

@@ -218,7 +218,7 @@ class CheckMemory(ModulePass):
 
     Tensors count from the op that makes them until they are deallocated, weights and what is
     computed from them always; a program computes its constants before its first run. Circular
-    buffers of programs of the device count while the program runs; what calls of a library allocate
+    buffers of device programs count while the program runs; what calls of a library allocate
     for themselves is not known.
 
     Raises CompileError that names the op at which the memory does not suffice, and what takes it;

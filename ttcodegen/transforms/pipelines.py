@@ -230,7 +230,7 @@ def ttnn_to_runtime(options: Values) -> Iterator[Step | str]:
 
 
 def ttnn_to_emitc(options: Values) -> Iterator[Step | str]:
-    """From the calls of the library to C++ files."""
+    """From the ttnn calls to C++ files."""
     if options["target-dylib"]:
         yield "ttnn-modify-signatures-for-dylib"
     yield Step("convert-ttnn-to-emitc", chosen(options, CONVERSION_OPTIONS))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from xdsl.ir import Block
 
 from ttcodegen.conversions.ttir_to_ttmetal.parts.loop_nests import WorkOrder, broadcast_strides
-from ttcodegen.conversions.ttir_to_ttmetal.tiles.reads import TileOperand, TileReads, plan_reads
+from ttcodegen.conversions.ttir_to_ttmetal.tile_reads import TileOperand, TileReads, plan_reads
 from ttcodegen.dialects.core.datatypes import DataType
 from ttcodegen.dialects.ttcore.shards import CoreRange
 from ttcodegen.dialects.ttnn.placement import TensorPlacement, placed_type

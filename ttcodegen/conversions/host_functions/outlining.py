@@ -140,7 +140,7 @@ class OutlinedFunction:
 
     @property
     def result_types(self) -> tuple[str, ...]:
-        """The C++ types of what it returns."""
+        """C++ types of the results."""
         return tuple(map(self.type_of, self.groups[0].live_out))
 
 
@@ -226,8 +226,8 @@ def _preparation(
 
 
 def _settle(function: OutlinedFunction, scope: NameScope) -> None:
-    """Lets a function take what it runs for certain sizes, and these, as one structure; the file
-    has a constant of it for each set of sizes."""
+    """Passes the sizes of a function as one structure, with a constant of it in the file for
+    each set of sizes."""
     fields = [
         replace(p, type=p.type.removeprefix("const ").removesuffix("&")) for p in function.texts
     ]

@@ -69,7 +69,7 @@ def library_preparation(facts: SourceFacts, entry: Entry) -> Preparation:
 
 
 def device_preparation(entry: Entry, recorder: StatementRecorder) -> Preparation:
-    """The preparation of an entry that runs programs of the device, of which a recorder has the
+    """The preparation of an entry that runs device programs, of which a recorder has the
     statements."""
     computed = dict(zip(entry.constant_values, entry.constant_values, strict=True))
     return Preparation(_members(entry), recorder, recorder.statements, computed)
@@ -165,7 +165,7 @@ def _write_function(
 
 
 def _names_constants(statement: Statement) -> bool:
-    """True if a statement needs what the constants hold besides tensors."""
+    """True if a statement needs members of the constants other than tensors."""
     names = [text for text, _ in statement.form.texts]
     return "constants" in names or "*constants." in str(statement.form.skeleton)
 

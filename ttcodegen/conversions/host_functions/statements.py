@@ -234,7 +234,7 @@ class Statement:
 
     @property
     def runs_statements(self) -> bool:
-        """True if it calls a function of the program itself, which frees what it is given."""
+        """True if it calls a function of the program, which frees its arguments."""
         is_call = isinstance(self.call, Call) and self.call.outlined
         return is_call and (self.loop is None or self.loop.carried is not None)
 

@@ -57,12 +57,12 @@ from ttcodegen.ops.core.definition import has_trait, traits_of
 from ttcodegen.ops.core.traits import Trait
 from ttcodegen.transforms.rewriting import body_of
 
-# The weights of products of matrices, whose data type a person may choose.
+# The weights of matmuls, whose data type a person may choose.
 
 
 @dataclass(frozen=True)
 class ProductWeights:
-    """The weights of products of matrices whose data type is one constant."""
+    """The weights of matmuls whose data type is one constant."""
 
     data_type: DataType | None
     """Data type of the weights; None if there are none."""

@@ -1,4 +1,4 @@
-"""Generics become launches of programs of the device, and functions that are their kernels."""
+"""Generics become launches of device programs, and functions that are their kernels."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from ttcodegen.conversions.ttir_to_ttmetal.grouping.grouping import (
     is_free_reshape,
 )
 from ttcodegen.conversions.ttir_to_ttmetal.matmul.programs import lower_matmul
-from ttcodegen.conversions.ttir_to_ttmetal.movement.programs import lower_indexed, lower_movement
-from ttcodegen.conversions.ttir_to_ttmetal.movement.sort_and_scatter import (
+from ttcodegen.conversions.ttir_to_ttmetal.movement_programs import lower_indexed, lower_movement
+from ttcodegen.conversions.ttir_to_ttmetal.parts.program_parts import Lowered, lower_operation
+from ttcodegen.conversions.ttir_to_ttmetal.rows import lower_rows
+from ttcodegen.conversions.ttir_to_ttmetal.sort_and_scatter import (
     lower_order,
     lower_scatter,
 )
-from ttcodegen.conversions.ttir_to_ttmetal.parts.program_parts import Lowered, lower_operation
-from ttcodegen.conversions.ttir_to_ttmetal.rows import lower_rows
-from ttcodegen.conversions.ttir_to_ttmetal.tiles.programs import lower_tiles
-from ttcodegen.conversions.ttir_to_ttmetal.windows.programs import lower_window
+from ttcodegen.conversions.ttir_to_ttmetal.tile_programs import lower_tiles
+from ttcodegen.conversions.ttir_to_ttmetal.window_programs import lower_window
 from ttcodegen.conversions.ttir_to_ttnn import cpu_functions, overwritten_operands
 from ttcodegen.dialects.core.datatypes import element_of, elements, numpy_name, shape_of
 from ttcodegen.dialects.operations.operation import CatalogueOp, operation_name
@@ -445,7 +445,7 @@ class _FunctionConverter:
 
 
 def _with_streams(lowered: Lowered, streamed: Container[SSAValue]) -> Program:
-    """The program, with what it has to stream."""
+    """The program with its streamed operands."""
     program = lowered.program
     operands = (*lowered.inputs, *lowered.outputs)
     traffic = tuple(

@@ -25,8 +25,8 @@ from ttcodegen.conversions.ttir_to_ttmetal.grouping.tile_operations import (
     is_elementwise,
     unsupported_on_tiles,
 )
-from ttcodegen.conversions.ttir_to_ttmetal.movement.programs import INDEX_OPERANDS
-from ttcodegen.conversions.ttir_to_ttmetal.movement.sort_and_scatter import (
+from ttcodegen.conversions.ttir_to_ttmetal.movement_programs import INDEX_OPERANDS
+from ttcodegen.conversions.ttir_to_ttmetal.sort_and_scatter import (
     unsupported_order,
     unsupported_scatter,
 )
@@ -168,7 +168,7 @@ def _times(count: int) -> str:
     return f" ({count} times)" if count > 1 else ""
 
 
-# Moves ops into functions that run on the CPU, between programs of the device.
+# Moves ops into functions that run on the CPU, between device programs.
 #
 # An op and those of its operands that are one number become a function, which is called in its
 # place; ops that are alike share one. What overwrites an operand does so in the function.
@@ -181,7 +181,7 @@ SHOULD_HOIST = "ttir.should_hoist"
 class CPUHoistManuallyTagged(ModulePass):
     """Moves what is marked `ttir.should_hoist`.
 
-    Ops that overwrite an operand are left where they are: they have no program of the device, so
+    Ops that overwrite an operand are left where they are: they have no device program, so
     that `cpu-hoist` moves them once the ops around them are what they will be.
     """
 
@@ -199,7 +199,7 @@ class CPUHoistManuallyTagged(ModulePass):
 
 @dataclass(frozen=True)
 class CPUHoist(ModulePass):
-    """Moves what no program of the device computes, and movements of arguments that are too small
+    """Moves what no device program computes, and movements of arguments that are too small
     in their last dimensions to be in tiles.
 
     Constants in functions for the CPU that are more than one number become arguments of them: they

@@ -160,7 +160,7 @@ def _check_shapes(ops: Sequence[CatalogueOp], shape: tuple[int, ...]) -> None:
 # Which elements the operands of a program's `ttir.generic` give to each step of its loops.
 #
 # The loops of elementwise ops go over the result, also where reductions of its rows are among
-# them; those of a reduction over what is reduced, those of a product of matrices over the result
+# them; those of a reduction over what is reduced, those of a matmul over the result
 # and the inner dimension. What has size 1 where others have more is read at index 0 always.
 # Movements have no maps: where their elements come from is what the op in the region says.
 

@@ -1,4 +1,4 @@
-"""Puts the ops of each program of the device into a `ttir.generic`.
+"""Puts the ops of each device program into a `ttir.generic`.
 
     %sums = ttir.generic {grid = #ttcore.grid<8x8>, indexing_maps = [...], iterator_types = [...]}
         ins(%x, %bias : ...) outs(%0 : ...) {

@@ -240,7 +240,7 @@ class RowCompute:
             combine(each.over_last, each.selected, full)
 
     def _finish(self, each: RowPass, results: Mapping[SSAValue, Tile]) -> None:
-        """Repeats what the reduction gave over the row, and computes what follows from it."""
+        """Broadcasts the reduced value over the row, and computes the ops after it."""
         kernel = self._kernel
         packed = [
             (each.after.results[tile], buffer)

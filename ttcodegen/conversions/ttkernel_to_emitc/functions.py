@@ -273,7 +273,7 @@ class _KernelWriter(CallWriter):
         self._nested(inner, block)
 
     def variable(self, op: memref.AllocaOp) -> None:
-        """A number that changes; the store after it says what it is at first."""
+        """A mutable integer, initialized by the store after it."""
         held = op.memref.type
         type_ = cpp_type(held.element_type)
         if held.get_shape() or type_ != "uint32_t":
@@ -340,7 +340,7 @@ class _KernelWriter(CallWriter):
         """The end of a body, which is written where the body was begun."""
 
     def bitcast(self, op: arith.BitcastOp) -> None:
-        """The bits of a float: those of a number are written where they are used."""
+        """Bits of a float: of a constant, written at its use."""
         type_ = cpp_type(op.result.type)
         number = op.input.owner
         if isinstance(number, arith.ConstantOp):

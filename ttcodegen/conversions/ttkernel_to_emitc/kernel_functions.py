@@ -387,8 +387,8 @@ class KernelFunctions(KernelArguments):
         return types, parameters
 
     def declared_size(self, result: SSAValue, name: str) -> bool:
-        """Declares a size that is known when the kernel is compiled at file scope, where all of its
-        functions see it; whether that is what the size is."""
+        """Declares a compile-time size at file scope, visible to all functions of the kernel;
+        returns whether the size is one."""
         if not self._stages:
             return False
         text = self._constant_text(result)

@@ -123,8 +123,7 @@ def changes_before_use(load: memref.LoadOp) -> bool:
 
 
 def _users(load: memref.LoadOp) -> set[Operation]:
-    """The ops that use what a variable holds, themselves or in what is computed where they use it:
-    all that has no name."""
+    """Ops that read a variable, directly or by unnamed expressions."""
     found: set[Operation] = set()
     pending: list[SSAValue] = [load.res]
     while pending:

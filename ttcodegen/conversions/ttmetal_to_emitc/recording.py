@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from ttcodegen.naming.values import ValueNames
 
 
-# Programs of the device that C++ builds once: those that differ in names only.
+# Device programs that C++ builds once: those that differ in names only.
 
 KernelPaths = Mapping[tuple[str, str], str]
 """The file of each kernel, by the names of its program and its own."""

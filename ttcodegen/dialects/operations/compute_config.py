@@ -154,7 +154,7 @@ class Arithmetic:
     source_bits: int
     """Of a float in a source register: TF32, or bfloat16 where sums have 16 bits."""
     first_bits: int
-    """Those that are multiplied of source B, the first operand of a product of matrices."""
+    """Those that are multiplied of source B, the first operand of a matmul."""
     second_bits: int
     """Those that are multiplied of source A, the second one; what is reduced is there too."""
     narrow_sums: bool

@@ -30,7 +30,7 @@ CONST_EVAL = "ttcodegen.const_eval"
 FUNCTION_TYPE = "tt.function_type"
 """The attribute of a function that says what it is for."""
 CPU_FUNCTION = StringAttr("forward_cpu")
-"""`FUNCTION_TYPE` of a function that runs on the CPU, between programs of the device."""
+"""`FUNCTION_TYPE` of a function that runs on the CPU, between device programs."""
 LOOP_BODY = "ttcodegen.loop_body"
 """Marks a function that is the body of a `ttcore.while_loop`, and is called by that alone."""
 KERNEL_THREAD = "ttkernel.thread"

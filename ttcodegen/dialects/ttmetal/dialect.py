@@ -442,7 +442,7 @@ class DispatchOp(IRDLOperation):
 
 @irdl_op_definition
 class RunProgramOp(IRDLOperation):
-    """Runs a program of the device on buffers: those that it reads, then those that it writes.
+    """Runs a device program on buffers: those that it reads, then those that it writes.
 
     `meaning` is the symbol of a function that says in TTIR what the program computes. That the
     module has this function, and those of the kernels, is checked by `verify_programs`

@@ -274,7 +274,7 @@ class Costs:
 
 @dataclass(frozen=True)
 class Program:
-    """A program of the device."""
+    """A device program."""
 
     name: str
     """An identifier, unique in the module."""
@@ -417,7 +417,7 @@ L1_BYTES, MATH_FIDELITY, MATH_APPROX_MODE = "l1_bytes", "math_fidelity", "math_a
 """Constants of each program in src/tuning.hpp besides its settings."""
 
 
-# Names of the ops of host functions that run programs of the device, and of those that kernels
+# Names of the ops of host functions that run device programs, and of those that kernels
 # get their arguments with.
 #
 # Apart from the dialect, which takes longer to import than a small model to compile.

@@ -137,7 +137,7 @@ MOST_SUBBLOCK_TILES = 8
 
 @dataclass(frozen=True)
 class MatmulProgramConfig(ProgramConfig):
-    """A configuration of a product of matrices; sizes of blocks are in tiles."""
+    """A configuration of a matmul; sizes of blocks are in tiles."""
 
     cpp: ClassVar[str]
     header: ClassVar[str] = _MATMUL_HEADER

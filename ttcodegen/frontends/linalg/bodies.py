@@ -286,7 +286,7 @@ _COMPOSED: dict[str, Composed] = {
     "math.copysign": _with_sign, "math.fma": _fused, "math.round": _rounded_away,
     "math.roundeven": Translator.rounded,
 }  # fmt: skip
-"""Operations on elements that are several on tensors."""
+"""Vector operations as tensor operations."""
 
 
 class Body:

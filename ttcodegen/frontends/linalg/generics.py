@@ -30,14 +30,14 @@ from ttcodegen.frontends.linalg.forms import inputs_and_outputs
 from ttcodegen.frontends.translation import SourceOp, Translator
 from ttcodegen.ops.core.builder import splat_of
 
-# Sums of products over loops, as products of matrices in any order of dimensions.
+# Sums of products over loops, as matmuls in any order of dimensions.
 
 
 def contraction(
     loops: Loops, left: SSAValue, right: SSAValue, element: Attribute
 ) -> SSAValue | None:
     """The sum of the products of two tensors over the loops that are reduced, with dimensions of
-    one element for these; None if it is no product of matrices: if a reduced loop moves one of them
+    one element for these; None if it is no matmul: if a reduced loop moves one of them
     only, or if all loops that are kept move both, or one moves neither.
 
     Each tensor has a dimension for each loop, of one element where it does not move with it.
@@ -205,7 +205,7 @@ def _step_by_step(
 def reduced(
     loops: Loops, term: SSAValue, combine: str, start: SSAValue, places: Sequence[int | None]
 ) -> SSAValue:
-    """`term` combined over the reduced loops, and with what the result starts from."""
+    """`term` reduced over the reduction loops, combined with the initial value."""
     name, _ = _REDUCTIONS[combine]
     value = loops.build.reduce(name, term, loops.reduced)
     return _placed(loops, value, combine, start, places)

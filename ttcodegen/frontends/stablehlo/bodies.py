@@ -166,8 +166,8 @@ def _samples(dtype: str) -> Array:
 def tried(
     block: Block, used: set[int] | None = None
 ) -> tuple[dict[int, Array], list[Array]] | None:
-    """Arguments in every order, and what a body makes of them; None if it computes anything else
-    than that the order decides. `used` are the arguments that it looks at, all if None."""
+    """Evaluates a body for every order of its arguments; None if the order alone does not decide
+    the result. `used`: the arguments that it reads, all if None."""
     order = sorted(used) if used is not None else list(range(len(block.args)))
     names = [numpy_name(element_of(block.args[index].type)) for index in order]
     if len(names) > 6 or any(name is None for name in names):
@@ -257,8 +257,8 @@ def _uses(block: Block, index: int) -> bool:
 def _tried_for(
     block: Block, keys: Sequence[int]
 ) -> tuple[dict[int, tuple[Array, Array]], Array] | None:
-    """The pairs of each operand and what the comparator says; operands that it does not look at
-    are left out."""
+    """Operands with the comparator's results for them; operands that it does not read are left
+    out."""
     if not 0 < len(keys) <= 3:
         return None
     found = tried(block, {2 * key + side for key in keys for side in (0, 1)})

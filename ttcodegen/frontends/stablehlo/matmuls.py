@@ -22,7 +22,7 @@ from ttcodegen.frontends.stablehlo.movement import padded
 from ttcodegen.frontends.stablehlo.reading.operations import StableHLOOp, factors, part_element
 from ttcodegen.ops.core.builder import OpBuilder
 
-# Products of matrices, and convolutions.
+# Matmuls, and convolutions.
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ Move = Callable[[Conversion, StableHLOOp, Sequence[SSAValue]], SSAValue]
 
 
 def moving(move: Move, data: int | None = 1) -> Rule:
-    """A rule of an op that does the same to both parts of complex numbers.
+    """A rule that applies the same op to both parts of complex numbers.
 
     `data` is how many operands hold elements; the others say where. None if all do.
     """

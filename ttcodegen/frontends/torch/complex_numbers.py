@@ -178,7 +178,7 @@ def _waves(graph: Graph, size: int, forward: bool, element: Attribute) -> Comple
 
 
 def _transformed(graph: Graph, value: Complex, axis: int, forward: bool) -> Complex:
-    """A transform of one dimension, by four products of matrices."""
+    """A transform of one dimension, by four matmuls."""
     last = len(shape_of(value.real.type)) - 1
     size = shape_of(value.real.type)[axis]
     waves = _waves(graph, size, forward, element_of(value.real.type))

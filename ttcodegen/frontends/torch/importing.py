@@ -31,7 +31,7 @@ from xdsl.utils.exceptions import VerifyException
 from ttcodegen.dialects.core.datatypes import shape_of, tensor_type
 from ttcodegen.dialects.ttcore.dialect import ArgumentType, ArgumentTypeAttr
 from ttcodegen.foundation.diagnostics import CompileError, Diagnostic, SourceLocation
-from ttcodegen.foundation.user_files import is_of_user
+from ttcodegen.foundation.messages import is_of_user
 from ttcodegen.frontends.loops import outline_loop
 from ttcodegen.frontends.special_functions import Complex, joined, parted
 from ttcodegen.frontends.torch.complex_numbers import is_known, translated
@@ -314,7 +314,8 @@ class _Importer:
         return found.results
 
     def _verify(self, node: Node) -> None:
-        """Verifies the ops that an operation became: what they cannot be it cannot be either."""
+        """Verifies the ops that an operation was translated to, and reports faults at the
+        operation."""
         for op in self._made:
             try:
                 op.verify(verify_nested_ops=False)

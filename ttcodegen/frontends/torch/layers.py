@@ -420,8 +420,8 @@ def _attention(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> SSAValue:
-    """Heads without a batch get a batch of one. A mask of booleans becomes what is added to the
-    scores."""
+    """Scaled dot product attention: heads without a batch get a batch of one, a boolean mask
+    becomes an additive one."""
     if dropout:
         raise CompileError("attention is not compiled for training", remedy="call module.eval()")
     if not enable_gqa:

@@ -168,8 +168,8 @@ def _norm(builder: OpBuilder, op: Operation) -> SSAValue:
 
 
 def _send(builder: OpBuilder, op: Operation) -> SSAValue:
-    """One chip sends what it has to another one; all others have what they have of the second
-    operand, or nothing of use."""
+    """Point-to-point transfer: the receiver gets the sender's shard, other devices keep the
+    second operand, or undefined values."""
     mesh = declared_mesh(op)
     sender, receiver = (_chip(op, name, mesh) for name in ("send_coord", "receive_coord"))
     value, *kept = op.operands

@@ -256,7 +256,7 @@ def _masked_paged_attention(
 
 
 def _filled_up(builder: OpBuilder, value: SSAValue, columns: int) -> SSAValue:
-    """`value` with so many columns of zeros after its own."""
+    """`value`, padded with columns of zeros at the end."""
     *outer, width = shape_of(value.type)
     result = tensor_type(element_of(value.type), [*outer, width + columns])
     padding = [0] * (2 * len(outer) + 1) + [columns]
@@ -367,7 +367,7 @@ def _same(name: str) -> Rule:
 
 @dataclass(frozen=True)
 class _Composite:
-    """A rule, and what it accepts."""
+    """A rule, and the attributes that it accepts."""
 
     rule: Rule
     fewest: int = 1
@@ -472,8 +472,8 @@ def replace_expert_call(
 def replace_call_of_ttir(
     op: Operation, name: str, operands: Sequence[SSAValue], properties: Properties
 ) -> None:
-    """Puts the op of TTIR of that name in place of a call that says the same; raises CompileError
-    if the operands are not those of the op."""
+    """Replaces a call by the TTIR op of that name; raises CompileError if the operands do not
+    fit the op."""
     cls = ttir_op_classes()[name]
     specs = cls.definition.operands
     groups = divided_operands(op, operands, properties, len(specs))

@@ -150,8 +150,8 @@ def _is_made(op: TTNNOp, meaning: Sequence[CatalogueOp]) -> bool:
 
 
 def _meaning(op: TTNNOp) -> list[CatalogueOp]:
-    """Ops of TTIR that compute what a call does, the last of them its results; none if TTIR has no
-    op with its operands and attributes."""
+    """TTIR ops that compute a call, its results last; none if TTIR has no op with its operands
+    and attributes."""
     definition = op.definition
     assert isinstance(definition, TTNNDefinition)
     name = _NAMES.get(definition.short_name, definition.short_name)
@@ -301,7 +301,7 @@ def _read_instead(
     later: Container[Operation],
     diagnostics: Diagnostics,
 ) -> None:
-    """Makes what comes after a call read the new tensor."""
+    """Redirects later uses to the new tensor."""
     readers = [use for use in value.uses if use.operation in later]
     if readers:
         new = _placed(op, updated, value)
@@ -383,7 +383,7 @@ def normalized_by_rows(
 def _row(
     builder: OpBuilder, op: Operation, operands: Sequence[SSAValue], properties: Properties
 ) -> SSAValue:
-    """The input and what is added to it, in 32 bits."""
+    """Sum of the input and its addend, in 32 bits."""
     value, residual, _ = divided_operands(op, operands, properties, 3)
     if value is None:
         raise CompileError(f"'{name_of(op)}' needs an input", op)

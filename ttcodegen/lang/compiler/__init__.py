@@ -1,1 +1,1 @@
-"""Compiles operations of TT-Lang to programs of the device."""
+"""Compiles operations of TT-Lang to device programs."""

@@ -40,24 +40,25 @@ from ttcodegen.dialects.ttnn.placement import placed_type
 from ttcodegen.emission.device_manifest import page_size
 from ttcodegen.emitc.spelling import identifier
 from ttcodegen.foundation.diagnostics import CompileError, Diagnostic
-from ttcodegen.lang.compiler.circular_buffers import (
+from ttcodegen.lang.compiler.compute.accumulation import AccumulatingWriter
+from ttcodegen.lang.compiler.compute.accumulation_translation import AccumulationTranslator
+from ttcodegen.lang.compiler.compute.compute import SCALER
+from ttcodegen.lang.compiler.compute.expressions import INTEGERS
+from ttcodegen.lang.compiler.movement.movement import MovementTranslator
+from ttcodegen.lang.compiler.python.block_lifetimes import reserved_names
+from ttcodegen.lang.compiler.python.captured import Captured, kernel_syntax, location
+from ttcodegen.lang.compiler.python.numbers import Arithmetic
+from ttcodegen.lang.compiler.python.pipe_nets import NetUses
+from ttcodegen.lang.compiler.python.translation import KernelTranslator
+from ttcodegen.lang.compiler.resources import (
+    MovementNeeds,
+    MovementResources,
     Needs,
     check_alike,
     check_memory,
     circular_buffer,
     own_buffer,
 )
-from ttcodegen.lang.compiler.compute.accumulation import AccumulatingWriter
-from ttcodegen.lang.compiler.compute.accumulation_translation import AccumulationTranslator
-from ttcodegen.lang.compiler.compute.compute import SCALER
-from ttcodegen.lang.compiler.compute.expressions import INTEGERS
-from ttcodegen.lang.compiler.movement.movement import MovementTranslator
-from ttcodegen.lang.compiler.movement.resources import MovementNeeds, MovementResources
-from ttcodegen.lang.compiler.python.block_lifetimes import reserved_names
-from ttcodegen.lang.compiler.python.captured import Captured, kernel_syntax, location
-from ttcodegen.lang.compiler.python.numbers import Arithmetic
-from ttcodegen.lang.compiler.python.pipe_nets import NetUses
-from ttcodegen.lang.compiler.python.translation import KernelTranslator
 from ttcodegen.lang.simulator import context
 from ttcodegen.lang.simulator.buffers import DataflowBuffer
 from ttcodegen.lang.simulator.context import KernelKind, Launch
@@ -127,7 +128,7 @@ def _type_of(tensor: Tensor) -> Any:
     return placed_type(tensor.placement)
 
 
-# Operations become modules with a program of the device and a host function that runs it.
+# Operations become modules with a device program and a host function that runs it.
 
 _PLACES = (
     RuntimeArgument("node_column", Place.COLUMN),
@@ -174,7 +175,7 @@ class _Parts:
 
 @dataclass(frozen=True)
 class OperationProgram:
-    """An operation as a program of the device."""
+    """An operation as a device program."""
 
     program: Program
     kernels: tuple[FuncOp, ...]

@@ -20,7 +20,7 @@ from types import CodeType, ModuleType, TracebackType
 from typing import Any, NoReturn
 
 from ttcodegen.foundation.diagnostics import CompileError, Note, Source, SourceLocation
-from ttcodegen.foundation.user_files import is_of_user
+from ttcodegen.foundation.messages import is_of_user
 from ttcodegen.lang.simulator.context import Launch, current, on_system
 from ttcodegen.lang.simulator.locations import Instruction, error, place
 from ttcodegen.lang.simulator.loops import COUNTERS, with_counted_loops

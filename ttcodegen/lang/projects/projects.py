@@ -29,8 +29,7 @@ from ttcodegen.numerics.tolerances import MATRIX_ENGINE, SIXTEEN_BITS
 from ttcodegen.ops.dialects import load_dialects
 from ttcodegen.parsing.module import parse_module
 from ttcodegen.project.building import BUILD_FOLDER, build_project
-from ttcodegen.project.reference import FunctionInputs
-from ttcodegen.project.running import TIMEOUT, run_executable
+from ttcodegen.project.running import TIMEOUT, FunctionInputs, run_executable
 from ttcodegen.project.sources import project_files
 from ttcodegen.project.toolchain import find_toolchain
 from ttcodegen.project.writer import write_project
@@ -50,7 +49,7 @@ class GenericModule:
     source: Source
     """The function with ops of TTIR."""
     text: str
-    """The same with a `ttir.generic` for each program of the device, on the operation's grid."""
+    """The same with a `ttir.generic` for each device program, on the operation's grid."""
     outputs: tuple[str, ...]
     """The names of its results."""
 

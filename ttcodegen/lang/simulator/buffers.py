@@ -22,6 +22,7 @@ from ttcodegen.lang.simulator.context import (
     Kernel,
     KernelKind,
     Node,
+    WrittenUnits,
     current,
     current_chip,
     running_kernel,
@@ -36,10 +37,8 @@ from ttcodegen.lang.simulator.locations import (
     place,
 )
 from ttcodegen.lang.simulator.recording import RecordedValue, current_recording
-from ttcodegen.lang.simulator.shape_rules import check_layout
-from ttcodegen.lang.simulator.shapes import Shape, shape_text
+from ttcodegen.lang.simulator.shapes import Shape, check_layout, shape_text
 from ttcodegen.lang.simulator.tensors import Tensor
-from ttcodegen.lang.simulator.write_coverage import WrittenUnits
 from ttcodegen.layout.collapse import align_up
 from ttcodegen.layout.placements import page_bytes, tile_bytes_of
 from ttcodegen.numerics.rounding import store_rounded

@@ -10,8 +10,12 @@ from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any, Protocol, TypeGuard, cast
 
-from ttcodegen.lang.simulator.locations import ProgramError
-from ttcodegen.lang.simulator.syntax import error_at, syntax_of_function, variables_of
+from ttcodegen.lang.simulator.locations import (
+    ProgramError,
+    error_at,
+    syntax_of_function,
+    variables_of,
+)
 from ttcodegen.lang.simulator.unified import has_kernels
 
 

@@ -1,4 +1,4 @@
-"""Execution context: the running launch, node and kernel."""
+"""Execution context: the running launch, node and kernel, and write coverage of tensors."""
 
 from __future__ import annotations
 
@@ -9,13 +9,32 @@ from enum import Enum
 from math import prod
 from typing import Any, Protocol, TypeVar, cast
 
+import numpy as np
 from greenlet import greenlet
 
 from ttcodegen.foundation.diagnostics import Note
 from ttcodegen.lang.simulator.locations import Instruction, error
-from ttcodegen.lang.simulator.write_coverage import WrittenUnits
+from ttcodegen.lang.simulator.shapes import Shape
 from ttcodegen.systems.cards import default_machine
 from ttcodegen.systems.description import ChipDescription, SystemDescription
+
+
+class WrittenUnits:
+    """Set of written tiles or elements, by index in each dimension."""
+
+    def __init__(self, units: Shape) -> None:
+        self._is_written = np.zeros(units, bool)
+
+    def add(self, starts: Shape, sizes: Shape) -> None:
+        """A part was written."""
+        ends = zip(starts, sizes, strict=True)
+        self._is_written[tuple(slice(start, start + size) for start, size in ends)] = True
+
+    @property
+    def is_all(self) -> bool:
+        """True if all were."""
+        return bool(self._is_written.all())
+
 
 Coordinates = tuple[int, ...]
 _Kept = TypeVar("_Kept")

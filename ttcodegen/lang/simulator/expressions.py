@@ -11,13 +11,13 @@ from ttcodegen.dialects.ttcore.tile import TILE_SIDE
 from ttcodegen.lang.simulator.context import KernelKind, current, running_kernel
 from ttcodegen.lang.simulator.locations import ProgramError, error
 from ttcodegen.lang.simulator.recording import RecordedValue, computed
-from ttcodegen.lang.simulator.shape_rules import (
+from ttcodegen.lang.simulator.shapes import (
+    Shape,
     product_shape,
     same_layouts,
     same_shapes,
     tiled_only,
 )
-from ttcodegen.lang.simulator.shapes import Shape
 
 Array = np.ndarray
 ALL = slice(None)

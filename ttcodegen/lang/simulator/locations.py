@@ -1,13 +1,17 @@
-"""Source locations in the user's program."""
+"""Source locations in the user's program, syntax trees of its functions, and their variables."""
 
 from __future__ import annotations
 
+import ast
 import dis
+import linecache
 import sys
 from collections.abc import Iterable
-from functools import cache
+from contextlib import suppress
+from functools import cache, lru_cache
 from pathlib import Path
-from types import CodeType, FrameType
+from types import CodeType, FrameType, FunctionType
+from typing import Any
 
 from ttcodegen.foundation.diagnostics import (
     CompileError,
@@ -15,7 +19,7 @@ from ttcodegen.foundation.diagnostics import (
     SourceLocation,
     instruction_location,
 )
-from ttcodegen.foundation.user_files import is_of_user
+from ttcodegen.foundation.messages import is_of_user
 
 Instruction = tuple[CodeType, int]
 """An instruction by its code and offset: all that is kept until its position is needed."""
@@ -108,3 +112,39 @@ def _assigned_name(code: CodeType, offset: int) -> str | None:
                                               "STORE_GLOBAL"):  # fmt: skip
         return str(after.argval)
     return None
+
+
+def syntax_of_function(function: FunctionType) -> ast.FunctionDef | None:
+    """The syntax of a function of the program, None if its text cannot be found."""
+    code = function.__code__
+    text = "".join(linecache.getlines(code.co_filename))
+    return _functions_of(text).get((code.co_name, code.co_firstlineno))
+
+
+@lru_cache(8)
+def _functions_of(text: str) -> dict[tuple[str, int], ast.FunctionDef]:
+    """The functions of a program by their names and first lines."""
+    found: dict[tuple[str, int], ast.FunctionDef] = {}
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef):
+            first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
+            found[node.name, first] = node
+    return found
+
+
+def variables_of(function: FunctionType) -> dict[str, Any]:
+    """Values of the outer variables that a function refers to."""
+    found: dict[str, Any] = {}
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        # Nothing else than its exception says that a cell is empty.
+        with suppress(ValueError):
+            found[name] = cell.cell_contents
+    return found
+
+
+def error_at(file: str, message: str, node: ast.AST, remedy: str | None = None) -> ProgramError:
+    """The error of a program at a part of its text."""
+    line: int = getattr(node, "lineno", 1)
+    text = linecache.getline(file, line).encode()[: getattr(node, "col_offset", 0)]
+    where = SourceLocation(file, line, len(text.decode(errors="replace")) + 1)
+    return ProgramError(message, where, remedy=remedy)

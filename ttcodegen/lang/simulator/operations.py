@@ -21,8 +21,7 @@ import numpy as np
 from greenlet import GreenletExit, getcurrent, greenlet
 
 from ttcodegen.foundation.diagnostics import Note
-from ttcodegen.foundation.messages import did_you_mean
-from ttcodegen.foundation.user_files import is_of_user
+from ttcodegen.foundation.messages import did_you_mean, is_of_user
 from ttcodegen.lang.simulator import loops
 from ttcodegen.lang.simulator.buffers import NEVER_RELEASED_REMEDY, DataflowBuffer, never_released
 from ttcodegen.lang.simulator.composition import inline_operations
@@ -43,15 +42,16 @@ from ttcodegen.lang.simulator.locations import (
     Instruction,
     ProgramError,
     error,
+    error_at,
     here,
     place,
+    syntax_of_function,
     user_frame,
 )
 from ttcodegen.lang.simulator.loops import check_ends
 from ttcodegen.lang.simulator.meshes import mesh_of, part_of
 from ttcodegen.lang.simulator.pipes import check_balance
 from ttcodegen.lang.simulator.shapes import is_integer, is_tuple
-from ttcodegen.lang.simulator.syntax import error_at, syntax_of_function
 from ttcodegen.lang.simulator.unified import (
     WRITTEN_KERNELS,
     SplitOperation,

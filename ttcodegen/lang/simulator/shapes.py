@@ -1,4 +1,7 @@
-"""Shapes and positions of dimensions, as programs give them."""
+"""Shapes and positions of dimensions, and shape rules of operators and functions.
+
+The simulator and the compiler ask here; each rule raises ProgramError where the program breaks it.
+"""
 
 from __future__ import annotations
 
@@ -60,3 +63,122 @@ def checked_dims(what: str, dims: object, rank: int) -> tuple[int, ...]:
     if len(set(found)) != len(found) or not found:
         raise error(f"the dims of {what} are a list of different dimensions, not {dims!r}")
     return tuple(sorted(found))
+
+
+def same_shapes(what: str, shapes: Sequence[Shape]) -> None:
+    """Operands of `what` have one shape."""
+    for shape in shapes[1:]:
+        if shape != shapes[0]:
+            raise error(
+                f"operands of {what} have the shapes {shape_text(shapes[0])} and "
+                f"{shape_text(shape)}",
+                remedy="ttl.block.broadcast gives a block the shape of another",
+            )
+
+
+def same_layouts(what: str, are_tiled: Sequence[bool]) -> None:
+    """Operands of `what` are all tiled, or all row-major."""
+    if are_tiled.count(are_tiled[0]) < len(are_tiled):
+        raise error(f"operands of {what} are tiled and row-major blocks")
+
+
+def tiled_only(what: str, is_tiled: bool) -> None:
+    """An operand of `what` is tiled."""
+    if not is_tiled:
+        raise error(f"{what} is not supported for row-major blocks")
+
+
+def product_shape(left: Shape, right: Shape) -> Shape:
+    """The shape of a matmul, [..., M, K] and [..., K, N]."""
+    if len(left) == 2 == len(right) and left[1] == right[0]:
+        return left[0], right[1]
+    fits = (
+        len(left) == len(right) >= 2 and left[:-2] == right[:-2] and left[-1] == right[-2]
+    )  # fmt: skip
+    if not fits:
+        raise error(
+            f"operands of @ have the shapes {shape_text(left)} and {shape_text(right)}; "
+            "they are [..., M, K] and [..., K, N] with the same outer dimensions"
+        )
+    return (*left[:-1], right[-1])
+
+
+def _same_rank(what: str, given: Shape, shape: Shape) -> None:
+    if len(shape) != len(given):
+        raise error(
+            f"{what} of a block of the shape {shape_text(given)} to {shape_text(shape)}: both need "
+            "the same number of dimensions"
+        )
+
+
+def broadcast_axes(what: str, given: Shape, shape: Shape, dims: object) -> tuple[int, ...]:
+    """The dimensions along which a block is repeated to have a shape."""
+    _same_rank(what, given, shape)
+    axes = checked_dims(what, dims, len(shape))
+    for axis, (size, wanted) in enumerate(zip(given, shape, strict=True)):
+        if axis in axes and size != 1:
+            raise error(
+                f"{what} along dimension {axis}, in which the block has the size {size}, not 1"
+            )
+        if axis not in axes and size != wanted:
+            raise error(
+                f"{what} from {shape_text(given)} to {shape_text(shape)} changes dimension {axis}, "
+                "which is not among its dims"
+            )
+    return axes
+
+
+def reduced(what: str, given: Shape, dims: object, shape: object) -> tuple[Shape, tuple[int, ...]]:
+    """The shape of a reduction, and its dimensions."""
+    sizes = checked_shape(what, shape)
+    _same_rank(what, given, sizes)
+    axes = checked_dims(what, dims, len(sizes))
+    if sizes != tuple(1 if axis in axes else size for axis, size in enumerate(given)):
+        raise error(
+            f"{what} of {shape_text(given)} over dimensions {list(axes)} does not give "
+            f"{shape_text(sizes)}"
+        )
+    return sizes, axes
+
+
+def transposed_shape(given: Shape) -> Shape:
+    """The shape of a transposed block."""
+    if len(given) != 2:
+        raise error("ttl.block.transpose is supported only for two-dimensional blocks")
+    return given[::-1]
+
+
+def squeezed(given: Shape, dims: object, *, is_tiled: bool) -> tuple[Shape, tuple[int, ...]]:
+    """The shape without dimensions, and the dimensions that are left."""
+    what = "ttl.block.squeeze"
+    axes = checked_dims(what, dims, len(given))
+    for axis in axes:
+        if given[axis] != 1:
+            raise error(f"{what} removes dimension {axis}, which has the size {given[axis]}, not 1")
+    kept = tuple(axis for axis in range(len(given)) if axis not in axes)
+    shape = tuple(given[axis] for axis in kept)
+    if is_tiled and len(shape) < 2:
+        raise error(
+            f"{what} leaves {shape_text(shape)}, but tiled blocks have two dimensions or more"
+        )
+    return shape, kept
+
+
+def unsqueezed(given: Shape, dims: object) -> tuple[Shape, tuple[int, ...]]:
+    """The shape with further dimensions of 1, and the positions of its original dimensions."""
+    rank = len(given) + len(sequence_of(dims))
+    axes = checked_dims("ttl.block.unsqueeze", dims, rank)
+    kept = tuple(axis for axis in range(rank) if axis not in axes)
+    sizes = iter(given)
+    return tuple(1 if axis in axes else next(sizes) for axis in range(rank)), kept
+
+
+def check_layout(is_tiled: bool, buffer: str, has_tiles: bool) -> None:
+    """Raises ProgramError if an expression of tiles is stored into rows, or the other way round."""
+    if is_tiled != has_tiles:
+        kinds = {True: "tiles", False: "rows"}
+        raise error(
+            f"an expression of {kinds[is_tiled]} does not fit into a block of '{buffer}', which "
+            f"has {kinds[has_tiles]}",
+            remedy="make both tensors in one layout, ttnn.TILE_LAYOUT or ttnn.ROW_MAJOR_LAYOUT",
+        )

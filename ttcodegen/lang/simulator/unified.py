@@ -16,9 +16,8 @@ from enum import Enum
 from types import CellType, CodeType, FunctionType
 from typing import Any
 
-from ttcodegen.lang.simulator.locations import ProgramError
+from ttcodegen.lang.simulator.locations import ProgramError, error_at
 from ttcodegen.lang.simulator.loops import COUNTERS, with_counted_loops
-from ttcodegen.lang.simulator.syntax import error_at
 
 
 class KernelRole(Enum):

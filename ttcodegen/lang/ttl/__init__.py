@@ -11,7 +11,6 @@ from ttcodegen.lang.simulator.buffer_making import (
 from ttcodegen.lang.simulator.buffers import Block, DataflowBuffer, DFBAllocationGroup
 from ttcodegen.lang.simulator.context import Coordinates, grid_size, node
 from ttcodegen.lang.simulator.debugging import signpost
-from ttcodegen.lang.simulator.elements import raw_element_read, raw_element_write, read_index
 from ttcodegen.lang.simulator.expressions import BlockExpr
 from ttcodegen.lang.simulator.locations import ProgramError
 from ttcodegen.lang.simulator.operations import compute, datamovement, operation
@@ -27,7 +26,14 @@ from ttcodegen.lang.simulator.pipes import (
     UnicastRemoteSemaphore,
 )
 from ttcodegen.lang.simulator.tensors import TensorSlice
-from ttcodegen.lang.simulator.transfers import GroupTransfer, Transfer, copy
+from ttcodegen.lang.simulator.transfers import (
+    GroupTransfer,
+    Transfer,
+    copy,
+    raw_element_read,
+    raw_element_write,
+    read_index,
+)
 from ttcodegen.lang.ttl import block, math
 
 TILE_SHAPE = (32, 32)

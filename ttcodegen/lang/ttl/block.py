@@ -1,6 +1,6 @@
 """`ttl.block`: functions of whole blocks."""
 
-from ttcodegen.lang.simulator.block_functions import (
+from ttcodegen.lang.simulator.functions import (
     broadcast,
     fill,
     mask,

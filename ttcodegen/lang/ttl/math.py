@@ -8,7 +8,11 @@ from typing import Any
 import numpy as np
 
 from ttcodegen.lang.simulator import expressions, functions
-from ttcodegen.lang.simulator.block_functions import (
+from ttcodegen.lang.simulator.expressions import BlockExpr
+from ttcodegen.lang.simulator.functions import (
+    MATH_FUNCTIONS,
+    ExponentialFlags,
+    MathFunction,
     broadcast,
     fill,
     filled_like,
@@ -19,8 +23,6 @@ from ttcodegen.lang.simulator.block_functions import (
     transpose,
     where,
 )
-from ttcodegen.lang.simulator.expressions import BlockExpr
-from ttcodegen.lang.simulator.functions import MATH_FUNCTIONS, ExponentialFlags, MathFunction
 from ttcodegen.lang.simulator.locations import error
 from ttcodegen.lang.simulator.shapes import is_integer
 

@@ -16,7 +16,7 @@ from ttcodegen.ops.attention.reference import default_scale
 from ttcodegen.ops.attention.sdpa import sum_of
 from ttcodegen.ops.core.builder import OpBuilder
 
-# Attention over caches, as programs of the device compute it: attention of sequences with a mask
+# Attention over caches, as device programs compute it: attention of sequences with a mask
 # for what is not there yet, over keys and values whose pages were looked up row by row.
 
 _MOST_ROWS = 1 << 24

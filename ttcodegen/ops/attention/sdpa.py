@@ -127,7 +127,7 @@ def takes_scale(factor: float) -> bool:
 
 
 def verify_scale(op: CatalogueOp) -> None:
-    """Of a call of the library: what it divides by."""
+    """Of a ttnn call: what it divides by."""
     scale = op.parameter("scale")
     fits = scale is None or abs(scale) >= LEAST_SCALE
     require(op, fits, f"a scale of {LEAST_SCALE:.1e} or more", scale)

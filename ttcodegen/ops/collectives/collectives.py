@@ -217,7 +217,7 @@ def _decompose(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
 
 
 def _decompose_reduction(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
-    """No call of the library multiplies what chips have: they gather, and each does it, in the type
+    """No ttnn call multiplies what chips have: they gather, and each does it, in the type
     of the operand (the library's product of a dimension is one of bf16)."""
     found = _decompose(builder, op)
     if found is not None or op.parameter("reduce_type") != "prod":
@@ -238,7 +238,7 @@ Lower = Callable[[Chips, CatalogueOp, SSAValue], SSAValue]
 
 
 def _lowering(lower: Lower) -> Callable[[OpBuilder, CatalogueOp], SSAValue]:
-    """On one chip the operand, else calls of the library."""
+    """On one chip the operand, else ttnn calls."""
 
     def lowering(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
         value = builder.operand(op, "input")
@@ -330,7 +330,7 @@ def _from_first(op: CatalogueOp) -> tuple[tuple[int, int], ...]:
     return tuple((group[0], chip) for group in groups_of(op) for chip in group)
 
 
-# On the host, between programs of the device
+# On the host, between device programs
 
 
 MESH_ON_CPU = "mesh"

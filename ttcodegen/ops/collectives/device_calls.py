@@ -1,4 +1,4 @@
-"""Calls of the library that join the chips of a mesh."""
+"""ttnn calls that join the chips of a mesh."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ttcodegen.ops.core.builder import OpBuilder
 
 
 class Chips:
-    """Makes the calls of the library that join the chips of a mesh, on behalf of an op of TTIR."""
+    """Makes the ttnn calls that join the chips of a mesh, on behalf of an op of TTIR."""
 
     def __init__(self, builder: OpBuilder, op: Operation) -> None:
         self._builder = builder

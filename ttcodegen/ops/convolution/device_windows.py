@@ -59,7 +59,7 @@ class ConvolutionLayout:
         return [self.output_batch, *self.output_spatial_dimensions, self.output_feature]
 
 
-# Convolutions and pools in the form that programs of the device compute: channels last, kernels
+# Convolutions and pools in the form that device programs compute: channels last, kernels
 # as a matrix of channels for each of their elements.
 #
 # Convolutions and pools of any other form become these last of all, when nothing else is
@@ -341,7 +341,7 @@ class Convolved:
 
 
 def convolved(builder: OpBuilder, source: Convolved) -> SSAValue:
-    """The result of a convolution: a product of matrices if windows see single elements one after
+    """The result of a convolution: a matmul if windows see single elements one after
     the other, else one of windows."""
     rank = len(source.axes)
     weight = builder.permute(source.weight, [*range(2, rank + 2), 1, 0])

@@ -85,7 +85,7 @@ if TYPE_CHECKING:
     import numpy
 
 
-# Calls of the library's convolutions of images: ordinary and transposed ones.
+# ttnn calls's convolutions of images: ordinary and transposed ones.
 
 ACTIVATIONS = (DataType.BFLOAT16, DataType.FLOAT32, DataType.BFLOAT8_B)
 
@@ -284,7 +284,7 @@ register(
 )
 
 
-# Calls of the library's pools.
+# ttnn calls's pools.
 
 _HEADER = "ttnn/operations/pool/generic/generic_pools.hpp"
 

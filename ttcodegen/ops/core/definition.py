@@ -95,7 +95,7 @@ class TTIRDefinition(Definition):
     primitives: PrimitiveLowering | None = None
     """TTIR ops that device kernels are made for, where the op itself is none of them."""
     stays: Callable[[CatalogueOp], bool] | None = None
-    """True if a program of the device computes the op as it is, without `primitives`."""
+    """True if a device program computes the op as it is, without `primitives`."""
     program: PrimitiveLowering | None = None
     """As `primitives`, but last of all: what other passes would take for another spelling of the
     op."""

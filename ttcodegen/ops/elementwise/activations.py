@@ -98,7 +98,7 @@ _register_with_numbers("leaky_relu", _leaky_relu, {"parameter": 0.01})
 _register_with_numbers("selu", _selu, {"scale": 1.0507009873390197, "alpha": 1.6732635498046875})
 
 
-# Activations that calls of the library apply to what they compute.
+# Activations that ttnn calls apply to what they compute.
 
 ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "relu": lambda x: np.maximum(x, 0),

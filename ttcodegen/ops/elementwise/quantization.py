@@ -234,7 +234,7 @@ def _lower_unrolled(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     return _finished(builder, op, builder.emit(name, operands, _result(op), axis=axis))
 
 
-# Programs of the device
+# Device programs
 
 
 def _in_shape(builder: OpBuilder, op: CatalogueOp, name: str) -> SSAValue:

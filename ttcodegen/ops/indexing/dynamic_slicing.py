@@ -118,7 +118,7 @@ def _extents(op: CatalogueOp) -> list[int]:
 
 
 SLICE_AT = "ttir.slice_at"
-"""A slice from positions that a tensor holds, as programs of the device compute it: the shape of
+"""A slice from positions that a tensor holds, as device programs compute it: the shape of
 the result says where it ends."""
 
 

@@ -1,4 +1,4 @@
-"""Products of matrices: matmul, linear, dot_general."""
+"""Matmuls: matmul, linear, dot_general."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ def _lower_product(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
 
 
 def _product_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
-    """A product of matrices (a vector is one row or one column), and an addition of the bias. The
+    """A matmul (a vector is one row or one column), and an addition of the bias. The
     matrix engine transposes 16-bit tiles of the right operand only, which then need not be
     transposed in memory."""
     bias = builder.optional(op, "bias") if op.name == "ttir.linear" else None

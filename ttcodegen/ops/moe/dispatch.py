@@ -60,8 +60,7 @@ from ttcodegen.ops.reduction.sorting import MOST_UINT16
 # Mixture of experts: tokens travel to their experts, and what those made of them travels back.
 #
 # On one device all experts are at hand: tokens need not travel to them, and dispatching and
-# combining is moving elements. On a mesh each device gets the tokens of all
-# (`experts_on_meshes.py`).
+# combining is moving elements. On a mesh each device gets the tokens of all.
 
 
 def _expect_volume(op: CatalogueOp, index: int, like: Sequence[int]) -> None:
@@ -73,7 +72,7 @@ def _expect_volume(op: CatalogueOp, index: int, like: Sequence[int]) -> None:
         )
 
 
-# As calls of the library
+# As ttnn calls
 
 
 def _travels_by_library(op: CatalogueOp) -> bool:
@@ -154,7 +153,7 @@ def dispatch_on_chips(calls: Sequence[Call]) -> list[list[Array]]:
 
 
 def _dispatched_by_library(op: CatalogueOp) -> bool:
-    """True if the call of the library does it: bf16 goes to several devices, and all of the mesh
+    """True if the ttnn call does it: bf16 goes to several devices, and all of the mesh
     are named."""
     # That of scores as well leaves its results in shards of cores that it is given.
     return (
@@ -315,7 +314,7 @@ def combine_on_chips(calls: Sequence[Call]) -> list[Array]:
 
 
 def _combined_by_library(op: CatalogueOp) -> bool:
-    """True if the call of the library does it, which knows the experts of each device."""
+    """True if the ttnn call does it, which knows the experts of each device."""
     experts, known = op.shape("input_tensor")[0], op.shape("expert_mapping")[2]
     whole = known == experts * prod(declared_mesh(op))
     in_turn = _divided_dim(op) == 1 or op.shape("expert_metadata")[1] == 1
@@ -393,7 +392,7 @@ register(
 )
 
 
-# Calls of the library that bring tokens to the devices of their experts and back.
+# ttnn calls that bring tokens to the devices of their experts and back.
 #
 # They move rows of bf16, of tokens that are counted over all devices along an axis. Signatures
 # and what they refuse: tt-metal, `ttnn/operations/ccl/all_to_all_dispatch` and

@@ -198,8 +198,8 @@ class ExpertWeights:
 #
 # The library's function is one kernel for one model, which leaves its results in the L1 of its
 # cores. Here it is made of tensors: weights in the order of the cores are put in that of the
-# model (`moe_gpt_weights.py`), all experts compute all tokens, and what was requested is placed
-# as in the L1 of the cores (`expert_shards.py`). What the kernel leaves undefined is zero.
+# model, all experts compute all tokens, and what was requested is placed
+# as in the L1 of the cores. What the kernel leaves undefined is zero.
 # `selective_reduce_combine` sends it back to where tokens belong.
 
 _LAYER = 0

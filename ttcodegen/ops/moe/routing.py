@@ -30,11 +30,10 @@ from ttcodegen.ops.core.engine import places
 from ttcodegen.ops.core.traits import NeededChips, NeededChipsRule, integer_of, on_axis
 from ttcodegen.ops.reduction.sorting import order
 
-# Mixture of experts: which experts a token goes to, and picking what they made of it.
+# Routing of tokens to experts, remapping of expert indices, and selection of results.
 #
-# How tokens travel to experts is in `experts_travel.py`, which of their experts devices have in
-# `expert_remap.py`, what experts compute in `moe_compute.py`. Ops whose operands are buffers
-# inside a fused kernel of the library are refused.
+# Dispatch and combine of tokens are in `dispatch.py`, the experts' computation in `compute.py`. Ops
+# whose operands are buffers inside a fused kernel of the library are refused.
 
 
 def expert_operand(name: str, count: Callable[[CatalogueOp], int]) -> OperandSpec:

@@ -227,7 +227,7 @@ def integers(value: Array) -> Array:
 
 
 # Mixture of experts: `selective_reduce_combine`, which sends what `moe_gpt` leaves in the L1 of
-# cores (`expert_shards.py`) back to where the tokens belong.
+# cores back to where the tokens belong.
 
 _HEIGHT, _WIDTH = 4, 3
 """The rows of cores and the cores of a row that combine: the op does not say, and the runtime of

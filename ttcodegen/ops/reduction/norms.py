@@ -345,7 +345,7 @@ register(
 # Softmax.
 
 LEAST_SCORE = -131072.0
-"""Below it, programs of the device take all scores of a row for equal, if there is none above. The
+"""Below it, device programs take all scores of a row for equal, if there is none above. The
 matrix engine finds the maximum of a row with 10 bits of mantissa, which down to here is near enough
 to the true one for the exponential of the distance not to be zero. Where a mask adds the lowest
 float32 to all scores of a row, it would be, and a row of zeros has no sum to be divided by."""

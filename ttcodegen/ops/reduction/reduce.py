@@ -381,7 +381,7 @@ for _name, _function in _REDUCTIONS.items():
             dimensions=_dimensions(_name),
             numpy=_meaning,
             counts=True,
-            # Programs of the device compare in the vector engine, which has all bits of float32.
+            # Device programs compare in the vector engine, which has all bits of float32.
             matrix_engine=_name not in _NOUNS,
             primitives=_reduction_primitives,
             lower=_lower_extreme if _name in _PAIRWISE else _lower_reduction,

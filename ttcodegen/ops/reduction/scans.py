@@ -51,7 +51,7 @@ def _scan(function: str) -> Callable[[Call], Array]:
 
 
 _MOST_SUMMED = 4096
-"""Elements of a running sum that is computed as a product of matrices."""
+"""Elements of a running sum that is computed as a matmul."""
 
 
 def _cumsum_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:

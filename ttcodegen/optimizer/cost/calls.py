@@ -19,12 +19,12 @@ from ttcodegen.ops.core.traits import CallKind, Trait
 from ttcodegen.ops.dialects import ttnn_op_classes
 from ttcodegen.optimizer import call
 from ttcodegen.optimizer.call import LibraryCall, call_of
+from ttcodegen.optimizer.circular_buffers import circular_buffers
 from ttcodegen.optimizer.cost import convolution as image_work
 from ttcodegen.optimizer.cost import program_work, transfers
 from ttcodegen.optimizer.cost import program_work as product_work
 from ttcodegen.optimizer.cost.measurements import call_key
 from ttcodegen.optimizer.cost.work import LinkWork, Machine, Work, WorkRule
-from ttcodegen.optimizer.memory.circular_buffers import circular_buffers
 from ttcodegen.systems.cards import Performance, default_system, links_between, performance
 from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, ChipDescription
 from ttcodegen.transforms.const_eval import constant_calls

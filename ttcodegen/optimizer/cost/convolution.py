@@ -22,10 +22,10 @@ from ttcodegen.optimizer.call import (
     allocated_bytes,
     bank_bytes,
 )
+from ttcodegen.optimizer.circular_buffers import moved, sorted_rows
 from ttcodegen.optimizer.cost.program_work import product_call_buffers
 from ttcodegen.optimizer.cost.work import Machine, Work, cores_of, traffic
-from ttcodegen.optimizer.memory.circular_buffers import moved, sorted_rows
-from ttcodegen.optimizer.memory.movement_buffers import pool_buffers, shards_of_pool
+from ttcodegen.optimizer.movement_buffers import pool_buffers, shards_of_pool
 from ttcodegen.optimizer.programs import convolution as division
 from ttcodegen.optimizer.programs import matmul as products
 from ttcodegen.optimizer.programs.convolution import Convolution, DividedCores, most_pixels
@@ -38,7 +38,7 @@ from ttcodegen.systems.description import ChipDescription
 #
 # The library brings the image to shards of its own choice, or leaves it in those that it is in,
 # gathers the pixels around those of each core, and multiplies; a convolution of single pixels is
-# a product of matrices. An image in DRAM that is too large for L1 comes in slices. The rules are
+# a matmul. An image in DRAM that is too large for L1 comes in slices. The rules are
 # those of tt-metal: conv2d.cpp, conv2d_utils.cpp, conv2d_op_program_factory_common.cpp,
 # and op_slicing.cpp for the slices.
 

@@ -20,9 +20,9 @@ from ttcodegen.ops.core.definition import call_has_trait, takes_two_tensors, vec
 from ttcodegen.ops.core.traits import Trait
 from ttcodegen.optimizer import call as footprint
 from ttcodegen.optimizer.call import LibraryCall, bank_bytes
+from ttcodegen.optimizer.circular_buffers import elementwise as elementwise_buffers
 from ttcodegen.optimizer.cost.transfers import in_tiles, tile_by_tile
 from ttcodegen.optimizer.cost.work import Machine, Work, cores_of, traffic
-from ttcodegen.optimizer.memory.circular_buffers import elementwise as elementwise_buffers
 from ttcodegen.optimizer.programs import matmul as products
 from ttcodegen.optimizer.programs.attention_and_norms import DecodeAttention
 from ttcodegen.optimizer.programs.matmul import automatic_config

@@ -25,7 +25,7 @@ from ttcodegen.transforms.rewriting import body_of
 
 
 class CallNames:
-    """The calls of a function by the names of what they make.
+    """Calls of a function by the names of their results.
 
     It is the name of the value in the source, or of its location if no later call has that, or of
     the op; one that occurs again is numbered.
@@ -133,7 +133,7 @@ def entries_of_options(text: str) -> dict[str, dict[str, Any]]:
 
 
 def _calls(option: str, text: str) -> Iterator[tuple[str, str]]:
-    """The calls that are named, each with what is said of it."""
+    """Named calls with their overrides."""
     for part in text.split(","):
         # Names of locations may hold an equals sign or a colon: what is said of a call does not.
         name, equals, given = part.rpartition("=")

@@ -50,7 +50,7 @@ class DecodeAttention:
 
     @staticmethod
     def of(call: LibraryCall, cores: int) -> DecodeAttention:
-        """The distribution of a call on a device of so many cores."""
+        """Core assignment of a call on a device with `cores` cores."""
         query, key = call.operands[:2]
         users, heads = query.shape[1:3]
         key_heads, keys = key.shape[1:3]

@@ -57,7 +57,7 @@ class Product:
 
     @property
     def rows(self) -> int:
-        """Rows of tiles, those of all batches one after the other."""
+        """Rows of tiles of all batches together."""
         return self.batch * self.height
 
 
@@ -72,12 +72,12 @@ def largest_divisor(number: int, most: int) -> int:
 
 
 def fills_rectangle(cores: int, grid: CoreGrid) -> bool:
-    """True if so many cores, row by row, end with a whole row or are in one."""
+    """True if that number of cores, assigned row by row, fills whole rows or fits into one."""
     return cores < grid.columns or cores % grid.columns == 0
 
 
 def rectangle(cores: int, grid: CoreGrid) -> CoreGrid | None:
-    """The widest rectangle of so many cores; None if the grid has none."""
+    """The widest rectangle of that number of cores; None if the grid has none."""
     widths = range(min(cores, grid.columns), 0, -1)
     columns = next((c for c in widths if cores % c == 0 and cores // c <= grid.rows), None)
     return None if columns is None else CoreGrid(columns, cores // columns)

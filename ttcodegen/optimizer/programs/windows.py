@@ -429,9 +429,8 @@ def windows_of(call: LibraryCall) -> Convolution:
 
 
 def pool_tensors(call: LibraryCall, chip: ChipDescription, shards: PoolShards) -> int:
-    """Bytes of each L1 that tensors take at most besides the image and the result of the call: the
-    image in shards, the same with the pixels around those of each core, and the result in shards
-    if it goes to another place."""
+    """Peak bytes per L1 bank of a pool's temporary tensors: the sharded image, the same with its
+    halo, and the sharded result if it moves elsewhere."""
     pool, (image, result) = windows_of(call), (call.operands[0], call.result)
     own, rounded = bank_bytes(image, chip), chip.noc_dram_address_align_bytes
     given = image.shards is not None and image.buffer_type == "l1"

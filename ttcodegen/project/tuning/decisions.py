@@ -19,22 +19,20 @@ from ttcodegen.naming.modules import (
     PRODUCT_MEMORY,
     PRODUCT_PROGRAM,
 )
-from ttcodegen.project.code_lines import CodeLines
+from ttcodegen.project.manifest import CodeLines
 from ttcodegen.project.tuning.statements import (
-    Argument,
-    Statement,
-    braced_fields,
-    joined,
-    statements,
-)
-from ttcodegen.project.tuning.values import (
     ACTIVATIONS,
     KINDS,
     NOTHING,
     TUNING,
+    Argument,
     Constant,
+    Statement,
+    braced_fields,
     constants_of,
+    joined,
     kind_of,
+    statements,
 )
 
 TUNING_FILE = "src/tuning.hpp"
@@ -42,7 +40,7 @@ TUNING_FILE = "src/tuning.hpp"
 
 @dataclass(frozen=True)
 class Change:
-    """An argument that a person changed."""
+    """An argument that the user changed."""
 
     parameter: str
     """The parameter that it decides: a key of `KINDS`."""
@@ -59,7 +57,7 @@ class Change:
 
 @dataclass(frozen=True)
 class EditedCall:
-    """A call with decisions of a person."""
+    """A call with decisions of the user."""
 
     path: str
     ops: tuple[LoweredOp, ...]
@@ -193,7 +191,7 @@ class OpIndex:
 
 
 def new_comments(before: Statement | None, after: Statement) -> list[tuple[int, int, str]]:
-    """Comments that a person wrote at a statement: where, and what they say."""
+    """Comments that the user wrote at a statement, with their positions."""
     old = [] if before is None else [each.text for each in before.comments]
     found: list[tuple[int, int, str]] = []
     for each in after.comments:
@@ -314,7 +312,7 @@ class _Comparison:
 def _aligned(
     old: Sequence[Statement], new: Sequence[Statement]
 ) -> tuple[list[tuple[Statement, Statement]], list[Statement]]:
-    """The statements that are still there with what they are now, and those that are gone."""
+    """Pairs of statements before and now, and the statements that are gone."""
     pairs: list[tuple[Statement, Statement]] = []
     gone: list[Statement] = []
     matcher = SequenceMatcher(

@@ -20,14 +20,14 @@ from ttcodegen.flatbuffer.program import Binary
 from ttcodegen.optimizer.call import COMPUTE_CONFIG, LibraryCall, call_of
 from ttcodegen.optimizer.candidates import sharded_as
 from ttcodegen.optimizer.overrides.overrides import CallNames
-from ttcodegen.project.code_lines import Node
+from ttcodegen.project.manifest import Node
 from ttcodegen.project.tuning.decisions import EditedFile, activation_named
 from ttcodegen.project.tuning.report import described, parameters_of
-from ttcodegen.project.tuning.statements import joined
-from ttcodegen.project.tuning.values import (
+from ttcodegen.project.tuning.statements import (
     ACTIVATIONS,
     NOTHING,
     TUNING,
+    joined,
     override_fields,
     program_summary,
 )
@@ -38,7 +38,7 @@ TEXT = "text"
 
 @dataclass
 class _Edit:
-    """Decisions of a person for one op."""
+    """Decisions of the user for one op."""
 
     fields: dict[str, Any] = field(default_factory=dict[str, Any])
     """As those of the overrides file."""
@@ -49,7 +49,7 @@ class _Edit:
 
 
 def words_of(files: Iterable[EditedFile]) -> dict[Node, str]:
-    """The decisions of a person by op, in words."""
+    """The decisions of the user by op, in words."""
     edits, _ = _edits(files)
     return {node: ", ".join(edit.words) for node, edit in edits.items()}
 
@@ -123,7 +123,7 @@ class EditedCalls:
                     placed[value] = result
 
     def _edited(self, call: LibraryCall, edit: _Edit) -> LibraryCall:
-        """A call with the decisions of a person."""
+        """A call with the decisions of the user."""
         fields = edit.fields
         attributes = dict(call.attributes)
         result = call.result

@@ -76,8 +76,7 @@ def program(texts: Mapping[str, str], ops: Iterable[OpLines]) -> list[Node]:
 
 
 def matched(before: Sequence[Node], now: Sequence[Node]) -> dict[Node, Node]:
-    """The calls of `before` that are still there, with what they are in `now`; a call in doubt is
-    not among them."""
+    """Calls of `before` with their counterparts in `now`; ambiguous calls are left out."""
     found: dict[Node, Node] = {}
     taken: set[Node] = set()
     doubtful = _doubtful(before, now)

@@ -1,4 +1,4 @@
-"""Decisions of a person as entries of the overrides file, and in words."""
+"""Decisions of the user as entries of the overrides file, and in words."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from ttcodegen.project.tuning.decisions import (
     EditedConstant,
     EditedFile,
 )
-from ttcodegen.project.tuning.statements import braced_fields, joined
-from ttcodegen.project.tuning.values import (
+from ttcodegen.project.tuning.statements import (
     KINDS,
     TUNING,
+    braced_fields,
+    joined,
     kind_of,
     override_fields,
     program_config,

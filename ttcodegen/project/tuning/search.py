@@ -20,7 +20,7 @@ from ttcodegen.flatbuffer.reader import read_ttnn
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.foundation.messages import aligned, closest
 from ttcodegen.optimizer.call import LibraryCall
-from ttcodegen.project.code_lines import Edits, Node
+from ttcodegen.project.manifest import Edits, Node
 from ttcodegen.project.tuning.application import apply_decisions
 from ttcodegen.project.tuning.decisions import (
     TUNING_FILE,
@@ -32,13 +32,15 @@ from ttcodegen.project.tuning.decisions import (
 )
 from ttcodegen.project.tuning.edited_calls import EditedCalls
 from ttcodegen.project.tuning.legality import Legality
-from ttcodegen.project.tuning.statements import Statement, statements, tokens
-from ttcodegen.project.tuning.values import (
+from ttcodegen.project.tuning.statements import (
     Constant,
+    Statement,
     constants_of,
     kind_of,
     program_summary,
     same_parameter,
+    statements,
+    tokens,
 )
 
 MOST_SHOWN = 5

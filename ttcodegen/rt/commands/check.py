@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ttcodegen.cost.resources import memory_use
+from ttcodegen.cost import memory_use
 from ttcodegen.flatbuffer.program import Program
 from ttcodegen.flatbuffer.system import load_system, read_ttsys_file, write_ttsys
 from ttcodegen.foundation.diagnostics import CompileError

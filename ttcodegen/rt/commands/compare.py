@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ttcodegen.cost.resources import card_roofline, host_roofline
+from ttcodegen.cost import card_roofline, host_roofline
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.numerics.comparison import Agreement, compare
 from ttcodegen.numerics.interpreter import OpEvent, observer
@@ -30,8 +30,7 @@ from ttcodegen.rt.commands.command import (
 )
 from ttcodegen.rt.commands.emitc import device_data_type
 from ttcodegen.rt.commands.perf import chip_of, edits_of, rows_of_ops, times_of_library
-from ttcodegen.rt.edit_gains import joined_rows, table_lines
-from ttcodegen.rt.op_places import OpPlaces
+from ttcodegen.rt.edit_gains import OpPlaces, joined_rows, table_lines
 from ttcodegen.rt.op_times import OUTSIDE, KnownOps
 from ttcodegen.rt.op_values import OpValues, Pair, side_by_side, values_of_calls, values_of_events
 from ttcodegen.runtime.backend_reports import CallReport

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ttcodegen.cost.resources import Roofline, card_roofline, host_roofline
+from ttcodegen.cost import Roofline, card_roofline, host_roofline
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.optimizer.cost.calls import CostModel
 from ttcodegen.rt.card_report import CardCall, card_report
@@ -40,12 +40,12 @@ from ttcodegen.rt.device_profile import (
 )
 from ttcodegen.rt.edit_gains import (
     OpEdits,
+    OpPlaces,
     build_as_generated,
     is_edited,
     table_lines,
     with_gains,
 )
-from ttcodegen.rt.op_places import OpPlaces
 from ttcodegen.rt.op_times import (
     DeviceCall,
     KnownOps,

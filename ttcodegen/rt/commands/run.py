@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ttcodegen.cost.resources import MemoryUse, memory_use
+from ttcodegen.cost import MemoryUse, memory_use
 from ttcodegen.flatbuffer.program import Program
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.numerics.execution import Observer

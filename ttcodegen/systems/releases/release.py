@@ -43,7 +43,7 @@ def parameters(text: str) -> tuple[Parameter, ...]:
 
 @dataclass(frozen=True)
 class CallChange:
-    """A call of the library that a release takes in another form.
+    """A ttnn call that a release takes in another form.
 
     Attributes:
         before: the names of the catalogue's arguments, in its order.

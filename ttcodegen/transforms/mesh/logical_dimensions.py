@@ -278,7 +278,7 @@ def _stored(value: SSAValue) -> SSAValue:
 
 
 def is_product(op: CatalogueOp) -> bool:
-    """True for products of matrices, dense ones and those of convolutions."""
+    """True for matmuls, dense ones and those of convolutions."""
     definition = op.definition
     return (
         isinstance(definition, TTIRDefinition)

@@ -301,7 +301,7 @@ def is_undivided(module: ModuleOp) -> bool:
 
 def settle_undivided(module: ModuleOp, target: str, diagnostics: Diagnostics | None) -> None:
     """Warns that chips of a mesh share no work: programs of device kernels run on one of them,
-    calls of the library on each."""
+    ttnn calls on each."""
     chips = prod(declared_mesh(module))
     if target == "ttmetal":
         set_mesh(module, ONE_CHIP)

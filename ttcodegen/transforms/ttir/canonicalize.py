@@ -511,7 +511,7 @@ def _has_no_elements(op: CatalogueOp) -> bool:
 
 @dataclass(frozen=True)
 class TTIRPrimitivesPass(ModulePass):
-    """Leaves elementwise ops, reductions that keep their dimensions, products of matrices,
+    """Leaves elementwise ops, reductions that keep their dimensions, matmuls,
     embeddings, movements and constants; convolutions and pools as well, unless it is the last
     time that the pass runs."""
 
@@ -538,7 +538,7 @@ def _replace(rule_of: _RuleOf, rewriter: Rewriter, op: CatalogueOp) -> Replaceme
 
 
 def _on_device(rule_of: _RuleOf, op: CatalogueOp) -> PrimitiveLowering | None:
-    """None for what a program of the device computes as it is."""
+    """None for what a device program computes as it is."""
     definition = op.definition
     assert isinstance(definition, TTIRDefinition)
     return None if definition.stays is not None and definition.stays(op) else rule_of(op)
@@ -556,7 +556,7 @@ def _of_others(op: CatalogueOp) -> PrimitiveLowering | None:
 
 
 def _of_program(op: CatalogueOp) -> PrimitiveLowering | None:
-    """As `_of_others`, with what only programs of the device compute."""
+    """As `_of_others`, with what only device programs compute."""
     definition = op.definition
     if not isinstance(definition, TTIRDefinition):
         return None

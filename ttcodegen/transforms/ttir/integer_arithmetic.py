@@ -28,7 +28,7 @@ from ttcodegen.ops.core.definition import TTIRDefinition, has_trait, traits_of
 from ttcodegen.ops.core.traits import Trait
 from ttcodegen.transforms.rewriting import Rewriter
 
-# Products of matrices of integers, exact to the last of 32 bits.
+# Matmuls of integers, exact to the last of 32 bits.
 #
 # The matrix engine multiplies floats of a few bits and adds them up in float32, which has all
 # integers up to 2^24. So integers are divided into parts of few bits, whose sums of products stay

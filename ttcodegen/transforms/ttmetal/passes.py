@@ -1,4 +1,4 @@
-"""The tables of the passes and pipelines of the path to programs of the device."""
+"""The tables of the passes and pipelines of the path to device programs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Values = Mapping[str, OptionValue]
 
 
 def ttir_to_generics(options: Values) -> Iterator[Step | str]:
-    """From what the user wrote to one generic for each program of the device, in order."""
+    """From what the user wrote to one generic for each device program, in order."""
     yield Step("ttcore-register-device", chosen(options, SYSTEM_OPTIONS))
     yield "ttmetal-lift-programs"
     yield "ttir-outline-generics"
@@ -52,7 +52,7 @@ def ttir_to_generics(options: Values) -> Iterator[Step | str]:
 
 
 def ttir_to_ttmetal(options: Values) -> Iterator[Step | str]:
-    """From what the user wrote to programs of the device."""
+    """From what the user wrote to device programs."""
     yield Step("ttir-to-ttmetal-fe-pipeline", chosen(options, _OPTIONS))
     yield "convert-ttir-to-ttmetal"
     yield "ttmetal-constants-first"

@@ -68,7 +68,7 @@ _WIDE = (DataType.FLOAT32, DataType.INT32, DataType.UINT32)
 @dataclass(frozen=True)
 class SetComputeKernelConfig(ModulePass):
     """Calls that touch numbers of 32 bits, floats or integers that travel as such, compute with
-    them as exactly as the device can; so do convolutions, products of matrices and attention that
+    them as exactly as the device can; so do convolutions, matmuls and attention that
     sum up very many products. Softmax of 16 bits divides exactly. Calls that have a configuration
     keep it."""
 

@@ -420,7 +420,7 @@ class AttentionInParts(AttentionCompute):
         self.kernel.push(["sum"])
 
     def _add_products(self, count: Value) -> None:
-        """The sums of values with those of the part."""
+        """Adds the weighted sums of a chunk to the running sums."""
         self.kernel.op("cb_wait_front", "products", self.plan.width)
         with self.products(count, "products") as column:
             self._add_kept("products", column)

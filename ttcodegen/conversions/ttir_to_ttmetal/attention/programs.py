@@ -16,7 +16,7 @@ from ttcodegen.conversions.ttir_to_ttmetal.attention.compute import (
 )
 from ttcodegen.conversions.ttir_to_ttmetal.attention.plan import AttentionPlan
 from ttcodegen.conversions.ttir_to_ttmetal.grouping.grouping import Group
-from ttcodegen.conversions.ttir_to_ttmetal.movement.programs import cache_tiles, source_of
+from ttcodegen.conversions.ttir_to_ttmetal.movement_programs import cache_tiles, source_of
 from ttcodegen.conversions.ttir_to_ttmetal.parts.compute import SCALER
 from ttcodegen.conversions.ttir_to_ttmetal.parts.data_movement import (
     BroughtTile,

@@ -194,8 +194,8 @@ REORDERINGS = ("ttir.reshape", "ttir.permute")
 
 
 def reordering(ops: Sequence[CatalogueOp]) -> list[Piece] | None:
-    """The piece of the last result of reshapes and permutes, each of what the one before gave, with
-    elements of what the first one reads; None if they are not as simple as one of them."""
+    """Index map of a chain of reshapes and permutes, from its last result to its first source;
+    None if it is not one of either."""
     shape = shape_of(ops[0].operands[0].type)
     strides = row_major_strides(shape)
     terms: list[Sequence[Term]] = [[Term(stride)] for stride in strides]

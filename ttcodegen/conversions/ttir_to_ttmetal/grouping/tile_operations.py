@@ -144,7 +144,7 @@ class Reduction:
         return builder.call(f"{self.of_integers}_{kind}_tile", first, second)
 
     def finished(self, builder: TileBuilder, total: Tile, elements: int) -> Tile:
-        """The result of what came together of so many elements."""
+        """Result of a reduction over `elements` elements per result."""
         if self.negated and total.data_type.is_float:
             total = builder.call("negative_tile", total)
         if self.averages:

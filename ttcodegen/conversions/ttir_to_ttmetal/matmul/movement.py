@@ -1,4 +1,4 @@
-"""The kernels of a product of matrices that move data.
+"""The kernels of a matmul that move data.
 
 The first core of a row reads the blocks of the left operand and multicasts them to the others, the
 first core of a column those of the right operand; all write their blocks of the result.

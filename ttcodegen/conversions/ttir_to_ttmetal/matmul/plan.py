@@ -39,7 +39,7 @@ from ttcodegen.dialects.ttmetal.tuning import (
 from ttcodegen.dialects.ttnn.placement import declared_data_type
 from ttcodegen.layout.placements import TiledShape, row_major_strides, tile_bytes_of
 
-# How a product of matrices is divided over the cores of a device.
+# How a matmul is divided over the cores of a device.
 
 MOST_BLOCK_SIDE = 16
 """Tiles of the result that a core computes at a time, in each direction."""
@@ -132,7 +132,7 @@ class Blocking:
 
 
 def _block(rows: int, columns: int, row_bytes: int, column_bytes: int) -> tuple[int, int]:
-    """Rows and columns of the blocks that make so many rows and columns of each core.
+    """Rows and columns of the blocks that cover each core's share.
 
     The left operand is read once for each block of columns, the right one once for each of rows,
     including what is beyond the last row or column of the result; the fewest bytes count. Of
@@ -266,7 +266,7 @@ def _counts(parts: ProgramParts, sizes: dict[str, Size]) -> None:
         sizes["last_inner"] = parts.derive("last_inner", inner - (blocks - 1) * block)
 
 
-# A product of matrices and what is computed after it: how it is divided over the cores, the
+# A matmul and what is computed after it: how it is divided over the cores, the
 # circular buffers of its kernels, and what it costs.
 
 

@@ -19,7 +19,7 @@ from ttcodegen.dialects.ttkernel.builder import Value
 from ttcodegen.dialects.ttmetal.programs import ComputeSettings, Kernel
 from ttcodegen.naming.programs import kernel_name
 
-# The compute kernel of a product of matrices.
+# The compute kernel of a matmul.
 
 _SIZES = (
     "batches block_rows block_columns block_inner subblock_columns row_blocks column_blocks "
@@ -29,7 +29,7 @@ _SIZES = (
 
 @dataclass(frozen=True)
 class MatmulCompute:
-    """Writes the kernel that multiplies blocks, adds the products up, and computes what follows."""
+    """Compute kernel of a matmul: multiplies blocks, accumulates, and applies the epilogue."""
 
     plan: MatmulPlan
 
@@ -203,7 +203,7 @@ class MatmulCompute:
             kernel.op("cb_push_back", name, count)
 
 
-# Products of matrices over a grid of cores, perhaps with elementwise ops after them.
+# Matmuls over a grid of cores, perhaps with elementwise ops after them.
 #
 # Each core computes a block of the result. The blocks of the operands that it needs are read once
 # by the first core of a row (left operand) and of a column (right operand) and sent to the
@@ -213,7 +213,7 @@ class MatmulCompute:
 def lower_matmul(
     group: Group, names: Mapping[SSAValue, str], name: str, cores: CoreRange
 ) -> Lowered:
-    """The program of a group that is built around a product of matrices."""
+    """The program of a group that is built around a matmul."""
     plan = MatmulPlan(group, names, name, cores)
     movement = MatmulMovement(plan)
     return plan.parts.program(

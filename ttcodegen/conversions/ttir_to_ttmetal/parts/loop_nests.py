@@ -359,7 +359,7 @@ def _shares(units: int, cores: int) -> Iterator[tuple[int, int]]:
 def _distinct_pages(
     dimensions: tuple[tuple[int, int], ...], length: int, units: int, cores: int
 ) -> int:
-    """The different pages of each core's share, of all cores together; a unit is so many steps of
+    """Distinct pages of each core's share, summed over all cores; a unit is a number of steps of
     the nest."""
     shares = ((first * length, end * length) for first, end in _shares(units, cores))
     return sum(len(_distinct(dimensions, first, end)) for first, end in shares)

@@ -121,9 +121,8 @@ class CircularBuffers:
         return self._add(self._scope.unique(f"{buffer}_kept"), kept.data_type, slots)
 
     def wide(self, copied: Iterable[str]) -> tuple[int, ...]:
-        """The indices of those of 32-bit elements among the circular buffers whose tiles
-        `copy_tile` brings to the registers at full width; what the matrix engine reads is cut to
-        19 bits."""
+        """Indices of the circular buffers of 32-bit elements that `copy_tile` unpacks at full
+        width; operands of the matrix engine are truncated to 19 bits."""
         names = set(copied)
         found = (b for b in self._buffers if TILE_FORMATS[b.data_type.mlir].bits == 32)
         return tuple(b.index for b in found if b.name in names)

@@ -291,7 +291,7 @@ class _Scope:
         self.total -= count
 
     def define(self, count: int) -> int:
-        """The number of the first of so many new values."""
+        """Defines `count` values; returns the number of the first."""
         first = self.next[-1]
         self.next[-1] += count
         return first

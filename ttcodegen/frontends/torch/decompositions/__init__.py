@@ -36,8 +36,8 @@ def decomposition_of(name: str, overload: str) -> Decomposition | None:
 
 
 def replaces_rule(name: str, overload: str, arguments: Sequence[Any], used: set[int]) -> bool:
-    """True if an operation is taken apart although its name has a rule: for its overload, for its
-    arguments, or for those of its results that are used."""
+    """True if an operation is decomposed although its name has a rule: by its overload, its
+    arguments, or the results that are used."""
     if f"{name}.{overload}" in DECOMPOSITIONS:
         return True
     if name == "batch_norm":

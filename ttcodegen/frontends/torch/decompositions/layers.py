@@ -138,7 +138,7 @@ def _batch_norm(
     x: Tensor, weight: Tensor | None, bias: Tensor | None, mean: Tensor | None,
     variance: Tensor | None, training: bool, momentum: float, epsilon: float,
 ) -> Any:  # fmt: skip
-    """Batch norm by running statistics, or in training by those of the batch."""
+    """Batch norm by running statistics, or by the statistics of the batch in training."""
     if training:
         named = "_native_batch_norm_legit"
         statistics = () if mean is None else (mean, variance)
@@ -207,7 +207,7 @@ def _grouped_product(
     a: Tensor, b: Tensor, offs: Tensor | None = None, bias: Tensor | None = None,
     out_dtype: Any = None,
 ) -> Tensor:  # fmt: skip
-    """Products of matrices by groups: rows, columns or elements of sums up to each of some ends
+    """Matmuls by groups: rows, columns or elements of sums up to each of some ends
     belong to one group."""
     dtype = out_dtype or a.dtype
     if a.dim() == b.dim() == 3:

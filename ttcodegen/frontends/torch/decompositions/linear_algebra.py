@@ -30,7 +30,7 @@ def require_small(name: str, count: int, largest: int = LARGEST) -> None:
 
 
 def _product(a: Tensor, b: Tensor) -> Tensor:
-    """A product of matrices in full precision: sums of products of elements."""
+    """A matmul in full precision: sums of products of elements."""
     return (a.unsqueeze(-1) * b.unsqueeze(-3)).sum(-2)
 
 
@@ -478,7 +478,7 @@ def _completed(u: Tensor) -> Tensor:
 
 
 def _symmetric(a: Tensor, *, is_lower: bool = True) -> Tensor:
-    """The symmetric matrix of one triangle; what is in the other one is not read."""
+    """Symmetric matrix of one triangle; the other triangle is not read."""
     half = torch.tril(a) if is_lower else torch.triu(a)
     diagonal = torch.diag_embed(a.diagonal(0, -2, -1))
     return half + half.transpose(-2, -1) - diagonal

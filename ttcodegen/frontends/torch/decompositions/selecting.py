@@ -210,7 +210,7 @@ def _bincount(x: Tensor, weights: Tensor | None = None, minlength: int = 0) -> T
 def _index_reduce(
     x: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
-    """Rows of the source together with those of one dimension that an index names."""
+    """Reduction of the source's rows into the rows of a tensor that an index names."""
     if x.dim() == 0:
         found = _index_reduce(
             x.reshape(1), 0, widened(index), widened(source), reduce, include_self=include_self

@@ -23,10 +23,10 @@ from ttcodegen.lang.compiler.compute.expressions import (
     parts_of,
 )
 from ttcodegen.lang.compiler.compute.translation import ComputeBlock, ComputeTranslator
+from ttcodegen.lang.compiler.python.block_lifetimes import shares_line
 from ttcodegen.lang.compiler.python.captured import Captured, stored_names
-from ttcodegen.lang.compiler.python.loops import Limits
 from ttcodegen.lang.compiler.python.pipe_nets import NetUses
-from ttcodegen.lang.compiler.python.uses import shares_line
+from ttcodegen.lang.compiler.python.variables import Limits
 from ttcodegen.lang.simulator.buffers import BlockState, Event
 from ttcodegen.lang.simulator.context import Kernel
 

@@ -25,7 +25,6 @@ from ttcodegen.conversions.ttir_to_ttmetal.parts.compute import ComputeKernel
 from ttcodegen.dialects.core.datatypes import DataType
 from ttcodegen.dialects.ttkernel.attributes import BroadcastType, ReduceDim, ReduceType
 from ttcodegen.dialects.ttmetal.programs import CircularBuffer
-from ttcodegen.lang.compiler.circular_buffers import Needs, Scratch
 from ttcodegen.lang.compiler.compute.expressions import (
     INTEGERS,
     Apply,
@@ -44,6 +43,7 @@ from ttcodegen.lang.compiler.compute.expressions import (
     product_blocks,
 )
 from ttcodegen.lang.compiler.python.numbers import Arithmetic, Number
+from ttcodegen.lang.compiler.resources import Needs, Scratch
 from ttcodegen.lang.simulator.shapes import Shape
 from ttcodegen.ops.core.lowering import Tile, TileBuilder
 

@@ -151,7 +151,7 @@ class Picked(Expression):
 
 @dataclass(eq=False)
 class Product(Expression):
-    """The product of matrices of tiles."""
+    """The matmul of tiles."""
 
     left: Expression
     right: Expression

@@ -34,14 +34,15 @@ from ttcodegen.lang.compiler.python.captured import Captured
 from ttcodegen.lang.compiler.python.numbers import SPELLINGS, KernelFloat, is_computed
 from ttcodegen.lang.compiler.python.pipe_nets import NetUses
 from ttcodegen.lang.compiler.python.translation import KernelTranslator
-from ttcodegen.lang.simulator import block_functions
-from ttcodegen.lang.simulator.block_functions import filled_layout
+from ttcodegen.lang.simulator import functions
 from ttcodegen.lang.simulator.buffers import DataflowBuffer, packed_tiles
 from ttcodegen.lang.simulator.context import Kernel
 from ttcodegen.lang.simulator.expressions import no_condition, no_element
-from ttcodegen.lang.simulator.functions import ExponentialFlags
-from ttcodegen.lang.simulator.shape_rules import (
+from ttcodegen.lang.simulator.functions import ExponentialFlags, filled_layout
+from ttcodegen.lang.simulator.shapes import (
+    Shape,
     broadcast_axes,
+    checked_shape,
     product_shape,
     reduced,
     same_layouts,
@@ -51,7 +52,6 @@ from ttcodegen.lang.simulator.shape_rules import (
     transposed_shape,
     unsqueezed,
 )
-from ttcodegen.lang.simulator.shapes import Shape, checked_shape
 from ttcodegen.lang.ttl import math as ttl_math
 
 
@@ -68,16 +68,16 @@ class ExpressionTranslator(KernelTranslator):
             ttl_math.max: lambda a, b: self.operator("max", a, b),  # pyright: ignore
             ttl_math.min: lambda a, b: self.operator("min", a, b),  # pyright: ignore
             ttl_math.pow: self._power,
-            block_functions.fill: self._fill,
-            block_functions.broadcast: self._broadcast,
-            block_functions.transpose: self._transpose,
-            block_functions.where: self._where,
-            block_functions.mask: partial(self._masked, 0.0),
-            block_functions.mask_posinf: partial(self._masked, float("inf")),
-            block_functions.squeeze: self._squeeze,
-            block_functions.unsqueeze: self._unsqueeze,
-            block_functions.reduce_sum: partial(self._reduce, "sum"),
-            block_functions.reduce_max: partial(self._reduce, "max"),
+            functions.fill: self._fill,
+            functions.broadcast: self._broadcast,
+            functions.transpose: self._transpose,
+            functions.where: self._where,
+            functions.mask: partial(self._masked, 0.0),
+            functions.mask_posinf: partial(self._masked, float("inf")),
+            functions.squeeze: self._squeeze,
+            functions.unsqueeze: self._unsqueeze,
+            functions.reduce_sum: partial(self._reduce, "sum"),
+            functions.reduce_max: partial(self._reduce, "max"),
         }
         for call, name in ttl_math.COMPARISONS.items():
             self.calls[call] = partial(self.operator, name)
@@ -114,7 +114,7 @@ class ExpressionTranslator(KernelTranslator):
     def _masked(self, number: float, expr: Any, mask: Any) -> Expression:
         found = self._alike("ttl.block.mask", expr, mask)
         if isinf(number) and not found[0].data_type.is_float:
-            raise block_functions.no_infinity()
+            raise functions.no_infinity()
         return masked(found[0], found[1], number)
 
     def operator(self, symbol: str, left: Any, right: Any) -> Expression:
@@ -218,9 +218,9 @@ class ExpressionTranslator(KernelTranslator):
         value = rest.pop(0) if value is None and rest else value
         shape = rest.pop(0) if shape is None and rest else shape
         held = self.writer.only_type
-        given_layout = block_functions.checked_layout(layout, dtype, tile)
+        given_layout = functions.checked_layout(layout, dtype, tile)
         if dtype is not None and isinstance(value, int | float):
-            value = block_functions.rounded_number(value, dtype)
+            value = functions.rounded_number(value, dtype)
         number = self._filling(value, held)
         sizes = self._target("ttl.block.fill", target, shape)
         is_tiled = target.elements is None if isinstance(target, Expression) else given_layout

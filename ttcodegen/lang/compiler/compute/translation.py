@@ -27,15 +27,17 @@ from ttcodegen.lang.compiler.python.block_lifetimes import (
     BlockLife,
     BlockLives,
     Regions,
+    is_assigned_once,
     reads_as_value,
+    shares_line,
     stores_into,
+    uses_after,
 )
 from ttcodegen.lang.compiler.python.captured import Captured, stored_names
-from ttcodegen.lang.compiler.python.loops import Limits
 from ttcodegen.lang.compiler.python.pipe_nets import NetUses
-from ttcodegen.lang.compiler.python.uses import is_assigned_once, shares_line, uses_after
 from ttcodegen.lang.compiler.python.variables import (
     Frame,
+    Limits,
     LocalFunction,
     Returned,
     assigned_values,
@@ -51,8 +53,7 @@ from ttcodegen.lang.simulator.buffers import (
 )
 from ttcodegen.lang.simulator.context import Kernel, KernelKind
 from ttcodegen.lang.simulator.expressions import no_operand
-from ttcodegen.lang.simulator.shape_rules import check_layout
-from ttcodegen.lang.simulator.shapes import Shape, is_tuple, shape_text
+from ttcodegen.lang.simulator.shapes import Shape, check_layout, is_tuple, shape_text
 
 
 @dataclass(eq=False)

@@ -13,8 +13,6 @@ from typing import Any, ClassVar
 from xdsl.ir import SSAValue
 
 from ttcodegen.dialects.ttkernel.definition import PRINTED
-from ttcodegen.lang.compiler.movement.elements import ElementCalls
-from ttcodegen.lang.compiler.movement.resources import MovementResources
 from ttcodegen.lang.compiler.movement.synchronization import MovedPipe, PipeCalls, SemaphoreCalls
 from ttcodegen.lang.compiler.python.block_lifetimes import BlockLife, BlockLives, Regions
 from ttcodegen.lang.compiler.python.captured import Captured
@@ -27,6 +25,7 @@ from ttcodegen.lang.compiler.python.numbers import (
 )
 from ttcodegen.lang.compiler.python.pipe_nets import NetUses
 from ttcodegen.lang.compiler.python.translation import KernelTranslator
+from ttcodegen.lang.compiler.resources import ElementCalls, MovementResources
 from ttcodegen.lang.simulator.buffers import (
     NOT_BACKED_REMEDY,
     Acquisition,
@@ -36,15 +35,6 @@ from ttcodegen.lang.simulator.buffers import (
     not_backed,
 )
 from ttcodegen.lang.simulator.context import Kernel, KernelKind, current_chip, running_kernel
-from ttcodegen.lang.simulator.elements import (
-    INDEX,
-    READ,
-    WRITE,
-    coordinates_and_value,
-    raw_element_read,
-    raw_element_write,
-    read_index,
-)
 from ttcodegen.lang.simulator.pipes import Pipe, PipeNet
 from ttcodegen.lang.simulator.shapes import is_integer, is_tuple, shape_text
 from ttcodegen.lang.simulator.tensors import (
@@ -58,11 +48,18 @@ from ttcodegen.lang.simulator.transfers import (
     ADDED_AFTER_WAIT,
     GROUP_AFTER_WAIT,
     HANDLE_AFTER_WAIT,
+    INDEX,
+    READ,
+    WRITE,
     GroupTransfer,
     Transfer,
+    coordinates_and_value,
     copy,
     copy_remedy,
     no_handle,
+    raw_element_read,
+    raw_element_write,
+    read_index,
     wrong_kind,
 )
 

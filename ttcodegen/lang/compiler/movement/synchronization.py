@@ -11,11 +11,9 @@ from typing import Any
 
 from xdsl.ir import SSAValue
 
-from ttcodegen.lang.compiler.movement.resources import MovementResources
-from ttcodegen.lang.compiler.python.affine_fitting import Formula
 from ttcodegen.lang.compiler.python.block_lifetimes import Regions
 from ttcodegen.lang.compiler.python.evaluation import is_known
-from ttcodegen.lang.compiler.python.merging import RemoteOfPlace, in_grid
+from ttcodegen.lang.compiler.python.merging import Formula, RemoteOfPlace, in_grid
 from ttcodegen.lang.compiler.python.numbers import (
     Condition,
     Number,
@@ -35,6 +33,7 @@ from ttcodegen.lang.compiler.python.pipe_nets import (
     has_range,
 )
 from ttcodegen.lang.compiler.python.translation import KernelTranslator
+from ttcodegen.lang.compiler.resources import MovementResources
 from ttcodegen.lang.simulator.buffers import DataflowBuffer
 from ttcodegen.lang.simulator.pipes import (
     INCREMENT_REMEDY,

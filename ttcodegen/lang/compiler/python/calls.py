@@ -14,29 +14,27 @@ from typing import Any
 from xdsl.ir import SSAValue
 
 from ttcodegen.dialects.ttkernel.builder import KernelBuilder
-from ttcodegen.foundation.user_files import is_of_user
+from ttcodegen.foundation.messages import is_of_user
 from ttcodegen.lang.compiler.python.block_lifetimes import Regions
 from ttcodegen.lang.compiler.python.captured import Captured, location
 from ttcodegen.lang.compiler.python.evaluation import ExpressionTranslator, is_known
-from ttcodegen.lang.compiler.python.loops import (
-    KernelRange,
-    Zipped,
-    is_kernel_sequence,
-    length_of,
-    zipped,
-)
 from ttcodegen.lang.compiler.python.merging import CapturedFunction
 from ttcodegen.lang.compiler.python.numbers import Condition, Number, Quotient, is_computed, joined
 from ttcodegen.lang.compiler.python.pipe_nets import NetUses
 from ttcodegen.lang.compiler.python.variables import (
     Frame,
+    KernelRange,
     LocalFunction,
     Returned,
+    Zipped,
     bound_arguments,
     captured_defaults,
     captured_frame,
     computed_by_python,
+    is_kernel_sequence,
     is_plain,
+    length_of,
+    zipped,
 )
 from ttcodegen.lang.simulator import context
 from ttcodegen.lang.simulator.buffers import DataflowBuffer

@@ -10,7 +10,6 @@ from typing import Any, cast
 
 from xdsl.ir import SSAValue
 
-from ttcodegen.lang.compiler.python.loops import KernelRange, Listed, looked_up
 from ttcodegen.lang.compiler.python.merging import (
     FloatOfPlace,
     ListOfPlace,
@@ -20,6 +19,7 @@ from ttcodegen.lang.compiler.python.merging import (
     RemoteOfPlace,
 )
 from ttcodegen.lang.compiler.python.numbers import Arithmetic, KernelFloat, Number
+from ttcodegen.lang.compiler.python.variables import KernelRange, Listed, looked_up
 from ttcodegen.lang.simulator.shapes import is_range, is_tuple
 
 

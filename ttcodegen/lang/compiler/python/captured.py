@@ -20,7 +20,7 @@ from ttcodegen.lang.compiler.python.merging import is_same, merged, plain
 from ttcodegen.lang.compiler.python.rewriting import without_breaks
 from ttcodegen.lang.simulator.buffers import DataflowBuffer
 from ttcodegen.lang.simulator.context import Coordinates, Kernel
-from ttcodegen.lang.simulator.syntax import variables_of
+from ttcodegen.lang.simulator.locations import variables_of
 from ttcodegen.lang.simulator.tensors import Tensor
 from ttcodegen.lang.simulator.unified import WRITTEN_KERNELS
 

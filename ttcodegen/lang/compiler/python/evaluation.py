@@ -1,5 +1,4 @@
-"""Expressions of kernels: what Python computes when the kernel is compiled, and what the running
-kernel computes."""
+"""Expressions of kernels, evaluated at compile time or computed by the running kernel."""
 
 from __future__ import annotations
 
@@ -13,7 +12,6 @@ from ttcodegen.dialects.ttkernel.builder import KernelBuilder
 from ttcodegen.foundation.diagnostics import CompileError, Diagnostics, SourceLocation
 from ttcodegen.lang.compiler.python.capture_resolution import Place
 from ttcodegen.lang.compiler.python.captured import Captured, kernel_syntax, location
-from ttcodegen.lang.compiler.python.loops import KernelRange, Listed, Zipped, element_of, looked_up
 from ttcodegen.lang.compiler.python.numbers import (
     OF_BITS,
     PREDICATES,
@@ -30,7 +28,16 @@ from ttcodegen.lang.compiler.python.numbers import (
     is_number,
     joined,
 )
-from ttcodegen.lang.compiler.python.variables import Frame, LocalFunction, Variable
+from ttcodegen.lang.compiler.python.variables import (
+    Frame,
+    KernelRange,
+    Listed,
+    LocalFunction,
+    Variable,
+    Zipped,
+    element_of,
+    looked_up,
+)
 from ttcodegen.lang.simulator.context import Kernel, grid_in_dimensions
 from ttcodegen.lang.simulator.shapes import is_range, is_sequence, is_tuple, sequence_of
 from ttcodegen.lang.simulator.spelling import misspelled
@@ -48,12 +55,6 @@ def is_known(value: object) -> bool:
     if isinstance(value, KernelRange | Zipped | Listed | Quotient | KernelFloat):
         return False
     return not isinstance(value, SSAValue) and not is_condition(value)
-
-
-def _only_arranges(symbol: str, left: Any, right: Any) -> bool:
-    """True if an operator makes a sequence of the elements of others, and does not look at them."""
-    others = [each for each in (left, right) if not is_sequence(each)]
-    return symbol in ("Add", "Mult") and len(others) < 2 and all(map(is_known, others))
 
 
 def is_below(value: object, least: int) -> bool:
@@ -292,7 +293,10 @@ class ExpressionTranslator:
 
     def binary(self, symbol: str, left: Any, right: Any, node: ast.AST) -> Any:
         """An operator of two operands."""
-        if (is_known(left) and is_known(right)) or _only_arranges(symbol, left, right):
+        scalars = [each for each in (left, right) if not is_sequence(each)]
+        # Concatenation and repetition of sequences do not look at their elements.
+        arranges = symbol in ("Add", "Mult") and len(scalars) < 2 and all(map(is_known, scalars))
+        if arranges or (is_known(left) and is_known(right)):
             try:
                 return PYTHON_OPERATORS[symbol](left, right)
             except (KeyError, TypeError, ArithmeticError) as wrong:

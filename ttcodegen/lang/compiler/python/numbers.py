@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import Float32Type
 from xdsl.ir import SSAValue
 
 from ttcodegen.dialects.ttkernel.builder import KernelBuilder
-from ttcodegen.lang.compiler.python.affine_fitting import Formula
+from ttcodegen.lang.compiler.python.merging import Formula
 
 Number: TypeAlias = int | SSAValue
 

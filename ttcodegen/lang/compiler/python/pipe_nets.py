@@ -14,9 +14,8 @@ from itertools import product
 
 from ttcodegen.emitc.spelling import identifier
 from ttcodegen.foundation.diagnostics import CompileError
-from ttcodegen.lang.compiler.python.affine_fitting import Formula, fitted
 from ttcodegen.lang.compiler.python.block_lifetimes import Regions
-from ttcodegen.lang.compiler.python.merging import in_grid
+from ttcodegen.lang.compiler.python.merging import Formula, fitted, in_grid
 from ttcodegen.lang.compiler.python.numbers import Comparison, Condition, Number, joined
 from ttcodegen.lang.simulator.buffers import DataflowBuffer
 from ttcodegen.lang.simulator.context import Coordinates, in_dimensions

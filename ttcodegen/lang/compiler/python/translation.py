@@ -20,13 +20,6 @@ from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.lang.compiler.python.calls import Signpost
 from ttcodegen.lang.compiler.python.captured import Captured, stored_names
 from ttcodegen.lang.compiler.python.evaluation import UNKNOWN, Undecided, is_below, is_known
-from ttcodegen.lang.compiler.python.loops import (
-    KernelRange,
-    Loop,
-    element_of,
-    is_kernel_sequence,
-    length_of,
-)
 from ttcodegen.lang.compiler.python.merging import in_grid
 from ttcodegen.lang.compiler.python.numbers import (
     Condition,
@@ -43,10 +36,15 @@ from ttcodegen.lang.compiler.python.variable_translation import (
 )
 from ttcodegen.lang.compiler.python.variables import (
     CountingLoop,
+    KernelRange,
     LocalFunction,
+    Loop,
     Returned,
     Variable,
     counting_loop,
+    element_of,
+    is_kernel_sequence,
+    length_of,
 )
 from ttcodegen.lang.simulator import context
 from ttcodegen.lang.simulator.buffers import DataflowBuffer

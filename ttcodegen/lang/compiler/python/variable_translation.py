@@ -12,11 +12,12 @@ from ttcodegen.dialects.ttkernel.builder import KernelBuilder
 from ttcodegen.lang.compiler.python.calls import CallTranslator
 from ttcodegen.lang.compiler.python.captured import Captured, function_of, stored_names
 from ttcodegen.lang.compiler.python.evaluation import UNKNOWN, is_known
-from ttcodegen.lang.compiler.python.loops import Limits, Loop
 from ttcodegen.lang.compiler.python.numbers import Number, is_number
 from ttcodegen.lang.compiler.python.pipe_nets import NetUses
 from ttcodegen.lang.compiler.python.variables import (
     Frame,
+    Limits,
+    Loop,
     Variable,
     assigned_on_all_ways,
     assigned_values,

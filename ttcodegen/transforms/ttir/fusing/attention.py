@@ -203,7 +203,7 @@ def fuse_concatenate_heads(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | No
 
 @dataclass(frozen=True)
 class _Factor:
-    """A factor of a product of matrices, apart from what was done to it on the way."""
+    """A factor of a matmul, apart from what was done to it on the way."""
 
     value: SSAValue
     number: float = 1.0
@@ -310,7 +310,7 @@ class Scores:
 
 
 def _scores(rewriter: Rewriter, value: SSAValue) -> Scores | None:
-    """A product of matrices, times a number, plus a mask, or chosen by one."""
+    """A matmul, times a number, plus a mask, or chosen by one."""
     total = rewriter.defining(unconverted(rewriter, value), "ttir.add", "ttir.where", *_PRODUCTS)
     if total is None:
         return None
@@ -362,7 +362,7 @@ _PRODUCTS = ("ttir.matmul", "ttir.multiply", "ttir.div")
 
 
 def _product(rewriter: Rewriter, value: SSAValue) -> tuple[CatalogueOp, float] | None:
-    """The product of matrices and the number, if `value` is one times the other."""
+    """The matmul and the number, if `value` is one times the other."""
     producer = rewriter.defining(_converted(rewriter, value), *_PRODUCTS)
     if producer is None or producer.name == "ttir.matmul":
         return None if producer is None else (producer, 1.0)
@@ -454,7 +454,7 @@ def emit_attention(
 
     Args:
         query: (batch, heads, queries, size); `key` and `value` as the library takes them.
-        scores: what the softmax is taken of; its product of matrices is not looked at.
+        scores: what the softmax is taken of; its matmul is not looked at.
         shape: (batch, heads, queries, keys).
         is_guarded: whether rows in which the mask hides everything are zero, as they are in the
             op. Where they are not, such rows are no numbers, or the mean of the values if the mask

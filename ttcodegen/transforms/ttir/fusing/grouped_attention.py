@@ -1,7 +1,7 @@
 """Fusion of attention with heads in groups and of decode attention.
 
 `jax.nn.dot_product_attention` keeps the heads that share keys and values as a dimension of its own,
-has queries and groups in one dimension of a product of matrices, and multiplies the values from the
+has queries and groups in one dimension of a matmul, and multiplies the values from the
 left. So each dimension of the softmax is an axis here, which is followed through reshapes and
 permutes to both products; where it arrives there says what it is.
 """
@@ -142,7 +142,7 @@ class _Found:
 def _scores(
     rewriter: Rewriter, axes: _Axes, value: SSAValue, found: _Found, depth: int = 0
 ) -> _Found | None:
-    """Follows what the scores are made of to the product of matrices."""
+    """Follows what the scores are made of to the matmul."""
     names = (*_MOVES, *_SCALINGS, *_MASKINGS, "ttir.matmul")
     op = rewriter.sole(value, *names)
     if op is None or depth > _LONGEST or 0 in op.result_shape:
@@ -187,7 +187,7 @@ def _masked(op: CatalogueOp, layout: Layout) -> list[tuple[SSAValue, _Mask]]:
 
 @dataclass(frozen=True)
 class _Factor:
-    """A factor of a product of matrices: which of its last two dimensions is multiplied away."""
+    """A factor of a matmul: which of its last two dimensions is multiplied away."""
 
     value: SSAValue
     inner: int

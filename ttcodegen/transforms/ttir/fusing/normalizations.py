@@ -180,7 +180,7 @@ def _unguarded(rewriter: Rewriter, maximum: SSAValue) -> SSAValue:
 
 
 def _is_multiplied_away(op: CatalogueOp, dim: int) -> bool:
-    """True if products of matrices alone use the op's result, each of which sums over a dimension
+    """True if matmuls alone use the op's result, each of which sums over a dimension
     of it: one NaN of a row is as good as all of them."""
     pending = [(op.results[0], dim)]
     for _ in range(_MOST_MOVES):

@@ -302,7 +302,8 @@ def _streamed(image: TensorPlacement, width: int, chip: ChipDescription) -> int:
 
 
 def _halo(image: TensorPlacement, width: int) -> int:
-    """A row of padding for each of two readers; of tiles, also rows of tiles and what they hold."""
+    """Buffers of a halo: a row of padding for each of two readers; for tiled input also rows of
+    tiles and their untilized rows."""
     padding = 2 * width * _element_bytes(image)
     if image.layout is Layout.ROW_MAJOR:
         return padding

@@ -25,7 +25,7 @@ from ttcodegen.layout.placements import (
 from ttcodegen.ops.core.definition import call_has_trait, overwrites
 from ttcodegen.ops.core.traits import Trait
 from ttcodegen.optimizer.call import BF16_TILE, F32_TILE, ROW_ALIGNMENT, LibraryCall, stream_bytes
-from ttcodegen.optimizer.memory.movement_buffers import (
+from ttcodegen.optimizer.movement_buffers import (
     embedded,
     heads_joined,
     heads_split,

@@ -46,7 +46,7 @@ from ttcodegen.conversions.ttir_to_ttmetal.parts.program_parts import (
     ProgramParts,
     purpose_of,
 )
-from ttcodegen.conversions.ttir_to_ttmetal.tiles.reads import TileOperand, plan_reads
+from ttcodegen.conversions.ttir_to_ttmetal.tile_reads import TileOperand, plan_reads
 from ttcodegen.dialects.core.datatypes import DataType, shape_of
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttcore.shards import CoreRange
@@ -170,7 +170,7 @@ class _TileProgram:
 
     @property
     def _step_counts(self) -> tuple[int, ...]:
-        """The tiles that one tile of the result is made of, in each dimension."""
+        """Number of operand tiles per result tile, in each dimension."""
         return self.steps if self.reduction is not None else (1,) * len(self.result.grid)
 
     def _collect_reduction(
@@ -499,7 +499,7 @@ class _TileProgram:
         return self._last_elements(operand) != (TILE_SIDE, TILE_SIDE)
 
     def _fill_padding(self, kernel: MovementKernel, operand: TileOperand, page: Value) -> None:
-        """Fills the padding of the operand's last tiles with what the reduction ignores."""
+        """Fills the padding of the operand's last tiles with the identity of the reduction."""
         reduction = self.reduction
         assert reduction is not None
         shape = operand.shape

@@ -12,7 +12,7 @@ from xdsl.ir import SSAValue
 
 from ttcodegen.conversions.ttir_to_ttmetal.grouping.grouping import Group
 from ttcodegen.conversions.ttir_to_ttmetal.grouping.tile_operations import REDUCTIONS
-from ttcodegen.conversions.ttir_to_ttmetal.movement.programs import cache_tiles
+from ttcodegen.conversions.ttir_to_ttmetal.movement_programs import cache_tiles
 from ttcodegen.conversions.ttir_to_ttmetal.parts.compute import ComputeKernel
 from ttcodegen.conversions.ttir_to_ttmetal.parts.data_movement import (
     MovementKernel,
@@ -25,7 +25,7 @@ from ttcodegen.conversions.ttir_to_ttmetal.parts.program_parts import (
     Lowered,
     purpose_of,
 )
-from ttcodegen.conversions.ttir_to_ttmetal.windows.plan import WindowPlan
+from ttcodegen.conversions.ttir_to_ttmetal.window_plan import WindowPlan
 from ttcodegen.dialects.core.datatypes import DataType, shape_of
 from ttcodegen.dialects.ttcore.shards import CoreRange
 from ttcodegen.dialects.ttcore.tile import TILE_SIDE

@@ -30,7 +30,7 @@ from ttcodegen.systems.description import ChipDescription
 _QUICK = 200_000_000
 """Operations and bytes in a fifth of the time of the shortest build, 10 s of two cores."""
 _QUICK_OF_PROGRAM = 20_000_000
-"""The same for each program of the device: its kernels take a second to build."""
+"""The same for each device program: its kernels take a second to build."""
 
 # The emulated device, in the same unit: measured were a product of 16,384 tiles and 6 MB,
 # elementwise ops on 8,192 tiles and 50 MB, and models of 25 small programs.
@@ -96,7 +96,7 @@ def call_work(
     results: Sequence[TensorPlacement],
     attributes: Mapping[str, Any],
 ) -> Cost:
-    """The work of a call of the library; `attributes`: at least those that are numbers, booleans
+    """The work of a ttnn call; `attributes`: at least those that are numbers, booleans
     and lists of integers."""
     moved = sum(stored_bytes(placement) for placement in (*operands, *results))
     if not operands or not results:
@@ -161,7 +161,7 @@ def card_roofline(chip: ChipDescription, passes: int = _HIFI4_CYCLES) -> Rooflin
 
 
 def host_roofline() -> Roofline:
-    """That of this machine, measured: a product of matrices and a copy, each the best of a few."""
+    """That of this machine, measured: a matmul and a copy, each the best of a few."""
     import numpy as np
 
     size = 768
@@ -182,7 +182,7 @@ def _seconds_of(action: object) -> float:
 
 @dataclass(frozen=True)
 class CallEstimate:
-    """One call of the library."""
+    """One ttnn call."""
 
     op: str
     location: str | None

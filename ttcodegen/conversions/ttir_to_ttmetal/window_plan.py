@@ -1,5 +1,6 @@
 """A convolution or a pool and what is computed after it: how it is divided over the cores, the
-circular buffers of its kernels, and what it costs."""
+circular buffers of its kernels, and what it costs.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from math import prod
 from xdsl.ir import SSAValue
 
 from ttcodegen.conversions.ttir_to_ttmetal.grouping.grouping import Group
-from ttcodegen.conversions.ttir_to_ttmetal.movement.programs import source_of
+from ttcodegen.conversions.ttir_to_ttmetal.movement_programs import source_of
 from ttcodegen.conversions.ttir_to_ttmetal.parts.data_movement import Epilogue
 from ttcodegen.conversions.ttir_to_ttmetal.parts.program_parts import BUFFER_DEPTH, ProgramParts
 from ttcodegen.dialects.core.datatypes import shape_of

@@ -1,4 +1,4 @@
-"""Device resources of data movement kernels.
+"""Device resources of kernels: circular buffers, semaphores, and elements of blocks in L1.
 
 These are circular buffers, tensors, semaphores and arguments.
 
@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
+from xdsl.dialects.builtin import Float32Type, i16, i32
 from xdsl.ir import SSAValue
 
 from ttcodegen.conversions.ttir_to_ttmetal.parts.data_movement import MovementKernel
 from ttcodegen.dialects.core.datatypes import DataType
-from ttcodegen.dialects.ttcore.tile import TileType
+from ttcodegen.dialects.ttcore.tile import FACE_SIDE, TILE_SIDE, TileType
 from ttcodegen.dialects.ttkernel.attributes import (
     L1PointerType,
     NocAddressType,
@@ -31,8 +33,29 @@ from ttcodegen.dialects.ttmetal.programs import (
     RuntimeArgument,
     RuntimeValue,
 )
-from ttcodegen.lang.compiler.python.numbers import Number
+from ttcodegen.foundation.diagnostics import CompileError
+from ttcodegen.lang.compiler.python.numbers import (
+    Comparison,
+    Condition,
+    KernelFloat,
+    Number,
+    is_number,
+)
+from ttcodegen.lang.compiler.python.translation import KernelTranslator
+from ttcodegen.lang.simulator.buffers import DataflowBuffer
+from ttcodegen.lang.simulator.context import Node
+from ttcodegen.lang.simulator.locations import place
 from ttcodegen.lang.simulator.tensors import Tensor
+from ttcodegen.lang.simulator.transfers import (
+    INDEX,
+    READ,
+    WRITE,
+    check_element_type,
+    check_rank,
+    checked_coordinates,
+    cut_off,
+)
+from ttcodegen.layout.placements import tile_bytes_of
 
 
 @dataclass
@@ -219,3 +242,179 @@ class MovementResources:
         else:
             first = [each.name for each in self.target.arguments].index(arguments[0].name)
         return self.builder.argument_at(number, first, f"first_{arguments[0].name[:-2]}")
+
+
+_SWAPS_OPERANDS = {"Gt": False, "Lt": True}
+"""Comparisons of floats, and whether their operands are exchanged."""
+
+
+class ElementCalls:
+    """Translation of accesses to elements."""
+
+    def __init__(self, translator: KernelTranslator) -> None:
+        self.translator = translator
+        self.builder = translator.builder
+
+    def read(self, buffer: DataflowBuffer, address: SSAValue, coords: Sequence[Any]) -> KernelFloat:
+        """The value of an element."""
+        offset = self._offset(READ, buffer, coords)
+        return KernelFloat(
+            self.builder.get(
+                "blocks.element_value",
+                address,
+                offset,
+                element=_element_type(buffer),
+                result_type=Float32Type(),
+                name_hint=f"{buffer.name}_element",
+            )
+        )
+
+    def index(self, buffer: DataflowBuffer, address: SSAValue, coords: Sequence[Any]) -> SSAValue:
+        """The value of an element as an index."""
+        offset = self._offset(INDEX, buffer, coords)
+        element, name = _element_type(buffer), f"{buffer.name}_index"
+        return self.builder.get(
+            "blocks.element_index", address, offset, element=element, name_hint=name
+        )
+
+    def write(
+        self, buffer: DataflowBuffer, address: SSAValue, coords: Sequence[Any], value: Any
+    ) -> None:
+        """Writes a number to an element."""
+        offset = self._offset(WRITE, buffer, coords)
+        if isinstance(value, int | float):
+            value = cut_off(float(value), buffer.data_type)
+        number = self.translator.arithmetic.float_value(value)
+        if number is None:
+            self.translator.refuse(f"{WRITE} writes a number, not a {type(value).__name__}")
+        element = _element_type(buffer)
+        self.builder.op("blocks.set_element_value", address, offset, number, element=element)
+
+    def _offset(self, what: str, buffer: DataflowBuffer, coords: Sequence[Any]) -> Number:
+        """The place of an element in the memory of a block, in elements."""
+        check_element_type(what, buffer)
+        check_rank(what, buffer, len(coords))
+        if not all(is_number(each) for each in coords):
+            self.translator.refuse(f"the coordinates of {what} are integers")
+        arithmetic = self.translator.arithmetic
+        if all(isinstance(each, int) for each in coords):
+            checked_coordinates(what, buffer, coords)
+        if not buffer.is_tiled:
+            *outer, column = coords
+            row = arithmetic.index(outer, buffer.unit_shape)
+            distance = buffer.unit_bytes // buffer.element_bytes
+            return arithmetic.add(arithmetic.multiply(row, distance), column)
+        *outer, row, column = coords
+        tile_row, tile_column = (self._divided(each) for each in (row, column))
+        tile = arithmetic.index([*outer, tile_row, tile_column], buffer.shape)
+        if isinstance(tile, int) and isinstance(row, int) and isinstance(column, int):
+            return tile * TILE_SIDE * TILE_SIDE + _offset_in_tile(row, column)
+        return self.builder.get("blocks.block_offset", tile, row, column)
+
+    def _divided(self, place: Number) -> Number:
+        found = self.translator.arithmetic.binary("FloorDiv", place, TILE_SIDE)
+        if found is None:
+            self.translator.refuse("the coordinates of elements are 0 or more")
+        return found
+
+    def comparison(self, symbol: str, left: Any, right: Any) -> Condition:
+        """A comparison of floats."""
+        operands = [self.translator.arithmetic.float_value(each) for each in (left, right)]
+        first, second = operands
+        if symbol not in _SWAPS_OPERANDS or first is None or second is None:
+            self.translator.refuse("kernels compare floats by > and < only")
+        if _SWAPS_OPERANDS[symbol]:
+            first, second = second, first
+        return Comparison("ne", self.builder.get("blocks.is_greater", first, second), 0)
+
+
+def _element_type(buffer: DataflowBuffer) -> Any:
+    return i32 if buffer.data_type is DataType.FLOAT32 else i16
+
+
+def _offset_in_tile(row: int, column: int) -> int:
+    """The place of an element in its tile, which has four faces."""
+    row, column = row % TILE_SIDE, column % TILE_SIDE
+    face = row // FACE_SIDE * 2 + column // FACE_SIDE
+    return (face * FACE_SIDE + row % FACE_SIDE) * FACE_SIDE + column % FACE_SIDE
+
+
+@dataclass(frozen=True)
+class Scratch:
+    """A circular buffer that the compute kernel keeps for itself."""
+
+    tiles: int
+    data_type: DataType
+    block: int
+    """Tiles of a block: blocks of another size could go over the end of the buffer."""
+
+
+@dataclass
+class Needs:
+    """Requirements of a compute kernel beyond the program's circular buffers."""
+
+    scratch: dict[str, Scratch] = field(default_factory=dict[str, Scratch])
+    read_by_matrix_engine: set[str] = field(default_factory=set[str])
+    needs_scaler: bool = False
+    computes_once: bool = True
+    """True if values with several uses are kept, False if they are computed for each."""
+    shares_buffers: bool = False
+    """True if values whose live ranges do not overlap share circular buffers."""
+
+
+def check_alike(first: Node, node: Node) -> None:
+    """Raises CompileError if a node has other kernels or dataflow buffers than the first one."""
+    names, others = ([each.name for each in one.kernels] for one in (first, node))
+    if names != others:
+        raise CompileError(
+            f"node {node} has the kernels {', '.join(others) or 'none'}, but node {first} has "
+            f"{', '.join(names) or 'none'}",
+            remedy="make the same kernels on all nodes; what some of them leave out is a condition "
+            "in the kernel",
+        )
+    kinds, of_node = (
+        [
+            (each.name, each.shape, each.data_type, each.is_tiled, each.block_count)
+            for each in one.made.of(DataflowBuffer)
+        ]
+        for one in (first, node)
+    )
+    if kinds != of_node:
+        raise CompileError(
+            f"node {node} makes other dataflow buffers than node {first}: circular buffers are the "
+            "same on all cores",
+            remedy="make all of them on all nodes, and choose the one to use",
+        )
+
+
+def check_memory(buffer: DataflowBuffer) -> None:
+    """Raises CompileError if a buffer is to have memory that the compiler does not give it."""
+    if buffer.group is not None:
+        raise CompileError(
+            f"the compiler gives each dataflow buffer memory of its own, '{buffer.name}' too",
+            place(buffer.made_at),
+            remedy="leave allocation_group out",
+        )
+    if buffer.backing is not None and not buffer.backing.is_whole_shard:
+        raise CompileError(
+            f"the blocks of '{buffer.name}' are a part of the shards of its tensor only; the "
+            "compiler takes buffers that have all of a shard",
+            place(buffer.made_at),
+        )
+
+
+def circular_buffer(buffer: DataflowBuffer) -> CircularBuffer:
+    """The circular buffer of a dataflow buffer."""
+    return CircularBuffer(
+        buffer.number,
+        buffer.name,
+        buffer.data_type,
+        buffer.pages * buffer.block_count,
+        buffer.page_bytes,
+    )
+
+
+def own_buffer(index: int, name: str, tiles: int, data_type: DataType) -> CircularBuffer:
+    """A circular buffer of a compute kernel's own."""
+    size = tile_bytes_of(data_type)
+    return CircularBuffer(index, name, data_type, tiles, size)

@@ -9,7 +9,7 @@ from math import prod
 from xdsl.ir import SSAValue
 
 from ttcodegen.conversions.ttir_to_ttmetal.grouping.grouping import Group
-from ttcodegen.conversions.ttir_to_ttmetal.movement.programs import (
+from ttcodegen.conversions.ttir_to_ttmetal.movement_programs import (
     cache_tiles,
     has_numbered_rows,
     row_bytes,

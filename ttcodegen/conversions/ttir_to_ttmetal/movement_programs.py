@@ -496,7 +496,7 @@ def slots_for(sources: int, data_type: DataType) -> int:
 
 
 def row_bytes(shape: TiledShape, data_type: DataType) -> int:
-    """Bytes of a row of a tile, as far as it is read: its part in the left face, or in both."""
+    """Bytes read of a row of a tile: in its left face, or in both faces."""
     faces = 2 if shape.width > FACE_SIDE else 1
     return faces * FACE_SIDE * tile_bytes_of(data_type) // TILE_SIDE**2
 

@@ -1,1 +1,0 @@
-"""Device programs of data movement: permute, slice, concat, sort, gather, scatter."""

@@ -1,1 +1,0 @@
-"""Device programs of elementwise ops and reductions, tile by tile."""

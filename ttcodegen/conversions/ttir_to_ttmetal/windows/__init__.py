@@ -1,1 +1,0 @@
-"""Device programs of convolutions and pooling."""

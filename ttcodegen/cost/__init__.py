@@ -1,1 +1,0 @@
-"""Resource use of a program: bytes, operations, and its roofline."""

@@ -1,1 +1,0 @@
-"""L1 that circular buffers take, by kind of op."""

@@ -15,7 +15,8 @@ from ttcodegen.dialects.operations.functions import argument_attribute, attribut
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttcore.dialect import LoadCachedOp
 from ttcodegen.emitc.spelling import identifier, type_name
-from ttcodegen.naming.sources import is_attention, is_generic, reaches, stem_of_weight, turns
+from ttcodegen.naming.roles import is_attention, reaches, turns
+from ttcodegen.naming.sources import is_generic, stem_of_weight
 from ttcodegen.naming.values import operand_noun
 from ttcodegen.ops.core.definition import TTIR, library_definition, traits_of
 from ttcodegen.ops.core.traits import Trait

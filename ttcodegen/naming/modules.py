@@ -21,16 +21,14 @@ from ttcodegen.dialects.ttnn.placement import TensorPlacement
 from ttcodegen.emitc.spelling import NameScope, identifier
 from ttcodegen.naming.arguments import FunctionOf, argument_titles, result_names
 from ttcodegen.naming.functions import shape_text
+from ttcodegen.naming.roles import ROLES, is_attention, reaches
 from ttcodegen.naming.sources import (
     GENERIC,
-    ROLES,
     given_name,
-    is_attention,
     is_generic,
     joined_weight,
     layer,
     name_or_kind,
-    reaches,
     short_layer,
     stem_of_weight,
 )

@@ -15,21 +15,23 @@ from ttcodegen.dialects.operations.functions import body_of
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttcore.shards import Layout
 from ttcodegen.dialects.ttnn.placement import declared_data_type, has_placement, placement_of
-from ttcodegen.naming.sources import (
+from ttcodegen.naming.roles import (
     ROLES,
     STATES,
     Role,
     attention_roles,
     cell_roles,
+    reordered,
+    rotary_roles,
+    rotated_value,
+)
+from ttcodegen.naming.sources import (
     given_name,
     hinted_name,
     is_named_as_layer,
     layer,
     numbered_layer,
     plain_name,
-    reordered,
-    rotary_roles,
-    rotated_value,
     short_layer,
 )
 from ttcodegen.ops.core.definition import library_definition, traits_of

@@ -30,13 +30,8 @@ from ttcodegen.framework import (
     framework,
     refusals_in_full,
 )
-from ttcodegen.frontends.torch.importing import (
-    Imported,
-    has_complex_rule,
-    import_graph,
-    operation_name,
-    source_of,
-)
+from ttcodegen.frontends.torch.graph import operation_name, source_of
+from ttcodegen.frontends.torch.importing import Imported, has_complex_rule, import_graph
 from ttcodegen.frontends.torch.rules import rule_of
 from ttcodegen.project.running import Reference, write_module
 from ttcodegen.project.settings import Check, ProjectOptions, ProjectSettings

@@ -15,7 +15,7 @@ import numpy as np
 
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.framework import called_at, raised_at, refusing
-from ttcodegen.frontends.torch.importing import source_of
+from ttcodegen.frontends.torch.graph import source_of
 
 _CHOSEN_BY_VALUES = (
     "choose values with torch.where or torch.cond, slice by numbers that follow from shapes, or "

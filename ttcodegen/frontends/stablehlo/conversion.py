@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any, cast
 
-from xdsl.dialects.builtin import ArrayAttr, ComplexType, LocationAttr, StringAttr, TensorType
+from xdsl.dialects.builtin import ArrayAttr, LocationAttr, StringAttr
 from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.utils.exceptions import VerifyException
@@ -56,7 +56,15 @@ from ttcodegen.frontends.stablehlo.reading.names import (
     origin_in_frontend,
     within,
 )
-from ttcodegen.frontends.stablehlo.reading.operations import StableHLOOp, numpy_dtype, part_element
+from ttcodegen.frontends.stablehlo.reading.operations import (
+    StableHLOOp,
+    is_complex,
+    is_tensor,
+    is_token,
+    numpy_dtype,
+    part_type,
+    real_type,
+)
 from ttcodegen.frontends.translation import ILL_FORMED, reason_of
 from ttcodegen.ops.core.builder import OpBuilder
 from ttcodegen.ops.dialects import ttir_op_classes
@@ -292,7 +300,7 @@ class Conversion:
         for value, result in zip(values, op.results, strict=True):
             declared = result.type
             if isinstance(value, Complex):
-                found, declared = value.real.type, _part_type(declared)
+                found, declared = value.real.type, part_type(declared)
             elif isinstance(value, SSAValue):
                 found = value.type
             else:
@@ -567,36 +575,6 @@ class Conversion:
 
 _RETURNS = frozenset({"stablehlo.return", "mhlo.return", "sdy.return"})
 _CONSTRAINTS = frozenset({"sharding_constraint", "reshard"})
-
-
-def is_tensor(type_: Attribute) -> bool:
-    """True if a type is a tensor of known rank."""
-    return isinstance(type_, TensorType)
-
-
-def is_token(type_: Attribute) -> bool:
-    """True if a type is a token, which orders side effects."""
-    return "token" in str(type_) and not is_tensor(type_)
-
-
-def is_complex(type_: Attribute) -> bool:
-    """True if a type is a tensor of complex numbers."""
-    return is_tensor(type_) and isinstance(element_of(type_), ComplexType)
-
-
-def _part_type(type_: Attribute) -> Attribute:
-    return tensor_type(part_element(element_of(type_)), shape_of(type_))
-
-
-def real_type(type_: Attribute) -> Attribute:
-    """The type of a tensor of real numbers that represents one of complex numbers at the border of
-    a function; other types as they are, without what they say of devices."""
-    if not is_tensor(type_):
-        return type_
-    if is_complex(type_):
-        part = _part_type(type_)
-        return tensor_type(element_of(part), [*shape_of(part), 2])
-    return tensor_type(element_of(type_), shape_of(type_))
 
 
 def _agree(found: Attribute, declared: Attribute) -> bool:

@@ -20,16 +20,11 @@ from ttcodegen.dialects.core.datatypes import (
 )
 from ttcodegen.foundation.lazy_numpy import np
 from ttcodegen.frontends.stablehlo import elementwise
-from ttcodegen.frontends.stablehlo.conversion import (
-    Complex,
-    Conversion,
-    Rule,
-    Value,
-    is_complex,
-)
+from ttcodegen.frontends.stablehlo.conversion import Complex, Conversion, Rule, Value
 from ttcodegen.frontends.stablehlo.custom_calls import cached
 from ttcodegen.frontends.stablehlo.reading.operations import (
     StableHLOOp,
+    is_complex,
     like_result,
     numpy_dtype,
     part_element,

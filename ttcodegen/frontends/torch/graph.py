@@ -7,12 +7,15 @@ are computed.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from math import inf
 from typing import Any, cast
 
 import numpy as np
-from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.builtin import (
+    TensorType,
+)
 from xdsl.ir import Attribute, SSAValue
 
 from ttcodegen.dialects.core.datatypes import (
@@ -23,7 +26,8 @@ from ttcodegen.dialects.core.datatypes import (
     shape_of,
     tensor_type,
 )
-from ttcodegen.foundation.diagnostics import CompileError
+from ttcodegen.foundation.diagnostics import CompileError, SourceLocation
+from ttcodegen.foundation.messages import is_of_user
 from ttcodegen.frontends.translation import Translator
 from ttcodegen.transforms.const_eval import known_elements
 
@@ -497,3 +501,44 @@ def refuse_unknown_size(name: str, result: Any, operands: Sequence[Any]) -> None
 
 def _has_known_size(value: Any) -> bool:
     return all(isinstance(size, int) for size in getattr(value, "shape", ()))
+
+
+_FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
+
+
+def operation_name(target: Any) -> tuple[str, str]:
+    """The name of an operation without its name space, and of its overload."""
+    schema = getattr(target, "_schema", None)
+    if schema is None:
+        return getattr(target, "__name__", str(target)), ""
+    return str(schema.name).partition("::")[2], str(schema.overload_name) or "default"
+
+
+_COUNTER = re.compile(r"_\d+$")
+
+
+def location_of(node: Any) -> str:
+    """The path of the module that an operation belongs to, and what it is called there: nothing
+    after the last `/` if that is only which operation it is."""
+    modules: Mapping[str, Any] = node.meta.get("nn_module_stack") or {}
+    stack = list(modules.values())
+    path, kind = (str(stack[-1][0]), str(stack[-1][1])) if stack else ("", "")
+    name = str(node.name)
+    if _COUNTER.sub("", name) == operation_name(node.target)[0].rstrip("_"):
+        name = ""  # `to_2` is the third conversion, whatever it converts.
+    # A module of the library is one operation or a few: they are called as the module is.
+    leaf = path.rpartition(".")[2]
+    if "torch.nn.modules" in kind and leaf and not leaf.isdigit():
+        name = leaf
+    return f"{path}/{name}" if path else name
+
+
+def source_of(node: Any) -> SourceLocation | None:
+    """The line of the model's own code that an operation comes from; of an installed package only
+    where nothing else called it."""
+    frames: list[tuple[str, str, str]] = _FRAME.findall(node.meta.get("stack_trace") or "")
+    if not frames:
+        return None
+    own = [frame for frame in frames if is_of_user(frame[0])]
+    file, line, _ = (own or frames)[-1]
+    return SourceLocation(file, int(line), 1)

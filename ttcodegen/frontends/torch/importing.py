@@ -31,7 +31,6 @@ from xdsl.utils.exceptions import VerifyException
 from ttcodegen.dialects.core.datatypes import shape_of, tensor_type
 from ttcodegen.dialects.ttcore.dialect import ArgumentType, ArgumentTypeAttr
 from ttcodegen.foundation.diagnostics import CompileError, Diagnostic, SourceLocation
-from ttcodegen.foundation.messages import is_of_user
 from ttcodegen.frontends.loops import outline_loop
 from ttcodegen.frontends.special_functions import Complex, joined, parted
 from ttcodegen.frontends.torch.complex_numbers import is_known, translated
@@ -42,8 +41,11 @@ from ttcodegen.frontends.torch.graph import (
     Iterate,
     element_of_dtype,
     is_complex,
+    location_of,
+    operation_name,
     plain,
     refuse_unknown_size,
+    source_of,
     tensor_array,
 )
 from ttcodegen.frontends.torch.rules import rule_of
@@ -56,7 +58,6 @@ Node = Any
 Tensor = Any
 
 _REWRITE = "write it with other operations, or compute it before or after the model"
-_FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
 _DROPPED = frozenset({"device", "layout", "pin_memory", "memory_format", "dtype", "copy",
                       "non_blocking", "generator"})  # fmt: skip
 
@@ -539,14 +540,6 @@ def _buffers_last(
     return sorted(nodes, key=rank)
 
 
-def operation_name(target: Any) -> tuple[str, str]:
-    """The name of an operation without its name space, and of its overload."""
-    schema = getattr(target, "_schema", None)
-    if schema is None:
-        return getattr(target, "__name__", str(target)), ""
-    return str(schema.name).partition("::")[2], str(schema.overload_name) or "default"
-
-
 def _spelled(name: str, overload: str) -> str:
     return f"{name}.{overload}" if overload not in ("", "default") else name
 
@@ -584,39 +577,9 @@ def _type_of(value: Tensor) -> TensorType[Attribute]:
     return tensor_type(element_of_dtype(value.dtype), shape)
 
 
-_COUNTER = re.compile(r"_\d+$")
-
-
 def _hint(name: str) -> str | None:
     hint = re.sub(r"\W", "_", name)
     return hint if hint and not hint[0].isdigit() else None
-
-
-def location_of(node: Node) -> str:
-    """The path of the module that an operation belongs to, and what it is called there: nothing
-    after the last `/` if that is only which operation it is."""
-    modules: Mapping[str, Any] = node.meta.get("nn_module_stack") or {}
-    stack = list(modules.values())
-    path, kind = (str(stack[-1][0]), str(stack[-1][1])) if stack else ("", "")
-    name = str(node.name)
-    if _COUNTER.sub("", name) == operation_name(node.target)[0].rstrip("_"):
-        name = ""  # `to_2` is the third conversion, whatever it converts.
-    # A module of the library is one operation or a few: they are called as the module is.
-    leaf = path.rpartition(".")[2]
-    if "torch.nn.modules" in kind and leaf and not leaf.isdigit():
-        name = leaf
-    return f"{path}/{name}" if path else name
-
-
-def source_of(node: Node) -> SourceLocation | None:
-    """The line of the model's own code that an operation comes from; of an installed package only
-    where nothing else called it."""
-    frames: list[tuple[str, str, str]] = _FRAME.findall(node.meta.get("stack_trace") or "")
-    if not frames:
-        return None
-    own = [frame for frame in frames if is_of_user(frame[0])]
-    file, line, _ = (own or frames)[-1]
-    return SourceLocation(file, int(line), 1)
 
 
 def _origin(name: str) -> SourceOp:

@@ -17,12 +17,18 @@ from xdsl.dialects.builtin import (
     IntegerType,
     StringAttr,
     SymbolRefAttr,
+    TensorType,
     UnregisteredAttr,
     i64,
 )
 from xdsl.ir import Attribute, Operation, OpTraits
 
-from ttcodegen.dialects.core.datatypes import constant_array, element_of, shape_of, tensor_type
+from ttcodegen.dialects.core.datatypes import (
+    constant_array,
+    element_of,
+    shape_of,
+    tensor_type,
+)
 from ttcodegen.foundation.lazy_numpy import np
 
 if TYPE_CHECKING:
@@ -253,4 +259,35 @@ def integers(value: Any) -> list[int]:
 def like_result(op: StableHLOOp, index: int = 0) -> Any:
     """The type of a result, without what a dialect adds to it."""
     type_ = op.results[index].type
+    return tensor_type(element_of(type_), shape_of(type_))
+
+
+def is_tensor(type_: Attribute) -> bool:
+    """True if a type is a tensor of known rank."""
+    return isinstance(type_, TensorType)
+
+
+def is_token(type_: Attribute) -> bool:
+    """True if a type is a token, which orders side effects."""
+    return "token" in str(type_) and not is_tensor(type_)
+
+
+def is_complex(type_: Attribute) -> bool:
+    """True if a type is a tensor of complex numbers."""
+    return is_tensor(type_) and isinstance(element_of(type_), ComplexType)
+
+
+def part_type(type_: Attribute) -> Attribute:
+    """The type of the real or the imaginary part of complex numbers."""
+    return tensor_type(part_element(element_of(type_)), shape_of(type_))
+
+
+def real_type(type_: Attribute) -> Attribute:
+    """The type of a tensor of real numbers that represents one of complex numbers at the border of
+    a function; other types as they are, without what they say of devices."""
+    if not is_tensor(type_):
+        return type_
+    if is_complex(type_):
+        part = part_type(type_)
+        return tensor_type(element_of(part), [*shape_of(part), 2])
     return tensor_type(element_of(type_), shape_of(type_))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import MethodType
@@ -116,6 +118,29 @@ def test_what_a_program_does_to_its_process_is_said(
     done = subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
     assert done.returncode == 1
     assert message in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["INT", "TERM"]
+)
+def test_signals_reach_the_program(tmp_path: Path, number: signal.Signals, status: int) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(operation(BODY.format(statement="print('here', flush=True); input()")))
+    start = "import sys; from ttcodegen.cli.lang import main; sys.exit(main())"
+    with subprocess.Popen(
+        [sys.executable, "-c", start, str(program)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "here\n"
+        time.sleep(0.5)  # Until it waits for its input.
+        process.send_signal(number)
+        # Its standard input stays open: it would wait for it.
+        assert process.wait(30) == status
 
 
 def test_what_was_compared_is_said_where_a_program_ends_itself(

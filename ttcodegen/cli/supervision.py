@@ -23,6 +23,8 @@ SECONDS = 600.0
 """The time that a program may take, if no other is given."""
 _STEP = 0.02
 """Seconds between two looks at the process."""
+_BY_A_PROCESS = 0
+"""Code of a signal that another process sent (SI_USER of sigaction(2))."""
 
 
 def supervise() -> Callable[[int], int]:
@@ -80,7 +82,7 @@ def _limit_memory() -> None:
 
 def _watch(process: int, reports: int) -> int:
     """Waits for the process; the exit status."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # The terminal gives it to both.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     signal.signal(signal.SIGTERM, lambda number, frame: os.kill(process, number))
     os.set_blocking(reports, False)
     began = time.monotonic()
@@ -105,7 +107,10 @@ def _watch(process: int, reports: int) -> int:
                 f"the program took longer than {seconds:g} s",
                 "--seconds N gives it another limit, 0 none",
             )
-        time.sleep(_STEP)
+        interrupt = signal.sigtimedwait({signal.SIGINT}, _STEP)
+        # The terminal gives it to both processes, others may to this one alone.
+        if interrupt is not None and interrupt.si_code == _BY_A_PROCESS:
+            os.kill(process, signal.SIGINT)
 
 
 def _read(text: bytes) -> tuple[float, int | None]:

@@ -179,6 +179,18 @@ def test_the_library_takes_what_models_become(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("path", PROGRAMS, ids=[path.stem for path in PROGRAMS])
+def test_the_library_takes_what_models_become_for_a_blackhole(
+    path: Path, ttnn_python: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A card of 11x10 cores."""
+    monkeypatch.chdir(tmp_path)
+    options = [str(path), "-o", "out", "--optimize", "2", "--machine", "p150", "-q"]
+    assert ttcodegen(options) == 0
+    assert main(["validate", "out/model.ttnn", "--python", ttnn_python]) == 0
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("machine", ["p100", "p150", "p150_140"])
 @pytest.mark.parametrize("name", ["chain", "token", "sequences"])
 def test_the_library_takes_programs_for_a_blackhole(

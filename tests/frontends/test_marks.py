@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from ttcodegen.compilation import CompileOptions, compile_module
@@ -38,8 +40,8 @@ def notes(text: str) -> list[str]:
 
 def test_a_marked_argument_is_a_weight_that_is_prepared_once() -> None:
     files = compile_module(Source("m.mlir", module(body="%0")), CompileOptions("m")).files
-    weights = files["src/m.hpp"].partition("Weights {")[2].partition("}")[0]
-    assert "ttnn::Tensor fc_weight;" in weights
+    weights = files["src/m.hpp"].partition("Weights {")[2].partition("Outputs")[0]
+    assert re.search(r"struct \{\s+ttnn::Tensor weight;\s+\} fc;", weights)
     assert "prepare_forward" in files["src/m.hpp"]
 
 

@@ -179,7 +179,8 @@ def test_products_are_called_with_the_options_that_are_chosen(name: str) -> None
 
 @pytest.mark.parametrize(
     ("name", "function", "count"),
-    [("models__llama_attention", "rotate", 2), ("models__resnet_hf", "bottleneck", 12)],
+    # Eight of the twelve bottlenecks are in two loops.
+    [("models__llama_attention", "rotate", 2), ("models__resnet_hf", "bottleneck", 6)],
 )
 def test_equal_layers_are_one_function(name: str, function: str, count: int) -> None:
     text = cpp(name)

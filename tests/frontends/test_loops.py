@@ -170,7 +170,7 @@ def test_a_loop_that_does_not_end_is_named(capfd: pytest.CaptureFixture[str]) ->
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--target", "ttmetal"], "loop whose trip count is only known at run time"),
+        (["--target", "ttmetal"], "a loop that is not unrolled has no lowering"),
         (["--trace"], "the host reads in each iteration whether there is another one"),
     ],
 )

@@ -62,6 +62,7 @@ from ttcodegen.conversions.host_functions.tuning_constants import HEADER
 from ttcodegen.conversions.host_functions.variables import definitions
 from ttcodegen.conversions.mesh import chip_exchanges
 from ttcodegen.conversions.ttir_to_ttnn import cpu_functions
+from ttcodegen.dialects.operations.functions import flags_of_loop
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttcore.dialect import LoadCachedOp, WhileLoopOp
 from ttcodegen.dialects.ttnn.placement import TTNNLayoutAttr, has_placement, placement_of
@@ -199,8 +200,9 @@ def _record_loop(
     assert isinstance(terminator, ReturnOp)
     recorder = Recorder(facts, loop.names.values, loop_names)
     iteration = function_names.unique(f"{loop.cpp_name}_iteration")
-    facts.own_headers.add("support/tensor.hpp")
-    facts.headers.add("tuple")
+    if flags_of_loop(loop.function):
+        facts.own_headers.add("support/tensor.hpp")
+    facts.headers.update(("cstdint", "tuple"))
     return _RecordedLoop(loop, recorder, iteration, recorder.record(ops), terminator)
 
 
@@ -223,17 +225,16 @@ def _write_entry(source: SourceFile, recorded: _Recorded) -> None:
 def _write_loop(source: SourceFile, recorded: _RecordedLoop) -> None:
     """Defines a loop as two functions: an iteration, and its calls while the condition holds."""
     loop, names = recorded.loop, recorded.recorder.names
-    scope = NameScope([DEVICE, "going"])
+    flags = ["going"][: flags_of_loop(loop.function)]
+    scope = NameScope([DEVICE, *flags, "trip"])
     arguments = body_of(loop.function).args
     parameters = [scope.unique(identifier(names[argument])) for argument in arguments]
-    carried = parameters[: len(recorded.terminator.operands) - 1]
+    carried = parameters[: len(recorded.terminator.operands) - len(flags)]
     captured = parameters[len(carried) :]
     constant = f"const {TENSOR}&"
-    state = f"std::tuple<{', '.join([TENSOR] * (1 + len(carried)))}>"
-    source.file.comment(
-        f"An iteration of {loop.cpp_name}: returns whether there is another one, and what that "
-        "takes."
-    )
+    state = f"std::tuple<{', '.join([TENSOR] * len([*flags, *carried]))}>"
+    remark = "whether there is another one, and what that takes" if flags else "what the next takes"
+    source.file.comment(f"An iteration of {loop.cpp_name}: returns {remark}.")
     builder = source.file.function(
         recorded.iteration,
         [*((name, constant) for name in parameters), (DEVICE, "ttnn::MeshDevice&")],
@@ -248,10 +249,11 @@ def _write_loop(source: SourceFile, recorded: _RecordedLoop) -> None:
     writer.write(recorded.statements, returned=returned, reserved=parameters)
     writer.return_values(returned, state)
     source.file.blank()
-    source.file.comment("Runs while the condition, which is read from the device, holds.")
+    if flags:
+        source.file.comment("Runs while the condition, which is read from the device, holds.")
     result = returned_type([TENSOR] * len(carried))
-    taken = [*((name, TENSOR) for name in ["going", *carried]), *((n, constant) for n in captured)]
-    fixed = ["going", *parameters, DEVICE]
+    taken = [*((name, TENSOR) for name in [*flags, *carried]), *((n, constant) for n in captured)]
+    fixed = [*flags, *parameters, DEVICE]
     body = source.file.function(
         loop.cpp_name,
         [*taken, (DEVICE, "ttnn::MeshDevice&")],
@@ -259,9 +261,11 @@ def _write_loop(source: SourceFile, recorded: _RecordedLoop) -> None:
         specifiers=["static"],
         fixed_names=fixed,
     )
-    targets = ", ".join(["going", *carried])
+    targets = ", ".join([*flags, *carried])
+    trips = f"std::uint32_t trip = 0; trip < {loop.trip_count}; ++trip"
+    head = "while (support::read_flag(going))" if flags else f"for ({trips})"
     body.verbatim(
-        "while (support::read_flag(going)) {\n"
+        f"{head} {{\n"
         f"    std::tie({targets}) = {recorded.iteration}({', '.join([*parameters, DEVICE])});\n"
         "}"
     )
@@ -404,7 +408,7 @@ def _reason(op: Operation) -> str:
     if isinstance(op, LoadCachedOp):
         # What it gives was made before the first call; only its placement matters to its users.
         return ""
-    if isinstance(op, WhileLoopOp):
+    if isinstance(op, WhileLoopOp) and op.trip_count is None:
         return "the host reads in each iteration whether there is another one"
     if any(map(_is_on_host, op.results)):
         return "its result goes to the host"

@@ -23,7 +23,9 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ttcodegen.dialects.core.datatypes import DataType, element_type_of, elements
 from ttcodegen.dialects.operations.functions import (
+    CONDITIONAL,
     CONST_EVAL,
+    COUNTED,
     LOOP_BODY,
     SOURCE_TYPES,
     location_text,
@@ -77,14 +79,14 @@ def _ttnn_module(binary: file.Binary, constants: Sequence[Attribute]) -> ModuleO
     maker = _FunctionMaker({"ttnn": ttnn_op_classes()}, constants, _placed_types())
     functions = [maker.function(program) for program in binary.programs]
     called = {
-        operation.callee
+        operation.callee: COUNTED if operation.attributes else CONDITIONAL
         for program in binary.programs
         for operation in program.operations
         if operation.name == file.WHILE_LOOP
     }
     for function in functions:
-        if function.sym_name.data in called:
-            function.attributes[LOOP_BODY] = UnitAttr()
+        if (kind := called.get(function.sym_name.data)) is not None:
+            function.attributes[LOOP_BODY] = kind
     return ModuleOp(functions)
 
 
@@ -177,9 +179,7 @@ class _FunctionMaker:
             if operation.name == LoadCachedOp.name:
                 return LoadCachedOp(operation.callee, operands, results)
             if operation.name == WhileLoopOp.name:
-                going, *inputs = operands
-                count = len(results)
-                return WhileLoopOp(operation.callee, going, inputs[:count], inputs[count:], results)
+                return _loop(operation, operands, results)
             if operation.name == CallOp.name:
                 return CallOp(operation.callee, list(operands), list(results))
         dialect, _, name = operation.name.partition(".")
@@ -195,6 +195,17 @@ class _FunctionMaker:
             result_types=list(results),
             properties=_properties(operation, op_class, self._constants, place),
         )
+
+
+def _loop(
+    operation: file.Operation, operands: Sequence[SSAValue], results: Sequence[Attribute]
+) -> WhileLoopOp:
+    found = {each.name: file.plain_value(each.value, ()) for each in operation.attributes}
+    trips: int | None = found.get(file.TRIP_COUNT)
+    going = operands[0] if trips is None else None
+    inputs = operands[int(trips is None) :]
+    count = len(results)
+    return WhileLoopOp(str(operation.callee), going, inputs[:count], inputs[count:], trips, results)
 
 
 def _function_of(program: file.Program, block: Block, results: Sequence[Attribute]) -> FuncOp:

@@ -27,7 +27,9 @@ MINOR = 4
 VERSION = (MAJOR, MINOR)
 WHILE_LOOP = "ttcore.while_loop"
 """The op that calls a program again and again, while the first tensor that it takes, and then the
-first result of the program, is not zero."""
+first result of the program, is not zero; or as often as its trip count says."""
+TRIP_COUNT = "trip_count"
+"""The attribute of such an op that says how often it calls the program."""
 """The version of the files that are written and read."""
 
 

@@ -12,6 +12,7 @@ from ttcodegen.flatbuffer.decoding import decode
 from ttcodegen.flatbuffer.program import (
     ELEMENT_SIZES,
     RECORDS,
+    TRIP_COUNT,
     VERSION,
     WHILE_LOOP,
     Binary,
@@ -168,7 +169,8 @@ class FunctionChecks:
         if callee is None:
             self.fail(f"'{program.name}' calls '{operation.callee}', which does not precede it")
         passed, returned = list(operation.operands), list(operation.results)
-        if operation.name == WHILE_LOOP and passed:
+        counted = any(attribute.name == TRIP_COUNT for attribute in operation.attributes)
+        if operation.name == WHILE_LOOP and passed and not counted:
             # The condition comes from outside before the first iteration, later from the body.
             returned.insert(0, passed.pop(0))
         if len(callee.inputs) != len(passed) or len(callee.outputs) != len(returned):

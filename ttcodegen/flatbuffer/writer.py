@@ -26,7 +26,7 @@ from ttcodegen.dialects.operations.functions import (
     location_text,
 )
 from ttcodegen.dialects.operations.operation import CatalogueOp, operation_name
-from ttcodegen.dialects.ttcore.dialect import ArgumentType
+from ttcodegen.dialects.ttcore.dialect import ArgumentType, WhileLoopOp
 from ttcodegen.dialects.ttmetal.device_module import (
     DeviceProgram,
     device_programs,
@@ -272,6 +272,8 @@ def _operation(op: Operation, tensors: Tensors, constants: Constants) -> program
         )
     elif callee is not None:
         sizes, attributes = (len(operands),), ()
+        if isinstance(op, WhileLoopOp) and op.trips is not None:
+            attributes = (program.Attribute(program.TRIP_COUNT, program.Integer(op.trips)),)
     else:
         raise CompileError(f"'{operation_name(op)}' has no form in the flatbuffer", op)
     results = tuple([tensors.add(result, result.name_hint) for result in op.results])

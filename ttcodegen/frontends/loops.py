@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerType, StringAttr, UnitAttr
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerType, StringAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ttcodegen.dialects.core.datatypes import element_of, shape_of
-from ttcodegen.dialects.operations.functions import LOOP_BODY
+from ttcodegen.dialects.operations.functions import CONDITIONAL, COUNTED, LOOP_BODY
 from ttcodegen.dialects.ttcore.dialect import WhileLoopOp
 from ttcodegen.naming.sources import name_in_text
 from ttcodegen.transforms.rewriting import is_repeatable
@@ -29,9 +29,10 @@ class OutlinedLoop:
 def outline_loop(
     name: str,
     block: Block,
-    going: SSAValue,
+    going: SSAValue | None,
     initial: Sequence[SSAValue],
     returned: Sequence[SSAValue],
+    trip_count: int | None = None,
 ) -> OutlinedLoop:
     """Makes a function of the body of a loop.
 
@@ -41,11 +42,14 @@ def outline_loop(
     Args:
         name: the name of the function.
         block: an iteration, without a terminator; its arguments are the carried tensors.
-        going: whether there is an iteration, a tensor of one element.
+        going: whether there is an iteration, a tensor of one element; None if the trip count is
+            given.
         initial: the carried tensors before the first iteration.
-        returned: whether there is another iteration, and what that takes.
+        returned: whether there is another iteration, unless the trip count is given, and what that
+            takes.
+        trip_count: the number of iterations, if it is known.
     """
-    again, *following = returned
+    again, following = list(returned[: -len(initial)]), returned[-len(initial) :]
     pairs = list(zip(block.args, initial, following, strict=True))
     for argument, value, next_value in pairs:
         if next_value is argument:
@@ -54,7 +58,7 @@ def outline_loop(
     kept = [argument for argument, _, _ in carried]
     for argument in [each for each in block.args if each not in kept]:
         block.erase_arg(argument)
-    results: list[SSAValue] = [again, *(value for _, _, value in carried)]
+    results: list[SSAValue] = [*again, *(value for _, _, value in carried)]
     block.add_op(ReturnOp(*results))
     for argument, value, _ in carried:
         argument.name_hint = argument.name_hint or value.name_hint or _kind(argument)
@@ -67,8 +71,8 @@ def outline_loop(
         "private",
         arg_attrs=ArrayAttr([DictionaryAttr({"ttir.name": StringAttr(each)}) for each in names]),
     )
-    function.attributes[LOOP_BODY] = UnitAttr()
-    call = WhileLoopOp(name, going, [value for _, value, _ in carried], captured)
+    function.attributes[LOOP_BODY] = CONDITIONAL if trip_count is None else COUNTED
+    call = WhileLoopOp(name, going, [value for _, value, _ in carried], captured, trip_count)
     for result, (argument, _, _) in zip(call.outputs, carried, strict=True):
         result.name_hint = argument.name_hint
     made = dict(zip(kept, call.outputs, strict=True))

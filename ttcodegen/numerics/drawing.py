@@ -111,7 +111,8 @@ class Usage:
                 op = use.operation
                 if (callee := self._functions.get(callee_of(op) or "")) is not None:
                     # The condition of a loop is no argument of its body.
-                    position = use.index - isinstance(op, WhileLoopOp)
+                    flags = isinstance(op, WhileLoopOp) and op.going is not None
+                    position = use.index - flags
                     if 0 <= position < len(callee.args):
                         reached = [callee.args[position]]
                 elif isinstance(op, CatalogueOp):

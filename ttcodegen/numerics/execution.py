@@ -98,12 +98,14 @@ class Step:
             operation.location,
             operation.operands,
             operation.results,
+            attributes=_trip_count(operation),
             callee=operation.callee,
         )
 
     @property
     def is_loop(self) -> bool:
-        """True if it calls a function while a condition holds, its first operand."""
+        """True if it calls a function while a condition, its first operand, holds, or as often as a
+        trip count says."""
         return self.name == file.WHILE_LOOP
 
     def groups(self) -> dict[str, tuple[int, ...]]:
@@ -150,6 +152,12 @@ class Function:
             _with_releases(ordered, results),
             tuple(results),
         )
+
+
+def _trip_count(operation: file.Operation) -> Mapping[str, Any] | None:
+    """The trip count of a loop, None of others."""
+    found = [a.value for a in operation.attributes if a.name == file.TRIP_COUNT]
+    return {file.TRIP_COUNT: file.plain_value(found[0], ())} if found else None
 
 
 def _with_releases(steps: Sequence[Step], results: Sequence[int]) -> tuple[Step, ...]:
@@ -285,17 +293,21 @@ class _Run:
 
         The carried tensors are kept in the results of the step between iterations.
         """
-        going, *given = step.operands
+        trips: int | None = (step.attributes or {}).get(file.TRIP_COUNT)
+        flags = step.operands[: int(trips is None)]
+        given = step.operands[len(flags) :]
         carried = given[: len(step.results)]
         captured = given[len(carried) :]
         for tensor, result in zip(carried, step.results, strict=True):
             frame.arrays[result] = frame.read(tensor)
-        flag = frame.read(going)
-        for iteration in range(MOST_ITERATIONS + 1):
-            if not bool(on_chip(flag, 0).any()):
+        going = [frame.read(flag) for flag in flags]
+        for iteration in range(MOST_ITERATIONS + 1 if trips is None else trips + 1):
+            if iteration == trips or not all(bool(on_chip(flag, 0).any()) for flag in going):
                 return [frame.read(result) for result in step.results]
             operands = [*(step.results if iteration else carried), *captured]
-            flag, *values = self._call(frame, str(step.callee), operands, (going, *step.results))
+            returned = (*flags, *step.results)
+            found = self._call(frame, str(step.callee), operands, returned)
+            going, values = found[: len(flags)], found[len(flags) :]
             for result, value in zip(step.results, values, strict=True):
                 frame.arrays[result] = value
         raise CompileError(

@@ -18,6 +18,7 @@ from ttcodegen.dialects.core.datatypes import numpy_name
 from ttcodegen.dialects.operations.functions import callee_of, location_text
 from ttcodegen.dialects.operations.operation import CatalogueOp, operation_name
 from ttcodegen.dialects.ttcore.device import declared_mesh
+from ttcodegen.dialects.ttcore.dialect import WhileLoopOp
 from ttcodegen.flatbuffer import program as file
 from ttcodegen.flatbuffer.decoding import encode
 from ttcodegen.flatbuffer.reader import read_ttnn
@@ -129,7 +130,9 @@ def _tensor(type_: Attribute, op: Operation) -> SourceTensor:
 def _step(op: Operation, operands: tuple[int, ...], results: tuple[int, ...]) -> Step:
     location = location_text(op)
     if (callee := callee_of(op)) is not None:
-        return Step(op.name, location, operands, results, callee=callee)
+        trips = op.trips if isinstance(op, WhileLoopOp) else None
+        counted = None if trips is None else {file.TRIP_COUNT: trips}
+        return Step(op.name, location, operands, results, attributes=counted, callee=callee)
     if not isinstance(op, CatalogueOp) or op.definition.numpy is None:
         raise CompileError(f"'{operation_name(op)}' cannot be computed on the host", op)
     try:

@@ -223,9 +223,11 @@ def _of_results(functions: Mapping[str, Function], function: Function) -> tuple[
 
     def of_loop(step: Step, operands: Sequence[_Closeness]) -> Sequence[_Closeness]:
         """Closeness of what a loop carries, which no further iteration changes."""
-        carried, captured = operands[1 : 1 + len(step.results)], operands[1 + len(step.results) :]
+        flags = 0 if step.attributes else 1
+        last = flags + len(step.results)
+        carried, captured = operands[flags:last], operands[last:]
         while True:
-            _, *after = of_calls(str(step.callee), (*carried, *captured))
+            after = of_calls(str(step.callee), (*carried, *captured))[flags:]
             joined = [
                 each if each.tolerance.range_error > before.tolerance.range_error else before
                 for before, each in zip(carried, after, strict=True)

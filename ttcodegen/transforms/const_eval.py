@@ -175,7 +175,7 @@ def _hoist_invariants(loop: WhileLoopOp, body: FuncOp) -> None:
     outputs = list(body.function_type.outputs)
     body.function_type = FunctionType.from_lists([a.type for a in block.args], outputs)
     captures = [value for value, is_kept in zip(inputs, kept, strict=True) if is_kept]
-    loop.operands = [loop.going, *loop.carried, *captures]
+    loop.capture(captures)
 
 
 def constant_values(function: FuncOp) -> set[SSAValue]:

@@ -91,10 +91,12 @@ class LayerArray:
 
 @dataclass(frozen=True)
 class LoopFunction:
-    """The body of a loop whose trip count is only known at run time, and its C++ name."""
+    """The body of a loop, and its C++ name."""
 
     names: FunctionNames
     cpp_name: str
+    trip_count: int | None
+    """None if it is only known at run time."""
 
     @property
     def function(self) -> FuncOp:
@@ -124,7 +126,7 @@ class Entry:
     layered: frozenset[SSAValue] = frozenset()
     """The constants that are only held for layers."""
     loops: tuple[LoopFunction, ...] = ()
-    """The bodies of loops whose trip count is only known at run time, each after those in it."""
+    """The bodies of loops that are not unrolled, each after those in it."""
 
     @property
     def function(self) -> FuncOp:
@@ -247,16 +249,16 @@ def _loops(
 ) -> Iterator[LoopFunction]:
     """The bodies of the loops of a function, those in another body before that."""
     pending = [function]
-    found: dict[str, FunctionNames] = {}
+    found: dict[str, WhileLoopOp] = {}
     while pending:
         for op in body_of(pending.pop()).ops:
             if isinstance(op, WhileLoopOp):
                 name = op.callee.string_value()
                 # One in several bodies comes before all of them.
-                found[name] = found.pop(name, bodies[name])
+                found[name] = found.pop(name, op)
                 pending.append(bodies[name].function)
-    for names in reversed(found.values()):
-        yield LoopFunction(names, scope.unique(f"{caller}_loop"))
+    for name, op in reversed(found.items()):
+        yield LoopFunction(bodies[name], scope.unique(f"{caller}_loop"), op.trips)
 
 
 def required(functions: list[Entry]) -> list[Entry]:

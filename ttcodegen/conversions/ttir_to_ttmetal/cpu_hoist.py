@@ -69,7 +69,7 @@ def unsupported_reason(op: Operation) -> str | None:
     """Reason for which an op has no device program, None if it has one."""
     if not isinstance(op, CatalogueOp):
         if isinstance(op, WhileLoopOp):
-            return "a loop whose trip count is only known at run time has no lowering"
+            return "a loop that is not unrolled has no lowering"
         is_call = CPU_CALL in op.attributes or GENERIC in op.attributes
         return (
             None if isinstance(op, ReturnOp | FuncOp) or is_call else f"'{op.name}' has no lowering"

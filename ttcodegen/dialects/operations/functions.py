@@ -32,7 +32,12 @@ FUNCTION_TYPE = "tt.function_type"
 CPU_FUNCTION = StringAttr("forward_cpu")
 """`FUNCTION_TYPE` of a function that runs on the CPU, between device programs."""
 LOOP_BODY = "ttcodegen.loop_body"
-"""Marks a function that is the body of a `ttcore.while_loop`, and is called by that alone."""
+"""Marks a function that is the body of a `ttcore.while_loop`, and is called by that alone: with
+`CONDITIONAL` or `COUNTED`."""
+CONDITIONAL = StringAttr("conditional")
+"""The body of a loop returns first whether there is another iteration."""
+COUNTED = StringAttr("counted")
+"""The trip count of a loop is known."""
 KERNEL_THREAD = "ttkernel.thread"
 """The attribute of a function that makes it a device kernel: which processors run it."""
 CPU_CALL = "ttir.cpu_hoisted_call"
@@ -108,8 +113,13 @@ def is_cpu_function(function: FuncOp) -> bool:
 
 
 def is_loop_body(function: FuncOp) -> bool:
-    """True if a function is the body of a loop whose trip count is only known at run time."""
+    """True if a function is the body of a loop."""
     return LOOP_BODY in function.attributes
+
+
+def flags_of_loop(function: FuncOp) -> int:
+    """The number of results of the body of a loop that say whether there is another iteration."""
+    return 0 if function.attributes.get(LOOP_BODY) == COUNTED else 1
 
 
 def is_generic_function(function: FuncOp) -> bool:

@@ -21,7 +21,7 @@ from xdsl.traits import IsTerminator
 from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.dialects.core.datatypes import shape_of
-from ttcodegen.dialects.operations.functions import LOOP_BODY, attributes_at, is_loop_body
+from ttcodegen.dialects.operations.functions import CONDITIONAL, COUNTED, LOOP_BODY, attributes_at
 from ttcodegen.dialects.operations.operation import CatalogueOp, operation_name
 from ttcodegen.dialects.ttcore.dialect import ArgumentTypeAttr, WhileLoopOp
 from ttcodegen.dialects.ttnn.placement import given_placement
@@ -303,14 +303,16 @@ def _faults_of_loop(loop: WhileLoopOp, functions: Mapping[str, FuncOp]) -> Itera
     if callee is None:
         yield f"the body '@{name}' of the loop is not in the module"
         return
-    if not is_loop_body(callee):
-        yield f"function @{name} is the body of a loop, which '{LOOP_BODY}' should say"
-    type_, flag = callee.function_type, loop.going.type
-    if prod(shape_of(flag)) != 1:
-        yield f"the condition of the loop should have one element, found {flag}"
+    kind = CONDITIONAL if loop.trip_count is None else COUNTED
+    if callee.attributes.get(LOOP_BODY) != kind:
+        yield f"function @{name} is the body of a loop: it should have {LOOP_BODY} = {kind}"
+    type_ = callee.function_type
+    flags = () if loop.going is None else (loop.going.type,)
+    if flags and prod(shape_of(flags[0])) != 1:
+        yield f"the condition of the loop should have one element, found {flags[0]}"
     for verb, noun, declared, found in (
         ("takes", "argument", type_.inputs.data, tuple(loop.inputs.types)),
-        ("returns", "result", type_.outputs.data, (flag, *loop.result_types)),
+        ("returns", "result", type_.outputs.data, (*flags, *loop.result_types)),
     ):
         yield from _faults_of_types(f"function @{name} {verb}", noun, declared, found, "the loop")
 

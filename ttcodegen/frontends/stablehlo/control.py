@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, cast
 
-from xdsl.ir import Block, SSAValue
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
+from xdsl.ir import Block, BlockArgument, SSAValue
 
-from ttcodegen.dialects.core.datatypes import element_of, i1, shape_of
+from ttcodegen.dialects.core.datatypes import constant_array, element_of, i1, shape_of
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.frontends.stablehlo.bodies import block_of
 from ttcodegen.frontends.stablehlo.conversion import (
@@ -22,11 +24,19 @@ from ttcodegen.ops.core.builder import OpBuilder
 
 MOST_ITERATIONS = 4096
 """Upper bound on the unrolled iterations of a loop; a longer one is a loop at run time."""
+MOST_COPIES = 128
+"""Upper bound on the copies of the body of a loop that counts: of a longer one, unless it computes
+constants, each copy costs more to read and to build than a call costs to run."""
 
 
 def _while(conversion: Conversion, op: StableHLOOp) -> list[Value]:
     condition, body = block_of(op, 0), block_of(op, 1)
     initial = values = conversion.values(op)
+    names = [argument.name_hint for argument in body.args]
+    count = _trip_count(conversion, condition, body, initial)
+    if count is not None and count > MOST_COPIES:
+        if any(conversion.known(value) is None for value in initial):
+            return conversion.loop(op, initial, lambda v: conversion.run(body, v), count, names)
     last = conversion.last_made
     for _ in range(MOST_ITERATIONS + 1):
         with conversion.aside():
@@ -41,14 +51,69 @@ def _while(conversion: Conversion, op: StableHLOOp) -> list[Value]:
         values = [_settled(conversion, value) for value in conversion.run(body, values)]
     conversion.discard_after(last)
 
-    def iterate(values: Sequence[Value]) -> tuple[Value, Sequence[Value]]:
+    def iterate(values: Sequence[Value]) -> Sequence[Value]:
         following = conversion.run(body, values)
-        (again,) = conversion.run(condition, following)
-        return again, following
+        return [*conversion.run(condition, following), *following]
 
     (going,) = conversion.run(condition, initial)
-    names = [argument.name_hint for argument in body.args]
     return conversion.loop(op, initial, iterate, going, names)
+
+
+def _trip_count(
+    conversion: Conversion, condition: Block, body: Block, initial: Sequence[Value]
+) -> int | None:
+    """The trip count of a loop whose counter grows by a constant up to a constant bound; None of
+    others."""
+    last, end = condition.last_op, body.last_op
+    assert last is not None
+    assert end is not None
+    compared = last.operands[0].owner
+    if not isinstance(compared, StableHLOOp) or compared.short_name != "compare":
+        return None
+    counter, bound = compared.operands
+    if not isinstance(counter, BlockArgument) or counter.block is not condition:
+        return None
+    index = counter.index
+    added = end.operands[index].owner
+    if not isinstance(added, StableHLOOp) or added.short_name != "add":
+        return None
+    steps = [value for value in added.operands if value is not body.args[index]]
+    if len(steps) != 1:
+        return None
+    first = conversion.number(initial[index])
+    limit = _unchanged_number(conversion, bound, condition, body, initial)
+    step = _unchanged_number(conversion, steps[0], body, body, initial)
+    if first is None or limit is None or not step:
+        return None
+    distance, upwards = int(limit) - int(first), compared.direction in ("LT", "LE")
+    if upwards != (step > 0) or compared.direction not in ("LT", "LE", "GT", "GE"):
+        return None
+    inclusive = compared.direction in ("LE", "GE")
+    stride = abs(int(step))
+    reach = distance if upwards else -distance
+    return max(0, reach // stride + 1 if inclusive else -(-reach // stride))
+
+
+def _unchanged_number(
+    conversion: Conversion,
+    value: SSAValue,
+    block: Block,
+    body: Block,
+    initial: Sequence[Value],
+) -> float | None:
+    """The number that a value of a block holds in all iterations, None if it is not known."""
+    if isinstance(value, BlockArgument) and value.block is block:
+        end = body.last_op
+        is_kept = end is not None and end.operands[value.index] is body.args[value.index]
+        return conversion.number(initial[value.index]) if is_kept else None
+    owner = value.owner
+    if isinstance(owner, StableHLOOp) and owner.parent is block:
+        held = owner.properties.get("value", owner.attributes.get("value"))
+        if owner.short_name != "constant" or not isinstance(held, DenseIntOrFPElementsAttr):
+            return None
+        found = constant_array(cast("DenseIntOrFPElementsAttr[Any]", held))
+        return found.item() if found.size == 1 else None
+    return conversion.number(conversion.value(value))
 
 
 def _scan(conversion: Conversion, op: StableHLOOp) -> list[Value]:

@@ -427,19 +427,19 @@ class Conversion:
         self,
         op: Operation,
         carried: Sequence[Value],
-        iterate: Callable[[Sequence[Value]], tuple[Value, Sequence[Value]]],
-        going: Value,
+        iterate: Callable[[Sequence[Value]], Sequence[Value]],
+        going: Value | int,
         names: Sequence[str | None],
     ) -> list[Value]:
-        """A loop whose trip count is only known at run time, as a function that is called while a
-        condition holds.
+        """A loop that runs on the device, as a function that is called while a condition holds, or
+        as often as its trip count.
 
         Args:
             op: the loop, for the locations of errors.
             carried: what the first iteration takes.
-            iterate: converts an iteration of what it takes: whether there is another one, and what
-                that takes.
-            going: whether there is an iteration.
+            iterate: converts an iteration of what it takes: whether there is another one, unless
+                the trip count is known, and what that takes.
+            going: whether there is an iteration, or the trip count.
             names: names of what is carried, None if the source has none.
 
         Raises:
@@ -449,11 +449,12 @@ class Conversion:
         if self.mesh.chips > 1 or self.is_lifted:
             where = "divided among devices" if self.mesh.chips > 1 else "part of a reduction"
             raise CompileError(
-                f"'{op.name}': a loop whose trip count is only known at run time cannot be {where}",
+                f"'{op.name}': a loop that is not unrolled cannot be {where}",
                 op,
-                remedy="give the loop a fixed length",
+                remedy="give the loop a fixed and short length",
             )
-        flag = self.joined(going)
+        trip_count = going if isinstance(going, int) else None
+        flag = None if isinstance(going, int) else self.joined(going)
         given = [self.joined(value) for value in carried]
         block = Block(arg_types=[value.type for value in given])
         for argument, name in zip(block.args, names, strict=True):
@@ -465,12 +466,11 @@ class Conversion:
                 parted(self.builder, argument) if isinstance(value, Complex) else argument
                 for argument, value in zip(block.args, carried, strict=True)
             ]
-            again, following = iterate(taken)
-            returned = [self.joined(value) for value in (again, *following)]
+            returned = [self.joined(value) for value in iterate(taken)]
         finally:
             self._block, self.donated = outside, donated
         name = f"{self._name}_loop_{len(self.loops)}"
-        found = outline_loop(name, block, flag, given, returned)
+        found = outline_loop(name, block, flag, given, returned, trip_count)
         self._insert(found.call)
         copy_source_offset(op, found.call)
         copy_source_offset(op, found.function)

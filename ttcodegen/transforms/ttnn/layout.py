@@ -14,7 +14,7 @@ from xdsl.rewriter import Rewriter
 
 from ttcodegen.dialects.core.datatypes import DataType, shape_of
 from ttcodegen.dialects.operations.attribute_kinds import DATA_TYPE
-from ttcodegen.dialects.operations.functions import argument_type, is_loop_body
+from ttcodegen.dialects.operations.functions import argument_type, flags_of_loop, is_loop_body
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttcore.dialect import ArgumentType, LoadCachedOp, WhileLoopOp, system_of
 from ttcodegen.dialects.ttcore.shards import GRID_WIDTH, LAYOUTS_WANTED, Shards
@@ -269,12 +269,13 @@ class _Assigner:
             if function is None:
                 # The function is looked at alone.
                 return [_default_placement(value) for value in op.operands]
-            arguments = body_of(function).args
         elif isinstance(op, ReturnOp) and is_loop_body(self.function):
-            arguments = body_of(self.function).args[: len(op.operands) - 1]
+            function = self.function
         else:
             return None
-        return [_default_placement(op.operands[0]), *map(_placement_in_loops, arguments)]
+        flags = op.operands[: flags_of_loop(function)]
+        arguments = body_of(function).args[: len(op.operands) - len(flags)]
+        return [*map(_default_placement, flags), *map(_placement_in_loops, arguments)]
 
     def _to_overwrite(self, result: SSAValue, found: TensorPlacement) -> TensorPlacement:
         """Placement of a result that a later call overwrites.

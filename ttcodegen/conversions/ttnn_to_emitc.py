@@ -240,7 +240,7 @@ def _write_loop(source: SourceFile, recorded: _RecordedLoop) -> None:
         [*((name, constant) for name in parameters), (DEVICE, "ttnn::MeshDevice&")],
         state,
         specifiers=["static"],
-        fixed_names=[*parameters, DEVICE],
+        fixed_names=[DEVICE],
     )
     *given, device = builder.arguments
     writer = FunctionWriter(source, builder, Members(), {DEVICE: device}, recorded.recorder)
@@ -251,28 +251,35 @@ def _write_loop(source: SourceFile, recorded: _RecordedLoop) -> None:
     source.file.blank()
     if flags:
         source.file.comment("Runs while the condition, which is read from the device, holds.")
-    result = returned_type([TENSOR] * len(carried))
     taken = [*((name, TENSOR) for name in [*flags, *carried]), *((n, constant) for n in captured)]
-    fixed = [*flags, *parameters, DEVICE]
     body = source.file.function(
         loop.cpp_name,
         [*taken, (DEVICE, "ttnn::MeshDevice&")],
-        result,
+        returned_type([TENSOR] * len(carried)),
         specifiers=["static"],
-        fixed_names=fixed,
+        fixed_names=[DEVICE],
     )
-    targets = ", ".join([*flags, *carried])
+    going, passed = body.arguments[: len(flags)], body.arguments[len(flags) :]
+    kept = passed[: len(carried)]
     trips = f"std::uint32_t trip = 0; trip < {loop.trip_count}; ++trip"
-    head = "while (support::read_flag(going))" if flags else f"for ({trips})"
+    head = "while (support::read_flag({}))" if flags else f"for ({trips})"
     body.verbatim(
-        f"{head} {{\n"
-        f"    std::tie({targets}) = {recorded.iteration}({', '.join([*parameters, DEVICE])});\n"
-        "}"
+        f"{head} {{{{\n"
+        f"    std::tie({_places(going + kept)}) = {recorded.iteration}({_places(passed)});\n"
+        "}",
+        *going,
+        *going,
+        *kept,
+        *passed,
     )
-    body.verbatim(
-        f"return {carried[0]};" if len(carried) == 1 else f"return {{{', '.join(carried)}}};"
-    )
+    form = "return {};" if len(kept) == 1 else f"return {{{{{_places(kept)}}};"
+    body.verbatim(form, *kept)
     source.file.blank()
+
+
+def _places(values: Sequence[SSAValue]) -> str:
+    """Placeholders of values in C++ that is written verbatim."""
+    return ", ".join(["{}"] * len(values))
 
 
 # The conversion of TTNN functions to C++ files as a pass.

@@ -281,6 +281,12 @@ def names_of_module(functions: Iterable[FuncOp]) -> list[FunctionNames]:
     ]
 
 
+def names_of_loop(function: FuncOp, titles: Sequence[str]) -> FunctionNames:
+    """Names of the tensors of the body of a loop whose arguments are called as given."""
+    given = given_names(function, titles)
+    return FunctionNames(function, tuple(titles), (), given, names_of_function(function, given))
+
+
 def _names_of_library_function(
     function: FuncOp, const_eval: FuncOp | None, function_of: FunctionOf
 ) -> FunctionNames:

@@ -40,7 +40,7 @@ from ttcodegen.naming.members import (
     array_name,
     layout_of,
 )
-from ttcodegen.naming.modules import FunctionNames, load_of, names_of_module
+from ttcodegen.naming.modules import FunctionNames, load_of, names_of_loop, names_of_module
 from ttcodegen.naming.sources import plain_name
 from ttcodegen.transforms.rewriting import body_of
 
@@ -239,26 +239,35 @@ def entries(module: ModuleOp) -> list[Entry]:
         load = load_of(names.function)
         cpp_name = scope.unique(entry_name(name))
         entry = entry_of(names, cpp_name, () if load is None else load.results, types)
-        loops = tuple(_loops(names.function, cpp_name, bodies, scope))
+        loops = tuple(_loops(names, cpp_name, bodies, scope))
         result.append(replace(entry, loops=loops))
     return result
 
 
 def _loops(
-    function: FuncOp, caller: str, bodies: Mapping[str, FunctionNames], scope: NameScope
+    names: FunctionNames, caller: str, bodies: Mapping[str, FunctionNames], scope: NameScope
 ) -> Iterator[LoopFunction]:
     """The bodies of the loops of a function, those in another body before that."""
-    pending = [function]
-    found: dict[str, WhileLoopOp] = {}
+    pending = [names]
+    found: dict[str, tuple[FunctionNames, int | None]] = {}
     while pending:
-        for op in body_of(pending.pop()).ops:
+        outside = pending.pop()
+        for op in body_of(outside.function).ops:
             if isinstance(op, WhileLoopOp):
                 name = op.callee.string_value()
+                titles = [
+                    outside.values[value] if _NAMELESS.match(title) else title
+                    for value, title in zip(op.inputs, bodies[name].titles, strict=True)
+                ]
+                inside = names_of_loop(bodies[name].function, titles)
                 # One in several bodies comes before all of them.
-                found[name] = found.pop(name, op)
-                pending.append(bodies[name].function)
-    for name, op in reversed(found.items()):
-        yield LoopFunction(bodies[name], scope.unique(f"{caller}_loop"), op.trips)
+                found[name] = found.pop(name, (inside, op.trips))
+                pending.append(inside)
+    for inside, trips in reversed(found.values()):
+        yield LoopFunction(inside, scope.unique(f"{caller}_loop"), trips)
+
+
+_NAMELESS = re.compile(r"arg\d+$")
 
 
 def required(functions: list[Entry]) -> list[Entry]:

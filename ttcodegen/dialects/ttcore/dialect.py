@@ -490,7 +490,7 @@ class LoadCachedOp(IRDLOperation):
 
 @irdl_op_definition
 class WhileLoopOp(IRDLOperation):
-    """A loop whose body is a function: `ttcore.while_loop(@body, going, [carried..., captured...])`.
+    """A loop of calls of a function: `ttcore.while_loop(@body, going, [carried..., captured...])`.
 
     The function takes the carried and the captured tensors, and returns the carried tensors of the
     next iteration; before them, unless the trip count is given, whether there is one. `going` says

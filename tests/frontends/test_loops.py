@@ -1,4 +1,4 @@
-"""Loops whose trip count is only known at run time, in all runs and through all tools."""
+"""Loops that are not unrolled: trip counts known at run time only, and long ones that count."""
 
 from __future__ import annotations
 
@@ -8,14 +8,18 @@ import numpy as np
 import pytest
 
 import ttcodegen
-from tests.frontends.running import run
+from tests.frontends.running import read, run
 from ttcodegen.cli.ttcodegen import main
 from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.flatbuffer.modules import module_of, origin_of
 from ttcodegen.flatbuffer.reader import read_ttnn
 from ttcodegen.flatbuffer.writer import Origin, write_ttnn
 from ttcodegen.foundation.diagnostics import CompileError, Source
+from ttcodegen.frontends.stablehlo.control import MOST_COPIES
+from ttcodegen.numerics.golden_values import Golden
 from ttcodegen.numerics.interpreter import Interpreter
+from ttcodegen.ops.dialects import load_dialects
+from ttcodegen.transforms.functions import InlinePass
 
 ROOTS = """
 func.func @main(%x: tensor<4x32xf32>, %bound: tensor<f32>) -> (tensor<4x32xf32>, tensor<i32>) {
@@ -161,6 +165,100 @@ def test_what_each_iteration_computes_of_weights_is_computed_once(tmp_path: Path
     assert read_ttnn(write_ttnn(again, origin)).programs == binary.programs
 
 
+COUNTED = """
+func.func @main(%x: tensor<200x4xf32>) -> (tensor<4xf32>, tensor<200x4xf32>) {
+  %first = stablehlo.constant dense<FIRST> : tensor<i32>
+  %step = stablehlo.constant dense<STEP> : tensor<i32>
+  %bound = stablehlo.constant dense<BOUND> : tensor<i32>
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %start = stablehlo.constant dense<0.0> : tensor<4xf32>
+  %none = stablehlo.constant dense<0.0> : tensor<200x4xf32>
+  %r:3 = stablehlo.while(%i = %first, %sum = %start, %sums = %none)
+      : tensor<i32>, tensor<4xf32>, tensor<200x4xf32>
+  cond {
+    %again = stablehlo.compare ORDER, %i, %bound : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %again : tensor<i1>
+  } do {
+    %row = stablehlo.dynamic_slice %x, %i, %zero, sizes = [1, 4]
+        : (tensor<200x4xf32>, tensor<i32>, tensor<i32>) -> tensor<1x4xf32>
+    %flat = stablehlo.reshape %row : (tensor<1x4xf32>) -> tensor<4xf32>
+    %more = stablehlo.add %sum, %flat : tensor<4xf32>
+    %again = stablehlo.reshape %more : (tensor<4xf32>) -> tensor<1x4xf32>
+    %kept = stablehlo.dynamic_update_slice %sums, %again, %i, %zero
+        : (tensor<200x4xf32>, tensor<1x4xf32>, tensor<i32>, tensor<i32>) -> tensor<200x4xf32>
+    %next = stablehlo.add %i, %step : tensor<i32>
+    stablehlo.return %next, %more, %kept : tensor<i32>, tensor<4xf32>, tensor<200x4xf32>
+  }
+  return %r#1, %r#2 : tensor<4xf32>, tensor<200x4xf32>
+}
+"""
+"""A scan over rows: running sums."""
+
+
+@pytest.mark.parametrize(
+    ("first", "step", "bound", "order", "trips"),
+    [
+        (0, 1, 200, "LT", 200),
+        (0, 1, 198, "LE", 199),
+        (199, -1, -1, "GT", 200),
+        (199, -1, 1, "GE", 199),
+        (0, 3, 200, "LT", 67),
+    ],
+)
+def test_long_loops_that_count_are_loops(
+    first: int, step: int, bound: int, order: str, trips: int
+) -> None:
+    text = COUNTED.replace("FIRST", str(first)).replace("STEP", str(step))
+    text = text.replace("BOUND", str(bound)).replace("ORDER", order)
+    x = drawn(200, 4)
+    places = range(first, first + step * trips, step)
+    sums = np.zeros_like(x)
+    sums[places] = np.cumsum(x[places], axis=0)
+    last, found = run(text, x)
+    np.testing.assert_allclose(found, sums, rtol=1e-5)
+    np.testing.assert_allclose(last, sums[places[-1]], rtol=1e-5)
+    compiled = compile_module(Source("in.mlir", text), CompileOptions("model"))
+    written = f"trip < {trips};" in compiled.files["src/model.cpp"]
+    assert written is (trips > MOST_COPIES)
+    last, found = Interpreter(read_ttnn(compiled.flatbuffer)).run("main", [x])
+    np.testing.assert_allclose(found, sums, rtol=1e-3)
+
+
+def test_loops_that_count_are_unrolled_for_device_programs() -> None:
+    text = COUNTED.replace("FIRST", "0").replace("STEP", "1")
+    text = text.replace("BOUND", "130").replace("ORDER", "LT")
+    module = read(text)
+    InlinePass(loops=True).apply(load_dialects(), module)
+    (function,) = module.ops
+    assert [op.name for op in function.body.block.ops].count("ttir.slice_dynamic") == 130  # pyright: ignore
+    x = drawn(200, 4)
+    last, _ = Golden(module).run("main", [x])
+    np.testing.assert_allclose(last, x[:130].sum(axis=0), rtol=1e-5)
+
+
+def test_a_table_that_a_long_loop_computes_is_a_constant() -> None:
+    text = """
+func.func @main() -> tensor<i32> {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %bound = stablehlo.constant dense<300> : tensor<i32>
+  %r:2 = stablehlo.while(%i = %zero, %sum = %zero) : tensor<i32>, tensor<i32>
+  cond {
+    %again = stablehlo.compare LT, %i, %bound : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %again : tensor<i1>
+  } do {
+    %next = stablehlo.add %i, %one : tensor<i32>
+    %more = stablehlo.add %sum, %i : tensor<i32>
+    stablehlo.return %next, %more : tensor<i32>, tensor<i32>
+  }
+  return %r#1 : tensor<i32>
+}
+"""
+    (found,) = run(text)
+    assert found == 300 * 299 // 2
+    assert not any(op.name == "ttcore.while_loop" for op in read(text).walk())
+
+
 def test_a_loop_that_does_not_end_is_named(capfd: pytest.CaptureFixture[str]) -> None:
     endless = TRIANGLE.replace("%next = stablehlo.add %i, %one", "%next = stablehlo.add %i, %zero")
     with pytest.raises(CompileError, match="runs more than 65536 times on these inputs"):
@@ -187,12 +285,12 @@ def test_what_cannot_loop_says_so(
 def test_a_body_that_does_not_fit_its_loop_is_refused(tmp_path: Path) -> None:
     text = """
 func.func @main(%go: tensor<i1>, %x: tensor<4xf32>) -> tensor<4xf32> {
-  %0 = "ttcore.while_loop"(%go, %x) <{callee = @body}>
+  %0 = "ttcore.while_loop"(%go, %x) <{callee = @body, operandSegmentSizes = array<i32: 1, 1>}>
       : (tensor<i1>, tensor<4xf32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }
 func.func private @body(%x: tensor<4xf32>) -> (tensor<i1>, tensor<8xf32>)
-    attributes {ttcodegen.loop_body} {
+    attributes {ttcodegen.loop_body = "conditional"} {
   %0 = "ttir.constant"() <{value = dense<false> : tensor<i1>}> : () -> tensor<i1>
   %1 = "ttir.constant"() <{value = dense<0.0> : tensor<8xf32>}> : () -> tensor<8xf32>
   return %0, %1 : tensor<i1>, tensor<8xf32>

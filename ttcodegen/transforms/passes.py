@@ -339,6 +339,7 @@ PASSES = (
         options=(
             Option("cpu-functions", "Also those of functions for the CPU.", False),
             Option("generics", "Also the regions of ttir.generic.", False),
+            Option("loops", "Also the bodies of loops that count, once an iteration.", False),
         ),
     ),
     PassEntry(

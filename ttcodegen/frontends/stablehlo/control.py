@@ -35,7 +35,10 @@ def _while(conversion: Conversion, op: StableHLOOp) -> list[Value]:
     names = [argument.name_hint for argument in body.args]
     count = _trip_count(conversion, condition, body, initial)
     if count is not None and count > MOST_COPIES:
-        if any(conversion.known(value) is None for value in initial):
+        with conversion.aside():
+            computed = conversion.run(body, initial)
+            is_constant = all(conversion.known(value) is not None for value in computed)
+        if not is_constant:
             return conversion.loop(op, initial, lambda v: conversion.run(body, v), count, names)
     last = conversion.last_made
     for _ in range(MOST_ITERATIONS + 1):

@@ -19,7 +19,7 @@ from ttcodegen.frontends.stablehlo.control import MOST_COPIES
 from ttcodegen.numerics.golden_values import Golden
 from ttcodegen.numerics.interpreter import Interpreter
 from ttcodegen.ops.dialects import load_dialects
-from ttcodegen.transforms.functions import InlinePass
+from ttcodegen.transforms.loops import UnrollLoops
 
 ROOTS = """
 func.func @main(%x: tensor<4x32xf32>, %bound: tensor<f32>) -> (tensor<4x32xf32>, tensor<i32>) {
@@ -228,7 +228,7 @@ def test_loops_that_count_are_unrolled_for_device_programs() -> None:
     text = COUNTED.replace("FIRST", "0").replace("STEP", "1")
     text = text.replace("BOUND", "130").replace("ORDER", "LT")
     module = read(text)
-    InlinePass(loops=True).apply(load_dialects(), module)
+    UnrollLoops().apply(load_dialects(), module)
     (function,) = module.ops
     assert [op.name for op in function.body.block.ops].count("ttir.slice_dynamic") == 130  # pyright: ignore
     x = drawn(200, 4)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
@@ -32,7 +32,6 @@ from ttcodegen.dialects.ttcore.dialect import (
     ArgumentType,
     ArgumentTypeAttr,
     LoadCachedOp,
-    WhileLoopOp,
 )
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.foundation.lazy_numpy import np
@@ -57,19 +56,15 @@ def is_const_eval(function: FuncOp) -> bool:
 
 @dataclass(frozen=True)
 class ConstEvalHoist(ModulePass):
-    """Makes one const-eval function per entry function, called through `ttcore.load_cached`.
-
-    What is the same in each iteration of a loop moves before the loop first.
-    """
+    """Makes one const-eval function per entry function, called through `ttcore.load_cached`."""
 
     name = "const-eval-hoist-transform"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        bodies = {f.sym_name.data: f for f in functions(op) if is_loop_body(f)}
         for function in list(op.walk()):
             if isinstance(function, FuncOp) and not is_const_eval(function):
-                if function.sym_name.data not in bodies:
-                    _hoist_from_loops(function, bodies)
+                # The bodies of loops have no constants of their own: those move before the loops.
+                if not is_loop_body(function):
                     _hoist(function)
 
 
@@ -118,71 +113,11 @@ def _hoist(function: FuncOp) -> None:
                 use.operation.operands[use.index] = loaded
 
 
-def _hoist_from_loops(function: FuncOp, bodies: Mapping[str, FuncOp]) -> None:
-    """Moves what is the same in each iteration of a loop before the loop, from the innermost on."""
-    for loop in [op for op in body_of(function).ops if isinstance(op, WhileLoopOp)]:
-        body = bodies[loop.callee.string_value()]
-        _hoist_from_loops(body, bodies)
-        if sum(_calls_body(each, loop) for each in _module_ops(function)) == 1:
-            _hoist_invariants(loop, body)
-
-
-def _module_ops(function: FuncOp) -> Iterator[Operation]:
-    module = function.parent_op()
-    return iter(()) if module is None else module.walk()
-
-
-def _calls_body(op: Operation, loop: WhileLoopOp) -> bool:
-    return isinstance(op, WhileLoopOp) and op.callee == loop.callee
-
-
-def _hoist_invariants(loop: WhileLoopOp, body: FuncOp) -> None:
-    block = body_of(body)
-    outer = loop.parent
-    assert outer is not None
-    carried = len(loop.outputs)
-    captured = set(block.args[carried:]) - _overwritten(block)
-    invariant = _computed_from(block, captured)
-    hoisted = [op for op in block.ops if op.results and op.results[0] in invariant]
-    if not hoisted:
-        return
-    outside: dict[SSAValue, SSAValue] = dict(zip(block.args[carried:], loop.captured, strict=True))
-    inside = set(hoisted)
-    needed = [
-        result
-        for op in hoisted
-        for result in op.results
-        if any(use.operation not in inside for use in result.uses)
-    ]
-    uses = {result: [u for u in result.uses if u.operation not in inside] for result in needed}
-    for op in hoisted:
-        op.detach()
-        op.operands = [outside.get(value, value) for value in op.operands]
-        outer.insert_op_before(op, loop)
-    arguments = [block.insert_arg(each.type, len(block.args)) for each in needed]
-    for result, argument in zip(needed, arguments, strict=True):
-        argument.name_hint = result.name_hint
-        for use in uses[result]:
-            use.operation.operands[use.index] = argument
-    inputs = [*loop.captured, *needed]
-    kept = [a.first_use is not None for a in block.args[carried:]]
-    names = [name_in_text(a, f"arg{index}") for index, a in enumerate(block.args)]
-    for argument, is_kept in zip(list(block.args[carried:]), kept, strict=True):
-        if not is_kept:
-            block.erase_arg(argument)
-    called = [name for name, used in zip(names, [True] * carried + kept, strict=True) if used]
-    body.arg_attrs = ArrayAttr([DictionaryAttr({"ttir.name": StringAttr(n)}) for n in called])
-    outputs = list(body.function_type.outputs)
-    body.function_type = FunctionType.from_lists([a.type for a in block.args], outputs)
-    captures = [value for value, is_kept in zip(inputs, kept, strict=True) if is_kept]
-    loop.capture(captures)
-
-
 def constant_values(function: FuncOp) -> set[SSAValue]:
     """The values that are the same in every call."""
     block = body_of(function)
-    overwritten = _overwritten(block)
-    return _computed_from(
+    overwritten = overwritten_values(block)
+    return computed_from(
         block,
         {
             argument
@@ -194,9 +129,9 @@ def constant_values(function: FuncOp) -> set[SSAValue]:
     )
 
 
-def _computed_from(block: Block, known: Collection[SSAValue]) -> set[SSAValue]:
+def computed_from(block: Block, known: Collection[SSAValue]) -> set[SSAValue]:
     """Values, and all that ttnn calls compute of nothing but them."""
-    overwritten = _overwritten(block)
+    overwritten = overwritten_values(block)
     constants = set(known)
     for op in block.ops:
         if not isinstance(op, CatalogueOp) or not isinstance(op.definition, TTNNDefinition):
@@ -218,7 +153,7 @@ def constant_calls(function: FuncOp) -> set[Operation]:
     return {op for op in ops if op.results and all(r in constants for r in op.results)}
 
 
-def _overwritten(block: Block) -> set[SSAValue]:
+def overwritten_values(block: Block) -> set[SSAValue]:
     """The values that an op overwrites, with all whose buffer they may share."""
     found: set[SSAValue] = set()
     for op in reversed(list(block.ops)):

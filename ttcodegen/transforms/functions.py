@@ -12,7 +12,6 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
-from ttcodegen.dialects.core.datatypes import element_of, elements, numpy_name, shape_of
 from ttcodegen.dialects.operations.functions import (
     callee_of,
     is_cpu_function,
@@ -23,9 +22,6 @@ from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttcore.dialect import LoadCachedOp, WhileLoopOp
 from ttcodegen.dialects.ttnn.placement import has_placement
 from ttcodegen.foundation.diagnostics import CompileError, copy_source_offset
-from ttcodegen.ops.core.builder import OpBuilder
-from ttcodegen.ops.dialects import ttir_op_classes
-from ttcodegen.transforms.evaluation import known_elements
 from ttcodegen.transforms.rewriting import (
     InPlaceWrites,
     erase,
@@ -60,16 +56,12 @@ class InlinePass(ModulePass):
     """Puts the bodies of functions for the CPU in place of the calls as well."""
     generics: bool = False
     """Puts the regions of `ttir.generic` in place of the calls as well."""
-    loops: bool = False
-    """Puts the bodies of loops that count in place of the loops, once for each iteration."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for inner in list(op.walk()):
             if isinstance(inner, LoadCachedOp) and not any(map(has_placement, inner.results)):
                 _call(op, inner)
         _Inliner(op, self).run()
-        if self.loops:
-            _unroll(op)
 
 
 def _call(module: ModuleOp, cached: LoadCachedOp) -> None:
@@ -205,75 +197,13 @@ class _Inliner:
                     result.replace_all_uses_with(values.get(value, value))
                 break
             copy = op.clone(values)
-            _keep_places(op, copy)
+            keep_places(op, copy)
             block.insert_op_before(copy, call)
         erase(call)
 
 
-def _unroll(module: ModuleOp) -> None:
-    """Puts the bodies of loops that count in place of the loops, those of loops in them as well."""
-    bodies = {f.sym_name.data: f for f in functions(module) if is_loop_body(f)}
-    made = 0
-    for function in functions(module):
-        op = function.body.block.first_op if function.body.blocks else None
-        while op is not None:
-            following = op.next_op
-            if isinstance(op, WhileLoopOp) and op.trips is not None:
-                body = bodies[op.callee.string_value()].body.block
-                made += op.trips * len(body.ops)
-                if made > _MOST_UNROLLED:
-                    raise CompileError(
-                        f"the copies of the body of the loop have more than {_MOST_UNROLLED} ops",
-                        op,
-                        remedy="make the loop shorter, or compile its body alone",
-                    )
-                following = _unroll_loop(op, body) or following
-            op = following
-    called = {callee_of(op) for op in module.walk()}
-    for name, body in bodies.items():
-        if name not in called:
-            erase(body)
-
-
-_MOST_UNROLLED = 200_000
-
-
-def _unroll_loop(loop: WhileLoopOp, body: Block) -> Operation | None:
-    """Puts copies of its body in place of a loop; gives the first op of them."""
-    block, before = loop.parent, loop.prev_op
-    assert block is not None
-    assert loop.trips is not None
-    carried, captured = list(loop.carried), list(loop.captured)
-    builder = OpBuilder(ttir_op_classes(), lambda op: block.insert_op_before(op, loop))
-    builder.origin = loop
-    for _ in range(loop.trips):
-        values: dict[SSAValue, SSAValue] = dict(zip(body.args, [*carried, *captured], strict=True))
-        for op in body.ops:
-            if isinstance(op, ReturnOp):
-                carried = [_settled(builder, values.get(v, v)) for v in op.operands]
-                break
-            copy = op.clone(values)
-            _keep_places(op, copy)
-            block.insert_op_before(copy, loop)
-    for result, value in zip(loop.outputs, carried, strict=True):
-        result.replace_all_uses_with(value)
-    erase(loop)
-    return block.first_op if before is None else before.next_op
-
-
-def _settled(builder: OpBuilder, value: SSAValue) -> SSAValue:
-    """A counter as the number that it is, so that it is not counted up at run time."""
-    if shape_of(value.type) or getattr(value.owner, "name", "") == "ttir.constant":
-        return value
-    known = known_elements(value, 1)
-    if known is None:
-        return value
-    element = element_of(value.type)
-    held = elements(element, (), known.astype(numpy_name(element)).tobytes())
-    return builder.emit("constant", [], value.type, value=held)
-
-
-def _keep_places(op: Operation, copy: Operation) -> None:
+def keep_places(op: Operation, copy: Operation) -> None:
+    """Gives a copy, and what is in it, the locations of what was copied."""
     for old, new in zip(op.walk(), copy.walk(), strict=True):
         copy_source_offset(old, new)
 

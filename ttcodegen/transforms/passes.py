@@ -292,6 +292,12 @@ PASSES = (
         description="Prepares the weights of convolutions by calls that const-eval hoists.",
     ),
     PassEntry(
+        name="ttnn-hoist-loop-invariants",
+        group=Group.TTNN,
+        implementation="ttcodegen.transforms.loops:HoistLoopInvariants",
+        description="Moves what is the same in each iteration of a loop before the loop.",
+    ),
+    PassEntry(
         name="const-eval-hoist-transform",
         group=Group.TTNN,
         implementation="ttcodegen.transforms.const_eval:ConstEvalHoist",
@@ -332,6 +338,12 @@ PASSES = (
         options=EMITC_OPTIONS,
     ),
     PassEntry(
+        name="ttir-unroll-loops",
+        group=Group.TTIR,
+        implementation="ttcodegen.transforms.loops:UnrollLoops",
+        description="Puts copies of their bodies in place of loops whose trip count is known.",
+    ),
+    PassEntry(
         name="inline",
         group=Group.GENERAL,
         implementation="ttcodegen.transforms.functions:InlinePass",
@@ -339,7 +351,6 @@ PASSES = (
         options=(
             Option("cpu-functions", "Also those of functions for the CPU.", False),
             Option("generics", "Also the regions of ttir.generic.", False),
-            Option("loops", "Also the bodies of loops that count, once an iteration.", False),
         ),
     ),
     PassEntry(

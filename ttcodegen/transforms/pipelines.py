@@ -208,7 +208,8 @@ def _placed(options: Values) -> Iterator[Step | str]:
         record = {"record": True} if options["record-decisions"] else {}
         yield Step("ttnn-optimize", {"level": level, **given_decisions(options), **record})
     if options["enable-const-eval"]:
-        yield from ("ttnn-prepare-conv2d-weights-and-bias", "const-eval-hoist-transform")
+        yield "ttnn-prepare-conv2d-weights-and-bias"
+        yield from ("ttnn-hoist-loop-invariants", "const-eval-hoist-transform")
     yield "ttnn-decompose-layouts"
     yield "ttnn-deallocate"
     yield "ttcore-check-memory"

@@ -30,8 +30,9 @@ def ttir_to_generics(options: Values) -> Iterator[Step | str]:
         yield Step("ttir-choose-shardings", {"parallel": options["parallel"]})
     yield "ttir-partition"
     yield "ttcore-check-sizes"
-    yield Step("inline", {"loops": True})
+    yield "ttir-unroll-loops"
     if options["enable-cpu-hoist"]:
+        yield "inline"
         yield "ttir-own-buffers"
         yield "ttir-element-type-normalization"
         yield "cpu-hoist-manually-tagged"

@@ -32,10 +32,11 @@ class HoistLoopInvariants(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         bodies = _bodies(op)
-        callers = Counter(callee_of(inner) for inner in op.walk()) if bodies else {}
-        for function in functions(op):
-            if not is_loop_body(function):
-                _hoist_from_loops(function, bodies, callers)
+        if bodies:
+            callers = Counter(callee_of(inner) for inner in op.walk())
+            for function in functions(op):
+                if not is_loop_body(function):
+                    _hoist_from_loops(function, bodies, callers)
 
 
 def _bodies(module: ModuleOp) -> dict[str, FuncOp]:

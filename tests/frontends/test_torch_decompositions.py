@@ -115,7 +115,7 @@ VALUES: dict[str, Case] = {
     ),
     "mode": (lambda x: (*x.mode(1), *x.mode(0, keepdim=True)), (COUNTS,)),
     "histc": (
-        lambda x: (T.histc(x, 5), T.histc(x, 4, -3, 7), T.histc(x[:0], 3)),
+        lambda x: (T.histc(x, 5), T.histc(x, 4, -3, 7), T.histc(x, 9, 0.5, 0.5), T.histc(x[:0], 3)),
         (T.cat([POINTS, T.tensor([7.0, -3.0])]),),
     ),
     "histogram": (

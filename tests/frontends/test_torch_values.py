@@ -65,6 +65,15 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     ),
     "NaN in running extremes": (lambda x: (*x.cummax(1), *x.cummin(0)), (WITH_NAN,)),
     "NaN in medians": (lambda x: (*x.median(1), *x.median(0, keepdim=True)), (WITH_NAN,)),
+    "pools with divisors whose sizes are rounded up": (
+        lambda x: (
+            F.avg_pool2d(x, (4, 3), (3, 2), 1, True, False, 5),
+            F.avg_pool2d(x, 2, 3, 0, True, True, 3),
+            F.avg_pool1d(x[0], 3, 2, 1, True),
+            F.avg_pool3d(x, 2, (1, 3, 3), (0, 1, 1), True, True, 2),
+        ),
+        (torch.arange(2.0 * 3 * 7 * 9).reshape(2, 3, 7, 9).sin(),),
+    ),
     "views of bits": (
         lambda x, i, b, m: (
             x.view(torch.int32),

@@ -250,12 +250,13 @@ def _avg_pool(spatial: int) -> Rule:
             window = _pool_window(spatial, kernel, stride, padding)
             return _whole_means(graph, x, spatial, window, ceil_mode, count_include_pad,
                                 divisor_override)  # fmt: skip
-        if divisor_override is not None and ceil_mode:
-            raise unsupported_argument(
-                f"avg_pool{spatial}d with ceil_mode", "divisor_override", divisor_override
-            )
         pool = _pooled_in_space if spatial == 3 else _pooled
         window = _pool_window(spatial, kernel, stride, padding)
+        if divisor_override is not None and ceil_mode:
+            # Sums of whole windows, those at the end with zeros.
+            x = _padded_to_windows(graph, x, spatial, window)
+            window = _pool_window(spatial, kernel, stride, 0)
+            ceil_mode = False
         window = _within(x, window) if ceil_mode else window
         averaged = pool(
             graph, "avg_pool2d", x, spatial, ceil_mode=ceil_mode,
@@ -267,6 +268,18 @@ def _avg_pool(spatial: int) -> Rule:
         return graph.broadcasting("multiply", averaged, factor)
 
     return rule
+
+
+def _padded_to_windows(graph: Graph, x: SSAValue, spatial: int, window: dict[str, Any]) -> SSAValue:
+    """An image with zeros around it, as many as the windows of the result reach."""
+    kernel, stride = (list(window[key])[-spatial:] for key in ("kernel", "stride"))
+    padding = window["padding"][: len(window["padding"]) // 2][-spatial:]
+    widths = [(0, 0)] * (len(shape_of(x.type)) - spatial)
+    sizes = zip(shape_of(x.type)[-spatial:], graph.shape[-spatial:], strict=True)
+    for (size, made), k, step, before in zip(sizes, kernel, stride, padding, strict=True):
+        reach = (made - 1) * step + k
+        widths.append((before, max(reach - before - size, 0)))
+    return graph.pad(x, widths, 0)
 
 
 def _whole_means(
@@ -287,7 +300,6 @@ def _whole_means(
     sizes, made = shape_of(x.type)[-spatial:], graph.shape[-spatial:]
     lead = len(shape_of(x.type)) - spatial
     counts = np.ones([1] * lead + [1] * spatial)
-    widths = [(0, 0)] * lead
     for axis in range(spatial):
         begins = np.arange(made[axis]) * stride[axis] - padding[axis]
         limit = sizes[axis] + padding[axis]
@@ -297,9 +309,7 @@ def _whole_means(
         shape = [1] * (lead + spatial)
         shape[lead + axis] = -1
         counts = counts * (ends - begins).reshape(shape)
-        reach = (made[axis] - 1) * stride[axis] + kernel[axis]
-        widths.append((padding[axis], max(reach - padding[axis] - sizes[axis], 0)))
-    wide = graph.pad(graph.typecast(x, i32), widths, 0)
+    wide = _padded_to_windows(graph, graph.typecast(x, i32), spatial, window)
     total: SSAValue | None = None
     for place in np.ndindex(*kernel):
         part = wide

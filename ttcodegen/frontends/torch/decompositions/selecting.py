@@ -141,17 +141,24 @@ def _histc(x: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor
     """Histogram with bins of equal width; the last bin includes its upper end."""
     values = computed(x.reshape(-1))
     low, high = _range_of(values, min, max)
+    inside = ((values >= low) & (values <= high)).to(values.dtype)
+    if x.dtype != values.dtype and x.is_floating_point() and values.numel():
+        # The bins of 16 bits are those that positions fall into when each step is rounded.
+        if isinstance(low, torch.Tensor):
+            low, high = low.to(x.dtype), high.to(x.dtype)
+        position = (x.reshape(-1) - low) * bins / (high - low)
+        places = torch.clamp(torch.floor(position), max=bins - 1)[:, None]
+        chosen = places == torch.arange(bins, dtype=x.dtype)
+        return torch.where(chosen, inside[:, None], 0).sum(0).to(x.dtype)
     edges = low + (high - low) * torch.arange(1, bins, dtype=values.dtype) / bins
-    inside = (values >= low) & (values <= high)
-    counts = _counted(values, edges, inside.to(values.dtype), bins)
-    return counts.to(x.dtype)
+    return _counted(values, edges, inside, bins).to(x.dtype)
 
 
 def _range_of(values: Tensor, low: Any, high: Any) -> tuple[Any, Any]:
     """The range of a histogram, that of the elements if none is given; never an empty one."""
     if low != high:
         return float(low), float(high)
-    if low or not values.numel():
+    if not values.numel():
         return float(low) - 1, float(high) + 1
     least, most = values.amin(), values.amax()
     same = least == most

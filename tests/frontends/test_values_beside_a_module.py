@@ -13,7 +13,11 @@ torch = pytest.importorskip("torch", reason="torch is not installed: pip install
 import ttcodegen.torch  # noqa: E402
 from ttcodegen.compilation import CompileOptions, compile_module  # noqa: E402
 from ttcodegen.foundation.diagnostics import Source  # noqa: E402
-from ttcodegen.project.running import given_arguments, reference_beside  # noqa: E402
+from ttcodegen.project.running import (  # noqa: E402
+    compare_with_framework,
+    given_arguments,
+    reference_beside,
+)
 
 pytestmark = [pytest.mark.frameworks, pytest.mark.filterwarnings("ignore")]
 
@@ -100,3 +104,77 @@ def test_those_of_jax_are_found_too(tmp_path: Path) -> None:
     given = list(given_arguments(description, found)[name].values())
     assert any(np.array_equal(each, example) for each in given)
     assert any(np.array_equal(each, weights["kernel"]) for each in given)
+
+
+WRONG_RULES = {
+    "cos": "sin",
+    "sin": "tanh",
+    "tanh": "sigmoid",
+    "sigmoid": "tanh",
+    "exp": "expm1",
+    "exp2": "exp",
+    "relu": "neg",
+    "erf": "tanh",
+    "log1p": "log",
+    "floor": "ceil",
+    "ceil": "trunc",
+    "trunc": "round",
+    "add": "sub",
+    "sub": "add",
+    "mul": "add",
+    "maximum": "minimum",
+    "atan2": "sub",
+    "amax": "amin",
+    "cumsum": "cumprod",
+    "log_softmax": "softmax",
+}
+"""Operations of PyTorch, and those whose rule takes the place of theirs."""
+_OF_TWO = ("add", "sub", "mul", "maximum", "atan2")
+_ALONG = {"amax": (1,), "cumsum": (1,), "log_softmax": (1,)}
+
+
+class Twenty(torch.nn.Module):
+    """A result of each operation whose rule is replaced."""
+
+    def forward(self, x: Any, y: Any) -> Any:
+        return {
+            name: getattr(torch, name)(x, *((y,) if name in _OF_TWO else ()), *_ALONG.get(name, ()))
+            for name in WRONG_RULES
+        }
+
+
+def test_each_of_twenty_wrong_rules_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The module and its runs agree with each other, and not with what PyTorch computed."""
+    from ttcodegen.flatbuffer.reader import read_ttnn
+    from ttcodegen.frontends.torch.rules import RULES
+    from ttcodegen.numerics.comparison import reference_tolerance
+    from ttcodegen.numerics.interpreter import Interpreter
+
+    def unlike(path: Path) -> set[str]:
+        ttcodegen.torch.export(Twenty().eval(), (first, second), out=path)
+        source = Source.from_bytes(str(path), path.read_bytes())
+        compiled = compile_module(source, CompileOptions("twenty"))
+        found = reference_beside(path, source, compiled.description)
+        assert isinstance(found, dict)
+        ((name, reference),) = found.items()
+        (function,) = compiled.description.functions
+        inputs = [reference.inputs[each.name] for each in function.arguments]
+        results = Interpreter(read_ttnn(compiled.flatbuffer)).run(name, inputs)
+        tolerance = reference_tolerance(np.dtype(np.float32), True)
+        return {
+            output.name
+            for output, result in zip(function.outputs, results, strict=True)
+            if not compare_with_framework(result, reference.outputs[output.name], tolerance).passed
+        }
+
+    torch.manual_seed(20)
+    first, second = torch.rand(4, 6) * 3 + 0.2, torch.rand(4, 6) * 2 + 0.1
+    assert unlike(tmp_path / "right.mlir") == set()
+    rules = {name: RULES[wrong] for name, wrong in WRONG_RULES.items()}
+    for name, rule in rules.items():
+        monkeypatch.setitem(RULES, name, rule)
+        for overload in [each for each in RULES if each.startswith(f"{name}.")]:
+            monkeypatch.setitem(RULES, overload, rule)
+    assert unlike(tmp_path / "wrong.mlir") == set(WRONG_RULES)

@@ -260,8 +260,31 @@ def _agreements(
         if wanted is None or actual is None:
             continue
         tolerance = reference_tolerance(wanted.dtype, run.depends_on_floats[index])
-        found[function.name, output.name] = compare(actual, wanted, tolerance)
+        found[function.name, output.name] = compare_with_framework(actual, wanted, tolerance)
     return found
+
+
+def compare_with_framework(
+    actual: np.ndarray, expected: np.ndarray, tolerance: Tolerance
+) -> Agreement:
+    """Compares a result with what a framework computed.
+
+    A correlation does not see a result that is moved or stretched, as that of a wrong constant: the
+    mean and the deviation may differ by twice the error that the correlation allows, and a part of
+    the magnitude.
+    """
+    found = compare(actual, expected, tolerance)
+    if not found.passed or found.measure != "correlation":
+        return found
+    a, e = (each.astype(np.float64)[np.isfinite(expected)] for each in (actual, expected))
+    deviation, mean = float(e.std()), float(e.mean())
+    error = 2 * math.sqrt(2 * (1 - tolerance.correlation)) * deviation
+    said: list[str] = []
+    for what, value, wanted in (("mean", float(a.mean()), mean),
+                                ("deviation", float(a.std()), deviation)):  # fmt: skip
+        if abs(value - wanted) > error + tolerance.relative_error * abs(wanted):
+            said.append(f"the {what} is {value:.4g} instead of {wanted:.4g}")
+    return replace(found, passed=False, reason=", ".join(said)) if said else found
 
 
 # What the functions of a project run on, and what their runs in numpy gave.

@@ -571,7 +571,7 @@ def _write(page: Path, chosen: argparse.Namespace, rows: Sequence[Sequence[str]]
     counts = Counter(row[3] for row in rows)
     share = f"{100 * counts['agree'] / max(len(rows), 1):.1f} %"
     numbers = [len(rows), *(counts[kind] for kind in OUTCOMES), share]
-    part = "" if chosen.part == "0/1" or chosen.merge else f", part {chosen.part}"
+    part = "" if chosen.part == "0/1" else f", part {chosen.part}"
     how = f"`--target {chosen.target} --optimize {chosen.optimize}`, {chosen.run}{part}"
     worst_last = sorted(rows, key=lambda row: -OUTCOMES.index(row[3]))
     others = {f"{row[0]} {row[1]}": row[3] for row in worst_last if row[3] != "agree"}

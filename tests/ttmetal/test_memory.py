@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
+import numpy as np
+import pytest
 from xdsl.dialects.builtin import ModuleOp
 
+import ttcodegen
 from tests.ttmetal.function_text import call, function, tensor
+from ttcodegen.cli.ttcodegen import main as compile_project
 from ttcodegen.compilation import PIPELINES
 from ttcodegen.dialects.ttmetal.device_module import (
     functions_of,
@@ -20,6 +27,7 @@ from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.layout.device import Bank
 from ttcodegen.ops.dialects import load_dialects
 from ttcodegen.parsing import parse_module
+from ttcodegen.project.cpu_backend import CPUBackend
 from ttcodegen.transforms.pass_runner import PassRunner
 from ttcodegen.transforms.registry import passes_of, step
 
@@ -133,3 +141,23 @@ def test_the_allocator_finds_room_for_what_is_placed() -> None:
             assert bank.lowest >= launch_of(op).program.l1_bytes
     assert placed == {"l1", "dram"}
     assert not blocks
+
+
+@pytest.mark.slow
+def test_two_hundred_models_share_the_emulated_device(
+    cpu_backend: CPUBackend, tmp_path: Path
+) -> None:
+    """Each of another library, and all of them open, as several would be on one card."""
+    type_ = tensor((32, 32), "f32")
+    file, out = tmp_path / "exponential.mlir", tmp_path / "out"
+    file.write_text(function("exponential", [type_], [call("exp", ["%a0"], [type_], type_)]))
+    arguments = [str(file), "-o", str(out), "--target", "ttmetal", "--build", "--no-format", "-q"]
+    assert compile_project(arguments) == 0
+    models: list[Any] = []
+    for number in range(200):
+        copy = tmp_path / f"copy{number}"
+        shutil.copytree(out, copy)
+        models.append(ttcodegen.load(copy))
+    given = np.linspace(-1, 1, 1024, dtype=np.float32).reshape(32, 32)
+    for model in (*models[::66], models[0]):
+        np.testing.assert_allclose(model.exponential(given), np.exp(given), rtol=1e-3)

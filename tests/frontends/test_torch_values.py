@@ -252,7 +252,7 @@ def test_values(name: str) -> None:
 
 
 def test_what_an_op_cannot_be_is_refused_at_the_line_that_asks_for_it() -> None:
-    from ttcodegen.frontends.torch import importing
+    from ttcodegen.frontends.torch.rules import RULES
 
     def wrong(graph: Any, x: Any, *_: Any) -> Any:
         return graph.emit("reshape", [x], graph.type, shape=[7])
@@ -262,13 +262,13 @@ def test_what_an_op_cannot_be_is_refused_at_the_line_that_asks_for_it() -> None:
             y = x + 1
             return y.cosh()
 
-    before = importing.RULES["cosh"]
-    importing.RULES["cosh"] = wrong
+    before = RULES["cosh"]
+    RULES["cosh"] = wrong
     try:
         with pytest.raises(CompileError) as raised:
             ttcodegen.torch.export(Views().eval(), (torch.ones(2, 3),))
     finally:
-        importing.RULES["cosh"] = before
+        RULES["cosh"] = before
     (diagnostic,) = raised.value.diagnostics
     assert "'cosh' of tensors and arguments like these is not supported" in diagnostic.message
     assert diagnostic.place is not None

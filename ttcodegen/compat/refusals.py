@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+SPELLINGS = ("2024", "2025")
+"""The years whose spelling of modules can be written; here, for command lines read it without the
+passes that write it."""
+
 # Passes of the reference compiler (tt-mlir, 2024 to 2026) that are not here, and why.
 #
 # A command line that was written for it should fail with a reason, not with "unknown option".

@@ -512,9 +512,6 @@ def _unpack_results(function: FuncOp) -> None:
         last.operands = values
 
 
-SPELLINGS = ("2024", "2025")
-"""The years whose spelling is known."""
-
 _TOKEN = re.compile(
     r"""
     "(?P<op>ttnn\.\w+)"(?=\()                  # the name of an operation

@@ -61,7 +61,7 @@ def outline_loop(
     results: list[SSAValue] = [*again, *(value for _, _, value in carried)]
     block.add_op(ReturnOp(*results))
     for argument, value, _ in carried:
-        argument.name_hint = argument.name_hint or value.name_hint or _kind(argument)
+        argument.name_hint = name_in_text(argument, name_in_text(value, _kind(argument)))
     captured = _capture(block)
     names = [name_in_text(argument, f"arg{index}") for index, argument in enumerate(block.args)]
     function = FuncOp(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Literal, TextIO
 
-from ttcodegen.compat.ttnn_modules import SPELLINGS
+from ttcodegen.compat.refusals import SPELLINGS
 from ttcodegen.foundation.messages import Level, did_you_mean
 from ttcodegen.systems.description import ARCHITECTURES
 from ttcodegen.transforms.registry import (

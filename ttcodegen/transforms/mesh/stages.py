@@ -18,7 +18,7 @@ from ttcodegen.dialects.ttcore.dialect import ArgumentType, ArgumentTypeAttr
 from ttcodegen.emitc.spelling import identifier
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.foundation.messages import did_you_mean
-from ttcodegen.naming.sources import location_name
+from ttcodegen.naming.sources import location_name, name_in_text
 from ttcodegen.ops.core.definition import works_between_chips
 from ttcodegen.transforms.mesh.logical_dimensions import Rates, bytes_before_lowering
 from ttcodegen.transforms.mesh.parallelism import Divisions, Parallelism, annotate
@@ -321,7 +321,7 @@ class _Division:
         if isinstance(value, BlockArgument):
             return attributes_at(function.arg_attrs, value.index)
         origin = self._origins[value]
-        name = value.name_hint or f"stage{origin.stage}_{origin.index}"
+        name = name_in_text(value, f"stage{origin.stage}_{origin.index}")
         return {
             _NAME: StringAttr(identifier(name)),
             _KIND: ArgumentTypeAttr(ArgumentType.INPUT),

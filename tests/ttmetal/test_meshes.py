@@ -258,7 +258,8 @@ def test_the_host_divides_along_any_dimension(name: str) -> None:
 
 
 def test_chips_take_apart_what_they_need_as_a_whole() -> None:
-    """An argument that an op takes as a whole, and one that an op overwrites, are replicated."""
+    """An argument that an op takes as a whole is replicated; of one that is overwritten each chip
+    copies its part."""
     text = ROWS.replace("(%2) {ttir.should_hoist}", "(%2)").replace(
         'ttir.matmul"(%0, %1)', 'ttir.matmul"(%0, %w)'
     )
@@ -272,7 +273,7 @@ def test_chips_take_apart_what_they_need_as_a_whole() -> None:
     assert [each.divided for each in (*function.arguments, *function.outputs)] == [(), (), (-1, 0)]
     assert result.files["src/m.cpp"].count("    exchange(*constants.programs, ") == 1
     cache = compiled(CACHE).description.functions[0]
-    assert [each.divided for each in cache.arguments] == [(), (-1, 0), ()]
+    assert [each.divided for each in cache.arguments] == [(-1, 0), (-1, 0), ()]
 
 
 MODELS = {

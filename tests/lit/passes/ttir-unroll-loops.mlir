@@ -13,7 +13,7 @@ func.func private @body(%x: tensor<32x32xbf16>, %w: tensor<32x32xbf16>) -> tenso
   return %0 : tensor<32x32xbf16>
 }
 
-// A loop whose condition is only known at run time stays.
+// Loops whose condition is only known at run time stay.
 // CHECK-LABEL: func.func @conditional
 // CHECK: "ttcore.while_loop"(%going, %x) <{callee = @again
 // CHECK: func.func private @again

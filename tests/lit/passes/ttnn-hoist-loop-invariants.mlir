@@ -1,6 +1,6 @@
 // RUN: ttcodegen-opt --convert-ttir-to-ttnn --ttnn-layout --ttnn-hoist-loop-invariants %s | filecheck %s
 
-// What an iteration computes of captured tensors alone is computed before the loop.
+// Invariants of an iteration are computed before the loop.
 // CHECK-LABEL: func.func @f
 // CHECK: %[[SCALED:.*]] = "ttnn.exp"(%w)
 // CHECK: "ttcore.while_loop"(%x, %[[SCALED]]) <{callee = @body, trip_count = 8

@@ -64,7 +64,8 @@ from ttcodegen.conversions.mesh import chip_exchanges
 from ttcodegen.conversions.ttir_to_ttnn import cpu_functions
 from ttcodegen.dialects.operations.functions import flags_of_loop
 from ttcodegen.dialects.operations.operation import CatalogueOp
-from ttcodegen.dialects.ttcore.dialect import LoadCachedOp, WhileLoopOp
+from ttcodegen.dialects.ttcore.dialect import LoadCachedOp
+from ttcodegen.dialects.ttcore.loops import WhileLoopOp
 from ttcodegen.dialects.ttnn.placement import TTNNLayoutAttr, has_placement, placement_of
 from ttcodegen.emitc.builder import open_file
 from ttcodegen.emitc.spelling import NameScope, identifier

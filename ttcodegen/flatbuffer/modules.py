@@ -40,10 +40,10 @@ from ttcodegen.dialects.ttcore.dialect import (
     ArgumentType,
     ArgumentTypeAttr,
     LoadCachedOp,
-    WhileLoopOp,
     set_system,
     system_of,
 )
+from ttcodegen.dialects.ttcore.loops import WhileLoopOp
 from ttcodegen.dialects.ttnn.placement import TensorPlacement, placed_type
 from ttcodegen.flatbuffer import program as file
 from ttcodegen.flatbuffer.system import read_ttsys, write_ttsys

@@ -26,7 +26,8 @@ from ttcodegen.dialects.operations.functions import (
     location_text,
 )
 from ttcodegen.dialects.operations.operation import CatalogueOp, operation_name
-from ttcodegen.dialects.ttcore.dialect import ArgumentType, WhileLoopOp
+from ttcodegen.dialects.ttcore.dialect import ArgumentType
+from ttcodegen.dialects.ttcore.loops import WhileLoopOp
 from ttcodegen.dialects.ttmetal.device_module import (
     DeviceProgram,
     device_programs,
@@ -52,8 +53,6 @@ from ttcodegen.dialects.ttnn.placement import (
     placement_of,
 )
 from ttcodegen.dialects.ttnn.program_configs import PROGRAM_CONFIGS, ProgramConfig
-from ttcodegen.flatbuffer import program
-from ttcodegen.flatbuffer import program as device
 from ttcodegen.flatbuffer import program as file
 from ttcodegen.flatbuffer.decoding import encode
 from ttcodegen.flatbuffer.schema import load_schema
@@ -68,7 +67,7 @@ Elements = DenseIntOrFPElementsAttr[Any]
 _INT64 = range(-(2**63), 2**63)
 _INPUT_KINDS = {ArgumentType.PARAMETER: "parameter", ArgumentType.CONSTANT: "constant"}
 
-HostOperation = Callable[[Operation, "Tensors"], "program.Operation | None"]
+HostOperation = Callable[[Operation, "Tensors"], "file.Operation | None"]
 """Gives the record of an op that is in no catalogue, None if it knows the op no better."""
 
 
@@ -126,7 +125,7 @@ def function_record(
     constants: Constants,
     names: Mapping[SSAValue, str],
     host_operation: HostOperation | None = None,
-) -> program.Program:
+) -> file.Program:
     """The record of a function.
 
     Args:
@@ -143,7 +142,7 @@ def function_record(
     tensors = Tensors(names)
     input_types, output_types = _source_types(function)
     inputs = tuple(
-        program.Input(
+        file.Input(
             tensors.add(argument, name),
             _INPUT_KINDS.get(argument_type(function, argument.index), "input"),
             name,
@@ -153,12 +152,12 @@ def function_record(
             block.args, argument_names(function), input_types, strict=True
         )
     )
-    operations: list[program.Operation] = []
-    outputs: tuple[program.Output, ...] = ()
+    operations: list[file.Operation] = []
+    outputs: tuple[file.Output, ...] = ()
     for op in block.ops:
         if isinstance(op, ReturnOp):
             outputs = tuple(
-                program.Output(tensors.index[value], name, element_type)
+                file.Output(tensors.index[value], name, element_type)
                 for value, name, element_type in zip(
                     op.operands, result_names(function), output_types, strict=True
                 )
@@ -166,7 +165,7 @@ def function_record(
         else:
             record = host_operation(op, tensors) if host_operation is not None else None
             operations.append(record or _operation(op, tensors, constants))
-    return program.Program(
+    return file.Program(
         function.sym_name.data,
         kind,
         tuple(tensors.records),
@@ -196,10 +195,10 @@ class Tensors:
     """The tensors of one function."""
 
     names: Mapping[SSAValue, str]
-    records: list[program.Tensor] = field(default_factory=list[program.Tensor])
+    records: list[file.Tensor] = field(default_factory=list[file.Tensor])
     index: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
-    _types: dict[MLIRAttribute, program.TensorType] = field(
-        default_factory=dict[MLIRAttribute, program.TensorType]
+    _types: dict[MLIRAttribute, file.TensorType] = field(
+        default_factory=dict[MLIRAttribute, file.TensorType]
     )
 
     def add(self, value: SSAValue, source_name: str | None) -> int:
@@ -208,16 +207,16 @@ class Tensors:
         if type_ is None:
             type_ = self._types[value.type] = _tensor_type(value)
         number = self.index[value] = len(self.records)
-        self.records.append(program.Tensor(type_, self.names.get(value), source_name))
+        self.records.append(file.Tensor(type_, self.names.get(value), source_name))
         return number
 
 
-def _tensor_type(value: SSAValue) -> program.TensorType:
+def _tensor_type(value: SSAValue) -> file.TensorType:
     """The placement of a tensor; one without layout is on the host."""
     if isinstance(getattr(value.type, "encoding", None), TTNNLayoutAttr):
-        return program.TensorType.of(placement_of(value))
+        return file.TensorType.of(placement_of(value))
     data_type = declared_data_type(value)
-    return program.TensorType(
+    return file.TensorType(
         shape_of(value.type), data_type.mlir, "row_major", "system_memory", "none"
     )
 
@@ -226,7 +225,7 @@ def _tensor_type(value: SSAValue) -> program.TensorType:
 class Constants:
     """The constants of the file; equal ones are stored once."""
 
-    records: list[program.Constant] = field(default_factory=list[program.Constant])
+    records: list[file.Constant] = field(default_factory=list[file.Constant])
     size: int = 0
     _index: dict[tuple[str, tuple[int, ...], bytes], int] = field(
         default_factory=dict[tuple[str, tuple[int, ...], bytes], int]
@@ -251,20 +250,20 @@ class Constants:
         index = self._index.get(key)
         if index is None:
             index = self._index[key] = len(self.records)
-            self.records.append(program.Constant(element_type, shape, data))
+            self.records.append(file.Constant(element_type, shape, data))
             # Alignment and the length take some bytes more.
             self.size += len(data) + 32
         return index
 
 
-def _operation(op: Operation, tensors: Tensors, constants: Constants) -> program.Operation:
+def _operation(op: Operation, tensors: Tensors, constants: Constants) -> file.Operation:
     callee = callee_of(op)
     operands = tuple([tensors.index[value] for value in op.operands])
     if isinstance(op, CatalogueOp):
         sizes = tuple(op.segments())
         attributes = tuple(
             [
-                program.Attribute(name, _attribute_value(name, value, op, constants))
+                file.Attribute(name, _attribute_value(name, value, op, constants))
                 for name, value in op.parameters().items()
                 # Rare attributes are only written where a call has them.
                 if value is not None or name not in PROGRAM_CONFIGS
@@ -273,40 +272,38 @@ def _operation(op: Operation, tensors: Tensors, constants: Constants) -> program
     elif callee is not None:
         sizes, attributes = (len(operands),), ()
         if isinstance(op, WhileLoopOp) and op.trips is not None:
-            attributes = (program.Attribute(program.TRIP_COUNT, program.Integer(op.trips)),)
+            attributes = (file.Attribute(file.TRIP_COUNT, file.Integer(op.trips)),)
     else:
         raise CompileError(f"'{operation_name(op)}' has no form in the flatbuffer", op)
     results = tuple([tensors.add(result, result.name_hint) for result in op.results])
-    return program.Operation(
-        op.name, operands, sizes, results, attributes, callee, location_text(op)
-    )
+    return file.Operation(op.name, operands, sizes, results, attributes, callee, location_text(op))
 
 
 def _attribute_value(
     name: str, value: Any, op: Operation, constants: Constants
-) -> program.AttributeValue | None:
+) -> file.AttributeValue | None:
     """The form that the Python value of an attribute has in the file."""
     match value:
         case None:
             return None
         case bool():
-            return program.Boolean(value)
+            return file.Boolean(value)
         case int() if value in _INT64:
-            return program.Integer(value)
+            return file.Integer(value)
         case float():
-            return program.Float(value)
+            return file.Float(value)
         case str():
-            return program.String(value)
+            return file.String(value)
         case DataType():
-            return program.DataTypeName(value.mlir)
+            return file.DataTypeName(value.mlir)
         case ComputeConfig():
-            return program.ComputeConfig.of(value)
+            return file.ComputeConfig.of(value)
         case ProgramConfig():
-            return program.ProgramConfig(value.text)
+            return file.ProgramConfig(value.text)
         case TensorPlacement():
-            return program.TensorType.of(value)
+            return file.TensorType.of(value)
         case DenseIntOrFPElementsAttr():
-            return program.ConstantReference(constants.add(cast(Elements, value), op))
+            return file.ConstantReference(constants.add(cast(Elements, value), op))
         case [[*_], *_]:
             return _rows_value(name, value, op, constants)  # pyright: ignore[reportUnknownArgumentType]
         case list() | tuple():
@@ -315,24 +312,24 @@ def _attribute_value(
             raise _no_form(name, value, op)
 
 
-def _list_value(name: str, values: list[Any], op: Operation) -> program.AttributeValue:
+def _list_value(name: str, values: list[Any], op: Operation) -> file.AttributeValue:
     if values and all(isinstance(value, bool) for value in values):
-        return program.Booleans(tuple(values))
+        return file.Booleans(tuple(values))
     if all(isinstance(value, int) and value in _INT64 for value in values):
-        return program.Integers(tuple(values))
+        return file.Integers(tuple(values))
     if all(isinstance(value, int | float) for value in values):
-        return program.Floats(tuple([float(value) for value in values]))
+        return file.Floats(tuple([float(value) for value in values]))
     raise _no_form(name, values, op)
 
 
 def _rows_value(
     name: str, rows: Sequence[Sequence[Any]], op: Operation, constants: Constants
-) -> program.ConstantReference:
+) -> file.ConstantReference:
     """Rows of whole numbers, all of one length, are a constant of the file."""
     numbers = [number for row in rows for number in row]
     if len({len(row) for row in rows}) > 1 or not all(isinstance(n, int) for n in numbers):
         raise _no_form(name, rows, op)
-    return program.ConstantReference(constants.add_rows(rows))
+    return file.ConstantReference(constants.add_rows(rows))
 
 
 def _no_form(name: str, value: object, op: Operation) -> CompileError:
@@ -381,9 +378,9 @@ def write_ttnn(
         function_record(function, kinds[function.sym_name.data], constants, called)
         for function in functions
     )
-    binary = program.Binary(
-        program.MAJOR,
-        program.MINOR,
+    binary = file.Binary(
+        file.MAJOR,
+        file.MINOR,
         __version__,
         origin.input_hash,
         origin.arch,
@@ -398,12 +395,12 @@ def write_ttnn(
 # Makes a `.ttm` file of a module of device programs.
 
 _HOST_OPERATIONS = (
-    device.CREATE_BUFFER,
-    device.DEALLOCATE_BUFFER,
-    device.RUN_PROGRAM,
-    device.ENQUEUE_READ_BUFFER,
-    device.ENQUEUE_WRITE_BUFFER,
-    device.VIEW,
+    file.CREATE_BUFFER,
+    file.DEALLOCATE_BUFFER,
+    file.RUN_PROGRAM,
+    file.ENQUEUE_READ_BUFFER,
+    file.ENQUEUE_WRITE_BUFFER,
+    file.VIEW,
 )
 
 
@@ -444,9 +441,9 @@ def write_ttm(
         function_record(function, "entry", constants, host_tensor_names(function), host_operation)
         for function in hosts
     ]
-    binary = device.DeviceBinary(
-        device.TTM_MAJOR,
-        device.TTM_MINOR,
+    binary = file.DeviceBinary(
+        file.TTM_MAJOR,
+        file.TTM_MINOR,
         __version__,
         origin.input_hash,
         origin.arch,
@@ -466,9 +463,9 @@ def _host_operation(
     if name not in _HOST_OPERATIONS:
         return None
     attributes: tuple[file.Attribute, ...] = ()
-    if name == device.RUN_PROGRAM:
+    if name == file.RUN_PROGRAM:
         index = programs[launch_of(op).program.name]
-        attributes = (file.Attribute(device.PROGRAM, file.Integer(index)),)
+        attributes = (file.Attribute(file.PROGRAM, file.Integer(index)),)
     operands = tuple(tensors.index[value] for value in op.operands)
     results = tuple(tensors.add(result, result.name_hint) for result in op.results)
     return file.Operation(
@@ -486,23 +483,23 @@ def _call(op: Operation, tensors: Tensors, sent: tuple[int, int]) -> file.Operat
         tuple(tensors.add(result, result.name_hint) for result in op.results),
         tuple(
             file.Attribute(name, file.Integer(number))
-            for name, number in zip((device.LINK_BYTES, device.LINK_HOPS), sent, strict=True)
+            for name, number in zip((file.LINK_BYTES, file.LINK_HOPS), sent, strict=True)
         ),
         callee_of(op),
         location_text(op),
     )
 
 
-def _program(found: DeviceProgram, kernels: Mapping[tuple[str, str], str]) -> device.DeviceProgram:
+def _program(found: DeviceProgram, kernels: Mapping[tuple[str, str], str]) -> file.DeviceProgram:
     program = found.program
-    return device.DeviceProgram(
+    return file.DeviceProgram(
         program.name,
         program.purpose,
         program.inputs,
         len(found.placements) - program.inputs,
         program.core_range,
         tuple(_circular_buffer(buffer, program) for buffer in program.used_buffers),
-        tuple(device.Semaphore(name, program.initial_value(name)) for name in program.semaphores),
+        tuple(file.Semaphore(name, program.initial_value(name)) for name in program.semaphores),
         tuple(_kernel(k, program, kernels[program.name, k.name]) for k in program.kernels),
         program.work_units,
         program.work_unit or None,
@@ -511,13 +508,13 @@ def _program(found: DeviceProgram, kernels: Mapping[tuple[str, str], str]) -> de
         program.compute.unpack_to_fp32,
         program.costs,
         found.meaning,
-        tuple(device.NamedConstant(s.name, s.value) for s in program.tuning.settings),
+        tuple(file.NamedConstant(s.name, s.value) for s in program.tuning.settings),
         program.compute.approximate,
     )
 
 
-def _circular_buffer(buffer: CircularBuffer, program: Program) -> device.CircularBuffer:
-    return device.CircularBuffer(
+def _circular_buffer(buffer: CircularBuffer, program: Program) -> file.CircularBuffer:
+    return file.CircularBuffer(
         buffer.index,
         buffer.name,
         buffer.data_type.mlir,
@@ -527,21 +524,21 @@ def _circular_buffer(buffer: CircularBuffer, program: Program) -> device.Circula
     )
 
 
-def _kernel(kernel: Kernel, program: Program, source: str) -> device.Kernel:
-    return device.Kernel(
+def _kernel(kernel: Kernel, program: Program, source: str) -> file.Kernel:
+    return file.Kernel(
         kernel.name,
         kernel.processor.value,
         kernel.purpose,
         program.cores_of(kernel),
         source,
-        tuple(device.NamedConstant(c.name, program.value(c.value)) for c in kernel.constants),
+        tuple(file.NamedConstant(c.name, program.value(c.value)) for c in kernel.constants),
         tuple(program.semaphores.index(name) for name in kernel.semaphores),
         kernel.accessors,
         tuple(_argument(argument) for argument in kernel.arguments),
     )
 
 
-def _argument(argument: RuntimeArgument) -> device.RuntimeArgument:
+def _argument(argument: RuntimeArgument) -> file.RuntimeArgument:
     match argument.value:
         case BufferAddress(operand) as value:
             kind, coordinates = value.mnemonic, (operand,)
@@ -549,12 +546,12 @@ def _argument(argument: RuntimeArgument) -> device.RuntimeArgument:
             kind, coordinates = value.mnemonic, (column, row)
         case value:
             kind, coordinates = "plain", (value,)
-    return device.RuntimeArgument(
+    return file.RuntimeArgument(
         argument.name, kind, tuple(_coordinate(value) for value in coordinates)
     )
 
 
-def _coordinate(value: int | Place) -> device.Coordinate:
+def _coordinate(value: int | Place) -> file.Coordinate:
     if isinstance(value, Place):
-        return device.Coordinate(value.value)
-    return device.Coordinate("number", value)
+        return file.Coordinate(value.value)
+    return file.Coordinate("number", value)

@@ -11,7 +11,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ttcodegen.dialects.core.datatypes import element_of, shape_of
 from ttcodegen.dialects.operations.functions import CONDITIONAL, COUNTED, LOOP_BODY
-from ttcodegen.dialects.ttcore.dialect import WhileLoopOp
+from ttcodegen.dialects.ttcore.loops import WhileLoopOp
 from ttcodegen.naming.sources import name_in_text
 from ttcodegen.transforms.rewriting import is_repeatable
 

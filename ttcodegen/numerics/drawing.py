@@ -27,7 +27,7 @@ from ttcodegen.dialects.core.datatypes import (
 )
 from ttcodegen.dialects.operations.functions import callee_of
 from ttcodegen.dialects.operations.operation import CatalogueOp, Required
-from ttcodegen.dialects.ttcore.dialect import WhileLoopOp
+from ttcodegen.dialects.ttcore.loops import WhileLoopOp
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.naming.arguments import VARIANCES, argument_names, is_variance
 from ttcodegen.ops.core.builder import splat_of

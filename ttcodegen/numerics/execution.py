@@ -93,12 +93,14 @@ class Step:
     @staticmethod
     def of_call(operation: file.Operation) -> Step:
         """The step of an operation that runs another function."""
+        counts = [a.value for a in operation.attributes if a.name == file.TRIP_COUNT]
+        trips = {file.TRIP_COUNT: file.plain_value(each, ()) for each in counts}
         return Step(
             operation.name,
             operation.location,
             operation.operands,
             operation.results,
-            attributes=_trip_count(operation),
+            attributes=trips or None,
             callee=operation.callee,
         )
 
@@ -152,12 +154,6 @@ class Function:
             _with_releases(ordered, results),
             tuple(results),
         )
-
-
-def _trip_count(operation: file.Operation) -> Mapping[str, Any] | None:
-    """The trip count of a loop, None of others."""
-    found = [a.value for a in operation.attributes if a.name == file.TRIP_COUNT]
-    return {file.TRIP_COUNT: file.plain_value(found[0], ())} if found else None
 
 
 def _with_releases(steps: Sequence[Step], results: Sequence[int]) -> tuple[Step, ...]:

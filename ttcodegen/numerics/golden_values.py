@@ -18,7 +18,7 @@ from ttcodegen.dialects.core.datatypes import numpy_name
 from ttcodegen.dialects.operations.functions import callee_of, location_text
 from ttcodegen.dialects.operations.operation import CatalogueOp, operation_name
 from ttcodegen.dialects.ttcore.device import declared_mesh
-from ttcodegen.dialects.ttcore.dialect import WhileLoopOp
+from ttcodegen.dialects.ttcore.loops import WhileLoopOp
 from ttcodegen.flatbuffer import program as file
 from ttcodegen.flatbuffer.decoding import encode
 from ttcodegen.flatbuffer.reader import read_ttnn

@@ -16,7 +16,7 @@ from ttcodegen.conversions.host_functions.interface import entries
 from ttcodegen.conversions.host_functions.statements import Recorder, SourceFacts
 from ttcodegen.cost import Cost
 from ttcodegen.dialects.operations.operation import CatalogueOp
-from ttcodegen.dialects.ttcore.dialect import WhileLoopOp
+from ttcodegen.dialects.ttcore.loops import WhileLoopOp
 from ttcodegen.flatbuffer.modules import module_of
 from ttcodegen.flatbuffer.program import LINK_BYTES, LINK_HOPS, Binary, Integer, Operation, Program
 from ttcodegen.naming.values import ValueNames

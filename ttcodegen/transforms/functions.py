@@ -19,7 +19,8 @@ from ttcodegen.dialects.operations.functions import (
     is_loop_body,
 )
 from ttcodegen.dialects.operations.operation import CatalogueOp
-from ttcodegen.dialects.ttcore.dialect import LoadCachedOp, WhileLoopOp
+from ttcodegen.dialects.ttcore.dialect import LoadCachedOp
+from ttcodegen.dialects.ttcore.loops import WhileLoopOp
 from ttcodegen.dialects.ttnn.placement import has_placement
 from ttcodegen.foundation.diagnostics import CompileError, copy_source_offset
 from ttcodegen.transforms.rewriting import (

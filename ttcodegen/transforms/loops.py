@@ -14,7 +14,7 @@ from xdsl.passes import ModulePass
 
 from ttcodegen.dialects.core.datatypes import element_of, elements, numpy_name, shape_of
 from ttcodegen.dialects.operations.functions import callee_of, is_loop_body
-from ttcodegen.dialects.ttcore.dialect import WhileLoopOp
+from ttcodegen.dialects.ttcore.loops import WhileLoopOp
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.naming.sources import name_in_text
 from ttcodegen.ops.core.builder import OpBuilder

@@ -18,7 +18,8 @@ from ttcodegen.dialects.core.datatypes import shape_of
 from ttcodegen.dialects.operations.attribute_kinds import INTEGERS
 from ttcodegen.dialects.operations.functions import argument_type, attributes_at, is_loop_body
 from ttcodegen.dialects.ttcore.device import MeshShape, declared_mesh, parts_of
-from ttcodegen.dialects.ttcore.dialect import ArgumentType, LoadCachedOp, WhileLoopOp
+from ttcodegen.dialects.ttcore.dialect import ArgumentType, LoadCachedOp
+from ttcodegen.dialects.ttcore.loops import WhileLoopOp
 from ttcodegen.dialects.ttir.annotations import DIVIDED, SHARE, WantedSharding
 from ttcodegen.emitc.builder import Argument, EmitCBuilder
 from ttcodegen.emitc.spelling import NameScope, Text, identifier

@@ -19,7 +19,7 @@ from ttcodegen.conversions.host_functions.tuning_constants import Tuning
 from ttcodegen.dialects.core.datatypes import DataType
 from ttcodegen.dialects.operations.compute_config import ComputeConfig
 from ttcodegen.dialects.operations.operation import CatalogueOp
-from ttcodegen.dialects.ttcore.dialect import WhileLoopOp
+from ttcodegen.dialects.ttcore.loops import WhileLoopOp
 from ttcodegen.dialects.ttnn.placement import TensorPlacement, placement_of
 from ttcodegen.dialects.ttnn.program_configs import ProgramConfig
 from ttcodegen.emitc.spelling import NameScope, Text, identifier

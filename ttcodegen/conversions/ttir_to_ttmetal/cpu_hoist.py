@@ -41,7 +41,7 @@ from ttcodegen.dialects.operations.functions import (
 )
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttcore.device import ONE_CHIP, declared_mesh
-from ttcodegen.dialects.ttcore.dialect import WhileLoopOp
+from ttcodegen.dialects.ttcore.loops import WhileLoopOp
 from ttcodegen.dialects.ttcore.tile import TILE_FORMATS, TILE_SIDE
 from ttcodegen.dialects.ttnn.placement import declared_data_type
 from ttcodegen.foundation.diagnostics import CompileError, Diagnostic, copy_source_offset

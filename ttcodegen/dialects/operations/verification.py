@@ -23,7 +23,8 @@ from xdsl.utils.exceptions import VerifyException
 from ttcodegen.dialects.core.datatypes import shape_of
 from ttcodegen.dialects.operations.functions import CONDITIONAL, COUNTED, LOOP_BODY, attributes_at
 from ttcodegen.dialects.operations.operation import CatalogueOp, operation_name
-from ttcodegen.dialects.ttcore.dialect import ArgumentTypeAttr, WhileLoopOp
+from ttcodegen.dialects.ttcore.dialect import ArgumentTypeAttr
+from ttcodegen.dialects.ttcore.loops import WhileLoopOp
 from ttcodegen.dialects.ttnn.placement import given_placement
 from ttcodegen.dialects.ttnn.program_configs import Conv2dConfig, ProgramConfigAttr
 from ttcodegen.foundation.diagnostics import CompileError, Diagnostics, plural

@@ -16,7 +16,8 @@ from ttcodegen.dialects.core.datatypes import DataType, shape_of
 from ttcodegen.dialects.operations.attribute_kinds import DATA_TYPE
 from ttcodegen.dialects.operations.functions import argument_type, flags_of_loop, is_loop_body
 from ttcodegen.dialects.operations.operation import CatalogueOp
-from ttcodegen.dialects.ttcore.dialect import ArgumentType, LoadCachedOp, WhileLoopOp, system_of
+from ttcodegen.dialects.ttcore.dialect import ArgumentType, LoadCachedOp, system_of
+from ttcodegen.dialects.ttcore.loops import WhileLoopOp
 from ttcodegen.dialects.ttcore.shards import GRID_WIDTH, LAYOUTS_WANTED, Shards
 from ttcodegen.dialects.ttnn.placement import (
     TensorPlacement,

@@ -93,8 +93,8 @@ class Step:
     @staticmethod
     def of_call(operation: file.Operation) -> Step:
         """The step of an operation that runs another function."""
-        counts = [a.value for a in operation.attributes if a.name == file.TRIP_COUNT]
-        trips = {file.TRIP_COUNT: file.plain_value(each, ()) for each in counts}
+        counts = [each for each in operation.attributes if each.name == file.TRIP_COUNT]
+        trips = {each.name: file.plain_value(each.value, ()) for each in counts}
         return Step(
             operation.name,
             operation.location,

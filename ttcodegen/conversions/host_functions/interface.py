@@ -478,7 +478,10 @@ def nested_members(
                 return body.aggregate(_INNER, inner, typed=False)
             case Array(element, count):
                 items = [initializer(element, f"{path}[{index}]") for index in range(count)]
-                return body.braced(_INNER, *items, typed=False)
+                elements = body.braced(_INNER, *items, typed=False)
+                # Only around tensors may the braces of the array in std::array be left out.
+                is_flat = isinstance(element, Tensor)
+                return elements if is_flat else body.braced(_INNER, elements, typed=False)
 
     return {name: initializer(shape, f"{path}{name}") for name, shape in struct.members}
 

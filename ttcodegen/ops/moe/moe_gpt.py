@@ -20,7 +20,7 @@ from ttcodegen.ops.core.builder import OpBuilder
 from ttcodegen.ops.core.definition import Call, TTIRDefinition, attribute, operand, register
 from ttcodegen.ops.core.dimensions import expect_rank, expect_shape, require
 from ttcodegen.ops.core.engine import places
-from ttcodegen.ops.core.traits import NeededChips
+from ttcodegen.ops.core.traits import NeededChips, Trait
 from ttcodegen.ops.moe.compute import GATES, emit_gate
 from ttcodegen.ops.moe.routing import chosen_experts, expert_operand, experts_here, owner_table
 from ttcodegen.ops.moe.selective_reduce_combine import (
@@ -509,5 +509,7 @@ register(
         chips=_moe_gpt_on_chips,
         decompose=_decompose_moe_gpt,
         needed_chips=_chips_with_experts,
+        # Matmuls of tiles carry NaN among the scores of a token on to other tokens.
+        traits=Trait.OWN_NAN,
     )
 )

@@ -86,7 +86,7 @@ def candidates(element: Attribute) -> Iterator[Candidate]:
     for name in tile_ops():
         definition = TTIR[name]
         if name == "typecast" or not (
-            is_regular(definition) or name in (*ATTRIBUTES, "gelu_bw", "remainder")
+            is_regular(definition) or name in (*ATTRIBUTES, "clone", "gelu_bw", "remainder")
         ):
             continue
         masks = tuple(spec.input_kind == "mask" for spec in definition.operands)

@@ -148,9 +148,20 @@ def _computed_by(module: ModuleOp, function: FuncOp, traits: Trait) -> list[bool
 
     def is_result(value: SSAValue) -> bool:
         owner = value.owner
-        return isinstance(owner, CatalogueOp) and bool(traits & traits_of(owner.definition))
+        return (
+            isinstance(owner, CatalogueOp)
+            and bool(traits & traits_of(owner.definition))
+            and not _has_one_group(owner)
+        )
 
     return reaching(module, function, is_result)
+
+
+def _has_one_group(op: CatalogueOp) -> bool:
+    """True if an op is a convolution of one group: only of several do zeros multiply NaN of the
+    others."""
+    names = {spec.name for spec in op.definition.attributes} & {"groups", "feature_group_count"}
+    return any(op.parameter(name) == 1 for name in names)
 
 
 def _arguments(

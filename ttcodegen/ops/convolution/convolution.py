@@ -51,6 +51,7 @@ from ttcodegen.ops.core.definition import (
 )
 from ttcodegen.ops.core.dimensions import Dimensions, Labels, expect_shape
 from ttcodegen.ops.core.lowering import cpu_call
+from ttcodegen.ops.core.traits import Trait
 from ttcodegen.ops.movement.data_movement import inverse_permutation
 
 if TYPE_CHECKING:
@@ -309,6 +310,7 @@ register(
         numpy=_conv2d,
         program=_conv2d_program,
         lower=_lower_conv2d,
+        traits=Trait.OWN_NAN_IN_TILES,
         cpu=cpu_call("convolution", _convolution_on_cpu, function="convolution"),
     )
 )
@@ -435,6 +437,7 @@ register(
         numpy=_conv_transpose2d,
         program=_conv_transpose2d_program,
         lower=_lower_conv_transpose2d,
+        traits=Trait.OWN_NAN_IN_TILES,
         cpu=cpu_call("convolution", _convolution_on_cpu, function="transposed_convolution"),
     )
 )
@@ -504,5 +507,6 @@ register(
         verify=_verify_conv1d,
         numpy=_conv1d,
         decompose=_decompose_conv1d,
+        traits=Trait.OWN_NAN_IN_TILES,
     )
 )

@@ -54,7 +54,7 @@ from ttcodegen.ops.core.definition import (
 )
 from ttcodegen.ops.core.dimensions import expect_rank, expect_shape, require
 from ttcodegen.ops.core.lowering import cpu_call
-from ttcodegen.ops.core.traits import convolution_flops
+from ttcodegen.ops.core.traits import Trait, convolution_flops
 from ttcodegen.ops.movement.data_movement import inverse_permutation
 
 if TYPE_CHECKING:
@@ -208,6 +208,7 @@ register(
         numpy=_conv3d,
         program=_conv3d_program,
         lower=_lower_conv3d,
+        traits=Trait.OWN_NAN_IN_TILES,
         cpu=cpu_call("convolution", _convolution_on_cpu, function="convolution"),
     )
 )

@@ -21,6 +21,7 @@ from ttcodegen.ops.convolution.sliding_window import Window, convolution, taps
 from ttcodegen.ops.core.builder import OpBuilder
 from ttcodegen.ops.core.definition import Call, TTIRDefinition, attribute, operand, register
 from ttcodegen.ops.core.dimensions import expect_shape
+from ttcodegen.ops.core.traits import Trait
 
 # The order of the dimensions of a convolution's input, kernel and output, as StableHLO has it.
 
@@ -226,8 +227,19 @@ def _reduction(call: Call) -> Array:
     places = product(*(range(axis.taps) for axis in axes))
     seen = (taps(dilated, window, sizes, place) for place in places)
     if call["method"] == ARGMAX:
-        return np.argmax(np.stack(list(seen)), axis=0).astype(np.float32)
+        return _place_of_greatest(list(seen))
     return reduce(combine, seen)
+
+
+def _place_of_greatest(seen: Sequence[Array]) -> Array:
+    """The place of the first greatest element, as the kernel finds it: after NaN, which nothing is
+    at most as great as, the last one."""
+    greatest = np.full_like(seen[0], -np.inf)
+    place = np.zeros(greatest.shape, np.float32)
+    for index, element in enumerate(seen):
+        place[~(element <= greatest)] = index
+        greatest = np.maximum(greatest, element)
+    return place
 
 
 # What they are among the ops of the sources
@@ -294,6 +306,7 @@ register(
         numpy=_product,
         decompose=_as_convolution,
         matrix_engine=True,
+        traits=Trait.OWN_NAN_IN_TILES,
         nouns=("convolution",),
     )
 )

@@ -40,6 +40,7 @@ from ttcodegen.ops.core.definition import (
     register,
 )
 from ttcodegen.ops.core.dimensions import Dimensions, Labels, expect_shape
+from ttcodegen.ops.core.traits import Trait
 
 if TYPE_CHECKING:
     import numpy
@@ -417,5 +418,6 @@ register(
         dimensions=_images_and_features,
         numpy=_meaning,
         decompose=_decompose,
+        traits=Trait.OWN_NAN_IN_TILES,
     )
 )

@@ -477,6 +477,7 @@ register(
         numpy=_max_pool2d_with_indices,
         program=_indices_program,
         lower=_lower_max_pool2d_with_indices,
+        traits=Trait.OWN_NAN_IN_TILES,
         cpu=cpu_call("pooling", _pooling_on_cpu, operands=["input"]),
     )
 )

@@ -249,6 +249,7 @@ for _name, _more in (
             lower=_lower_dispatch,
             refused_form=other_devices,
             needed_chips=needed_devices(2 + len(_more), -2 if _more else -1),
+            traits=Trait.OWN_NAN_IN_TILES,
         )
     )
 
@@ -388,6 +389,7 @@ register(
         lower=_lower_combine,
         refused_form=other_devices,
         needed_chips=needed_devices(2, -1),
+        traits=Trait.OWN_NAN_IN_TILES,
     )
 )
 

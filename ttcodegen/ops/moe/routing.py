@@ -27,7 +27,7 @@ from ttcodegen.ops.core.definition import (
 )
 from ttcodegen.ops.core.dimensions import expect_rank, expect_shape, require
 from ttcodegen.ops.core.engine import places
-from ttcodegen.ops.core.traits import NeededChips, NeededChipsRule, integer_of, on_axis
+from ttcodegen.ops.core.traits import NeededChips, NeededChipsRule, Trait, integer_of, on_axis
 from ttcodegen.ops.reduction.sorting import order
 
 # Routing of tokens to experts, remapping of expert indices, and selection of results.
@@ -157,6 +157,7 @@ register(
         verify=_verify_router,
         numpy=_router,
         decompose=_decompose_router,
+        traits=Trait.OWN_NAN_IN_TILES,
     )
 )
 

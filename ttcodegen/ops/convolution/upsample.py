@@ -200,6 +200,7 @@ register(
         program=_bilinear_program,
         lower=_lower_upsample2d,
         cpu=cpu_call("pooling", _upsampling_on_cpu),
+        traits=Trait.OWN_NAN_IN_TILES,
     )
 )
 

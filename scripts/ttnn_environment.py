@@ -1,6 +1,7 @@
 """Makes a Python environment with the released package of ttnn: what `ttcodegen-rt validate` asks.
 
     scripts/ttnn_environment.py build/ttnn-python      # prints the Python of it
+    scripts/ttnn_environment.py build/ttnn-simulated --compiler     # with the vendor's compiler
 
 The package has wheels for two versions of Python. Where the machine has neither, uv brings one.
 """
@@ -14,6 +15,9 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+
+# The package beside this file, whatever other checkout is installed.
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from ttcodegen.systems.releases import DEFAULT_RELEASE, RELEASES
 
@@ -51,6 +55,36 @@ def ttnn_python(folder: Path, wheel: Path | None = None, release: str = DEFAULT_
     _run([*install, *NEEDED])
     (folder / _MADE).touch()
     return python
+
+
+def add_compiler(python: Path, release: str) -> None:
+    """Puts the vendor's device compiler into the package of an environment: what a simulator runs
+    is compiled.
+
+    Raises:
+        NoEnvironment: if the compiler cannot be had.
+    """
+    from scripts.device_compiler import device_compiler
+    from scripts.kernel_check_toolchain import ToolchainError
+
+    (package,) = python.parents[1].glob("lib/python3*/site-packages/ttnn")
+    folder = package / "runtime" / "sfpi"
+    if (folder / _MADE).is_file():
+        return
+    try:
+        compiler = device_compiler(python.parents[1] / "wheels", release)
+    except ToolchainError as error:
+        raise NoEnvironment(str(error)) from None
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(compiler, folder, symlinks=True)
+    own = folder / "own" / "sfpi.h"
+    if own.is_file():
+        # The package looks into one folder: what is found first has to lie there as well.
+        include = folder / "include"
+        (include / "sfpi.h").rename(include / "sfpi_of_compiler.h")
+        text = own.read_text().replace("#include_next <sfpi.h>", '#include "sfpi_of_compiler.h"')
+        (include / "sfpi.h").write_text(text)
+    (folder / _MADE).touch()
 
 
 def _interpreter(folder: Path) -> tuple[str, str]:
@@ -95,9 +129,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--release", choices=RELEASES, default=DEFAULT_RELEASE)
+    parser.add_argument("--compiler", action="store_true", help="add the vendor's device compiler")
     options = parser.parse_args(arguments)
     try:
-        print(ttnn_python(options.folder.resolve(), release=options.release))
+        python = ttnn_python(options.folder.resolve(), release=options.release)
+        if options.compiler:
+            add_compiler(python, options.release)
+        print(python)
     except NoEnvironment as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

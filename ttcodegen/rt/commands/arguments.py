@@ -237,6 +237,11 @@ COMMANDS: Mapping[str, tuple[Argument, ...]] = {
         *_system("the system to judge on: a .ttsys file", "that of the file if none is given"),
         _flag("--card", "make the calls on a card, not on a mocked device"),
         Argument(
+            "--simulator",
+            "path",
+            "compute the calls on the vendor's simulator (a .so) and compare their values",
+        ),
+        Argument(
             "--memory",
             "integer",
             "GB that a mocked device may take (half of the machine's)",

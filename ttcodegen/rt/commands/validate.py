@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
 import tempfile
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -22,13 +23,15 @@ from ttcodegen.project.tuning.search import Trial, Verdict
 from ttcodegen.rt.commands.check import given_system
 from ttcodegen.rt.commands.command import Command, FileResult
 from ttcodegen.rt.commands.read import system_of
+from ttcodegen.rt.judging.call_values import CallValues
 from ttcodegen.rt.judging.python_calls import (
     NO_CALLS,
     joined_steps,
     named_operations,
     steps_of_call,
 )
-from ttcodegen.runtime.executable import find_files
+from ttcodegen.runtime.executable import find_files, open_flatbuffer
+from ttcodegen.runtime.program_inputs import choose_inputs
 from ttcodegen.systems.cards import default_system
 from ttcodegen.systems.description import ChipDescription
 
@@ -42,6 +45,12 @@ _COLUMN_ORDER = (1, 16, 2, 15, 3, 14, 4, 13, 5, 12, 6, 11, 7, 10)
 its blackhole_implementation.hpp)."""
 _NO_MEMORY = "bad_alloc"
 """In what the library says where it gets no more memory."""
+
+_SIMULATOR_SAID = re.compile(r"^\[\d+\] ERROR: (.*)$", re.MULTILINE)
+_SIMULATOR_LACKS = re.compile(
+    r"(Unsupported|Unimplemented|Untested)Functionality:.*|MissingSpecification:?.*"
+)
+"""Last words of a simulator about what it does not simulate."""
 
 
 class Validate(Command):
@@ -65,7 +74,7 @@ class Validate(Command):
                 found = [
                     verdict
                     for programs in _runs(binary)
-                    for verdict in _judged(programs, python, options)
+                    for verdict in self._judged(path, binary, programs, [python, *options])
                 ]
             except CompileError as error:
                 results.append(self.failed(path, "ttnn", error))
@@ -73,9 +82,46 @@ class Validate(Command):
             results.append(self._result(path, found))
         return results
 
+    def _judged(
+        self,
+        path: Path,
+        binary: file.Binary,
+        programs: Sequence[file.Program],
+        options: Sequence[str],
+    ) -> list[dict[str, Any]]:
+        """Verdicts on programs that run one after another, with those on values if a simulator
+        computes them."""
+        python, *options = options
+        joined = joined_steps(programs)
+        command = [python, str(JUDGE), *options]
+        if self.arguments["simulator"] is None or programs[-1].kind != "entry":
+            answers = library_answers(_all_of(joined), command)
+            memory = int(options[options.index("--memory") + 1]) if "--memory" in options else 0
+            for answer in answers:
+                if _NO_MEMORY in answer.get("refused", ""):
+                    answer["refused"] = (
+                        f"simulating it takes more than {memory / _GB:.0f} GB of memory (--memory)"
+                    )
+            return _verdicts(programs, joined, answers, {})
+        with tempfile.TemporaryDirectory() as folder:
+            flatbuffer = open_flatbuffer(path)
+            index = [each.name for each in flatbuffer.programs].index(programs[-1].name)
+            inputs = choose_inputs(flatbuffer, index, init=None, seed=None, folder=None)
+            values = CallValues(binary, programs, inputs.arrays, Path(folder))
+            values.give(joined)
+            answers = library_answers(_all_of(joined), command)
+            return _verdicts(programs, joined, answers, values.differences(joined))
+
     def _options(self, binary: file.Binary, memory: int) -> list[str]:
         """The device that a file is for, as the library is given it."""
         given = given_system(self.arguments)
+        simulator: Path | None = self.arguments["simulator"]
+        if simulator is not None:
+            if self.arguments["card"]:
+                raise CompileError("--card and --simulator name two devices: give one of them")
+            if not simulator.is_file():
+                raise CompileError(f"there is no simulator '{simulator}'")
+            return ["--simulator", str(simulator.absolute())]
         if self.arguments["card"]:
             if given is not None:
                 raise CompileError("--card judges on the card that is there: name no system")
@@ -87,7 +133,10 @@ class Validate(Command):
     def _result(self, path: Path, found: Sequence[dict[str, Any]]) -> FileResult:
         passed = all(not one["refused"] and not one["different"] for one in found)
         for one in found:
-            self.logger.info(f"{path}: '{one['program']}': {one['accepted']} calls accepted")
+            accepted = f"{path}: '{one['program']}': {one['accepted']} calls accepted"
+            if one["compared"]:
+                accepted += f", {one['compared']} compared"
+            self.logger.info(accepted)
             for problem in (*one["refused"], *one["different"]):
                 self.logger.error(f"  {problem}")
             if one["not_judged"]:
@@ -208,22 +257,34 @@ def _runs(binary: file.Binary) -> list[list[file.Program]]:
     return [*([each] for each in (*waiting.values(), *alone)), *runs]
 
 
-def _judged(
-    programs: Sequence[file.Program], python: str, options: Sequence[str]
+def _all_of(joined: Sequence[list[dict[str, Any]]]) -> list[dict[str, Any]]:
+    return [call for calls in joined for call in calls]
+
+
+def _verdicts(
+    programs: Sequence[file.Program],
+    joined: Sequence[list[dict[str, Any]]],
+    answers: Sequence[dict[str, Any]],
+    compared: Mapping[str, Sequence[tuple[int, str | None]]],
 ) -> list[dict[str, Any]]:
-    """Verdicts of the library on each call of programs that run one after another."""
-    joined = joined_steps(programs)
-    memory = int(options[options.index("--memory") + 1]) if "--memory" in options else 0
-    answers = library_answers([call for calls in joined for call in calls],
-                       [python, str(JUDGE), *options])  # fmt: skip
-    for answer in answers:
-        if _NO_MEMORY in answer.get("refused", ""):
-            answer["refused"] = (
-                f"simulating it takes more than {memory / _GB:.0f} GB of memory (--memory)"
-            )
+    """Verdicts on programs by the answers to their steps.
+
+    Args:
+        programs: those that ran one after another.
+        joined: the steps of each.
+        answers: those to all steps.
+        compared: by program, the steps whose values were compared, with what differs.
+    """
     verdicts: list[dict[str, Any]] = []
     for program, calls in zip(programs, joined, strict=True):
-        verdicts.append(_verdict(program, calls, answers[: len(calls)]))
+        verdict = _verdict(program, calls, answers[: len(calls)])
+        values = compared.get(program.name, ())
+        verdict["compared"] = len(values)
+        for index, difference in values:
+            if difference is not None:
+                where = f"ttnn.{calls[index]['callee']} (step {index})"
+                verdict["different"].append(f"{where} computes something else: {difference}")
+        verdicts.append(verdict)
         answers = answers[len(calls) :]
     return verdicts
 
@@ -239,6 +300,8 @@ def _verdict(
         where = f"ttnn.{call['callee']} (step {index})"
         if "missing" in answer:
             missing.append(where)
+        if "unsimulated" in answer:
+            missing.append(f"{where}, which the simulator cannot run ({answer['unsimulated']})")
         if "refused" in answer:
             refused.append(f"{where} is refused: {answer['refused']}")
         for result, found in zip(call["results"], answer.get("results") or (), strict=False):
@@ -287,7 +350,12 @@ def library_answers(
             raise CompileError(f"the library ended{at_call} with {run.end}")
         ended[at] = run.end
     for index, how in ended.items():
-        run.answers[index] = {"index": index, "refused": f"the library ended with {how}"}
+        # What a simulator does not simulate says nothing about the call.
+        lacking = _SIMULATOR_LACKS.search(how)
+        said = (
+            {"unsimulated": lacking[0]} if lacking else {"refused": f"the library ended with {how}"}
+        )
+        run.answers[index] = {"index": index, **said}
     return run.answers
 
 
@@ -320,6 +388,8 @@ def _end(done: subprocess.CompletedProcess[str]) -> str:
     """End of a process in words."""
     if _NO_MEMORY in done.stderr:
         return f"{_NO_MEMORY}: out of memory"
+    if done.returncode > 0 and (said := _SIMULATOR_SAID.findall(done.stdout + done.stderr)):
+        return said[-1]
     if done.returncode < 0:
         return signal.Signals(-done.returncode).name
     last = done.stderr.strip().splitlines()[-1:] or ["it said nothing"]

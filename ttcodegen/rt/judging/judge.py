@@ -14,6 +14,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import mocked_device
+import numpy as np
 
 DTYPES = {
     "bf16": "bfloat16", "f32": "float32", "bfp_bf8": "bfloat8_b", "bfp_bf4": "bfloat4_b",
@@ -86,14 +87,57 @@ class Judge:
         fields = {key: self.value(one) for key, one in fields.items()}
         return getattr(ttnn, name)(**fields)
 
-    def create(self, spec):
-        """A tensor placed as a type says."""
+    def create(self, spec, values=None):
+        """A tensor placed as a type says, with the elements of a file if one is named."""
         ttnn = self.ttnn
         dtype, page = getattr(ttnn, DTYPES[spec["dtype"]]), self.value({"page": spec["page"]})
+        if values is not None:
+            return self.filled(np.load(values), dtype, page, spec)
         if spec["memory"] is None:
             return ttnn.zeros(spec["shape"], dtype=dtype, layout=page)
         memory = self.memory(spec["memory"])
         return ttnn.empty(spec["shape"], dtype, page, self.device, memory)
+
+    def filled(self, array, dtype, page, spec):
+        """A tensor with those elements."""
+        ttnn = self.ttnn
+        carrier = np.float32 if array.dtype.kind == "f" else np.int32
+        if dtype == ttnn.uint32:
+            carrier = np.uint32
+        array = np.ascontiguousarray(array.astype(carrier).reshape(spec["shape"]))
+        tensor = ttnn.Tensor(array)
+        if dtype in (ttnn.bfloat8_b, ttnn.bfloat4_b):
+            tensor = ttnn.to_dtype(tensor.to(ttnn.TILE_LAYOUT), dtype)
+        elif tensor.dtype != dtype:
+            tensor = ttnn.to_dtype(tensor, dtype)
+        tensor = tensor if tensor.layout == page else tensor.to(page)
+        if spec["memory"] is None:
+            return tensor
+        return tensor.to(self.device, self.memory(spec["memory"]))
+
+    def elements(self, tensor):
+        """The elements of a tensor as numpy has them, floats in 32 bits."""
+        ttnn = self.ttnn
+        tensor = tensor.cpu() if tensor.storage_type() == ttnn.StorageType.DEVICE else tensor
+        if tensor.layout != ttnn.ROW_MAJOR_LAYOUT:
+            tensor = ttnn.to_dtype(tensor, ttnn.float32) if self.is_block(tensor) else tensor
+            tensor = tensor.to(ttnn.ROW_MAJOR_LAYOUT)
+        if tensor.dtype == ttnn.bfloat16:
+            tensor = ttnn.to_dtype(tensor, ttnn.float32)
+        return tensor.to_numpy()
+
+    def is_block(self, tensor):
+        """True for block floats."""
+        return tensor.dtype in (self.ttnn.bfloat8_b, self.ttnn.bfloat4_b)
+
+    def read(self, step):
+        """Leaves the values of what a call made, or changed, in the folder that its step names."""
+        folder = Path(step["read"])
+        for result in step["results"]:
+            np.save(folder / f"{result['id']}.npy", self.elements(self.tensors[result["id"]]))
+        for number in step["changed"]:
+            path = folder / f"{number}-of-{step['index']}.npy"
+            np.save(path, self.elements(self.tensors[number]))
 
     def described(self, tensor):
         """The layout of a tensor, in the form of the types that came in."""
@@ -132,6 +176,8 @@ class Judge:
         found = found[: len(step["results"])]
         for result, tensor in zip(step["results"], found, strict=False):
             self.tensors[result["id"]] = tensor
+        if "read" in step:
+            self.read(step)
         return [self.described(tensor) for tensor in found]
 
     def replace(self, index, step):
@@ -143,7 +189,7 @@ class Judge:
                 continue
             print(json.dumps({"making": [index, number]}), flush=True)
             try:
-                self.tensors[result["id"]] = self.create(result["type"])
+                self.tensors[result["id"]] = self.create(result["type"], result.get("values"))
             except Exception:
                 self.tensors.pop(result["id"], None)
             print(json.dumps({"making": None}), flush=True)
@@ -194,10 +240,13 @@ def message_of(error):
 
 
 def main():
-    os.environ.update(mocked_device.environment())
+    simulator = sys.argv[sys.argv.index("--simulator") + 1] if "--simulator" in sys.argv else None
+    os.environ.update(mocked_device.environment(simulator))
     package = Path(importlib.util.find_spec("ttnn").submodule_search_locations[0])
     steps = json.loads(Path(sys.argv[-1]).read_text())
-    mocked = "--card" not in sys.argv
+    if simulator is not None and not mocked_device.has_compiler(package):
+        sys.exit("the package has no device compiler in runtime/sfpi, which a simulator needs")
+    mocked = "--card" not in sys.argv and simulator is None
     repeats = int(sys.argv[sys.argv.index("--repeat") + 1]) if "--repeat" in sys.argv else 0
     card = sys.argv[sys.argv.index("--mocked") + 1] if "--mocked" in sys.argv else "{}"
     card = mocked_device.Card(**json.loads(card))

@@ -46,6 +46,15 @@ class Card:
         return "blackhole_P150.yaml", CLUSTER.format(arch=self.arch, masks=masks, board="p150")
 
 
+_COMPILER_PATH = "runtime/sfpi/compiler/bin/riscv-tt-elf-g++"
+
+
+def has_compiler(package: Path) -> bool:
+    """True if the package has a device compiler that compiles."""
+    compiler = package / _COMPILER_PATH
+    return compiler.is_file() and compiler.read_bytes()[:2] != b"#!"
+
+
 def prepare(package: Path, card: Card) -> TextIO:
     """Puts a description of the cluster, and a compiler that compiles nothing, into the package.
     Nobody else does so until what is returned is closed, once the device is open."""
@@ -53,7 +62,7 @@ def prepare(package: Path, card: Card) -> TextIO:
     examples.mkdir(parents=True, exist_ok=True)
     name, text = card.description()
     cluster = examples / name
-    compiler = package / "runtime/sfpi/compiler/bin/riscv-tt-elf-g++"
+    compiler = package / _COMPILER_PATH
     lock = cluster.with_suffix(".lock").open("w")
     fcntl.flock(lock, fcntl.LOCK_EX)
     _write(cluster, text)
@@ -79,11 +88,22 @@ def switch(package: Path, card: Card) -> None:
     getattr(library, _SYMBOL)(_ARCHITECTURES[card.arch], 1)
 
 
-def environment() -> "dict[str, str]":
-    """The variables that keep the package quiet, and its cache in memory."""
+def environment(simulator: "str | None" = None) -> "dict[str, str]":
+    """The variables that keep the package quiet, and its cache in memory.
+
+    Args:
+        simulator: the library of a simulated device. It has no cores that dispatch, and of the
+            vector engine no macros.
+    """
+    simulated = {
+        "TT_METAL_SIMULATOR": simulator,
+        "TT_METAL_SLOW_DISPATCH_MODE": "1",
+        "TT_METAL_DISABLE_SFPLOADMACRO": "1",
+    }
     return {
         **os.environ,
-        "TT_METAL_CACHE": _free_cache(),
+        **({} if simulator is None else simulated),
+        "TT_METAL_CACHE": _free_cache("judge" if simulator is None else "simulator"),
         "TT_METAL_LOGGER_LEVEL": "fatal",
         "TT_METAL_DISABLE_XIP_DUMP": "1",
         "LOGURU_LEVEL": "ERROR",
@@ -94,12 +114,12 @@ _held: "list[TextIO]" = []
 """Keeps the lock of the cache as long as this process runs."""
 
 
-def _free_cache() -> str:
+def _free_cache(name: str) -> str:
     """The first of the caches that no other process uses: the package writes into its cache as if
     it had it for itself, and dies where another one does so at the same time."""
     folder = Path("/dev/shm") if Path("/dev/shm").is_dir() else Path("/tmp")
     for number in count():
-        cache = folder / f"ttcodegen-judge-{os.getuid()}-{number}"
+        cache = folder / f"ttcodegen-{name}-{os.getuid()}-{number}"
         lock = cache.with_suffix(".lock").open("w")
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,0 +1,124 @@
+# ruff: noqa: E501 -- MLIR as it is printed
+"""Values of the library's calls beside ours, on arrays that stand for those of a simulator."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.optimizer.modules import INPUT, WEIGHT, compiled
+from ttcodegen.cli.rt import main
+from ttcodegen.cli.ttcodegen import main as ttcodegen
+from ttcodegen.flatbuffer.reader import read_ttnn
+from ttcodegen.rt.judging.call_values import CallValues
+from ttcodegen.rt.judging.python_calls import NO_CALLS, joined_steps
+
+MODULE = f"""
+func.func @main(%x: tensor<2x3xf32> {{{INPUT}}}, %y: tensor<2x3xf32> {{{INPUT}}}) -> tensor<2x3xf32> {{
+  %0 = "ttir.add"(%x, %y) : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
+  %1 = "ttir.relu"(%0) : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  return %1 : tensor<2x3xf32>
+}}
+"""
+X = np.array([[1, -2, 3], [-4, 5, -6]], np.float32)
+Y = np.array([[0.5, 0.5, -4], [5, -7, 1]], np.float32)
+Array = Callable[[np.ndarray, np.ndarray], np.ndarray]
+
+
+def differences(folder: Path, called: dict[str, Array]) -> dict[str, str | None]:
+    """By callee what differs, if the calls compute that of the first two tensors."""
+    binary = read_ttnn(compiled(MODULE, 0).flatbuffer)
+    (program,) = binary.programs
+    joined = joined_steps([program])
+    values = CallValues(binary, [program], [X, Y], folder)
+    values.give(joined)
+    arrays: dict[int, np.ndarray] = {}
+    for step in joined[0]:
+        answer(step, arrays, called, folder)
+    found = values.differences(joined)[program.name]
+    return {joined[0][index]["callee"]: difference for index, difference in found}
+
+
+def answer(
+    step: dict[str, Any], arrays: dict[int, np.ndarray], called: dict[str, Array], folder: Path
+) -> None:
+    """Does what the process of the library does in a step."""
+    if step["callee"] is None:
+        arrays.update({each["id"]: np.load(each["values"]) for each in step["results"]})
+    elif step["callee"] not in NO_CALLS:
+        operands = [arrays[each["tensor"]] for each in step["arguments"] if "tensor" in each]
+        (result,) = step["results"]
+        compute = called.get(step["callee"], _moved)
+        arrays[result["id"]] = compute(operands[0], operands[-1])
+        np.save(folder / f"{result['id']}.npy", arrays[result["id"]])
+
+
+def _moved(x: np.ndarray, _: np.ndarray) -> np.ndarray:
+    return x
+
+
+def test_calls_that_compute_the_same_agree(tmp_path: Path) -> None:
+    found = differences(tmp_path, {"add": np.add, "relu": lambda x, _: np.maximum(x, 0)})
+    assert found["add"] is None
+    assert found["relu"] is None
+
+
+def test_a_call_that_computes_something_else_is_named_alone(tmp_path: Path) -> None:
+    """The call after it is compared for the operand that it had."""
+    found = differences(tmp_path, {"add": np.subtract, "relu": lambda x, _: np.maximum(x, 0)})
+    assert found["relu"] is None
+    assert found["add"] is not None
+    assert "largest error 14" in found["add"]
+
+
+def test_a_call_that_loses_nan_is_named(tmp_path: Path) -> None:
+    def lossy(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return np.where(x + y > 1, np.nan, x + y)
+
+    found = differences(tmp_path, {"add": lossy, "relu": lambda x, _: np.maximum(x, 0)})
+    assert found["add"] is not None
+    assert found["add"].startswith("NaN is at other positions")
+
+
+NORMALIZED = f"""
+func.func @main(%x: tensor<64x96xbf16> {{{INPUT}}}, %w: tensor<96x32xbf16> {{{WEIGHT}}}) -> tensor<64x32xbf16> {{
+  %0 = "ttir.matmul"(%x, %w) : (tensor<64x96xbf16>, tensor<96x32xbf16>) -> tensor<64x32xbf16>
+  %1 = "ttir.softmax"(%0) <{{dimension = 1 : si32}}> : (tensor<64x32xbf16>) -> tensor<64x32xbf16>
+  return %1 : tensor<64x32xbf16>
+}}
+"""
+
+
+def test_the_library_computes_the_same_on_a_simulator(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    simulator, python = (
+        os.environ.get("TTCODEGEN_SIMULATOR"),
+        os.environ.get("TTCODEGEN_SIM_PYTHON"),
+    )
+    if not simulator or not python:
+        pytest.skip("TTCODEGEN_SIMULATOR and TTCODEGEN_SIM_PYTHON name no simulator")
+    source = tmp_path / "m.mlir"
+    source.write_text(NORMALIZED)
+    assert ttcodegen([str(source), "-o", str(tmp_path / "out")]) == 0
+    arguments = ["validate", str(tmp_path / "out"), "--python", python, "--simulator", simulator]
+    assert main(arguments) == 0
+    assert "3 calls accepted, 3 compared" in capsys.readouterr().out
+
+
+def test_card_and_simulator_exclude_each_other(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], ttnn_python: str
+) -> None:
+    source = tmp_path / "m.mlir"
+    source.write_text(MODULE)
+    assert ttcodegen([str(source), "-o", str(tmp_path / "out")]) == 0
+    arguments = ["validate", str(tmp_path / "out"), "--python", ttnn_python, "--card"]
+    assert main([*arguments, "--simulator", "libttsim.so"]) == 1
+    assert "--card and --simulator name two devices" in capsys.readouterr().err
+    assert main([*arguments[:-1], "--simulator", str(tmp_path / "none.so")]) == 1
+    assert "there is no simulator" in capsys.readouterr().err

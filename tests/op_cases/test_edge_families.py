@@ -377,9 +377,11 @@ def expected_of(element: str, rows: Sequence[Row]) -> list[np.ndarray]:
 
 def differs(row: Row, expected: np.ndarray, found: np.ndarray) -> str | None:
     """Kind of the first difference between two runs, None if there is none."""
-    expected, found = np.asarray(expected, np.float64), found.astype(np.float64)
     if expected.shape != found.shape:
         return "shape"
+    if expected.dtype.kind in "biu":
+        return None if np.array_equal(expected, found) else "integers"
+    expected, found = np.asarray(expected, np.float64), found.astype(np.float64)
     if (kind := kind_that_differs(expected, found)) is not None:
         return kind
     finite = np.isfinite(expected)

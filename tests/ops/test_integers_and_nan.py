@@ -380,3 +380,33 @@ def test_bounds_of_unsigned_integers_beyond_31_bits() -> None:
     expected = np.array([7, 3000000000, 4000000000], np.uint32)
     np.testing.assert_array_equal(golden(source, given), expected)
     np.testing.assert_array_equal(on_device(source, given), expected)
+
+
+LARGE = (257, -1001, 2**24 + 1, 123456789, 2**31 - 1, -(2**31))
+
+
+@pytest.mark.parametrize(("element", "dtype"), [("i32", np.int32), ("ui32", np.uint32)])
+def test_rows_of_integers_have_all_bits(element: str, dtype: type) -> None:
+    table = np.array(LARGE, np.int64).astype(dtype).reshape(3, 2)
+    at = np.array([[2, 0], [1, 1]], np.int32)
+    source = source_of("embedding", ["2x2xi32", f"3x2x{element}"], f"2x2x2x{element}")
+    assert np.array_equal(golden(source, at, table), table[at])
+    assert np.array_equal(on_device(source, at, table), table[at])
+
+
+def test_rows_of_f32_that_are_compared_have_all_bits() -> None:
+    text = (
+        "func.func @f(%at: tensor<4xi32>, %table: tensor<5x3xf32>, %x: tensor<4x3xf32>) "
+        "-> (tensor<4x3xi1>, tensor<4x3xf32>) {\n"
+        '  %0 = "ttir.embedding"(%at, %table) '
+        ": (tensor<4xi32>, tensor<5x3xf32>) -> tensor<4x3xf32>\n"
+        '  %1 = "ttir.eq"(%0, %x) : (tensor<4x3xf32>, tensor<4x3xf32>) -> tensor<4x3xi1>\n'
+        "  return %1, %0 : tensor<4x3xi1>, tensor<4x3xf32>\n}\n"
+    )
+    table = np.random.default_rng(0).standard_normal((5, 3)).astype(np.float32)
+    table[3] = [np.inf, -np.inf, 3.4e38]
+    at = np.array([3, 0, 4, 3], np.int32)
+    compiled = compile_module(Source("test.mlir", text), CompileOptions("m"))
+    same, rows = Interpreter(read_ttnn(compiled.flatbuffer)).run("f", [at, table, table[at]])
+    assert same.all()
+    assert np.array_equal(rows, table[at])

@@ -20,6 +20,7 @@ from ttcodegen.foundation.messages import Level, report
 from ttcodegen.ops.core.builder import OpBuilder
 from ttcodegen.ops.core.definition import TTIRDefinition
 from ttcodegen.ops.dialects import TTNNOp, ttnn_op_classes
+from ttcodegen.ops.indexing.embedding import is_gathered
 from ttcodegen.ops.reduction.exact_extremes import needs_all_bits
 from ttcodegen.transforms.rewriting import body_of, keep, rebuild
 from ttcodegen.transforms.ttir.own_buffers import drop_clones
@@ -61,8 +62,8 @@ def _refuse_other_ops(module: ModuleOp) -> None:
     diagnostics.raise_errors()
 
 
-def _note_exact_extremes(module: ModuleOp) -> None:
-    """Reports extremes that take several calls of the library each rather than one."""
+def _note_all_bits(module: ModuleOp) -> None:
+    """Reports extremes and lookups that take more than one call so that no bits are lost."""
     count = sum(isinstance(op, CatalogueOp) and needs_all_bits(op) for op in module.walk())
     if count:
         noun = "maxima or minima" if count > 1 else "maximum or minimum"
@@ -70,6 +71,15 @@ def _note_exact_extremes(module: ModuleOp) -> None:
             Level.INFO,
             f"ttcodegen: note: {count} {noun} of f32 in several calls that keep all bits, "
             "for what follows compares, selects or subtracts",
+        )
+    found = (each for each in module.walk() if isinstance(each, CatalogueOp))
+    tables = sum(each.name == "ttir.embedding" and is_gathered(each) for each in found)
+    if tables:
+        noun = "lookups" if tables > 1 else "lookup"
+        report(
+            Level.INFO,
+            f"ttcodegen: note: {tables} {noun} in tables as a gather of elements, which keeps all "
+            "bits: the library's embedding has bf16 only",
         )
 
 
@@ -82,7 +92,7 @@ class ConvertTTIRToTTNN(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         _refuse_other_ops(op)
-        _note_exact_extremes(op)
+        _note_all_bits(op)
         classes = ttnn_op_classes()
         for function in op.walk():
             if isinstance(function, FuncOp):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.builtin import IntegerType, TensorType
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
@@ -28,6 +28,8 @@ from ttcodegen.ops.core.dimensions import Dimensions, expect_shape, require
 from ttcodegen.ops.core.engine import places
 from ttcodegen.ops.core.lowering import cpu_call
 from ttcodegen.ops.core.traits import CallKind, Trait, no_flops
+from ttcodegen.ops.indexing.gather_scatter import gathered
+from ttcodegen.ops.reduction.exact_extremes import bits_decide, has_few_bits
 
 
 def _table_size(op: CatalogueOp) -> tuple[int, int]:
@@ -58,13 +60,36 @@ def _embedding(call: Call) -> Array:
     return table.reshape(table.shape[-2:])[places(call.array("input"), table.shape[-2])]
 
 
+def is_gathered(op: CatalogueOp) -> bool:
+    """True if elements of the table have more bits than bf16, and these count: integers, and floats
+    that are compared, sorted, rounded or converted afterwards."""
+    weight = op.operands[1]
+    element = element_of(weight.type)
+    if isinstance(element, IntegerType):
+        return element.bitwidth > _INTEGER_BITS
+    return not has_few_bits(weight) and bits_decide(op.results[0], _MOVING)
+
+
+_INTEGER_BITS = 8
+"""Width of the widest integers that bf16 has all of."""
+_MOVING = frozenset({"ttir.where", "ttir.subtract"})
+"""Ops that the last bits of the rows of a table decide nothing in."""
+
+
 def _lower_embedding(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     """The library drops the middle dimensions of indices of a higher rank (docs/library-rules.md),
-    so they go in as one row."""
+    so they go in as one row. Its tables are bf16: what has more bits that count is gathered."""
     rows, columns = _table_size(op)
     count = prod(op.shape("input"))
-    indices = builder.reshape(builder.operand(op, "input"), [1, count])
     weight = builder.reshape(builder.operand(op, "weight"), [rows, columns])
+    if is_gathered(op):
+        indices = builder.typecast(builder.operand(op, "input"), ui32)
+        indices = builder.repeat(builder.reshape(indices, [count, 1]), [count, columns])
+        value = gathered(builder, weight, indices, dim=0)
+        return builder.reshape(
+            builder.typecast(value, op.result_type.element_type), op.result_shape
+        )
+    indices = builder.reshape(builder.operand(op, "input"), [1, count])
     result = TensorType(element_of(weight.type), [1, count, columns])
     value = builder.emit("embedding", [indices, weight], result)
     return builder.reshape(builder.typecast(value, op.result_type.element_type), op.result_shape)

@@ -41,10 +41,15 @@ def needs_all_bits(op: CatalogueOp) -> bool:
     """True if `op`, of TTIR, is an extreme of float32 that is compared, selected or subtracted."""
     if op.name not in EXTREMES or op.result_type.element_type != f32:
         return False
-    if element_of(op.operands[0].type) != f32 or _has_few_bits(op.operands[0]):
+    if element_of(op.operands[0].type) != f32 or has_few_bits(op.operands[0]):
         return False
+    return bits_decide(op.results[0])
+
+
+def bits_decide(value: SSAValue, but: frozenset[str] = frozenset()) -> bool:
+    """True if a result, of ops other than those of `but`, hangs on the last bits of a value."""
     seen: set[SSAValue] = set()
-    pending: list[tuple[SSAValue, bool]] = [(op.results[0], False)]
+    pending: list[tuple[SSAValue, bool]] = [(value, False)]
     visited = 0
     while pending:
         value, is_negated = pending.pop()
@@ -54,9 +59,9 @@ def needs_all_bits(op: CatalogueOp) -> bool:
         for use in value.uses:
             user = use.operation
             visited += 1
-            if visited > _MOST_USERS or _decides(user, is_negated):
+            if visited > _MOST_USERS or (_decides(user, is_negated) and user.name not in but):
                 return True
-            if _passes_on(user):
+            if _passes_on(user) or user.name in but:
                 negated = is_negated or user.name == "ttir.neg"
                 pending += [(result, negated) for result in user.results]
     return False
@@ -78,7 +83,7 @@ def _passes_on(user: object) -> bool:
     return moves or user.name in _PASSING
 
 
-def _has_few_bits(value: SSAValue) -> bool:
+def has_few_bits(value: SSAValue) -> bool:
     """True if the elements are known to be of bfloat16, all bits of which TF32 has."""
     op = value.owner
     while isinstance(op, CatalogueOp) and isinstance(op.definition, TTIRDefinition):

@@ -103,7 +103,7 @@ def test_tiles_and_bytes_of_tensors_are_counted_by_layouts() -> None:
 
 
 def test_each_pipeline_fits_on_a_screen() -> None:
-    path = ROOT / "ttcodegen" / "transforms" / "pipelines.py"
+    path = ROOT / "ttcodegen" / "transforms" / "ttnn" / "pipelines.py"
     for node in ast.parse(path.read_text("utf-8")).body:
         assert node.end_lineno is not None
         assert node.end_lineno - node.lineno < 60, f"{path}:{node.lineno}"

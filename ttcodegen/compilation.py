@@ -25,9 +25,9 @@ from ttcodegen.systems.cards import card_text, default_system, mesh_system
 from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, SystemDescription
 from ttcodegen.systems.releases import DEFAULT_RELEASE
 from ttcodegen.transforms.pass_runner import PassRunner
-from ttcodegen.transforms.pipelines import level_of
 from ttcodegen.transforms.registry import OptionValue, Step, passes_of
 from ttcodegen.transforms.ttir.element_types import settle_source_types
+from ttcodegen.transforms.ttnn.pipelines import level_of
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
         ModuleDescription,
         ProjectKind,
     )
-    from ttcodegen.emission.op_lines import OpLines
+    from ttcodegen.emission.manifest_entries import OpLines
     from ttcodegen.flatbuffer.writer import Origin
 
 
@@ -406,9 +406,8 @@ def emit_module(
         constants_of,
         functions_in_files,
     )
-    from ttcodegen.emission.interface_description import data_file
-    from ttcodegen.emission.module_names import module_name
-    from ttcodegen.emission.op_lines import LoweredOps
+    from ttcodegen.emission.interface_description import data_file, module_name
+    from ttcodegen.emission.manifest_entries import LoweredOps
     from ttcodegen.emitc.formatting import format_files
     from ttcodegen.emitc.printer import print_with_origins
     from ttcodegen.naming.arguments import prepare_name
@@ -507,7 +506,7 @@ def _origin(options: CompileOptions, input_hash: str) -> Origin:
 def _ttm(module: ModuleOp, origin: Origin) -> bytes:
     """The file of a module of device programs, whose kernels are EmitC already."""
     from ttcodegen.emission.convert_to_emitc import kernel_texts
-    from ttcodegen.emission.device_manifest import exchanged_over_links
+    from ttcodegen.emission.manifest_entries import exchanged_over_links
     from ttcodegen.flatbuffer.writer import write_ttm
 
     return write_ttm(module, origin, kernel_texts(module), exchanged_over_links(module))
@@ -533,12 +532,12 @@ def _device_manifest(
     assert options.system is not None
     if options.target == "ttmetal":
         from ttcodegen.emission.convert_to_emitc import kernel_paths
-        from ttcodegen.emission.device_manifest import device_manifest
+        from ttcodegen.emission.manifest_entries import device_manifest
 
         return device_manifest(module, kernel_paths(module), options.system.chip)
     if called is None:
         return DeviceManifest()
-    from ttcodegen.emission.device_manifest import kernel_entries, program_entries
+    from ttcodegen.emission.manifest_entries import kernel_entries, program_entries
 
     return DeviceManifest(
         kernel_entries(called.programs, called.paths, options.system.chip),

@@ -19,7 +19,7 @@ from typing import Any, Unpack, cast
 import numpy as np
 
 from ttcodegen.emission.description import Structure, static
-from ttcodegen.emission.module_names import default_module_name
+from ttcodegen.emission.interface_description import default_module_name
 from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.framework import (
     CheckError,

@@ -128,7 +128,7 @@ def ttmetal_to_flatbuffer(source: Source | bytes) -> Translated:
         CompileError: if the text is no such module.
     """
     from ttcodegen.emission.convert_to_emitc import kernel_texts
-    from ttcodegen.emission.device_manifest import exchanged_over_links
+    from ttcodegen.emission.manifest_entries import exchanged_over_links
     from ttcodegen.flatbuffer.writer import write_ttm
 
     module = _module(source)

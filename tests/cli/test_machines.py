@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ttcodegen.explorer.settings import Settings, read_settings
+from ttcodegen.explorer.stages import Settings, read_settings
 from ttcodegen.flatbuffer.system import load_system, write_ttsys
 from ttcodegen.foundation.diagnostics import CompileError
 

@@ -189,7 +189,7 @@ def test_a_bug_leaves_what_reproduces_it(
     def broken(*_: object) -> object:
         raise RecursionError("too deep\nto say")
 
-    monkeypatch.setattr("ttcodegen.pipelines.compile_module", broken)
+    monkeypatch.setattr("ttcodegen.staged_compilation.compile_module", broken)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     assert main([str(relu), "-o", str(tmp_path / "out"), "--seed", "3"]) == 70
     error = capsys.readouterr().err
@@ -209,7 +209,7 @@ def test_an_interruption_is_said_in_a_line(
     def interrupted(*_: object) -> object:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("ttcodegen.pipelines.compile_module", interrupted)
+    monkeypatch.setattr("ttcodegen.staged_compilation.compile_module", interrupted)
     assert main([str(relu), "-o", str(relu.parent / "out")]) == 130
     assert capsys.readouterr().err == "ttcodegen: interrupted\n"
 

@@ -19,8 +19,8 @@ from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.opt.command_line import OPTIONS as DRIVER_OPTIONS
 from ttcodegen.rt.commands.arguments import COMMANDS
-from ttcodegen.transforms.pipelines import EMITC_OPTIONS, TTNN_OPTIONS
 from ttcodegen.transforms.registry import OptionError, is_known, parse_step, schedule
+from ttcodegen.transforms.ttnn.pipelines import EMITC_OPTIONS, TTNN_OPTIONS
 
 TABLES = (REFUSED_TTNN_OPTIONS, REFUSED_EMITC_OPTIONS, REFUSED_TTMETAL_OPTIONS)
 REASONS = sorted({*_REASONS, *(reason for table in TABLES for reason in table)})

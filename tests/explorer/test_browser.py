@@ -21,7 +21,7 @@ import pytest
 from ttcodegen.cli.ttcodegen import main as compile_main
 from ttcodegen.explorer.server import Server
 from ttcodegen.explorer.session import Command, Session
-from ttcodegen.explorer.settings import Settings
+from ttcodegen.explorer.stages import Settings
 
 pytest.importorskip("model_explorer", reason="needs the extra browser")
 playwright = pytest.importorskip("playwright.sync_api", reason="needs the extra browser")

@@ -9,9 +9,9 @@ import pytest
 
 from tests.explorer.test_graphs import MODEL
 from ttcodegen.cli.ttcodegen import main
-from ttcodegen.emission.op_lines import LoweredOp, OpLines
+from ttcodegen.emission.manifest_entries import LoweredOp, OpLines
 from ttcodegen.explorer.session import Command, Session
-from ttcodegen.explorer.settings import Settings
+from ttcodegen.explorer.stages import Settings
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.project.edits import LINES, formatted_lines, lines_archive, packed, read_lines
 from ttcodegen.project.manifest import CodeLines, Edits

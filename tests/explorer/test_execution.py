@@ -19,7 +19,7 @@ from ttcodegen.explorer import execution as explorer_execution
 from ttcodegen.explorer.client import ExplorerError, TTExplorer
 from ttcodegen.explorer.execution import Execution
 from ttcodegen.explorer.session import Command, Session
-from ttcodegen.explorer.settings import Settings
+from ttcodegen.explorer.stages import Settings
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.project import checking
 

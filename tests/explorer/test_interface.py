@@ -20,7 +20,7 @@ from ttcodegen.explorer.client import ExplorerError, TTExplorer
 from ttcodegen.explorer.models import model_graphs
 from ttcodegen.explorer.server import Server
 from ttcodegen.explorer.session import Session
-from ttcodegen.explorer.settings import Settings, read_settings
+from ttcodegen.explorer.stages import Settings, read_settings
 from ttcodegen.flatbuffer.system import read_ttsys_file
 from ttcodegen.foundation.diagnostics import CompileError
 

@@ -15,8 +15,8 @@ from tests.explorer.conftest import processes_below
 from tests.explorer.test_graphs import MODEL
 from ttcodegen.compilation import CompileOptions
 from ttcodegen.explorer import workers as workers_module
+from ttcodegen.explorer.execution import ResultsCache
 from ttcodegen.explorer.requests import Request, perform
-from ttcodegen.explorer.results import ResultsCache
 from ttcodegen.explorer.workers import Workers
 from ttcodegen.foundation.diagnostics import CompileError
 

@@ -17,7 +17,7 @@ torch_files = pytest.importorskip("safetensors.torch", reason="safetensors is no
 
 import ttcodegen  # noqa: E402
 from ttcodegen.torch.__main__ import main  # noqa: E402
-from ttcodegen.torch.sampling import sampling_functions  # noqa: E402
+from ttcodegen.torch.generation import sampling_functions  # noqa: E402
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "language-models.md"
 

@@ -13,7 +13,7 @@ import ttcodegen.torch  # noqa: E402
 from tests.frontends.running import run  # noqa: E402
 from ttcodegen.foundation.diagnostics import CompileError  # noqa: E402
 from ttcodegen.frontends.torch.graph import tensor_array  # noqa: E402
-from ttcodegen.torch.functions import Example  # noqa: E402
+from ttcodegen.torch.exporting import Example  # noqa: E402
 
 pytestmark = [pytest.mark.frameworks, pytest.mark.filterwarnings("ignore")]
 nn = torch.nn

@@ -17,7 +17,7 @@ from ttcodegen.cli.ttcodegen import main
 from ttcodegen.flatbuffer.reader import read_ttnn_file
 from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.frontends import source_module
-from ttcodegen.lang.projects.calling import operations_of
+from ttcodegen.lang.projects.programs import operations_of
 from ttcodegen.numerics.golden_values import Golden
 from ttcodegen.ops.tt_lang import calling
 from ttcodegen.project.cpu_backend import CPUBackend

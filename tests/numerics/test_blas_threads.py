@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from ttcodegen.numerics.blas_threads import one_blas_thread, thread_functions
+from ttcodegen.lang.simulator.operations import one_blas_thread, thread_functions
 
 
 def break_off(threads: Callable[[], int]) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from ttcodegen.cli.ttcodegen import main
 from ttcodegen.compilation import CompileOptions, compile_module
-from ttcodegen.emission.op_lines import LoweredOp, OpLines
+from ttcodegen.emission.manifest_entries import LoweredOp, OpLines
 from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.optimizer.overrides.overrides import read_overrides
 from ttcodegen.project.tuning.decisions import EditedFile, compared

@@ -10,7 +10,7 @@ import pytest
 from ttcodegen.compilation import CompiledModule
 from ttcodegen.dialects.core.datatypes import DataType
 from ttcodegen.emission.description import DataFile, Drawing, TensorKind
-from ttcodegen.emission.module_names import module_name
+from ttcodegen.emission.interface_description import module_name
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ttcodegen.cli.ttcodegen import main
-from ttcodegen.emission.op_lines import LoweredOp, OpLines
+from ttcodegen.emission.manifest_entries import LoweredOp, OpLines
 from ttcodegen.project.edits import lost_ops
 
 SOURCE = """func.func @forward(

@@ -23,10 +23,10 @@ from ttcodegen.frontends import source_module
 from ttcodegen.numerics.drawing import draw_inputs
 from ttcodegen.numerics.golden_values import Golden
 from ttcodegen.ops.dialects import load_dialects
-from ttcodegen.optimizer.stages import Stages, divide_into_stages
-from ttcodegen.pipelines import compile_stages
+from ttcodegen.optimizer.parallelism import Stages, divide_into_stages
 from ttcodegen.project.running import MPI_ENVIRONMENT
 from ttcodegen.project.sources import project_files
+from ttcodegen.staged_compilation import compile_stages
 from ttcodegen.systems.cards import default_system
 from ttcodegen.transforms.mesh.stages import Origin
 from ttcodegen.transforms.rewriting import functions

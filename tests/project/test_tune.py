@@ -12,7 +12,7 @@ import pytest
 from ttcodegen.cli.ttcodegen import main
 from ttcodegen.dialects.ttcore.shards import Layout
 from ttcodegen.dialects.ttnn.program_configs import MatmulProgramConfig
-from ttcodegen.emission.op_lines import LoweredOp
+from ttcodegen.emission.manifest_entries import LoweredOp
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.optimizer.cost.measurements import call_key, read_measured, write_measured
 from ttcodegen.project.edits import read_pristine, tune_ops, tuned_files

@@ -12,7 +12,7 @@ from ttcodegen.dialects.core.datatypes import bf16, f32
 from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.numerics.golden_values import Golden
 from ttcodegen.numerics.lowered import interpreter_of, read_flatbuffer
-from ttcodegen.transforms.ttir.fusing.empty_rows import TTIREmptyAttentionRowsPass
+from ttcodegen.transforms.ttir.fusing.rules import TTIREmptyAttentionRowsPass
 
 HEADS, SIZE = 2, 32
 

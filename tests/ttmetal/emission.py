@@ -13,7 +13,7 @@ from ttcodegen.emission.convert_to_emitc import (
     kernel_texts,
 )
 from ttcodegen.emission.description import DeviceManifest
-from ttcodegen.emission.device_manifest import device_manifest
+from ttcodegen.emission.manifest_entries import device_manifest
 from ttcodegen.emitc.printer import print_module
 from ttcodegen.flatbuffer.writer import Origin
 from ttcodegen.ops.dialects import load_dialects

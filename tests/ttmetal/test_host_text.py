@@ -32,7 +32,7 @@ from ttcodegen.dialects.ttmetal.programs import (
     RuntimeArgument,
 )
 from ttcodegen.dialects.ttnn.placement import TensorPlacement
-from ttcodegen.emission.device_manifest import kernel_entries, page_size
+from ttcodegen.emission.manifest_entries import kernel_entries, page_size
 from ttcodegen.emission.program_sources import KINDS_IN_FILE, render_programs
 from ttcodegen.flatbuffer.writer import Origin
 from ttcodegen.foundation.diagnostics import Source

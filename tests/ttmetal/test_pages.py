@@ -14,7 +14,7 @@ import pytest
 from ttcodegen.dialects.core.datatypes import DataType
 from ttcodegen.dialects.ttcore.shards import Layout
 from ttcodegen.dialects.ttnn.placement import TensorPlacement
-from ttcodegen.emission.device_manifest import page_size
+from ttcodegen.emission.manifest_entries import page_size
 from ttcodegen.numerics.rounding import MANTISSA_BITS, block_rounded
 from ttcodegen.project.cpu_backend import backend_sources
 from ttcodegen.project.sources import support_files

@@ -87,7 +87,7 @@ def _run(invocation: Invocation) -> int:
     apply_message_options(options)
     from ttcodegen.explorer.server import Server
     from ttcodegen.explorer.session import Session
-    from ttcodegen.explorer.settings import Settings
+    from ttcodegen.explorer.stages import Settings
     from ttcodegen.explorer.workers import Workers
 
     level = _level(options.target, options.optimize)

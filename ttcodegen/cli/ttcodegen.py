@@ -275,11 +275,11 @@ def _print_edits(out: Path, overrides: Path | None) -> int:
 
 def _compile(options: argparse.Namespace, source: Source, system: SystemDescription | None) -> int:
     from ttcodegen.compilation import CompileOptions
-    from ttcodegen.emission.module_names import default_module_name
+    from ttcodegen.emission.interface_description import default_module_name
     from ttcodegen.ops.dialects import load_dialects
-    from ttcodegen.pipelines import compile_stages
     from ttcodegen.project.staging import locked_project
     from ttcodegen.project.writer import refuse_unrelated_folder
+    from ttcodegen.staged_compilation import compile_stages
     from ttcodegen.transforms.pass_runner import PassRunner
 
     if options.stages and options.kind is None:

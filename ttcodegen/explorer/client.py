@@ -42,7 +42,7 @@ class TTExplorer:
             url: of the server, without the port.
             server: whether to start one here, in a thread.
             config: for that server: `folders`, a list of folders with models (the current one), and
-                settings of `ttcodegen.explorer.settings`.
+                settings of `ttcodegen.explorer.stages`.
             token: what the server requires; with `server`, one is drawn if it is empty.
 
         Raises:
@@ -53,7 +53,7 @@ class TTExplorer:
         if server:
             from ttcodegen.explorer.server import Server
             from ttcodegen.explorer.session import Session
-            from ttcodegen.explorer.settings import Settings, read_settings
+            from ttcodegen.explorer.stages import Settings, read_settings
 
             given = dict(config or {})
             folders = [Path(folder) for folder in given.pop("folders", ["."])]

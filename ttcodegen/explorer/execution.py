@@ -1,19 +1,23 @@
-"""Compiles, builds, runs and measures a model in a thread, and reports how far it is."""
+"""Executions of a model in a thread: compile, build, run, measure; progress and node data."""
 
 from __future__ import annotations
 
+import json
 import re
 import threading
 import time
 import traceback
+from collections import OrderedDict
 from collections.abc import Callable, Generator, Mapping
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ttcodegen.compilation import CompileOptions
-from ttcodegen.explorer.graph import Graph
+from ttcodegen.explorer.graph import GradientStop, Graph, NodeData, NodeValue, to_json
 from ttcodegen.explorer.models import (
     compile_stages,
     flatbuffer_graphs,
@@ -21,11 +25,296 @@ from ttcodegen.explorer.models import (
     is_flatbuffer,
     source_graphs,
 )
-from ttcodegen.explorer.module_graphs import LINE
-from ttcodegen.explorer.results import Measured, OpResults
-from ttcodegen.explorer.settings import Settings
+from ttcodegen.explorer.module_graphs import LINE, positions
+from ttcodegen.explorer.stages import Settings
 from ttcodegen.foundation.diagnostics import CompileError, Diagnostic, Source
 from ttcodegen.rt.commands.command import Logger
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from ttcodegen.numerics.interpreter import OpEvent
+
+# What an execution found, op by op, as numbers of nodes.
+
+_HEAT = [GradientStop(0, "#ffffff"), GradientStop(1, "#e53935")]
+_AGREEMENT = [GradientStop(0, "#e53935"), GradientStop(1, "#c8e6c9")]
+_CHANGE = [GradientStop(0, "#66bb6a"), GradientStop(0.5, "#ffffff"), GradientStop(1, "#e53935")]
+_MOST_KEPT = 1 << 28
+"""Bytes of results of ops that are kept for the next execution to compare with."""
+
+METRICS = {
+    "estimated_us": ("estimated time on the card (us)", _HEAT),
+    "estimated_share": ("share of the estimated time (%)", _HEAT),
+    "measured_us": ("measured time of the C++ on the CPU backend (us)", _HEAT),
+    "flatbuffer_us": ("measured time of the flatbuffer run (us)", _HEAT),
+    "l1_bytes": ("L1 of each core (bytes)", _HEAT),
+    "bytes": ("bytes read and written", _HEAT),
+    "correlation": ("correlation with the golden", _AGREEMENT),
+    "correlation_before": ("correlation with the run before", _AGREEMENT),
+    "estimated_change": ("estimated time, change from the run before (us)", _CHANGE),
+    "measured_change": ("measured time, change from the run before (us)", _CHANGE),
+}
+"""Reported metrics of ops: names and colours."""
+
+Node = tuple[str, str]
+"""A node: the graph of its function in the file, and its id."""
+
+
+@dataclass
+class Measured:
+    """The numbers of an execution."""
+
+    values: dict[str, dict[Node, float]]
+    """By metric and node."""
+    table: Path
+    """A CSV file with a line for each op."""
+    summary: dict[str, float]
+    """Of the whole: estimated time, and measured time of the flatbuffer and of the C++ on the CPU
+    backend, in microseconds."""
+    outputs: Mapping[Node, np.ndarray]
+    """Outputs of ops, as far as they are kept."""
+
+    def node_data(self, graphs: list[Graph]) -> dict[str, dict[str, NodeData]]:
+        """The numbers as node data, by metric and graph.
+
+        Those of a function's nodes go to the nodes of these names in the graphs of all stages.
+        """
+        found: dict[str, dict[str, NodeData]] = {}
+        for metric, values in self.values.items():
+            name, gradient = METRICS[metric]
+            by_function: dict[str, dict[str, float]] = {}
+            for (function, node), value in values.items():
+                by_function.setdefault(function, {})[node] = value
+            for graph in graphs:
+                function = graph.id.partition(": ")[2] or graph.id
+                known = by_function.get(function)
+                if known is None:
+                    continue
+                results = {n.id: NodeValue(known[n.id]) for n in graph.nodes if n.id in known}
+                if results:
+                    found.setdefault(metric, {})[graph.id] = NodeData(results, name, gradient)
+        return found
+
+    def write_node_data(self, graphs: list[Graph], folder: Path) -> list[Path]:
+        """Writes a file for each metric, as Model Explorer loads them."""
+        paths: list[Path] = []
+        for metric, data in self.node_data(graphs).items():
+            path = folder / f"{metric}.json"
+            path.write_text(json.dumps(to_json(data)), "utf-8")
+            paths.append(path)
+        return paths
+
+
+@dataclass
+class OpResults:
+    """Measures and compares the ops of a flatbuffer."""
+
+    flatbuffer: Path
+    folder: Path
+    logger: Logger
+    seed: int
+    _values: dict[str, dict[Node, float]] = field(default_factory=dict[str, dict[Node, float]])
+    _outputs: dict[Node, np.ndarray] = field(default_factory=lambda: {})
+    _kept: int = 0
+    """Bytes of the outputs."""
+    _summary: dict[str, float] = field(default_factory=dict[str, float])
+    _table: Path | None = None
+
+    def __post_init__(self) -> None:
+        graphs = flatbuffer_graphs(self.flatbuffer.read_bytes(), elements=0)
+        self._nodes = {graph.id: [node.id for node in positions(graph)] for graph in graphs}
+
+    def _node(self, function: str, index: int) -> Node | None:
+        nodes = self._nodes.get(function, [])
+        return (function, nodes[index]) if index < len(nodes) else None
+
+    def measure(self, project: Path | None) -> None:
+        """Measures each op of the flatbuffer; and of the C++, if there is a built project.
+
+        Raises:
+            CompileError: if the file cannot be run.
+        """
+        content = self._perf(self.flatbuffer)
+        self._table = Path(content["csv"])
+        rows: list[dict[str, Any]] = content["ops"]
+        total = sum(row["estimated_us"] or 0.0 for row in rows)
+        for row in rows:
+            node = self._node(row["program"], row["index"])
+            if node is None:
+                continue
+            self._set("flatbuffer_us", node, row["time_us"])
+            # Programs of kernels, of a target whose C++ launches them.
+            self._set("measured_us", node, row["emulated_us"])
+            self._set("bytes", node, row["bytes"])
+            self._set("l1_bytes", node, row["l1_bytes"])
+            self._set("estimated_us", node, row["estimated_us"])
+            if total and row["estimated_us"] is not None:
+                self._set("estimated_share", node, round(100 * row["estimated_us"] / total, 3))
+        self._summary["estimated_us"] = round(total, 3)
+        self._summary["flatbuffer_us"] = round(sum(row["time_us"] for row in rows), 3)
+        if project is not None:
+            self._measure_library()
+
+    def _measure_library(self) -> None:
+        """The calls of the C++ that are ops of the flatbuffer, and the C++ as a whole."""
+        from ttcodegen.runtime.executable import library_beside
+
+        library = library_beside(self.flatbuffer)
+        if library is None:
+            return
+        ops: list[dict[str, Any]] = self._perf(library)["ops"]
+        self._summary["cpu_backend_us"] = round(sum(row["time_us"] for row in ops), 3)
+        for row in ops:
+            # A row of the whole program, or of what is no op, has no time of its own to compare.
+            if row["index"] is not None and row["processor_us"] is not None:
+                node = self._node(row["program"], row["index"])
+                if node is not None:
+                    self._set("measured_us", node, row["time_us"])
+
+    def _perf(self, path: Path) -> dict[str, Any]:
+        from ttcodegen.rt import API, Artifacts
+
+        artifacts = Artifacts(self.logger, self.folder / "artifacts")
+        perf = API.Perf({"binary": str(path), "--quiet": True}, self.logger, artifacts)
+        return _content(perf()[1])
+
+    def compare(self, binary: Path) -> None:
+        """Compares each op with its golden value, where the file has them; a project is built as it
+        is, and its C++ compared with its flatbuffer.
+
+        Raises:
+            CompileError: if the file cannot be run, or an output differs.
+        """
+        from ttcodegen.rt import API, Artifacts
+
+        artifacts = Artifacts(self.logger, self.folder / "artifacts")
+        callback = self._observe if self.flatbuffer.suffix == ".ttnn" else None
+        arguments = {"binary": str(binary), "--quiet": True}
+        run = API.Run(arguments, self.logger, artifacts, callback)
+        content = _content(run()[1])
+        failed = [
+            f"output '{output['name']}' of '{program['program']}': {check['check']}"
+            for program in content["programs"]
+            for output in program["outputs"]
+            for check in output["checks"]
+            if not check["passed"]
+        ]
+        if failed:
+            raise CompileError(f"the run differs: {'; '.join(failed)}")
+
+    def _observe(self, event: OpEvent) -> None:
+        node = self._node(event.program, event.index)
+        if node is None:
+            return
+        found = [a.correlation for a in event.agreements() if a is not None]
+        correlations = [correlation for correlation in found if correlation is not None]
+        if correlations:
+            self._set("correlation", node, round(min(correlations), 6))
+        if not event.outputs:
+            return
+        last = self._outputs.get(node)
+        kept = self._kept + event.outputs[0].nbytes - (last.nbytes if last is not None else 0)
+        if kept <= _MOST_KEPT:
+            self._kept = kept
+            self._outputs[node] = event.outputs[0].copy()
+
+    def _set(self, metric: str, node: Node, value: float | None) -> None:
+        if value is not None and isfinite(value):
+            self._values.setdefault(metric, {})[node] = value
+
+    def measured(self, before: Measured | None) -> Measured:
+        """All numbers, with what changed since the execution before."""
+        assert self._table is not None
+        if before is not None:
+            self._compare_with(before)
+        return Measured(self._values, self._table, self._summary, self._outputs)
+
+    def _compare_with(self, before: Measured) -> None:
+        for metric in ("estimated", "measured"):
+            times = before.values.get(f"{metric}_us", {})
+            for node, value in self._values.get(f"{metric}_us", {}).items():
+                if node in times:
+                    self._set(f"{metric}_change", node, round(value - times[node], 3))
+        for node, array in self._outputs.items():
+            other = before.outputs.get(node)
+            if other is not None and other.shape == array.shape:
+                self._set("correlation_before", node, _correlation(array, other))
+
+
+def _content(results: Mapping[str, Any]) -> dict[str, Any]:
+    """The result of the only file; raises CompileError with what was wrong with it."""
+    (found,) = results["results"]
+    if found["error"] is not None:
+        raise CompileError(str(found["error"]))
+    return found
+
+
+def _correlation(first: np.ndarray, second: np.ndarray) -> float | None:
+    """Pearson's correlation, None where it says nothing."""
+    from ttcodegen.numerics.interpreter import golden_agreement
+
+    return golden_agreement(first, second).correlation
+
+
+# Results of requests, kept by content up to a number of bytes.
+#
+# Requests for the same result that come while it is computed wait for it.
+
+MOST_KEPT = 64 << 20
+"""Bytes of the results that are kept."""
+
+
+class ResultsCache:
+    """A bounded cache of byte strings: least recently used entries are dropped first."""
+
+    def __init__(self, most_kept: int = MOST_KEPT) -> None:
+        self._most = most_kept
+        self._kept: OrderedDict[str, bytes] = OrderedDict()
+        self._bytes = 0
+        self._computed: dict[str, Future[bytes]] = {}
+        self._lock = threading.Lock()
+
+    def get(self, key: str, compute: Callable[[], bytes]) -> bytes:
+        """The result of that key, computed if it is not kept.
+
+        Raises:
+            Exception: what `compute` raises; all that wait for the result get it, later ones not.
+        """
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                return self._kept[key]
+            waiting = self._computed.get(key)
+            own: Future[bytes] = Future()
+            if waiting is None:
+                self._computed[key] = own
+        if waiting is not None:
+            return waiting.result()
+        try:
+            found = compute()
+        except BaseException as error:
+            with self._lock:
+                del self._computed[key]
+            own.set_exception(error)
+            own.exception()
+            raise
+        with self._lock:
+            del self._computed[key]
+            self._keep(key, found)
+        own.set_result(found)
+        return found
+
+    def _keep(self, key: str, found: bytes) -> None:
+        # A result that would push most others out is computed again instead.
+        if len(found) > self._most // 4:
+            return
+        self._kept[key] = found
+        self._bytes += len(found)
+        while self._bytes > self._most:
+            _, dropped = self._kept.popitem(last=False)
+            self._bytes -= len(dropped)
+
 
 _QUOTED = re.compile(r"'([^']+)'")
 _LOG = "execution.log"

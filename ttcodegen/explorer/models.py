@@ -48,7 +48,7 @@ from ttcodegen.project.tuning.edited_calls import words_of
 from ttcodegen.transforms.pass_runner import PassRunner
 
 if TYPE_CHECKING:
-    from ttcodegen.emission.op_lines import OpLines
+    from ttcodegen.emission.manifest_entries import OpLines
 
 
 STAGES_UP_TO = 1000

@@ -18,12 +18,11 @@ from typing import Any, cast
 
 from ttcodegen.compilation import CompileOptions
 from ttcodegen.explorer.access import Access
-from ttcodegen.explorer.execution import Execution
+from ttcodegen.explorer.execution import METRICS, Execution, ResultsCache
 from ttcodegen.explorer.graph import to_json
 from ttcodegen.explorer.models import model_graphs
 from ttcodegen.explorer.requests import Request, perform
-from ttcodegen.explorer.results import METRICS, ResultsCache
-from ttcodegen.explorer.settings import Settings, read_settings
+from ttcodegen.explorer.stages import Settings, read_settings
 from ttcodegen.explorer.workers import Workers
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.foundation.messages import closest

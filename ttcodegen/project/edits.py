@@ -15,7 +15,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from ttcodegen.emission.op_lines import LoweredOp, OpLines
+from ttcodegen.emission.manifest_entries import LoweredOp, OpLines
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.project.manifest import manifest_hashes, read_manifest
 from ttcodegen.project.staging import locked_project, replace_files

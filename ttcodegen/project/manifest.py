@@ -16,7 +16,7 @@ from ttcodegen.emission.description import (
     StateTensor,
     TensorDescription,
 )
-from ttcodegen.emission.op_lines import OpLines
+from ttcodegen.emission.manifest_entries import OpLines
 from ttcodegen.foundation.messages import printable_json
 from ttcodegen.version import __version__
 

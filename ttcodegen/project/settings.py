@@ -16,10 +16,10 @@ from ttcodegen.emission.description import Fabric, ProjectKind
 from ttcodegen.foundation.diagnostics import CompileError, Diagnostic, Diagnostics, Source
 from ttcodegen.foundation.messages import printable
 from ttcodegen.ops.dialects import load_dialects
-from ttcodegen.pipelines import compile_stages
 from ttcodegen.project.sources import project_files
 from ttcodegen.project.staging import locked_project
 from ttcodegen.project.writer import KeepEdits, refuse_unrelated_folder, write_project
+from ttcodegen.staged_compilation import compile_stages
 from ttcodegen.systems.description import ARCHITECTURES
 from ttcodegen.systems.releases import DEFAULT_RELEASE, RELEASES
 from ttcodegen.transforms.pass_runner import PassRunner

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Unpack, cast
 
 from ttcodegen.emission.description import Structure, static
-from ttcodegen.emission.module_names import default_module_name
+from ttcodegen.emission.interface_description import default_module_name
 from ttcodegen.foundation.diagnostics import CompileError, Source, SourceLocation
 from ttcodegen.framework import (
     CheckError,
@@ -35,13 +35,14 @@ from ttcodegen.frontends.torch.importing import Imported, has_complex_rule, impo
 from ttcodegen.frontends.torch.rules import rule_of
 from ttcodegen.project.running import Reference, write_module
 from ttcodegen.project.settings import Check, ProjectOptions, ProjectSettings
-from ttcodegen.torch.exporting import exported_program, taking_apart
-from ttcodegen.torch.functions import (
+from ttcodegen.torch.exporting import (
     Example,
     ExportedFunction,
+    exported_program,
     references_of,
     shared_buffers,
     state_of,
+    taking_apart,
 )
 from ttcodegen.transforms.module_text import module_text
 

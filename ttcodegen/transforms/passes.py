@@ -167,7 +167,7 @@ PASSES = (
     PassEntry(
         name="ttir-empty-attention-rows",
         group=Group.TTIR,
-        implementation="ttcodegen.transforms.ttir.fusing.empty_rows:TTIREmptyAttentionRowsPass",
+        implementation="ttcodegen.transforms.ttir.fusing.rules:TTIREmptyAttentionRowsPass",
         description="Makes the rows of attention zero in which a mask hides every key.",
     ),
     PassEntry(
@@ -214,7 +214,7 @@ PASSES = (
     PassEntry(
         name="ttnn-fit-release",
         group=Group.TTNN,
-        implementation="ttcodegen.transforms.ttnn.release_rules:FitRelease",
+        implementation="ttcodegen.transforms.ttnn.call_settings:FitRelease",
         description="Rewrites calls that the release of tt-metal takes in another form only.",
         options=(RELEASE,),
     ),

@@ -272,7 +272,7 @@ def _value_end(owner: str, text: str, start: int) -> int:
 
 _TABLES = (
     "ttcodegen.transforms.passes",
-    "ttcodegen.transforms.pipelines",
+    "ttcodegen.transforms.ttnn.pipelines",
     "ttcodegen.transforms.ttmetal.passes",
 )
 

@@ -9,8 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from xdsl.ir import Block
 
+from ttcodegen.conversions.ttir_to_ttmetal.parts.data_movement import (
+    TileOperand,
+    TileReads,
+    plan_reads,
+)
 from ttcodegen.conversions.ttir_to_ttmetal.parts.loop_nests import WorkOrder, broadcast_strides
-from ttcodegen.conversions.ttir_to_ttmetal.tile_reads import TileOperand, TileReads, plan_reads
 from ttcodegen.dialects.core.datatypes import DataType
 from ttcodegen.dialects.ttcore.shards import CoreRange
 from ttcodegen.dialects.ttnn.placement import TensorPlacement, placed_type

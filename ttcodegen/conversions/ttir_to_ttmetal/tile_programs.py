@@ -31,7 +31,12 @@ from ttcodegen.conversions.ttir_to_ttmetal.parts.compute import (
     start_extremes,
     take_extremes,
 )
-from ttcodegen.conversions.ttir_to_ttmetal.parts.data_movement import MovementKernel, element_bits
+from ttcodegen.conversions.ttir_to_ttmetal.parts.data_movement import (
+    MovementKernel,
+    TileOperand,
+    element_bits,
+    plan_reads,
+)
 from ttcodegen.conversions.ttir_to_ttmetal.parts.loop_nests import (
     LoopNest,
     Page,
@@ -46,7 +51,6 @@ from ttcodegen.conversions.ttir_to_ttmetal.parts.program_parts import (
     ProgramParts,
     purpose_of,
 )
-from ttcodegen.conversions.ttir_to_ttmetal.tile_reads import TileOperand, plan_reads
 from ttcodegen.dialects.core.datatypes import DataType, shape_of
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttcore.shards import CoreRange

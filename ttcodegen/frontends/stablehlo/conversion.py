@@ -41,7 +41,7 @@ from ttcodegen.foundation.diagnostics import (
     place_of,
 )
 from ttcodegen.foundation.lazy_numpy import Array, np
-from ttcodegen.frontends.loops import outline_loop
+from ttcodegen.frontends.canonicalization import outline_loop
 from ttcodegen.frontends.special_functions import Complex, joined, parted
 from ttcodegen.frontends.stablehlo.meshes import (
     NamedMesh,

@@ -31,7 +31,7 @@ from xdsl.utils.exceptions import VerifyException
 from ttcodegen.dialects.core.datatypes import shape_of, tensor_type
 from ttcodegen.dialects.ttcore.dialect import ArgumentType, ArgumentTypeAttr
 from ttcodegen.foundation.diagnostics import CompileError, Diagnostic, SourceLocation
-from ttcodegen.frontends.loops import outline_loop
+from ttcodegen.frontends.canonicalization import outline_loop
 from ttcodegen.frontends.special_functions import Complex, joined, parted
 from ttcodegen.frontends.torch.complex_numbers import is_known, translated
 from ttcodegen.frontends.torch.graph import (

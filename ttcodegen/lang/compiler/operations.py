@@ -37,7 +37,7 @@ from ttcodegen.dialects.ttmetal.programs import (
     RuntimeArgument,
 )
 from ttcodegen.dialects.ttnn.placement import placed_type
-from ttcodegen.emission.device_manifest import page_size
+from ttcodegen.emission.manifest_entries import page_size
 from ttcodegen.emitc.spelling import identifier
 from ttcodegen.foundation.diagnostics import CompileError, Diagnostic
 from ttcodegen.lang.compiler.compute.accumulation import AccumulatingWriter

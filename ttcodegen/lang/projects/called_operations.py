@@ -26,7 +26,7 @@ def callable_operations(
     """
     if not programs:
         return nullcontext()
-    from ttcodegen.lang.projects.calling import operations_of
+    from ttcodegen.lang.projects.programs import operations_of
     from ttcodegen.ops.tt_lang import calling
 
     return calling(operations_of(programs, system))

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import ast
 import builtins
+import ctypes
 import functools
 import inspect
 import traceback
 from collections import deque
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, suppress
 from copy import deepcopy
-from functools import partial
+from functools import cache, partial
 from itertools import product
 from math import prod
+from pathlib import Path
 from types import CodeType, FrameType, FunctionType
 from typing import Any, TypeGuard
 
@@ -37,7 +39,7 @@ from ttcodegen.lang.simulator.context import (
     current,
     current_chip,
 )
-from ttcodegen.lang.simulator.debugging import debug_print
+from ttcodegen.lang.simulator.functions import debug_print
 from ttcodegen.lang.simulator.locations import (
     Instruction,
     ProgramError,
@@ -52,13 +54,43 @@ from ttcodegen.lang.simulator.loops import check_ends
 from ttcodegen.lang.simulator.meshes import mesh_of, part_of
 from ttcodegen.lang.simulator.pipes import check_balance
 from ttcodegen.lang.simulator.shapes import is_integer, is_tuple
-from ttcodegen.lang.simulator.unified import (
-    WRITTEN_KERNELS,
-    SplitOperation,
-    has_kernels,
-    split,
-)
-from ttcodegen.numerics.blas_threads import one_blas_thread
+from ttcodegen.lang.simulator.unified import WRITTEN_KERNELS, SplitOperation, has_kernels, split
+
+_PREFIXES = ("scipy_", "")
+_SUFFIXES = ("64_", "")
+"""Of the names of functions: in the wheels of numpy, and in a library with indices of 64 bits."""
+
+
+@contextmanager
+def one_blas_thread() -> Generator[None]:
+    """Matmuls are computed in the thread that asks for them, if numpy has the OpenBLAS
+    that its wheels bring along; the libraries of other builds decide themselves."""
+    functions = thread_functions()
+    if functions is None:
+        yield
+        return
+    threads, set_threads = functions
+    before = threads()
+    set_threads(1)
+    try:
+        yield
+    finally:
+        set_threads(before)
+
+
+@cache
+def thread_functions() -> tuple[Callable[[], int], Callable[[int], None]] | None:
+    """Getter and setter of the number of threads."""
+    package = Path(np.__file__).parent
+    folders = (package.with_name("numpy.libs"), package / ".dylibs")
+    for path in sorted(path for folder in folders for path in folder.glob("lib*openblas*")):
+        library = ctypes.CDLL(str(path))
+        for prefix, suffix in product(_PREFIXES, _SUFFIXES):
+            names = [f"{prefix}openblas_{verb}_num_threads{suffix}" for verb in ("get", "set")]
+            if all(hasattr(library, name) for name in names):
+                return getattr(library, names[0]), getattr(library, names[1])
+    return None
+
 
 # Runs the kernels of all nodes in turn: each goes on until it has to wait for another.
 #

@@ -10,8 +10,8 @@ from ttcodegen.lang.simulator.buffer_making import (
 )
 from ttcodegen.lang.simulator.buffers import Block, DataflowBuffer, DFBAllocationGroup
 from ttcodegen.lang.simulator.context import Coordinates, grid_size, node
-from ttcodegen.lang.simulator.debugging import signpost
 from ttcodegen.lang.simulator.expressions import BlockExpr
+from ttcodegen.lang.simulator.functions import signpost
 from ttcodegen.lang.simulator.locations import ProgramError
 from ttcodegen.lang.simulator.operations import compute, datamovement, operation
 from ttcodegen.lang.simulator.pipes import (

@@ -20,8 +20,8 @@ from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.foundation.messages import closest
 from ttcodegen.naming.sources import location_name, name_in_text
 from ttcodegen.optimizer.beam_search import Decision
-from ttcodegen.transforms.pipelines import level_of
 from ttcodegen.transforms.rewriting import body_of
+from ttcodegen.transforms.ttnn.pipelines import level_of
 
 
 class CallNames:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ttcodegen.emission.op_lines import LoweredOp, OpLines
+from ttcodegen.emission.manifest_entries import LoweredOp, OpLines
 from ttcodegen.emission.templates import clang_format_style
 from ttcodegen.emitc.formatting import format_files
 from ttcodegen.foundation.diagnostics import CompileError

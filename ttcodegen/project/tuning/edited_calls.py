@@ -14,7 +14,7 @@ from ttcodegen.dialects.operations.compute_config import ComputeConfig, MathFide
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttnn.placement import TensorPlacement, given_placement
 from ttcodegen.dialects.ttnn.program_configs import PROGRAM_CONFIGS, CoreGrid, config_of_text
-from ttcodegen.emission.op_lines import LoweredOp
+from ttcodegen.emission.manifest_entries import LoweredOp
 from ttcodegen.flatbuffer.modules import module_of
 from ttcodegen.flatbuffer.program import Binary
 from ttcodegen.optimizer.call import COMPUTE_CONFIG, LibraryCall, call_of

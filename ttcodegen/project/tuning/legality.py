@@ -17,7 +17,7 @@ from ttcodegen.dialects.ttnn.program_configs import (
     ProgramConfig,
     config_of_text,
 )
-from ttcodegen.emission.op_lines import LoweredOp
+from ttcodegen.emission.manifest_entries import LoweredOp
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.optimizer.call import Candidate, LibraryCall
 from ttcodegen.optimizer.candidates import CandidateGenerator

@@ -11,7 +11,7 @@ from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Se
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from ttcodegen.emission.op_lines import LoweredOp, OpLines
+from ttcodegen.emission.manifest_entries import LoweredOp, OpLines
 from ttcodegen.project.tuning.decisions import OpIndex
 from ttcodegen.project.tuning.statements import Call, Statement, statements
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ttcodegen.emission.op_lines import LoweredOp
+from ttcodegen.emission.manifest_entries import LoweredOp
 from ttcodegen.naming.modules import PRODUCT_WEIGHTS
 from ttcodegen.project.tuning.decisions import (
     SHARED_CONSTANTS,

@@ -15,7 +15,7 @@ from ttcodegen.dialects.ttnn.program_configs import (
     MatmulProgramConfig,
     ProgramConfig,
 )
-from ttcodegen.emission.op_lines import OpLines
+from ttcodegen.emission.manifest_entries import OpLines
 from ttcodegen.flatbuffer.reader import read_ttnn
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.foundation.messages import aligned, closest

@@ -149,7 +149,7 @@ def _mlir(binary: Binary) -> str:
 def _cpp(binary: Binary, path: Path) -> str:
     """The C++ of the program, as it is generated anew."""
     from ttcodegen.conversions.ttnn_to_emitc import ConvertTTNNToEmitC
-    from ttcodegen.emission.module_names import module_name
+    from ttcodegen.emission.interface_description import module_name
     from ttcodegen.emitc.printer import print_module
     from ttcodegen.flatbuffer.modules import module_of
     from ttcodegen.ops.dialects import load_dialects

@@ -7,15 +7,117 @@ parameters at the end, which calls leave out: they have no row.
 
 from __future__ import annotations
 
-from ttcodegen.systems.releases.kernels_0_81_1 import ABSENT, KERNELS
 from ttcodegen.systems.releases.release import (
     CallChange,
+    KernelChange,
     Release,
     changed,
     moved,
     parameters,
 )
 from ttcodegen.systems.releases.tt_metal_0_70_1 import PARAMETERS
+
+_API = "api/compute/"
+_FORMATS = _API + "reconfig_data_format.h"
+_TRANSPOSE = _API + "transpose.h"
+_PRINTING = "blocks/formatted_printing.hpp"
+_SHIFT = _API + "eltwise_unary/shift.h"
+_TOPK = _API + "topk.h"
+_PRODUCT = "in0_cb in1_cb transpose=0"
+_BLOCK = f"{_PRODUCT} ct_dim=1 rt_dim=1 kt_dim=1"
+
+
+def _start(arguments: str, order: str = "") -> KernelChange:
+    """The start-up of the hardware for some circular buffers."""
+    template = f"!=SrcOrder::{order}" if order else ""
+    header = _API + "compute_kernel_hw_startup.h"
+    return KernelChange("compute_kernel_hw_startup", header, arguments, template)
+
+
+def _formats(arguments: str) -> KernelChange:
+    """Another data format of source register A."""
+    return KernelChange("reconfig_data_format_srca", _FORMATS, arguments, "")
+
+
+def _broadcasts(verb: str) -> dict[str, KernelChange]:
+    """The initialisations of add, sub or mul of tiles."""
+    return {
+        f"{verb}_tiles_init": KernelChange(f"{verb}_init"),
+        f"{verb}_bcast_init": KernelChange(
+            "bcast_init", arguments="in0_cb in1_cb", before=_start("in0_cb in1_cb out_cb")
+        ),
+    }
+
+
+KERNELS: dict[str, KernelChange] = {
+    "binary_op_init_common": _start("in0_cb in1_cb out_cb"),
+    "copy_tile_init": KernelChange("copy_init"),
+    "copy_tile_to_dst_init_short": KernelChange("copy_init"),
+    "copy_tile_to_dst_init_short_with_dt": KernelChange(
+        "copy_init", arguments="new_cb transpose=0", before=_formats("old_cb new_cb")
+    ),
+    "copy_block_matmul_partials": KernelChange("copy_block"),
+    "pack_tile_block": KernelChange("pack_block"),
+    "pack_reconfig_data_format": KernelChange(header=_FORMATS),
+    "transpose_wh_init": KernelChange(
+        "transpose_init", _TRANSPOSE, "cbIn", before=_start("cbIn cbOut")
+    ),
+    "transpose_wh_init_short": KernelChange("transpose_init", _TRANSPOSE),
+    "transpose_wh_tile": KernelChange("transpose_tile", _TRANSPOSE),
+    "mm_init": KernelChange(
+        "matmul_init", arguments=_PRODUCT, before=_start("in0_cb in1_cb out_cb", "Reverse")
+    ),
+    "mm_init_short": KernelChange("matmul_init"),
+    "mm_init_short_with_dt": KernelChange(
+        "matmul_init", arguments=_PRODUCT, before=_formats("old_srca_cb in1_cb")
+    ),
+    "mm_block_init": KernelChange(
+        "matmul_block_init", arguments=_BLOCK, before=_start("in0_cb in1_cb out_cb", "Reverse")
+    ),
+    "mm_block_init_short": KernelChange("matmul_block_init"),
+    "mm_block_init_short_with_dt": KernelChange(
+        "matmul_block_init", arguments=_BLOCK, before=_formats("old_in1_cb in1_cb")
+    ),
+    **_broadcasts("add"),
+    **_broadcasts("sub"),
+    **_broadcasts("mul"),
+    "add_bcast_rows_init_short": KernelChange("add_bcast_rows_init"),
+    "add_bcast_cols_init_short": KernelChange("add_bcast_cols_init"),
+    "add_bcast_scalar_init_short": KernelChange("add_bcast_scalar_init"),
+    "sub_bcast_cols_init_short": KernelChange("sub_bcast_cols_init"),
+    "sub_tiles_bcast_scalar_init_short": KernelChange("sub_bcast_scalar_init"),
+    "mul_bcast_rows_init_short": KernelChange("mul_bcast_rows_init"),
+    "mul_bcast_cols_init_short": KernelChange("mul_bcast_cols_init"),
+    "mul_tiles_bcast_scalar_init_short": KernelChange("mul_bcast_scalar_init"),
+    "unary_bcast_init": KernelChange(arguments="in_cb", before=_start("in_cb out_cb")),
+    "blocks.unary_bcast_init_short": KernelChange("unary_bcast_init", _API + "bcast.h"),
+    "blocks.print_tile": KernelChange(header=_PRINTING),
+    "blocks.print_row": KernelChange(header=_PRINTING),
+    "left_shift_tile_init": KernelChange(header=_SHIFT),
+    "left_shift_tile": KernelChange(header=_SHIFT, template="!=DataFormat::Int32"),
+    "right_shift_tile_init": KernelChange(header=_SHIFT),
+    "right_shift_tile": KernelChange(header=_SHIFT, template="!=DataFormat::Int32"),
+    # Their initialisations take the divisor.
+    "fmod_tile": KernelChange(arguments="dst_index"),
+    "remainder_tile": KernelChange(arguments="dst_index"),
+    # Their precision follows the destination registers.
+    "reduce_init": KernelChange(template="reduce_type reduce_dim"),
+    "reduce_tile": KernelChange(template="reduce_type reduce_dim"),
+    "reduce_uninit": KernelChange(template=""),
+    "recip_tile_init": KernelChange(template=""),
+    "recip_tile": KernelChange(template=""),
+    "rsqrt_tile_init": KernelChange(template=""),
+    "rsqrt_tile": KernelChange(template=""),
+    "topk_tile_init": KernelChange(header=_TOPK),
+    "topk_local_sort": KernelChange(header=_TOPK),
+    "topk_merge": KernelChange(header=_TOPK),
+    "topk_rebuild": KernelChange(header=_TOPK),
+}
+
+ABSENT = frozenset({"binary_dest_reuse_tiles_init", "binary_dest_reuse_tiles", "pack_relu_config"})
+"""Sums, differences and products with what is in the destination have functions of their own, and
+the configuration of the packer's ReLU is a class."""
+
 
 _GELU = "ttnn::operations::unary::GeluVariant"
 _LATER_ALL_GATHER = (

@@ -39,7 +39,7 @@ from ttcodegen.lang.compiler.python.variables import (
 from ttcodegen.lang.simulator import context
 from ttcodegen.lang.simulator.buffers import DataflowBuffer
 from ttcodegen.lang.simulator.context import Kernel
-from ttcodegen.lang.simulator.debugging import ONE_OBJECT, debug_print, signpost
+from ttcodegen.lang.simulator.functions import ONE_OBJECT, debug_print, signpost
 from ttcodegen.lang.simulator.pipes import PipeNet
 from ttcodegen.lang.simulator.spelling import wrong_arguments, wrong_method_arguments
 

@@ -49,7 +49,7 @@ from ttcodegen.lang.compiler.python.variables import (
 from ttcodegen.lang.simulator import context
 from ttcodegen.lang.simulator.buffers import DataflowBuffer
 from ttcodegen.lang.simulator.context import Coordinates, Kernel
-from ttcodegen.lang.simulator.debugging import ONLY_WITH
+from ttcodegen.lang.simulator.functions import ONLY_WITH
 from ttcodegen.lang.simulator.locations import ProgramError
 from ttcodegen.lang.simulator.operations import REFUSED_STATEMENTS, no_statement, returned_value
 from ttcodegen.lang.simulator.shapes import is_tuple

@@ -1,12 +1,12 @@
-"""Device programs in manifest.json: their costs, and the compile settings of kernels."""
+"""Entries of manifest.json: device programs, kernel settings, and the lines of C++ of each op."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from itertools import zip_longest
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
@@ -22,7 +22,7 @@ from ttcodegen.conversions.mesh import (
 from ttcodegen.conversions.ttir_to_ttnn import cpu_functions
 from ttcodegen.conversions.ttmetal_to_emitc.recording import SharedProgram, share_programs
 from ttcodegen.dialects.operations.functions import callee_of
-from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.dialects.operations.operation import CatalogueOp, operation_name
 from ttcodegen.dialects.ttcore.device import declared_mesh
 from ttcodegen.dialects.ttcore.shards import CoreRange, Layout
 from ttcodegen.dialects.ttcore.tile import TILE_FORMATS, TILE_SIDE
@@ -33,14 +33,25 @@ from ttcodegen.dialects.ttmetal.device_module import (
     is_host_function,
     launches,
 )
-from ttcodegen.dialects.ttmetal.programs import CircularBuffer, Kernel, Processor, Program
+from ttcodegen.dialects.ttmetal.programs import (
+    RUN_PROGRAM,
+    CircularBuffer,
+    Kernel,
+    Processor,
+    Program,
+)
 from ttcodegen.dialects.ttnn.placement import TensorPlacement, placement_of
 from ttcodegen.emission.description import DeviceManifest
 from ttcodegen.emitc.spelling import identifier
+from ttcodegen.foundation.diagnostics import source_offset
 from ttcodegen.layout.collapse import align_up
 from ttcodegen.layout.placements import page_bytes
+from ttcodegen.optimizer.overrides.overrides import CallNames
 from ttcodegen.systems.description import ChipDescription
 from ttcodegen.transforms.rewriting import body_of
+
+if TYPE_CHECKING:
+    from ttcodegen.emitc.printer import PrintedLines
 
 _PROCESSORS = {
     Processor.READER: "riscv_1",
@@ -305,3 +316,128 @@ def _program(program: Program, launches: int, shared: Mapping[str, SharedProgram
         "l1_bytes": program.l1_bytes,
         "costs": asdict(program.costs),
     }
+
+
+class LoweredOp(NamedTuple):
+    """An op of a lowered module, as those know it who do not have the module."""
+
+    function: str
+    name: str
+    """Its name among the ops of the function."""
+    offset: int | None
+    """The location in the source of the op that it was made from."""
+
+
+class OpLines(NamedTuple):
+    """Lines of a file that belong to an op, counted from 1, both ends included."""
+
+    op: LoweredOp
+    path: str
+    first: int
+    last: int
+
+
+@dataclass(frozen=True)
+class _Launched:
+    """A device program, as it is launched."""
+
+    launch: LoweredOp
+    kernels: Sequence[str]
+    """The files of its kernels."""
+    computed: Sequence[LoweredOp]
+    """The ops that say what it computes."""
+
+
+@dataclass
+class LoweredOps:
+    """The ops of the functions of a module, collected before it becomes C++.
+
+    Device programs are known by the ops that launch them.
+
+    Args:
+        module: the lowered module.
+        kernel_paths: the file of each kernel, by the names of its program and its own.
+    """
+
+    module: ModuleOp
+    kernel_paths: Mapping[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
+    _ops: dict[Operation, LoweredOp] = field(default_factory=lambda: {})
+    _launched: list[_Launched] = field(default_factory=list[_Launched])
+
+    def __post_init__(self) -> None:
+        launches: list[Operation] = []
+        computed: dict[str, list[LoweredOp]] = {}
+        for function in self.module.walk():
+            if isinstance(function, FuncOp) and function.body.blocks:
+                computed[function.sym_name.data] = self._add(function, launches)
+        if not launches:
+            return
+        # What only device programs need takes longer to import than a small model to lower.
+        from ttcodegen.dialects.ttmetal.device_module import launch_of
+
+        for op in launches:
+            found = launch_of(op)
+            program = found.program
+            kernels = [self.kernel_paths[program.name, kernel.name] for kernel in program.kernels]
+            self._launched.append(
+                _Launched(
+                    self._ops[op], list(dict.fromkeys(kernels)), computed.get(found.meaning, [])
+                )
+            )
+
+    def _add(self, function: FuncOp, launches: list[Operation]) -> list[LoweredOp]:
+        names = CallNames(function)
+        added: list[LoweredOp] = []
+        taken = set(names)
+        launched = 0
+        for op in function.body.block.ops:
+            if op in names:
+                name = names[op]
+            elif operation_name(op) == RUN_PROGRAM:
+                launched += 1
+                launches.append(op)
+                name = f"{RUN_PROGRAM.rpartition('.')[2]}:{launched}"
+            elif op.results and (hint := op.results[0].name_hint) is not None and hint not in taken:
+                # A buffer that a program writes.
+                name = hint
+                taken.add(hint)
+            else:
+                continue
+            self._ops[op] = LoweredOp(names.function, name, source_offset(op))
+            added.append(self._ops[op])
+        return added
+
+    def lines(
+        self, files: Mapping[str, str], printed: Mapping[str, Sequence[PrintedLines]]
+    ) -> tuple[OpLines, ...]:
+        """The lines of the ops.
+
+        A kernel belongs as a whole to the launches of its program, and both belong to the ops that
+        the program computes.
+
+        Args:
+            files: the text of each file that was printed.
+            printed: which of its lines belong to which op.
+        """
+        found = list(self._printed(printed))
+        launching: dict[LoweredOp, list[OpLines]] = {}
+        for each in found if self._launched else ():
+            launching.setdefault(each.op, []).append(each)
+        for program in self._launched:
+            whole = [
+                OpLines(program.launch, path, 1, files[path].count("\n"))
+                for path in program.kernels
+            ]
+            found += whole
+            for op in program.computed:
+                found += [
+                    each._replace(op=op) for each in (*launching.get(program.launch, ()), *whole)
+                ]
+        return tuple(found)
+
+    def _printed(self, printed: Mapping[str, Sequence[PrintedLines]]) -> Iterator[OpLines]:
+        for path, lines in printed.items():
+            for each in lines:
+                op = self._ops.get(each.origin)
+                if op is not None:
+                    yield OpLines(op, path, each.first + 1, each.end)

@@ -1,4 +1,4 @@
-"""Pipelines: modules whose functions are compiled in stages, each for a device of its own."""
+"""Pipeline parallelism: compiles functions in stages, each for a device of its own."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ttcodegen.transforms.registry import passes_of
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
-    from ttcodegen.optimizer.stages import Stages
+    from ttcodegen.optimizer.parallelism import Stages
     from ttcodegen.transforms.mesh.stages import StagedFunction
 
 
@@ -51,7 +51,7 @@ def compile_stages(
     found: list[Stages] = []
 
     def divide(module: ModuleOp, given: CompileOptions) -> None:
-        from ttcodegen.optimizer.stages import divide_into_stages
+        from ttcodegen.optimizer.parallelism import divide_into_stages
 
         if declared_mesh(module) != ONE_CHIP:
             raise CompileError(

@@ -100,6 +100,8 @@ enum class Misuse : std::uint32_t {
     UntilizeLeft,
     TilizeInside,
     MaskElsewhere,
+    ChooseWideInNarrow,
+    CopyNarrowInWide,
     ReuseUndecided,
     FullInitInside,
     FullInitBeforeRelease,

@@ -5,11 +5,13 @@
 #include "api/compute/bcast.h"
 #include "api/compute/common.h"
 #include "api/compute/compute_kernel_api.h"
+#include "api/compute/copy_dest_values.h"
 #include "api/compute/eltwise_binary.h"
 #include "api/compute/eltwise_unary/eltwise_unary.h"
 #include "api/compute/eltwise_unary/exp.h"
 #include "api/compute/eltwise_unary/recip.h"
 #include "api/compute/eltwise_unary/typecast.h"
+#include "api/compute/eltwise_unary/where.h"
 #include "api/compute/mask.h"
 #include "api/compute/matmul.h"
 #include "api/compute/pack_untilize.h"
@@ -225,6 +227,12 @@ void misuse_vector_engine(Misuse which) {
             typecast_tile_init<kFloat32, kInt32>();
             typecast_tile<kFloat32, kInt32>(0);
             return commit_and_pack(kCbOutFloat);
+        case Misuse::ChooseWideInNarrow:
+            where_tile_init();
+            return where_tile<DataFormat::Float32>(0, 1, 0, 0);
+        case Misuse::CopyNarrowInWide:
+            copy_dest_values_init();
+            return copy_dest_values<DataFormat::Float16_b>(0, 1);
         default:  // MaskElsewhere
             mask_tile_init();
             copy_tile(kCbFloat, 1, 2);
@@ -268,6 +276,8 @@ void kernel_main() {
         case Misuse::FloatsFromIntegers:
         case Misuse::IntegersIntoFloats:
         case Misuse::MaskElsewhere:
+        case Misuse::ChooseWideInNarrow:
+        case Misuse::CopyNarrowInWide:
             return misuse_vector_engine(which);
         default:
             return misuse_buffer(which);

@@ -105,6 +105,24 @@ void check_read_domain(Processor& processor, const SfpuRow& row, const SfpuCall&
     }
 }
 
+/// Operations that take DST in the format of their first parameter: the bits of a float in the
+/// other width are elsewhere in DST.
+constexpr std::array kInFormat{SfpuOperation::where, SfpuOperation::copy_dest_values,
+                               SfpuOperation::reduce};
+
+void check_width(Processor& processor, const SfpuRow& row, const SfpuCall& call, Location here) {
+    const bool in_format = std::ranges::find(kInFormat, row.operation) != kInFormat.end();
+    if (!in_format || call.num_parameters == 0) {
+        return;
+    }
+    const auto format = static_cast<DataFormat>(call.parameters[0]);
+    const bool wide = processor.compute_settings->fp32_dest_acc_en;
+    if (format == DataFormat::Float16_b ? wide : format == DataFormat::Float32 && !wide) {
+        refuse(processor, here, "%s takes tiles of DST as %s, but DST has %d bits", row.name,
+               format_name(format), wide ? 32 : 16);
+    }
+}
+
 /// The mask follows the data, at the position that the device expects.
 void check_mask(Processor& processor, const SfpuRow& row, const SfpuCall& call, Location here) {
     if (row.init == SfpuOperation::mask && call.tiles[1] != call.tiles[0] + 1) {
@@ -144,6 +162,7 @@ void sfpu(Processor& processor, SfpuOperation operation, const SfpuCall& call, L
     Tile& output = destination.math_tile(processor, result, row.name, here);
     check_initialised(processor, row, call, here);
     check_mask(processor, row, call, here);
+    check_width(processor, row, call, here);
     SfpuOperands operands;
     operands.output = &output;
     operands.inputs[0] = &output;

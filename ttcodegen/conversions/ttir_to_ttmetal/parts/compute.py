@@ -6,6 +6,7 @@ import struct
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import cast
 
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
@@ -64,6 +65,14 @@ class KernelSizes:
 # Compute kernels of tiles: what elementwise ops do between circular buffers.
 
 InitKey = tuple[str, tuple[tuple[str, object], ...], tuple[Parameter, ...]]
+
+
+REGISTER_FORMATS: Mapping[str, str] = {
+    "copy_dest_values": "data_format",
+    "sfpu_reduce": "data_format",
+    "where_tile": "dtype",
+}
+"""Ops that load registers in the format of an attribute, which has to have their width."""
 
 
 def float_bits(value: float) -> int:
@@ -205,16 +214,22 @@ class ComputeKernel:
                     self.call(call, registers)
 
     def _copy(self, tile: Tile, source: int, register: int) -> None:
-        data_type = DataType.FLOAT32 if self.fp32_destination else DataType.BFLOAT16
-        if not tile.data_type.is_float:
-            data_type = tile.data_type
         self._set_up("copy_dest_values_init", {}, ())
+        data_type = self._register_format(tile.data_type)
         self.op("copy_dest_values", source, register, data_format=data_type)
+
+    def _register_format(self, data_type: DataType) -> DataType:
+        """The format of a register: floats have its width."""
+        if not data_type.is_float:
+            return data_type
+        return DataType.FLOAT32 if self.fp32_destination else DataType.BFLOAT16
 
     def call(self, call: TileCall, registers: Sequence[int]) -> None:
         """An op of the vector engine, set up if another one was before."""
         definition = kernel_ops()[call.op]
         attributes = dict(call.attributes)
+        if (name := REGISTER_FORMATS.get(call.op)) is not None:
+            attributes[name] = self._register_format(cast(DataType, attributes[name]))
         kinds = [o.kind for o in definition.signatures[0] if o.kind != "dst"]
         values = [
             self._parameter(kind, number)

@@ -11,7 +11,7 @@ from xdsl.ir import SSAValue
 
 from ttcodegen.conversions.ttir_to_ttmetal.grouping.grouping import Group
 from ttcodegen.conversions.ttir_to_ttmetal.grouping.tile_operations import capacity, named_registers
-from ttcodegen.conversions.ttir_to_ttmetal.parts.compute import ComputeKernel
+from ttcodegen.conversions.ttir_to_ttmetal.parts.compute import REGISTER_FORMATS, ComputeKernel
 from ttcodegen.conversions.ttir_to_ttmetal.parts.data_movement import MovementKernel
 from ttcodegen.conversions.ttir_to_ttmetal.parts.loop_nests import WorkOrder, page_of_tile
 from ttcodegen.dialects.core.datatypes import DataType, shape_of
@@ -439,11 +439,11 @@ class ProgramParts:
 
     def _limit_registers(self, function: FuncOp, compute: ComputeSettings) -> None:
         """The rule for the width of destination registers: a kernel is written for one width if it
-        computes with 32-bit integers or copies registers, else for as many as it names."""
+        computes with 32-bit integers or names their format, else for as many as it names."""
         width = Name(FP32_DESTINATION)
-        copies = any(op.name == "ttkernel.copy_dest_values" for op in function.walk())
+        named = any(op.name.removeprefix("ttkernel.") in REGISTER_FORMATS for op in function.walk())
         wide = {DataType.INT32, DataType.UINT32}
-        if copies or any(buffer.data_type in wide for buffer in self.buffers):
+        if named or any(buffer.data_type in wide for buffer in self.buffers):
             flag = "true" if compute.fp32_destination else "false"
             self.rule(
                 equal(width, int(compute.fp32_destination)),

@@ -30,9 +30,11 @@ Y = np.array([[0.5, 0.5, -4], [5, -7, 1]], np.float32)
 Array = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
-def differences(folder: Path, called: dict[str, Array]) -> dict[str, str | None]:
+def differences(
+    folder: Path, called: dict[str, Array], data_type: str = "f32"
+) -> dict[str, str | None]:
     """By callee what differs, if the calls compute that of the first two tensors."""
-    binary = read_ttnn(compiled(MODULE, 0).flatbuffer)
+    binary = read_ttnn(compiled(MODULE.replace("f32", data_type), 0).flatbuffer)
     (program,) = binary.programs
     joined = joined_steps([program])
     values = CallValues(binary, [program], [X, Y], folder)
@@ -62,8 +64,10 @@ def _moved(x: np.ndarray, _: np.ndarray) -> np.ndarray:
     return x
 
 
-def test_calls_that_compute_the_same_agree(tmp_path: Path) -> None:
-    found = differences(tmp_path, {"add": np.add, "relu": lambda x, _: np.maximum(x, 0)})
+@pytest.mark.parametrize("data_type", ["f32", "bf16", "si32"])
+def test_calls_that_compute_the_same_agree(tmp_path: Path, data_type: str) -> None:
+    called: dict[str, Array] = {"add": np.add, "relu": lambda x, _: np.maximum(x, 0)}
+    found = differences(tmp_path, called, data_type)
     assert found["add"] is None
     assert found["relu"] is None
 

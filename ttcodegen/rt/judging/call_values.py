@@ -145,8 +145,7 @@ class CallValues:
 
     def _loaded(self, function: Function, tensor: int, path: Path) -> np.ndarray:
         info = function.tensors[tensor]
-        array = np.load(path).reshape(info.shape)
-        return array.astype(info.dtype)
+        return info.rounded(np.load(path).reshape(info.shape))
 
     def _read(
         self, program: file.Program, op: Step, step: dict[str, Any]

@@ -19,6 +19,10 @@ _FULL = {
     "mul_tiles_init": "binary_op_init_common({0}, {1}, {0})",
 }
 """A full initialisation in place of a short one, by its first arguments."""
+_BUFFER = re.compile(
+    r"// Circular buffer: [^\n]*?(?P<format>\w+)\.\n\s*constexpr uint32_t (?P<name>\w+) ="
+)
+"""The format of a circular buffer's pages, and its constant."""
 _OTHER = {
     "copy_tile_init": "transpose_wh_init_short({0})",
     "transpose_wh_init_short": "copy_tile_init({0})",
@@ -60,6 +64,11 @@ def seeds(text: str) -> Iterator[Seed]:
         arguments = [part.strip() for part in call["rest"].split(",")]
         if name == "tile_regs_acquire":
             held = True
+            full = f"{indent}    unary_op_init_common(0, 16);"
+            yield Seed("full after acquire", at + 2, _with(lines, at, lines[at], full))
+        if "reconfig_data_format" in name and (other := _other_format(text, arguments[-1])):
+            wrong = f"{indent}{name}({', '.join([*arguments[:-1], other])});"
+            yield Seed("format of another operand", at + 1, _with(lines, at, wrong))
         if name == "tile_regs_release":
             full = f"{indent}unary_op_init_common(0, 16);"
             yield Seed("full before release", at + 1, _with(lines, at, full, lines[at]))
@@ -79,6 +88,14 @@ def seeds(text: str) -> Iterator[Seed]:
         vector = re.fullmatch(r"(\w+_tile)_init", name)
         if vector and name not in _OTHER and text.count(f"{name}(") == 1 == _inits(text, vector[1]):
             yield Seed("vector initialisation left out", at + 1, _with(lines, at))
+
+
+def _other_format(text: str, buffer: str) -> str | None:
+    """A circular buffer whose format is not that of `buffer`, which is known."""
+    formats = {found["name"]: found["format"] for found in _BUFFER.finditer(text)}
+    if buffer not in formats:
+        return None
+    return next((each for each, of in formats.items() if of != formats[buffer]), None)
 
 
 def _inits(text: str, operation: str) -> int:

@@ -126,6 +126,38 @@ PRODUCTS = (
         WINDOW + ", count_include_pad = true",
     ),
     Row(
+        "global_avg_pool2d",
+        (IMAGE,),
+        (S, 1, 1, 4),
+        _nchw(lambda x: functional.adaptive_avg_pool2d(x, 1)),
+    ),
+    Row(
+        "dot_general",
+        ((S, 40, 5), (S, 6, 40)),
+        (S, 5, 6),
+        lambda a, b: a.mT @ b.mT,
+        "batch_dims_lhs = array<i64: 0>, batch_dims_rhs = array<i64: 0>, "
+        "contract_dims_lhs = array<i64: 1>, contract_dims_rhs = array<i64: 2>",
+        weights=1,
+    ),
+    Row(
+        "conv1d",
+        ((S, 12, 4), (5, 4, 3)),
+        (S, 10, 5),
+        lambda x, w: functional.conv1d(x.mT, w).mT,
+        "stride = 1 : i32, padding = array<i32: 0, 0>, dilation = 1 : i32",
+        weights=1,
+    ),
+    Row(
+        "group_norm",
+        ((S, 1, 9, 8), (8,), (8,)),
+        (S, 1, 9, 8),
+        _nchw(lambda x, w, b: functional.group_norm(x, 2, w, b, 1e-5)),
+        "num_groups = 2 : i64, epsilon = 1.0e-5 : f32, "
+        "operandSegmentSizes = array<i32: 1, 0, 1, 1>",
+        weights=2,
+    ),
+    Row(
         "max_pool2d",
         (IMAGE,),
         (S, 4, 4, 4),
@@ -219,6 +251,30 @@ MOVEMENT = (
         "broadcast_dimensions = array<i64: 1, 1, 8>",
         ((S, 3, 1),),
     ),
+    _moved("squeeze", (S, 8), lambda x: x[:, 0], "dim = 1 : si32", ((S, 1, 8),)),
+    _moved("unsqueeze", (S, 1, 3, 8), lambda x: x[:, None], "dim = 1 : si32"),
+    _moved("rearrange", (S, 8, 3), lambda x: x.mT, 'pattern = "b r c -> b c r"'),
+    _moved(
+        "index",
+        (S, 3, 3),
+        lambda x: x[:, :, 1:7:2],
+        "dim = 2 : i32, begin = 1 : i32, end = 7 : i32, step = 2 : i32",
+    ),
+    _moved(
+        "upsample2d",
+        (S, 6, 10, 4),
+        _nchw(lambda x: x.repeat_interleave(2, 2).repeat_interleave(2, 3)),
+        'scale_factor = 2 : si32, mode = "nearest"',
+        ((S, 3, 5, 4),),
+    ),
+    _moved(
+        "scatter",
+        (S, 3, 8),
+        lambda x, at, y: x.scatter(2, at, y),
+        "dim = 2 : i32",
+        ((S, 3, 8), (S, 3, 1), (S, 3, 1)),
+        indices=8,
+    ),
     _moved(
         "gather",
         (S, 3, 8),
@@ -266,6 +322,24 @@ REDUCTIONS = (
         (*FLOAT, "i32", "ui32"),
     ),
     Row(
+        "cumprod",
+        ((S, 8),),
+        (S, 8),
+        lambda x: x.cumprod(1, dtype=x.dtype),
+        "dim = 1 : i64",
+        (*FLOAT, "i32", "ui32"),
+    ),
+    Row(
+        "topk",
+        ((S, 8),),
+        (S, 3),
+        lambda x: x.topk(3).values,
+        "k = 3 : i32, dim = -1 : i32, largest = true, sorted = true",
+        (*FLOAT, "i32", "ui32"),
+        "numbers",
+        others=("i32",),
+    ),
+    Row(
         "argmax",
         ((S, 8),),
         (S,),
@@ -287,7 +361,7 @@ REDUCTIONS = (
     ),
 )
 ROWS = (*PRODUCTS, *MOVEMENT, *REDUCTIONS)
-SUMS = {row.name for row in PRODUCTS} | {"sum", "mean", "prod", "cumsum"}
+SUMS = {row.name for row in PRODUCTS} | {"sum", "mean", "prod", "cumsum", "cumprod"}
 """Ops whose results are as far off as their largest one allows."""
 
 
@@ -389,7 +463,7 @@ def differs(row: Row, expected: np.ndarray, found: np.ndarray) -> str | None:
     size = np.abs(first)
     if row.name in SUMS:
         size = np.full_like(size, size.max(initial=1.0))
-    exact = row in MOVEMENT or row.name in ("max", "min", "sort", "argmax")
+    exact = row in MOVEMENT or row.name in ("max", "min", "sort", "argmax", "topk")
     limit = (2.0**-8 if exact else 1e-2) * size + 1e-5
     return None if (np.abs(first - second) <= limit).all() else "numbers"
 

@@ -64,14 +64,25 @@ def _unary(names: str, **options: Any) -> list[Op]:
 
 OPS = (
     *_unary("exp log sqrt rsqrt reciprocal sigmoid tanh sin cos floor ceil trunc erf expm1 log1p"),
-    *_unary("atan square log2 log10 round"),
+    *_unary("atan square log2 log10 round acos asin asinh erfc exp2 frac signbit tan"),
     *_unary("abs relu isfinite isinf isnan", integers=True),
     Op("neg", torch.neg, integers=True),
     Op("sign", torch.sign, integers=True),
     Op("silu", torch.nn.functional.silu),
     # Of f32 PyTorch's gelu by way of oneDNN is NaN for +inf and +inf for 3e38, its own is neither.
     Op("gelu", lambda x: torch.nn.functional.gelu(x.double())),
-    Op("mish", torch.nn.functional.mish),
+    *(
+        Op(name, getattr(torch.nn.functional, name))
+        for name in ("mish", "relu6", "hardsigmoid", "softsign", "selu")
+    ),
+    Op("leaky_relu", torch.nn.functional.leaky_relu, attributes="parameter = 0.01 : f32"),
+    Op("cbrt", lambda x: torch.from_numpy(np.cbrt(x.numpy()))),
+    Op("clone", torch.clone, integers=True),
+    Op(
+        "clamp_scalar",
+        lambda x: x.clamp(-2, 3),
+        attributes="min = -2.0 : f32, max = 3.0 : f32",
+    ),
     Op("logical_not", torch.logical_not, integers=True),
     Op("bitwise_not", torch.bitwise_not, integers=True, floats=False),
     *(
@@ -88,6 +99,8 @@ OPS = (
         for name in ("and", "or", "xor")
     ),
     Op("div", torch.div, 2),
+    # PyTorch's is NaN where a quotient overflows, though its remainder does not.
+    Op("remainder", lambda a, b: torch.from_numpy(np.remainder(a.numpy(), b.numpy())), 2),
     Op("atan2", torch.atan2, 2),
     Op("pow", torch.pow, 2),
     Op("where", lambda a, b: torch.where(a != 0, a, b), 2, integers=True),
@@ -174,7 +187,7 @@ def differs(expected: np.ndarray, found: np.ndarray) -> str | None:
     return None if (error <= limit).all() else "numbers"
 
 
-OWN_MEANING = {("sign", "numbers")}
+OWN_MEANING = {("sign", "numbers"), ("clamp_scalar", "NaN")}
 """Deviations of the vector engine from PyTorch (docs/numbers.md)."""
 
 

@@ -1,0 +1,93 @@
+"""Every op of TTIR is among those whose results on edges are compared with PyTorch, or has a test
+of its own, for what two tables of ops cannot say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from scripts.ops_table import TTIR
+
+pytest.importorskip("torch")
+
+from tests.op_cases import test_edge_families as families
+from tests.op_cases import test_edge_values as values
+
+TESTS = Path(__file__).parents[1]
+ELSEWHERE = {
+    # Several chips.
+    "ops/test_collectives.py": "all_gather all_reduce reduce_scatter mesh_partition all_to_all "
+    "collective_broadcast collective_permute mesh_shard distributed_rms_norm "
+    "distributed_layer_norm",
+    "op_cases/meshes.mlir": "all_reduce_async",
+    "ops/test_experts_on_meshes.py": "all_to_all_dispatch all_to_all_combine "
+    "moe_expert_token_remap",
+    # Routing of tokens, which has no numbers at the edge.
+    "ops/test_experts.py": "topk_router_gpt moe_compute all_to_all_dispatch_metadata",
+    "ops/test_moe_gpt.py": "moe_gpt selective_reduce_combine",
+    # Attention and caches: masks that hide whole rows, positions at the ends.
+    "ops/test_attention.py": "scaled_dot_product_attention scaled_dot_product_attention_decode "
+    "paged_scaled_dot_product_attention_decode chunked_scaled_dot_product_attention "
+    "paged_flash_multi_latent_attention_decode concatenate_heads "
+    "split_query_key_value_and_split_heads",
+    "ops/test_rotary.py": "rotary_embedding",
+    "ops/test_kv_cache.py": "paged_update_cache paged_fill_cache fill_cache update_cache",
+    "ops/test_attention_training.py": "sdpa_fw sdpa_bw",
+    "ops/test_training.py": "embedding_backward gelu_bw dropout adamw",
+    "ops/test_sampling.py": "sampling",
+    # Integers, and what converts to them.
+    "op_cases/test_integer_conversions.py": "typecast",
+    "ops/test_integers_and_nan.py": "logical_left_shift clamp_tensor",
+    "ops/test_elementwise.py": "logical_right_shift",
+    "numerics/test_meanings_of_projects.py": "right_shift",
+    "ops/test_quantization.py": "quantize quantize_unrolled dequantize dequantize_unrolled "
+    "requantize requantize_unrolled",
+    # Values that come from attributes.
+    "ops/test_verifiers.py": "zeros ones full empty constant arange",
+    "ttmetal/test_random_numbers.py": "rand",
+    "ops/test_indexing.py": "slice_dynamic get_dimension_size bitcast_convert",
+    "ops/test_movement.py": "index_select",
+    "random_programs/recipes/__init__.py": "slice_at window_reduction tt_lang_op",
+    "ttmetal/test_windows.py": "window_product",
+    "random_programs/recipes/reductions.py": "reduce_or reduce_and",
+    "ops/test_sparse_matmul.py": "sparse_matmul",
+    # Operands beyond the tables: variances, shapes of windows in all dimensions.
+    "ops/test_normalization.py": "batch_norm_inference batch_norm_training",
+    "ops/test_pooling.py": "max_pool2d_with_indices",
+    "ops/test_convolution.py": "conv3d",
+    "ops/test_windows_general.py": "convolution pooling",
+    "ttmetal/elementwise.py": "to_layout",
+    "parsing/test_operations.py": "ttnn_metal_layout_cast",
+}
+"""Files of the tests, by what of the ops they test."""
+FEWEST = 110
+"""Ops in the two tables."""
+
+
+def compared() -> set[str]:
+    return {op.name for op in values.OPS} | {row.name for row in families.ROWS}
+
+
+def test_every_op_is_compared_on_edges_or_has_its_own_test() -> None:
+    named = [name for text in ELSEWHERE.values() for name in text.split()]
+    assert len(named) == len(set(named))
+    ops = {definition.short_name for definition in TTIR.values()}
+    assert compared() | set(named) == ops
+    assert compared() & set(named) == set()
+    assert len(compared()) >= FEWEST
+
+
+@pytest.mark.parametrize("file", ELSEWHERE)
+def test_the_named_tests_are_of_their_ops(file: str) -> None:
+    text = (TESTS / file).read_text("utf-8")
+    assert [name for name in ELSEWHERE[file].split() if name not in text] == []
+
+
+def test_ops_are_compared_with_all_types_that_they_take() -> None:
+    """Integers of every width for what moves elements, and for what computes with integers."""
+    moving = {row.name for row in families.MOVEMENT}
+    assert all(row.types == families.EVERY for row in families.MOVEMENT)
+    integers = {op.name for op in values.OPS if op.integers}
+    assert len(moving) >= 18
+    assert len(integers) >= 30

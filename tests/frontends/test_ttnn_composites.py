@@ -5,14 +5,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from ttcodegen.cli.opt import main as opt_main
 from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.flatbuffer.reader import read_ttnn
 from ttcodegen.foundation.diagnostics import CompileError, Diagnostics, Source
 from ttcodegen.numerics.interpreter import Interpreter
+from ttcodegen.translation import ttnn_to_flatbuffer
 
 Shape = tuple[int, ...]
 
@@ -484,3 +487,27 @@ def test_tiles_of_booleans_hold_bf16() -> None:
     mask = x > 1
     (found,) = run(BOOLEANS, x, x.T.copy(), mask)
     assert np.array_equal(found.astype(bool), (x > x.T) & mask)
+
+
+BATCHED = [(2, 33, 64), (2, 64, 32), (2, 33, 32)]
+MANY_TOGETHER = [(4, 3, 32, 64), (4, 3, 64, 32), (5, 4, 3, 32, 32)]
+
+
+@pytest.mark.parametrize("shapes", [BATCHED, MANY_TOGETHER])
+def test_modules_without_a_call_of_the_library_are_lowered_by_all_tools(
+    shapes: list[Shape], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = module("linear", "transpose_a = false, transpose_b = false", shapes, shapes[2])
+    a, b, bias = (drawn(*shape) for shape in shapes)
+    (found,) = Interpreter(read_ttnn(ttnn_to_flatbuffer(Source("m.mlir", text)).whole)).run(
+        "f", [a, b, bias]
+    )
+    close(found, a @ b + bias)
+    file = tmp_path / "m.mlir"
+    file.write_text(text)
+    for step, wanted in (
+        ("--convert-ttnn-to-emitc", "ttnn::matmul"),
+        ("--ttnn-to-ttnn-pipeline", "ttnn.matmul"),
+    ):
+        assert opt_main([step, str(file)]) == 0
+        assert wanted in capsys.readouterr().out

@@ -66,6 +66,7 @@ from ttcodegen.dialects.operations.functions import flags_of_loop
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttcore.dialect import LoadCachedOp
 from ttcodegen.dialects.ttcore.loops import WhileLoopOp
+from ttcodegen.dialects.ttcore.shards import LAYOUTS_WANTED
 from ttcodegen.dialects.ttnn.placement import TTNNLayoutAttr, has_placement, placement_of
 from ttcodegen.emitc.builder import open_file
 from ttcodegen.emitc.spelling import NameScope, identifier
@@ -328,11 +329,11 @@ def complete_layouts(context: Context, module: ModuleOp) -> None:
 
 def _is_partly_lowered(module: ModuleOp) -> bool:
     """True if functions that call the library are still to be lowered: there are ops of TTIR among
-    the calls, which stand for calls in forms that the library does not take, tensors without
-    layouts, or calls of other functions."""
+    the calls, or in place of all of them, which stand for calls in forms that the library does not
+    take, tensors without layouts, or calls of other functions."""
     names = {op.name.partition(".")[0] for op in module.walk()}
     if "ttnn" not in names:
-        return False
+        return LAYOUTS_WANTED in module.attributes
     on_cpu = {function.sym_name.data for function in cpu_functions(module)}
     return "ttir" in names or any(
         _lacks_layout(op) or (isinstance(op, CallOp) and op.callee.string_value() not in on_cpu)

@@ -126,16 +126,33 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
 # Hints at what an unknown name was meant to be.
 
 
-def closest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that is most like `name`, or that begins with it; None if none is close."""
+def closest(name: str, known: Iterable[str], cutoff: float = 0.7) -> str | None:
+    """The known name that is most like `name`, or that begins with it; None if none is close, as
+    difflib measures it."""
     from difflib import get_close_matches
 
     spellings = {spelling.lower(): spelling for spelling in sorted(known)}
     lowered = name.lower()
-    close = get_close_matches(lowered, spellings, 1, cutoff=0.7)
+    close = get_close_matches(lowered, spellings, 3, cutoff)
+    close = [spelling for spelling in close if _differs_by_spelling(lowered, spelling)]
     if not close and len(lowered) > 2:
         close = [spelling for spelling in spellings if spelling.startswith(lowered)]
     return spellings[close[0]] if close else None
+
+
+def _differs_by_spelling(name: str, other: str) -> bool:
+    """True if what two names of several words do not share is alike: convert-a-to-c is another
+    thing than convert-b-to-c, however much of the names is the same."""
+    from difflib import SequenceMatcher
+
+    words = [re.split(r"[-_.]", each) for each in (name, other)]
+    rests = [
+        "".join(word for word in mine if word not in theirs)
+        for mine, theirs in (words, reversed(words))
+    ]
+    if not all(rests):
+        return True
+    return rests[0][0] == rests[1][0] and SequenceMatcher(None, *rests).ratio() > 0.4
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -17,6 +17,7 @@ from xdsl.dialects.builtin import (
     MemRefType,
     ModuleOp,
     StringAttr,
+    UnitAttr,
     UnregisteredOp,
     i32,
 )
@@ -31,6 +32,7 @@ from ttcodegen.dialects.core.datatypes import element_of, shape_of, without_enco
 from ttcodegen.dialects.operations.functions import CONDITIONAL, COUNTED, LOOP_BODY
 from ttcodegen.dialects.operations.operation import CatalogueOp, operation_name
 from ttcodegen.dialects.ttcore.loops import WhileLoopOp
+from ttcodegen.dialects.ttcore.shards import LAYOUTS_WANTED
 from ttcodegen.dialects.ttir.generic import GenericOp, YieldOp, elements_of
 from ttcodegen.dialects.ttmetal.programs import RUN_PROGRAM
 from ttcodegen.foundation.diagnostics import CompileError, Diagnostics, copy_source_offset
@@ -148,6 +150,9 @@ def canonicalize_for_passes(module: ModuleOp, diagnostics: Diagnostics) -> None:
     names = names_of_ops(module)
     if _CALLS.applies(names) and not has_canonical_calls(module):
         _canonical_calls(module, diagnostics)
+        if not _CALLS.applies(names_of_ops(module)):
+            # Passes on calls lower what stands for calls; without a call, the mark says so.
+            module.attributes[LAYOUTS_WANTED] = UnitAttr()
     if _LIFT_REGIONS.applies(names):
         _lifted_regions(module, diagnostics)
 
@@ -374,24 +379,32 @@ def _held(value: SSAValue, held: Mapping[SSAValue, SSAValue], place: Operation) 
     return held[value]
 
 
-@dataclass(frozen=True)
-class ConvertStableHLOToTTIR(ModulePass):
+class _ConversionWhenRead(ModulePass):
     """Leaves a module of TTIR as it is: no other one comes here."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """There is nothing left to do."""
+
+
+@dataclass(frozen=True)
+class ConvertStableHLOToTTIR(_ConversionWhenRead):
+    """StableHLO to TTIR."""
 
     name = "convert-stablehlo-to-ttir"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """There is nothing left to do."""
-
 
 @dataclass(frozen=True)
-class ConvertTosaToTTIR(ModulePass):
-    """Leaves a module of TTIR as it is: no other one comes here."""
+class ConvertTosaToTTIR(_ConversionWhenRead):
+    """TOSA to TTIR."""
 
     name = "convert-tosa-to-ttir"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """There is nothing left to do."""
+
+@dataclass(frozen=True)
+class ConvertLinalgToTTIR(_ConversionWhenRead):
+    """linalg to TTIR."""
+
+    name = "convert-linalg-to-ttir"
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Literal, TextIO
 
 from ttcodegen.compat.refusals import SPELLINGS
-from ttcodegen.foundation.messages import Level, did_you_mean
+from ttcodegen.foundation.messages import Level, closest, did_you_mean
 from ttcodegen.systems.description import ARCHITECTURES
 from ttcodegen.transforms.registry import (
     Group,
@@ -294,8 +293,8 @@ def _unknown(name: str, known: dict[str, DriverOption]) -> OptionError:
     if (why := reason(name)) is not None:
         return OptionError(f"there is no pass --{name}: {why}")
     names = [*known, *(n for entry in entries() for n in (entry.name, *entry.aliases))]
-    close = get_close_matches(name, names, 1)
-    remedy = f"did you mean --{close[0]}?" if close else "--help lists passes and options"
+    close = closest(name, names, 0.6)
+    remedy = f"did you mean --{close}?" if close else "--help lists passes and options"
     return OptionError(f"there is no pass or option --{name}", remedy=remedy)
 
 

@@ -37,6 +37,14 @@ PASSES = (
         group=Group.TTIR,
         implementation="ttcodegen.frontends.canonicalization:ConvertTosaToTTIR",
         description="TOSA to TTIR, which is done when a file is read.",
+        aliases=("tosa-to-ttir-pipeline",),
+    ),
+    PassEntry(
+        name="convert-linalg-to-ttir",
+        group=Group.TTIR,
+        implementation="ttcodegen.frontends.canonicalization:ConvertLinalgToTTIR",
+        description="linalg to TTIR, which is done when a file is read.",
+        aliases=("linalg-to-ttir-pipeline",),
     ),
     PassEntry(
         name="convert-stablehlo-to-ttir",

@@ -48,6 +48,7 @@ from typing import TYPE_CHECKING, Literal, NoReturn
 
 from ttcodegen.compat.refusals import Refused
 from ttcodegen.foundation.diagnostics import CompileError
+from ttcodegen.foundation.messages import closest
 
 if TYPE_CHECKING:
     from xdsl.passes import ModulePass
@@ -205,10 +206,8 @@ def check_options(owner: str, options: Sequence[Option], values: Mapping[str, Op
 
 
 def _refuse_unknown(owner: str, name: str, options: Sequence[Option]) -> NoReturn:
-    from difflib import get_close_matches
-
-    close = get_close_matches(name, [option.name for option in options], 1)
-    remedy = f"did you mean '{close[0]}'?" if close else _listed(owner, options)
+    close = closest(name, [option.name for option in options], 0.6)
+    remedy = f"did you mean '{close}'?" if close else _listed(owner, options)
     raise OptionError(f"--{owner} has no option '{name}'", remedy=remedy)
 
 
@@ -397,10 +396,8 @@ def find(name: str) -> Entry:
 
     if (why := reason(name)) is not None:
         raise UnknownPass(f"there is no pass '{name}': {why}")
-    from difflib import get_close_matches
-
-    close = get_close_matches(name, _by_name(), 1)
-    remedy = f"did you mean '{close[0]}'?" if close else "--help lists all passes and pipelines"
+    close = closest(name, _by_name(), 0.6)
+    remedy = f"did you mean '{close}'?" if close else "--help lists all passes and pipelines"
     raise UnknownPass(f"there is no pass or pipeline '{name}'", remedy=remedy)
 
 

@@ -4,6 +4,7 @@
 // RUN: ttcodegen-opt --version | filecheck %s --check-prefix=VERSION
 // RUN: ttcodegen-opt --mlir-timing --cse --mlir-disable-threading %s -o %t 2>&1 | filecheck %s --check-prefix=TIMING
 // RUN: not ttcodegen-opt --ttir-fuse-all %s 2>&1 | filecheck %s --check-prefix=CLOSE
+// RUN: not ttcodegen-opt --convert-linalg-to-emitc %s 2>&1 | filecheck %s --check-prefix=OTHER
 // RUN: not ttcodegen-opt --zzz %s 2>&1 | filecheck %s --check-prefix=NOTHING
 // RUN: not ttcodegen-opt --ttnn-workaround %s 2>&1 | filecheck %s --check-prefix=REASON
 // RUN: not ttcodegen-opt --emit-bytecode %s 2>&1 | filecheck %s --check-prefix=BYTECODE
@@ -32,6 +33,8 @@
 // VERSION: ttcodegen-opt {{[0-9]+\.[0-9]+}}
 // TIMING: Execution time report
 // TIMING: cse {{.*}} ms
+// OTHER: error: there is no pass or option --convert-linalg-to-emitc
+// OTHER: note: --help lists passes and options
 // CLOSE: error: there is no pass or option --ttir-fuse-all
 // CLOSE: note: did you mean --ttir-fusing?
 // NOTHING: error: there is no pass or option --zzz

@@ -1,4 +1,4 @@
-"""Formats that kernels name for tiles in the destination registers: floats have their width."""
+"""Set-up of the vector engine in kernels: formats of registers, and what an op needs before it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.ttmetal.function_text import call, function, tensor
+from tests.ttmetal.function_text import call, function, integers, tensor
 from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.foundation.diagnostics import Source
 
@@ -29,3 +29,23 @@ def test_tiles_are_taken_in_the_width_of_the_registers(
 ) -> None:
     """Registers of 16 bits hold bf16; those of 32 bits, which f32 needs, hold f32."""
     assert formats_of(element, op) == {expected}
+
+
+def test_columns_are_reduced_after_an_initialisation_of_their_own() -> None:
+    """A maximum of rows records its instructions over those that columns need (tt-metal,
+    ckernel_sfpu_reduce.h)."""
+    square, one = tensor((32, 32), "f32"), tensor((1, 1), "f32")
+    every = {"dim_arg": integers((0, 1)), "keep_dim": "true"}
+    lone = function("f", [square], [call("max", ["%a0"], [square], one, **every)])
+    source = Source("in.mlir", f"module {{\n{lone}}}\n")
+    files = compile_module(source, CompileOptions("in", target="ttmetal")).files
+    (kernel,) = (text for path, text in files.items() if path.startswith("kernels/compute"))
+    reductions = re.findall(
+        r"(sfpu_reduce_init|sfpu_reduce)<[^;]*?(ReduceDim::REDUCE_ROW)?>\(", kernel
+    )
+    assert reductions == [
+        ("sfpu_reduce_init", ""),
+        ("sfpu_reduce", "ReduceDim::REDUCE_ROW"),
+        ("sfpu_reduce_init", ""),
+        ("sfpu_reduce", ""),
+    ]

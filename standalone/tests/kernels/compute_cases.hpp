@@ -102,6 +102,7 @@ enum class Misuse : std::uint32_t {
     MaskElsewhere,
     ChooseWideInNarrow,
     CopyNarrowInWide,
+    ColumnsAfterRows,
     ReuseUndecided,
     FullInitInside,
     FullInitBeforeRelease,

@@ -233,6 +233,11 @@ void misuse_vector_engine(Misuse which) {
         case Misuse::CopyNarrowInWide:
             copy_dest_values_init();
             return copy_dest_values<DataFormat::Float16_b>(0, 1);
+        case Misuse::ColumnsAfterRows:
+            sfpu_reduce_init<PoolType::MAX, DataFormat::Float32>();
+            sfpu_reduce<PoolType::MAX, DataFormat::Float32, ReduceDim::REDUCE_ROW>(0);
+            sfpu_reduce<PoolType::MAX, DataFormat::Float32, ReduceDim::REDUCE_ROW>(1);
+            return sfpu_reduce<PoolType::MAX, DataFormat::Float32>(0);
         default:  // MaskElsewhere
             mask_tile_init();
             copy_tile(kCbFloat, 1, 2);
@@ -278,6 +283,7 @@ void kernel_main() {
         case Misuse::MaskElsewhere:
         case Misuse::ChooseWideInNarrow:
         case Misuse::CopyNarrowInWide:
+        case Misuse::ColumnsAfterRows:
             return misuse_vector_engine(which);
         default:
             return misuse_buffer(which);

@@ -129,6 +129,8 @@ struct SfpuState {
     /// The last initialisation that loaded constants.
     std::optional<SfpuOperation> constants_of;
     const char* constants_by = nullptr;
+    /// A maximum of rows recorded its instructions over those of sfpu_reduce_init.
+    bool reduces_rows_only = false;
 };
 
 }  // namespace ttcodegen::device::compute

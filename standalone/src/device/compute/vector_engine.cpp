@@ -37,6 +37,12 @@ std::string init_name(const SfpuRow& row) {
     return found != kInitNames.end() ? found->name : std::string(sfpu_row(row.init).name) + "_init";
 }
 
+/// It records instructions where those of the initialisation are.
+bool is_row_maximum(const SfpuCall& call) {
+    return static_cast<Pool>(call.parameters[1]) == Pool::Maximum &&
+           static_cast<Reduction>(call.parameters[2]) == Reduction::Row;
+}
+
 void check_initialised(Processor& processor, const SfpuRow& row, const SfpuCall& call,
                        Location here) {
     const SfpuState& state = processor.compute_state->sfpu;
@@ -46,6 +52,13 @@ void check_initialised(Processor& processor, const SfpuRow& row, const SfpuCall&
     if (sfpu_row(row.init).constants && state.constants_of != row.init) {
         refuse(processor, here, "%s: the constants of %s were overwritten by %s; call it again",
                row.name, init_name(row).c_str(), state.constants_by);
+    }
+    if (row.operation == SfpuOperation::reduce && state.reduces_rows_only &&
+        !is_row_maximum(call)) {
+        refuse(
+            processor, here,
+            "sfpu_reduce: the maximum of rows recorded over the instructions of %s; call it again",
+            init_name(row).c_str());
     }
     if (row.operation == SfpuOperation::typecast &&
         !std::equal(call.parameters, call.parameters + 2, state.memory.init_parameters)) {
@@ -138,6 +151,9 @@ void sfpu_init(Processor& processor, SfpuOperation operation, const char* functi
     SfpuState& state = processor.compute_state->sfpu;
     const SfpuOperation init = sfpu_row(operation).init;
     state.initialised.set(static_cast<std::size_t>(init));
+    if (init == SfpuOperation::reduce) {
+        state.reduces_rows_only = false;
+    }
     if (init == SfpuOperation::welford_update) {
         std::fill_n(state.memory.means, kTileWidth, 0.0F);
         std::fill_n(state.memory.squares, kTileWidth, 0.0F);
@@ -190,6 +206,9 @@ void sfpu(Processor& processor, SfpuOperation operation, const SfpuCall& call, L
     note.reduced = destination.math_note(call.tiles[0]).reduced;
     note.reduction = destination.math_note(call.tiles[0]).reduction;
     row.run(operands);
+    if (operation == SfpuOperation::reduce && is_row_maximum(call)) {
+        state.sfpu.reduces_rows_only = true;
+    }
     destination.finish(processor, result, domain);
     ++processor.counters.sfpu_tiles;
 }

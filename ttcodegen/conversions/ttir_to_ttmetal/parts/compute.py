@@ -246,6 +246,9 @@ class ComputeKernel:
             numbers = call.parameters if init.signatures[0] else ()
             self._set_up(definition.init, taken, numbers)
         self.op(call.op, *registers, *values, **attributes)
+        if attributes.get("reduce_dim") is ReduceDim.ROW:
+            # It records its own instructions over those of the initialisation, which columns need.
+            self._vector = None
 
     def _set_up(
         self, init: str, attributes: Mapping[str, object], numbers: tuple[Parameter, ...]

@@ -146,13 +146,13 @@ def _differs_by_spelling(name: str, other: str) -> bool:
     from difflib import SequenceMatcher
 
     words = [re.split(r"[-_.]", each) for each in (name, other)]
-    rests = [
-        "".join(word for word in mine if word not in theirs)
-        for mine, theirs in (words, reversed(words))
-    ]
-    if not all(rests):
+    mine, theirs = (
+        "".join(word for word in those if word not in others)
+        for those, others in (words, reversed(words))
+    )
+    if not mine or not theirs:
         return True
-    return rests[0][0] == rests[1][0] and SequenceMatcher(None, *rests).ratio() > 0.4
+    return mine[0] == theirs[0] and SequenceMatcher(None, mine, theirs).ratio() > 0.4
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

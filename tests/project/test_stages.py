@@ -152,7 +152,8 @@ def test_micro_batches_are_parts_of_the_batch() -> None:
     ]
     for index, whole in enumerate(expected):
         joined = np.concatenate([part[index] for part in parts])
-        np.testing.assert_array_equal(joined, whole)
+        # BLAS may sum in another order where there are fewer rows.
+        np.testing.assert_allclose(joined, whole, rtol=0, atol=2e-5)
 
 
 SUM = """

@@ -81,7 +81,7 @@ struct Arithmetic {
 };
 
 /// Defaults of calls without a compute kernel config. The numpy run uses the same table
-/// (ttcodegen/dialects/operations/arithmetic.py).
+/// (ttcodegen/dialects/operations/compute_config.py).
 enum class ComputeDefault : std::uint8_t {
 #define TTCODEGEN_COMPUTE_DEFAULT(name, fidelity, approximate, wide) name,
 #include "compute/compute_defaults.inc"

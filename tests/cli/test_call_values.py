@@ -1,5 +1,5 @@
 # ruff: noqa: E501 -- MLIR as it is printed
-"""Values of the library's calls beside ours, on arrays that stand for those of a simulator."""
+"""Comparison of call results with the interpreter's, with arrays in place of a simulator's."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from ttcodegen.cli.rt import main
 from ttcodegen.cli.ttcodegen import main as ttcodegen
 from ttcodegen.flatbuffer.reader import read_ttnn
 from ttcodegen.rt.judging.call_values import CallValues
+from ttcodegen.rt.judging.mocked_device import Card, has_compiler, prepare
 from ttcodegen.rt.judging.python_calls import NO_CALLS, joined_steps
 
 MODULE = f"""
@@ -87,6 +88,26 @@ def test_a_call_that_loses_nan_is_named(tmp_path: Path) -> None:
     found = differences(tmp_path, {"add": lossy, "relu": lambda x, _: np.maximum(x, 0)})
     assert found["add"] is not None
     assert found["add"].startswith("NaN is at other positions")
+
+
+def test_calls_without_their_operands_are_not_compared(tmp_path: Path) -> None:
+    binary = read_ttnn(compiled(MODULE, 0).flatbuffer)
+    (program,) = binary.programs
+    joined = joined_steps([program])
+    values = CallValues(binary, [program], [X, Y], tmp_path)
+    values.give(joined)
+    assert values.differences(joined) == {program.name: []}
+
+
+def test_a_compiler_of_the_package_is_kept(tmp_path: Path) -> None:
+    compiler = tmp_path / "runtime" / "sfpi" / "compiler" / "bin" / "riscv-tt-elf-g++"
+    compiler.parent.mkdir(parents=True)
+    compiler.write_bytes(b"\x7fELF\xff")
+    prepare(tmp_path, Card()).close()
+    assert has_compiler(tmp_path)
+    compiler.unlink()
+    prepare(tmp_path, Card()).close()
+    assert not has_compiler(tmp_path)
 
 
 NORMALIZED = f"""

@@ -91,18 +91,11 @@ class Validate(Command):
     ) -> list[dict[str, Any]]:
         """Verdicts on programs that run one after another, with those on values if a simulator
         computes them."""
-        python, *options = options
+        python, *rest = options
+        command = [python, str(JUDGE), *rest]
         joined = joined_steps(programs)
-        command = [python, str(JUDGE), *options]
         if self.arguments["simulator"] is None or programs[-1].kind != "entry":
-            answers = library_answers(_all_of(joined), command)
-            memory = int(options[options.index("--memory") + 1]) if "--memory" in options else 0
-            for answer in answers:
-                if _NO_MEMORY in answer.get("refused", ""):
-                    answer["refused"] = (
-                        f"simulating it takes more than {memory / _GB:.0f} GB of memory (--memory)"
-                    )
-            return _verdicts(programs, joined, answers, {})
+            return _verdicts(programs, joined, library_answers(_all_of(joined), command), {})
         with tempfile.TemporaryDirectory() as folder:
             flatbuffer = open_flatbuffer(path)
             index = [each.name for each in flatbuffer.programs].index(programs[-1].name)
@@ -356,6 +349,10 @@ def library_answers(
             {"unsimulated": lacking[0]} if lacking else {"refused": f"the library ended with {how}"}
         )
         run.answers[index] = {"index": index, **said}
+    for answer in run.answers:
+        if _NO_MEMORY in answer.get("refused", "") and "--memory" in command:
+            limit = int(command[command.index("--memory") + 1]) / _GB
+            answer["refused"] = f"simulating it takes more than {limit:.0f} GB of memory (--memory)"
     return run.answers
 
 

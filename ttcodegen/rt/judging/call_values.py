@@ -1,4 +1,4 @@
-"""Values of the calls of a program: those of the library beside ours for the same operands."""
+"""Comparison of the results of ttnn calls with the interpreter's for the same operands."""
 
 from __future__ import annotations
 
@@ -83,10 +83,12 @@ class CallValues:
         """Writes the values of what no call makes, and asks for those of the calls' results."""
         for program, steps in zip(self._programs, joined, strict=True):
             function = self._functions[program.name]
+            numbers: dict[int, int] = {}
             made = [tuple(each.tensor for each in program.inputs)]
             made += [operation.results for operation in program.operations]
             for index, (step, tensors) in enumerate(zip(steps, made, strict=True)):
                 for result, tensor in zip(step["results"], tensors, strict=True):
+                    numbers[tensor] = result["id"]
                     array = self._arrays.get(TensorNumber(program.name, tensor))
                     if array is not None:
                         path = self._folder / f"given-{result['id']}.npy"
@@ -94,9 +96,8 @@ class CallValues:
                         result["values"] = str(path)
                 if step["callee"] not in NO_CALLS:
                     step["read"] = str(self._folder)
-                    changed = _changed(function.steps[index - 1])
-                    numbers = _numbers(program, steps)
                     step["index"] = index
+                    changed = _changed(function.steps[index - 1])
                     step["changed"] = [numbers[tensor] for tensor in changed]
 
     def differences(
@@ -113,16 +114,11 @@ class CallValues:
             found[program.name] = []
             for index, step in enumerate(steps[1:], 1):
                 op = function.steps[index - 1]
-                if step["callee"] in NO_CALLS or op.definition is None:
-                    continue
-                if op.name.partition(".")[2].startswith(_PREPARED):
-                    continue
-                read = self._read(program, op, step)
-                if read is not None:
-                    found[program.name].append(
-                        (index, self._difference(function, op, device, read))
-                    )
-                    device.update(read)
+                read = self._read(function, op, step) if _is_compared(op, step) else None
+                if read is not None and all(tensor in device for tensor in op.operands):
+                    difference = self._difference(function, op, device, read)
+                    found[program.name].append((index, difference))
+                device.update(read or {})
         return found
 
     def _device_values(
@@ -135,7 +131,7 @@ class CallValues:
             if number.program == program.name
         }
         for op, step in zip(function.steps, steps[1:], strict=True):
-            if step["callee"] in NO_CALLS or op.name.partition(".")[2].startswith(_PREPARED):
+            if not _is_compared(op, step):
                 continue
             for tensor, result in zip(op.results, step["results"], strict=True):
                 path = self._folder / f"{result['id']}.npy"
@@ -148,12 +144,11 @@ class CallValues:
         return info.rounded(np.load(path).reshape(info.shape))
 
     def _read(
-        self, program: file.Program, op: Step, step: dict[str, Any]
+        self, function: Function, op: Step, step: dict[str, Any]
     ) -> dict[int, np.ndarray] | None:
         """Values of the results and of the operands that a call changed, None if none was read."""
-        function = self._functions[program.name]
-        numbers = dict(zip(op.results, (each["id"] for each in step["results"]), strict=True))
-        names = {tensor: f"{number}.npy" for tensor, number in numbers.items()}
+        results = zip(op.results, step["results"], strict=True)
+        names = {tensor: f"{result['id']}.npy" for tensor, result in results}
         for tensor, number in zip(_changed(op), step["changed"], strict=True):
             names[tensor] = f"{number}-of-{step['index']}.npy"
         paths = {tensor: self._folder / name for tensor, name in names.items()}
@@ -169,8 +164,6 @@ class CallValues:
         read: Mapping[int, np.ndarray],
     ) -> str | None:
         operands = tuple(dict.fromkeys(op.operands))
-        if any(tensor not in device for tensor in operands):
-            return None
         alone = Function.of(
             function.name,
             function.tensors,
@@ -194,22 +187,20 @@ class CallValues:
         return None
 
 
+def _is_compared(op: Step, step: Mapping[str, Any]) -> bool:
+    """True if a call's values mean the same in numpy: neither prepared for the library alone nor
+    drawn at random."""
+    if step["callee"] in NO_CALLS or op.definition is None or op.definition.draws:
+        return False
+    return not op.name.partition(".")[2].startswith(_PREPARED)
+
+
 def _changed(op: Step) -> tuple[int, ...]:
     """Operands that an op overwrites."""
     definition = op.definition
     if definition is None or definition.in_place is None:
         return ()
     return op.groups()[definition.in_place]
-
-
-def _numbers(program: file.Program, steps: Sequence[dict[str, Any]]) -> dict[int, int]:
-    """The numbers of the tensors of a program among those of all."""
-    found: dict[int, int] = {}
-    made = [tuple(each.tensor for each in program.inputs)]
-    made += [operation.results for operation in program.operations]
-    for step, tensors in zip(steps, made, strict=True):
-        found.update(zip(tensors, (each["id"] for each in step["results"]), strict=True))
-    return found
 
 
 def _plain(array: np.ndarray) -> np.ndarray:

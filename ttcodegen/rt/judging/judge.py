@@ -247,6 +247,10 @@ def main():
     if simulator is not None and not mocked_device.has_compiler(package):
         sys.exit("the package has no device compiler in runtime/sfpi, which a simulator needs")
     mocked = "--card" not in sys.argv and simulator is None
+    if mocked and mocked_device.has_compiler(package):
+        sys.exit(
+            "the package has a device compiler, for --simulator: a mocked device compiles nothing"
+        )
     repeats = int(sys.argv[sys.argv.index("--repeat") + 1]) if "--repeat" in sys.argv else 0
     card = sys.argv[sys.argv.index("--mocked") + 1] if "--mocked" in sys.argv else "{}"
     card = mocked_device.Card(**json.loads(card))

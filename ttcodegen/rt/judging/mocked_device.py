@@ -67,7 +67,8 @@ def prepare(package: Path, card: Card) -> TextIO:
     fcntl.flock(lock, fcntl.LOCK_EX)
     _write(cluster, text)
     (package / "runtime/sfpi/include").mkdir(parents=True, exist_ok=True)
-    _write(compiler, compiler_of_nothing(), mode=0o755)
+    if not has_compiler(package):
+        _write(compiler, compiler_of_nothing(), mode=0o755)
     return lock
 
 

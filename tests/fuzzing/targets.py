@@ -44,7 +44,7 @@ from ttcodegen.transforms.pass_runner import PassRunner
 from ttcodegen.transforms.registry import passes_of
 
 ROOT = Path(__file__).resolve().parents[2]
-SECONDS = 20
+SECONDS = 10
 """Processor time after which a mutant counts as a hang; the originals take less than a second."""
 MEMORY = 2 << 30
 """Limit of the additional memory of a mutant in bytes: to exceed it is a defect."""

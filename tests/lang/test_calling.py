@@ -185,6 +185,9 @@ IN_PLACE = PROGRAM.replace(
     "            ttl.copy(y_blk, y[row, column]).wait(); ttl.copy(y_blk, x[row, column]).wait()",
 )
 WIDE = PROGRAM.replace("grid=(2, 3)", "grid=(9, 3)")
+BODY_ENDS = PROGRAM.replace("    x_dfb =", "    import sys; sys.exit(0)\n    x_dfb =", 1)
+BODY_LEAVES = PROGRAM.replace("    x_dfb =", "    import os; os._exit(0)\n    x_dfb =", 1)
+BODY_RAISES = PROGRAM.replace("    x_dfb =", "    raise KeyError('no')\n    x_dfb =", 1)
 ENDING = PROGRAM.replace('"__main__"', '"made"')
 OWN = "import ttnn\nown = ttnn.zeros((96, 32), ttnn.float32)\n" + PROGRAM.replace(
     "s[row, 0]", "own[row, 0]"
@@ -215,6 +218,10 @@ OWN = "import ttnn\nown = ttnn.zeros((96, 32), ttnn.float32)\n" + PROGRAM.replac
         (PARTLY, TWICE, "the operation '__scaled' does not write all elements of tensor 2"),
         (ENDING, model(*ONCE), "made.py ends itself (SystemExit: a model runs the program as a "
          "module) when it is imported"),
+        (BODY_ENDS, model(*ONCE), "the program ends in an operation, by sys.exit or exit"),
+        (BODY_LEAVES, model(*ONCE), "ends the process in an operation, by os._exit"),
+        (BODY_RAISES, model(*ONCE), "made.py:6:5: error: the program raised KeyError: 'no'"),
+        ("import os; os._exit(0)\n", model(*ONCE), "the program ends the process, by os._exit"),
         ("x = 1 // 0\n", model(*ONCE), "made.py:1:5: error: the program raised "
          "ZeroDivisionError: integer division or modulo by zero\nx = 1 // 0\n    ^"),
     ],

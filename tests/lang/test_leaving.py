@@ -121,6 +121,44 @@ def test_what_a_program_does_to_its_process_is_said(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("tool", ["ttcodegen", "opt", "rt"])
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("import os, signal; os.kill(os.getpid(), signal.SIGSTOP)", "stopped its process"),
+        ("import os; os.abort()", "the program ended its process: Aborted"),
+        ("import ctypes; ctypes.CDLL(None)._exit(0)", "ended its process before it was done"),
+        ("import os; os._exit(0)", "the program ends the process, by os._exit"),
+        ("import sys; sys.exit(0)", "ends itself (SystemExit: 0) when it is imported"),
+        ("import signal; signal.pause()", "the program took longer than 3 s"),
+        ("x = bytearray(10**15)", "the program raised MemoryError"),
+    ],
+)
+def test_programs_with_operations_of_a_model_are_watched_too(
+    tmp_path: Path, tool: str, statement: str, message: str
+) -> None:
+    program, model = tmp_path / "program.py", tmp_path / "model.mlir"
+    program.write_text(f"{statement}\n")
+    model.write_text(
+        "func.func @f(%x: tensor<f32>) -> tensor<f32> {\n  return %x : tensor<f32>\n}\n"
+    )
+    start = (
+        "import sys; from ttcodegen.lang.projects import supervision; supervision.SECONDS = 3.0; "
+        f"from ttcodegen.cli.{tool} import main; sys.exit(main())"
+    )
+    given = {
+        "ttcodegen": [str(model), "-o", str(tmp_path / "out")],
+        "opt": [str(model)],
+        "rt": ["run", str(tmp_path)],
+    }
+    command = [sys.executable, "-c", start, *given[tool], f"--tt-lang={program}"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
+    assert done.returncode == 1
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["INT", "TERM"]
 )

@@ -144,6 +144,20 @@ def run_program(
         return status
 
 
+def run_program_with_code(
+    program: str, command: Callable[[Invocation], int], argv: Sequence[str] | None
+) -> int:
+    """Runs `command` as `run_program` does; as a command that is given programs of TT-Lang, in a
+    process that another one watches."""
+    if argv is not None or not any(each.startswith("--tt-lang") for each in sys.argv[1:]):
+        return run_program(program, command, argv)
+    from ttcodegen.lang.projects.supervision import supervise
+
+    # Only what runs the user's code has a limit of time: a build may take any.
+    report_status = supervise(seconds=0)
+    return report_status(run_program(program, command, None))
+
+
 def _terminate(number: int, frame: object) -> None:
     # `timeout` sends it to the process and then to its group: the second one is the same request.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)

@@ -18,8 +18,8 @@ from ttcodegen.cli.arguments import (
     chosen_system,
 )
 from ttcodegen.cli.entry import ExitStatus, Invocation, run_program, tell_warnings
-from ttcodegen.cli.supervision import SECONDS, limit_seconds, supervise
 from ttcodegen.foundation.messages import Level, report
+from ttcodegen.lang.projects.supervision import SECONDS, limit_seconds, supervise
 from ttcodegen.lang.simulator.spelling import overview
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     if argv is not None:
         return run_program("ttcodegen-lang", _run, argv)
-    report_status = supervise()
+    report_status = supervise(remedy="--seconds N gives it another limit, 0 none")
     return report_status(run_program("ttcodegen-lang", _run, None))
 
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from ttcodegen.cli.arguments import version_text
-from ttcodegen.cli.entry import ExitStatus, Invocation, run_program
+from ttcodegen.cli.entry import ExitStatus, Invocation, run_program_with_code
 from ttcodegen.foundation.messages import Level, report, set_level
 from ttcodegen.lang.projects.called_operations import callable_operations
 from ttcodegen.opt.command_line import help_text, parse_command_line
@@ -17,7 +17,7 @@ PROGRAM = "ttcodegen-opt"
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line; returns the exit status."""
-    return run_program(PROGRAM, _command, argv)
+    return run_program_with_code(PROGRAM, _command, argv)
 
 
 def _command(invocation: Invocation) -> int:

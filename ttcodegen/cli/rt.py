@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ttcodegen.cli.arguments import ArgumentParser, add_version_option
-from ttcodegen.cli.entry import ExitStatus, Invocation, run_program
+from ttcodegen.cli.entry import ExitStatus, Invocation, run_program_with_code
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.rt.commands.arguments import COMMANDS, DESCRIPTIONS, Argument, resolved
 
@@ -88,7 +88,7 @@ def _add(parser: argparse.ArgumentParser, argument: Argument) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line; returns the exit status."""
-    return run_program(PROGRAM, _run, argv)
+    return run_program_with_code(PROGRAM, _run, argv)
 
 
 def _run(invocation: Invocation) -> int:

@@ -24,7 +24,7 @@ from ttcodegen.cli.completion import SHELLS
 from ttcodegen.cli.entry import (
     ExitStatus,
     Invocation,
-    run_program,
+    run_program_with_code,
     tell_warnings,
 )
 from ttcodegen.foundation.diagnostics import CompileError, Diagnostics, Source
@@ -149,7 +149,7 @@ def argument_parser() -> ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line; returns the exit status."""
-    return run_program("ttcodegen", _run, argv)
+    return run_program_with_code("ttcodegen", _run, argv)
 
 
 def _with_edges(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> list[str]:

@@ -26,6 +26,7 @@ import numpy as np
 from ttcodegen.foundation.diagnostics import CompileError, Note, Source, SourceLocation
 from ttcodegen.foundation.messages import is_of_user
 from ttcodegen.lang.compiler.operations import operation_program
+from ttcodegen.lang.projects.supervision import limited_seconds
 from ttcodegen.lang.simulator.context import Launch, current, on_system
 from ttcodegen.lang.simulator.locations import Instruction, error, place
 from ttcodegen.lang.simulator.loops import COUNTERS, with_counted_loops
@@ -104,9 +105,20 @@ def run_program_text(
 
 
 def _run(code: CodeType, main: ModuleType) -> None:
-    with language_packages(), _kernels_stay():
+    with language_packages(), code_of_user(may_end=main.__name__ == "__main__"):
+        exec(code, main.__dict__)
+
+
+@contextmanager
+def code_of_user(*, may_end: bool) -> Generator[None]:
+    """Makes what a program raises in it, and how it ends its process, errors at its lines.
+
+    Args:
+        may_end: True if the program may end its process where no operation runs.
+    """
+    with _kernels_stay(may_end):
         try:
-            exec(code, main.__dict__)
+            yield
         except SystemExit as raised:
             _check_left_outside(raised)
             raise
@@ -118,7 +130,8 @@ def _run(code: CodeType, main: ModuleType) -> None:
 
 def _check_left_outside(raised: SystemExit) -> None:
     """Raises CompileError if a program ended from within an operation."""
-    if any(each.tb_frame.f_code is Operation.__call__.__code__ for each in _traces(raised)):
+    entries = (Operation.__call__.__code__, Operation.instantiate.__code__)
+    if any(each.tb_frame.f_code in entries for each in _traces(raised)):
         at = [
             (each.tb_frame.f_code, each.tb_lasti)
             for each in _traces(raised)
@@ -169,7 +182,7 @@ def _endless_recursion(frames: Sequence[Instruction]) -> CompileError:
 
 
 @contextmanager
-def _kernels_stay() -> Generator[None]:
+def _kernels_stay(may_end: bool) -> Generator[None]:
     """Makes a program that would end the process, or put another in its place, an error where
     something is left out thereby without a word: the rest of an operation, or what is said of the
     operations that were watched."""
@@ -177,7 +190,7 @@ def _kernels_stay() -> Generator[None]:
     kept: list[tuple[object, str, Any]] = []
     for module, name in product(_MODULES, _ENDINGS):
         kept.append((module, name, getattr(module, name)))
-        setattr(module, name, _refusing(name, kept[-1][2], own))
+        setattr(module, name, _refusing(name, kept[-1][2], own, may_end))
     for owner, name, does in _NOT_IN_KERNELS:
         kept.append((owner, name, getattr(owner, name)))
         setattr(owner, name, _refusing_in_operations(does, kept[-1][2], own))
@@ -213,11 +226,13 @@ _ENDINGS = ("_exit", "execv", "execve")
 """The functions that the others, as os.execlp, are made of."""
 
 
-def _refusing(name: str, leave: Callable[..., NoReturn], own: int) -> Callable[..., NoReturn]:
+def _refusing(
+    name: str, leave: Callable[..., NoReturn], own: int, may_end: bool
+) -> Callable[..., NoReturn]:
     def refuse(*arguments: Any, **options: Any) -> NoReturn:
         in_operation = current.kernel is not None or current.node is not None
         # What was forked may end, as those of multiprocessing do.
-        if os.getpid() != own or not (in_operation or current.watch is not None):
+        if os.getpid() != own or (may_end and not in_operation and current.watch is None):
             leave(*arguments, **options)
         within = " in an operation" if in_operation else ""
         raise error(f"the program ends the process{within}, by os.{name}")
@@ -274,10 +289,20 @@ class ProgramOperations:
             raise CompileError(refusal)
         return self._matches(kernel_id)[0]
 
+    @contextmanager
+    def _running(self) -> Generator[None]:
+        with (
+            _SIMULATOR,
+            on_system(self.system),
+            limited_seconds(),
+            code_of_user(may_end=False),
+        ):
+            yield
+
     def run(self, kernel_id: str, tensors: Sequence[GivenTensor]) -> list[np.ndarray]:
         """Simulates an operation and returns the contents of its tensors."""
         given = [_tensor(tensor) for tensor in tensors]
-        with _SIMULATOR, on_system(self.system):
+        with self._running():
             self._operation(kernel_id)(*given)
         return [tensor.elements() for tensor in given]
 
@@ -288,7 +313,7 @@ class ProgramOperations:
             CompileError: if the compiler does not take the operation.
         """
         given = [_tensor(tensor) for tensor in tensors]
-        with _SIMULATOR, on_system(self.system):
+        with self._running():
             launch = self._operation(kernel_id).instantiate(tuple(given), {})
             made = operation_program(launch, name)
         places = {id(tensor): place for place, tensor in enumerate(given)}
@@ -305,7 +330,7 @@ class ProgramOperations:
         """True if an operation writes all elements of one of the tensors."""
         given = [_tensor(tensor) for tensor in tensors]
         launches: list[Launch] = []
-        with _SIMULATOR, on_system(self.system):
+        with self._running():
             outer, current.watch = current.watch, partial(_kept, launches)
             try:
                 self._operation(kernel_id)(*given)
@@ -352,7 +377,7 @@ def operations_of(
                 remedy="models call operations by the names of their programs: rename one",
             )
         stems[stem] = path
-        with on_system(system):
+        with on_system(system), limited_seconds():
             held = _imported(path, stem)
         operations = [each for each in held.values() if isinstance(each, Operation)]
         found |= {(stem, each.name): each for each in operations}

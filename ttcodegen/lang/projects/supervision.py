@@ -13,10 +13,10 @@ import resource
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from pathlib import Path
 
-from ttcodegen.cli.entry import ExitStatus
 from ttcodegen.foundation.messages import Level, report
 
 SECONDS = 600.0
@@ -25,11 +25,17 @@ _STEP = 0.02
 """Seconds between two looks at the process."""
 _BY_A_PROCESS = 0
 """Code of a signal that another process sent (SI_USER of sigaction(2))."""
+_FAILED = 1
+"""Exit status of a program that does not say its own."""
 
 
-def supervise() -> Callable[[int], int]:
+def supervise(seconds: float = SECONDS, remedy: str = "") -> Callable[[int], int]:
     """Divides the process: the caller goes on in the new one, this one watches it and never
     returns.
+
+    Args:
+        seconds: the time that it may take until `limit_seconds` says another; 0 is any.
+        remedy: what gives it more time, if anything does.
 
     Returns:
         A function to call with the exit status: that is what the program ends with, whatever its
@@ -41,7 +47,7 @@ def supervise() -> Callable[[int], int]:
     watched = os.fork()
     if watched != 0:
         os.close(write)
-        os._exit(_watch(watched, read))
+        os._exit(_watch(watched, read, seconds, remedy))
     os.close(read)
     _end_with_the_parent()
     _limit_memory()
@@ -61,9 +67,20 @@ _reported = -1
 
 
 def limit_seconds(seconds: float) -> None:
-    """Sets another limit of time, as a user gives it; 0 is none."""
+    """Sets another limit of time from now on; 0 is none."""
     if _reported >= 0:
-        os.write(_reported, b"\xff" + f"{seconds:g}\n".encode())
+        with contextlib.suppress(OSError):  # The program may have closed all descriptors.
+            os.write(_reported, b"\xff" + f"{seconds:g}\n".encode())
+
+
+@contextmanager
+def limited_seconds() -> Generator[None]:
+    """Limits the time of what is done in it, and of nothing after it."""
+    limit_seconds(SECONDS)
+    try:
+        yield
+    finally:
+        limit_seconds(0)
 
 
 def _end_with_the_parent() -> None:
@@ -80,7 +97,7 @@ def _limit_memory() -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (limit, hard))
 
 
-def _watch(process: int, reports: int) -> int:
+def _watch(process: int, reports: int, seconds: float, remedy: str) -> int:
     """Waits for the process; the exit status."""
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     signal.signal(signal.SIGTERM, lambda number, frame: os.kill(process, number))
@@ -89,37 +106,34 @@ def _watch(process: int, reports: int) -> int:
     text = b""
     while True:
         with contextlib.suppress(BlockingIOError):
-            text += os.read(reports, 64)
-        seconds, status = _read(text)
+            text += os.read(reports, 1 << 16)
+        while text.startswith(b"\xff") and b"\n" in text:
+            given, _, text = text[1:].partition(b"\n")
+            seconds, began = float(given), time.monotonic()
+        status = _status_in(text)
         found, how = os.waitpid(process, os.WNOHANG | os.WUNTRACED)
         if found and os.WIFSTOPPED(how) and os.WSTOPSIG(how) == signal.SIGSTOP:
             return _ended(process, "the program stopped its process")
         if found and not os.WIFSTOPPED(how):
             with contextlib.suppress(BlockingIOError):
-                text += os.read(reports, 64)
-            return _status_of(os.waitstatus_to_exitcode(how), _read(text)[1])
+                text += os.read(reports, 1 << 16)
+            return _status_of(os.waitstatus_to_exitcode(how), _status_in(text))
         if seconds and time.monotonic() - began > seconds:
             if status is not None:
                 _kill(process)
                 return status
-            return _ended(
-                process,
-                f"the program took longer than {seconds:g} s",
-                "--seconds N gives it another limit, 0 none",
-            )
+            return _ended(process, f"the program took longer than {seconds:g} s", remedy)
         interrupt = signal.sigtimedwait({signal.SIGINT}, _STEP)
         # The terminal gives it to both processes, others may to this one alone.
         if interrupt is not None and interrupt.si_code == _BY_A_PROCESS:
             os.kill(process, signal.SIGINT)
 
 
-def _read(text: bytes) -> tuple[float, int | None]:
-    """The limit of time, and the exit status if it was reported."""
-    seconds = SECONDS
+def _status_in(text: bytes) -> int | None:
+    """The exit status, if it was reported; limits come before it."""
     while text.startswith(b"\xff"):
-        given, _, text = text[1:].partition(b"\n")
-        seconds = float(given)
-    return seconds, text[0] if text else None
+        text = text.partition(b"\n")[2]
+    return text[0] if text else None
 
 
 def _status_of(code: int, reported: int | None) -> int:
@@ -128,16 +142,16 @@ def _status_of(code: int, reported: int | None) -> int:
     if code < 0:
         name = signal.strsignal(-code) or f"signal {-code}"
         report(Level.ERROR, f"error: the program ended its process: {name}")
-        return ExitStatus.WRONG_INPUT
+        return _FAILED
     if code == 0:
         report(Level.ERROR, "error: the program ended its process before it was done")
-    return code or ExitStatus.WRONG_INPUT
+    return code or _FAILED
 
 
 def _ended(process: int, fault: str, remedy: str = "") -> int:
     _kill(process)
     report(Level.ERROR, f"error: {fault}" + (f"\nnote: {remedy}" if remedy else ""))
-    return ExitStatus.WRONG_INPUT
+    return _FAILED
 
 
 def _kill(process: int) -> None:

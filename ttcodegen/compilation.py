@@ -17,7 +17,7 @@ from ttcodegen.dialects.ttcore.device import (
 )
 from ttcodegen.dialects.ttcore.dialect import set_system, system_of
 from ttcodegen.foundation.diagnostics import CompileError, Diagnostics, Source
-from ttcodegen.foundation.messages import did_you_mean
+from ttcodegen.foundation.messages import Level, did_you_mean, report
 from ttcodegen.frontends import source_module
 from ttcodegen.ops.dialects import load_dialects
 from ttcodegen.parsing import check_supported
@@ -84,8 +84,9 @@ class CompileOptions:
     """Rows and columns of chips, for a module that names no mesh."""
     hosts: MeshShape = ONE_CHIP
     """Rows and columns of the hosts that have the mesh."""
-    fabric: Fabric = "linear"
-    """The links between the chips of a mesh that the project configures."""
+    fabric: Fabric | None = None
+    """The links between the devices of a mesh that the project configures; linear if it is None,
+    which a module for one device is compiled with."""
     parallel: str = ""
     """Shardings of a module that says none: auto, or kinds of parallelism with axes of the mesh, as
     data=0,tensor=1; empty for none."""
@@ -194,6 +195,12 @@ def compile_module(
             chosen["overrides"] = options.overrides
     if pipeline is not None:
         runner.run(module, passes_of(Step(pipeline, chosen)))
+        if options.weights and not _has_block_floats(module):
+            report(
+                Level.INFO,
+                f"ttcodegen: note: no matmul has weights that can be {options.weights}: all keep "
+                "their type",
+            )
     elif chosen:
         raise CompileError(
             f"the module holds programs of the device already: {', '.join(chosen)} would not be "
@@ -214,6 +221,12 @@ def compile_module(
     embed = None if options.golden_seed is None else _embedding(source, module, options.golden_seed)
     compiled = emit_module(module, options, runner, source.digest, source_dtypes, embed)
     return replace(compiled, decisions=decisions, explanation=explanation)
+
+
+def _has_block_floats(module: ModuleOp) -> bool:
+    """True if a lowered module has tensors of block floats."""
+    types = {value.type for op in module.walk() for value in (*op.results, *op.operands)}
+    return any("bfp_bf" in str(type_) for type_ in types)
 
 
 def _assumed_mesh(options: CompileOptions) -> MeshShape:
@@ -584,9 +597,9 @@ def _describe(
         device.cpu_functions,
         device.exchanges,
         options.kind,
-        (mesh := declared_mesh(module)),
+        declared_mesh(module),
         options.hosts,
-        "linear" if mesh == ONE_CHIP else options.fabric,
+        options.fabric or "linear",
         card="" if options.system is None else card_text(options.system.chip),
     )
 

@@ -191,14 +191,14 @@ def test_a_bug_leaves_what_reproduces_it(
 
     monkeypatch.setattr("ttcodegen.staged_compilation.compile_module", broken)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    assert main([str(relu), "-o", str(tmp_path / "out"), "--seed", "3"]) == 70
+    assert main([str(relu), "-o", str(tmp_path / "out"), "--check", "--seed", "3"]) == 70
     error = capsys.readouterr().err
     assert error.startswith("ttcodegen: internal error: RecursionError: too deep\n")
     assert "Traceback" not in error
     folder = next(tmp_path.glob("ttcodegen-bug-*"))
     assert str(folder) in error
     assert (folder / "input.mlir").read_text() == RELU
-    assert (folder / "command.txt").read_text().endswith("out --seed 3\n")
+    assert (folder / "command.txt").read_text().endswith("out --check --seed 3\n")
     assert "RecursionError: too deep" in (folder / "traceback.txt").read_text()
     assert __version__ in (folder / "version.txt").read_text()
 

@@ -49,7 +49,7 @@ def test_the_module_names_its_fabric_unless_it_is_linear(target: str, fabric: Fa
 @pytest.mark.parametrize(
     ("text", "options", "message"),
     [
-        (ONE_CHIP, CompileOptions("m", fabric="ring"), "a ring needs several chips"),
+        (ONE_CHIP, CompileOptions("m", fabric="ring"), "a ring fabric needs several devices"),
         (FOUR_IN_A_ROW, CompileOptions("m", fabric="ring", kind="sources"), "opens no devices"),
         (FOUR_IN_A_ROW, CompileOptions("m", "ttmetal", fabric="torus"), "not over a torus"),
     ],

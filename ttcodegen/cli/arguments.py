@@ -25,6 +25,50 @@ class ArgumentParser(argparse.ArgumentParser):
         super().__init__(
             formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **settings
         )
+        self.needs: dict[str, Sequence[str]] = {}
+        self.alone: dict[str, Sequence[str]] = {}
+
+    def add_argument(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self,
+        *names: str,
+        needs: Sequence[str] = (),
+        alone: Sequence[str] | None = None,
+        **settings: Any,
+    ) -> argparse.Action:
+        """Adds an option.
+
+        Args:
+            names: its names, as argparse has them.
+            needs: other options, one of which has to be given with it.
+            alone: of an option that ends the program, the only options that it may be given with.
+            settings: those of argparse.
+        """
+        action = super().add_argument(*names, **settings)
+        if needs:
+            self.needs[action.dest] = needs
+        if alone is not None:
+            self.alone[action.dest] = (*names, *alone)
+        return action
+
+    def _refuse_without_effect(self, options: argparse.Namespace) -> None:
+        """Ends the program for an option that has no effect with the others."""
+        given = [
+            action
+            for action in self._actions
+            if hasattr(options, action.dest)
+            and (value := getattr(options, action.dest)) != self.get_default(action.dest)
+            and action.const in (None, value)
+        ]
+        names = {name for action in given for name in action.option_strings}
+        for action in given:
+            needed = self.needs.get(action.dest, ())
+            if needed and not names.intersection(needed):
+                self.error(f"{action.option_strings[0]} needs {' or '.join(needed)}")
+            beside = self.alone.get(action.dest)
+            for other in given if beside is not None else ():
+                if other.dest != "log_level" and not {*other.option_strings} & {*(beside or ())}:
+                    name = other.option_strings[0] if other.option_strings else other.metavar
+                    self.error(f"{name} has no effect with {action.option_strings[0]}")
 
     def parse_args(  # pyright: ignore[reportIncompatibleMethodOverride]
         self, args: Sequence[str] | None = None, namespace: None = None
@@ -33,6 +77,7 @@ class ArgumentParser(argparse.ArgumentParser):
         options, unknown = self.parse_known_args(args, namespace)
         if unknown:
             self._refuse_unknown(unknown, getattr(options, "command", None))
+        self._refuse_without_effect(options)
         return options
 
     def error(self, message: str) -> NoReturn:

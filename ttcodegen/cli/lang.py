@@ -47,15 +47,15 @@ def argument_parser() -> argparse.ArgumentParser:
     )
     add = parser.add_argument
     add("file", metavar="PROGRAM", nargs="?", help="the program")
-    add("--spec", action="store_true", help="print the versions of the specification, and what of "
-        "them the simulator and the compiler take")  # fmt: skip
+    add("--spec", action="store_true", alone=[], help="print the versions of the "
+        "specification, and what of them the simulator and the compiler take")  # fmt: skip
     add("-o", dest="out", metavar="OUT", type=Path, help="the folder to write the projects to, one "
         "for each operation that the program calls")  # fmt: skip
-    add("--build", action="store_true", help="with -o: build the projects for the CPU backend, a "
-        "shared object and an executable each")  # fmt: skip
-    add("--mlir", action="store_true", help="with -o: write each operation as a module of "
-        "TTKernel and TTMetal into its project, too, and, where all nodes do the same, as one of "
-        "ttir.generic")  # fmt: skip
+    add("--build", action="store_true", needs=["-o"], help="with -o: build the projects "
+        "for the CPU backend, a shared object and an executable each")  # fmt: skip
+    add("--mlir", action="store_true", needs=["-o"], help="with -o: write each operation "
+        "as a module of TTKernel and TTMetal into its project, too, and, where all "
+        "nodes do the same, as one of ttir.generic")  # fmt: skip
     add("--check", action="store_true", help="compile each operation, run it on the emulated "
         "device and compare it with the simulator")  # fmt: skip
     add("--num-devices", metavar="N", type=int, default=4, help="the number of "
@@ -95,10 +95,6 @@ def _run(invocation: Invocation) -> int:
         return ExitStatus.DONE
     if options.file is None:
         parser.error("the following arguments are required: PROGRAM")
-    if options.build and options.out is None:
-        parser.error("--build needs -o, the folder of the projects")
-    if options.mlir and options.out is None:
-        parser.error("--mlir needs -o, the folder of the projects")
     if not 0 <= options.seconds < inf:
         parser.error("--seconds is a number of 0 or more")
     limit_seconds(options.seconds)

@@ -69,6 +69,7 @@ def argument_parser() -> argparse.ArgumentParser:
         "--goldens",
         metavar="DIR",
         type=Path,
+        needs=["--ttnn-to-flatbuffer"],
         help="with --ttnn-to-flatbuffer: golden values for the file, in DIR/KEY.npy; KEY is the "
         "name of an input or output, input_N, output_N, or the location of an op",
     )
@@ -93,8 +94,6 @@ def _run(invocation: Invocation) -> int:
     if options.translation is None:
         names = ", ".join(f"--{translation.name}" for translation in TRANSLATIONS)
         parser.error(f"one of these is needed: {names}")
-    if options.goldens is not None and options.translation.name != "ttnn-to-flatbuffer":
-        parser.error("--goldens needs --ttnn-to-flatbuffer")
     if not options.translation.reads_text and (options.arch or options.system_desc):
         parser.error(f"--{options.translation.name} reads a file that says what it is for")
     system = chosen_system(options)

@@ -78,16 +78,16 @@ def argument_parser() -> ArgumentParser:
     add("--hosts", metavar="RxC", type=mesh_shape, default=(1, 1), help="rows and columns of the "
         "hosts that have the mesh, such as 2x1: the program runs as a process on each, and files "
         "for tt-run are written")  # fmt: skip
-    add("--fabric", choices=("linear", "ring", "torus"), default="linear", help="the links of a "
-        "mesh: lines along its axes (linear), rings along them, or a torus")  # fmt: skip
+    add("--fabric", choices=("linear", "ring", "torus"), help="the links of a "
+        "mesh: linear, lines along its axes, ring or torus (linear)")  # fmt: skip
     add("--parallel", metavar="HOW", help="how tensors are divided among the devices of the mesh, "
         "where a module does not say it: auto, the fastest by the model of cost, or data, tensor, "
         "expert or sequence, each with an axis of the mesh, as in data=0,tensor=1")  # fmt: skip
     add("--stages", metavar="N", help="divide functions into stages of a pipeline, each for a "
         "device of its own: their number, or the names of the ops that all but the last stage end "
         "after, as in layer1,layer2")  # fmt: skip
-    add("--micro-batches", metavar="N", type=int, default=1, help="parts of the batch that go "
-        "through the stages one after the other (1)")  # fmt: skip
+    add("--micro-batches", metavar="N", type=int, default=1, needs=["--stages"],
+        help="parts of the batch that go through the stages one after the other (1)")  # fmt: skip
     add_release_option(parser)
     add("--optimize", type=int, choices=(0, 1, 2), metavar="LEVEL", help="0: all "
         "tensors in DRAM, the defaults of the library (0); 1: what is always faster; 2: search "
@@ -115,34 +115,42 @@ def argument_parser() -> ArgumentParser:
         "compare it with the flatbuffer and the source, both run in numpy; --check=edges: on "
         "inputs from the edges of what arguments may hold, too")  # fmt: skip
     add("--check-edges", action="store_true", help=argparse.SUPPRESS)
-    add("--golden", metavar="DIR", type=Path, help="with --check: take the inputs from "
-        "DIR/inputs, and compare with the results of a framework in DIR/outputs "
+    add("--golden", metavar="DIR", type=Path, needs=["--check"], help="with --check: take the "
+        "inputs from DIR/inputs, and compare with the results of a framework in DIR/outputs "
         "(MODEL.golden beside MODEL.mlir)")  # fmt: skip
-    add("--seed", type=int, default=0, help="seed of the random inputs (0)")
+    add("--seed", type=int, needs=["--check", "--embed-goldens"],
+        help="seed of the random inputs (0)")  # fmt: skip
     add("--embed-goldens", action="store_true", help="add to the flatbuffer results of each "
         "op of the source on random inputs")  # fmt: skip
-    add(
+    edited = parser.add_mutually_exclusive_group()
+    edited.add_argument(
         "--force",
         action="store_true",
         help="write into a folder that ttcodegen did not create, or overwrite edits",
     )
-    add("--keep-edits", choices=("merge", "fail"), default="merge", help="if files in "
-        "OUT were edited: merge the edits into the new files or write nothing (merge)")  # fmt: skip
-    add("--edits", metavar="OUT", type=Path, help="print the edits made in OUT since it was "
-        "generated, as decisions by op and as a patch, and exit; with --write-overrides, write the "
-        "decisions to a file as well")  # fmt: skip
-    add("--tune", metavar="OUT", type=Path, help="ttcodegen tune OUT: try the alternatives of the "
-        "op that --op names under the model of cost, and write the fastest into the C++ as an "
-        "edit")  # fmt: skip
-    add("--op", metavar="NAME", help="the op for --tune, by the name in --explain and --edits")
+    edited.add_argument("--keep-edits", choices=("merge", "fail"), default="merge",
+        help="if files in OUT were edited: merge the edits into the new files or write "
+        "nothing (merge)")  # fmt: skip
+    add("--edits", metavar="OUT", type=Path, alone=["--write-overrides"], help="print the edits "
+        "made in OUT since it was generated, as decisions by op and as a patch, and exit; with "
+        "--write-overrides, write the decisions to a file as well")  # fmt: skip
+    add("--tune", metavar="OUT", type=Path, needs=["--op"], alone=["--op"], help="ttcodegen tune "
+        "OUT: try the alternatives of the op that --op names under the model of cost, and write "
+        "the fastest into the C++ as an edit")  # fmt: skip
+    add(
+        "--op",
+        metavar="NAME",
+        needs=["--tune"],
+        help="the op for --tune, by the name in --explain and --edits",
+    )
     add("--no-format", action="store_true", help="do not format the C++")
     add("--dump-ir", metavar="DIR", type=Path, help="write the module after each pass")
     add("--time-passes", action="store_true", help="print the time of each stage")
-    add("--cpu-backend-dir", action="store_true", help="print the folder of the CPU backend, which "
-        "is built first if necessary, and exit")  # fmt: skip
+    add("--cpu-backend-dir", action="store_true", alone=[], help="print the folder of the CPU "
+        "backend, which is built first if necessary, and exit")  # fmt: skip
     add_message_options(parser)
-    add("--completion", choices=SHELLS, help="print a script that completes the options of all "
-        "tools in a shell, and exit")  # fmt: skip
+    add("--completion", choices=SHELLS, alone=[], help="print a script that completes the options "
+        "of all tools in a shell, and exit")  # fmt: skip
     add_version_option(parser)
     return parser
 
@@ -184,14 +192,10 @@ def _run(invocation: Invocation) -> int:
         return _print_cpu_backend()
     if options.edits is not None:
         return _print_edits(options.edits, options.write_overrides)
-    if (options.tune is None) != (options.op is None):
-        parser.error("--tune OUT and --op NAME belong together")
     if options.tune is not None:
         from ttcodegen.cli.tune import run_tune
 
         return run_tune([str(options.tune), "--op", options.op])
-    if options.golden is not None and not options.check:
-        parser.error("--golden needs --check")
     if options.check and options.kind == "sources":
         parser.error("--check needs an executable: leave out --kind sources")
     if options.check:
@@ -315,7 +319,7 @@ def _compile(options: argparse.Namespace, source: Source, system: SystemDescript
                 weights=options.weights or "",
                 overrides=_overrides(options),
                 kind="both" if options.kind == "so" and options.check else options.kind or "both",
-                golden_seed=options.seed if options.embed_goldens else None,
+                golden_seed=options.seed or 0 if options.embed_goldens else None,
                 mesh=options.mesh_shape,
                 hosts=options.hosts,
                 fabric=options.fabric,
@@ -430,7 +434,7 @@ def _build_and_check(
             options.out,
             toolchain,
             kind=kind,
-            seed=options.seed,
+            seed=options.seed or 0,
             reference=reference,
             edges=options.check_edges,
         )

@@ -26,8 +26,9 @@ def argument_parser() -> ArgumentParser:
     add("--validate", action="store_true", help="ask the Python package ttnn about the fastest "
         "alternatives, on a device that it mocks; what it refuses is not taken")  # fmt: skip
     add("--card", action="store_true", help="measure the fastest alternatives on the card")
-    add("--python", metavar="P", help="the Python that ttnn is installed in, for --validate and "
-        "--card (TTCODEGEN_TTNN_PYTHON)")  # fmt: skip
+    add("--python", metavar="P", needs=["--validate", "--card"],
+        help="the Python that ttnn is installed in, for --validate and --card "
+        "(TTCODEGEN_TTNN_PYTHON)")  # fmt: skip
     add("--measured", metavar="F.tsv", type=Path, help="a table of times on a card, which count "
         "instead of estimates; --card adds to it (OUT/measured.tsv)")  # fmt: skip
     add_message_options(parser)
@@ -41,8 +42,6 @@ def run_tune(arguments: Sequence[str]) -> int:
     apply_message_options(options)
     if options.budget is not None and options.budget < 1:
         parser.error("--budget is a number of alternatives, from 1 on")
-    if options.python is not None and not (options.validate or options.card):
-        parser.error("--python is for --validate and --card")
     return tune(options)
 
 

@@ -84,13 +84,13 @@ def _tensor(
     )
 
 
-def refuse_fabric(mesh: MeshShape, fabric: Fabric, target: str, kind: ProjectKind) -> None:
+def refuse_fabric(mesh: MeshShape, fabric: Fabric | None, target: str, kind: ProjectKind) -> None:
     """Raises CompileError if a fabric was chosen that nothing of the project would configure."""
-    if fabric == "linear":
+    if fabric is None:
         return
     if mesh == ONE_CHIP:
         raise CompileError(
-            f"a {fabric} needs several chips, and the module is for one",
+            f"a {fabric} fabric needs several devices, and the module is for one",
             remedy="leave --fabric out, or give --mesh-shape",
         )
     if kind == "sources":

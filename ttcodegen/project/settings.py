@@ -83,7 +83,7 @@ _CHOICES: Mapping[str, tuple[object, ...]] = {
     "check": (False, True, "edges"),
     "optimize": (0, 1, 2),
     "weights": ("", "bfp8_b", "bfp4_b"),
-    "fabric": get_args(Fabric),
+    "fabric": (None, *get_args(Fabric)),
     "kind": (None, *get_args(ProjectKind)),
     "tt_metal": RELEASES,
     "f16": ("bfloat16", "float32"),
@@ -121,7 +121,7 @@ class ProjectOptions:
     trace: bool = False
     mesh: str | tuple[int, int] = ONE_CHIP
     hosts: str | tuple[int, int] = ONE_CHIP
-    fabric: Fabric = "linear"
+    fabric: Fabric | None = None
     parallel: str = ""
     stages: str | int = ""
     micro_batches: int = 1

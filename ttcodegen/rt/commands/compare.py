@@ -318,6 +318,8 @@ class Compare(Command):
         as the model of cost estimates it."""
         loops: int = self.arguments["loops"]
         is_measured = all(isinstance(side.executable, LibraryExecutable) for side, _, _ in sides)
+        if loops > 1 and not is_measured:
+            self.logger.info("note: --loops has no effect: two shared objects are measured only")
         host, found = host_roofline(), list[list[dict[str, Any]]]()
         words: dict[str, str] = {}
         for side, index, inputs in sides:

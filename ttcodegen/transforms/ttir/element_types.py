@@ -411,9 +411,10 @@ _MOST_NAMES = 4
 """Upper bound on the values that a note names."""
 
 
-def widen_f16(module: ModuleOp) -> None:
-    """Gives all tensors of f16 elements of f32, which hold their values; what the functions are
-    given and give stays f16 for those who call them."""
+def widen_f16(module: ModuleOp) -> bool:
+    """Gives all tensors of f16 elements of f32, which hold their values; arguments and results of
+    functions stay f16 for their callers. False if there are none."""
+    found = False
     for function in functions(module):
         source = function.function_type
         widened = FunctionType.from_lists(
@@ -424,11 +425,13 @@ def widen_f16(module: ModuleOp) -> None:
         function.properties["function_type"] = widened
         for block in function_blocks(function):
             for value in (*block.args, *(result for op in block.ops for result in op.results)):
-                set_type(value, _widened(value.type))
+                found |= (type_ := _widened(value.type)) is not value.type
+                set_type(value, type_)
             for op in block.ops:
                 for attributes in (op.properties, op.attributes):
                     for key, attribute in attributes.items():
                         attributes[key] = _widened_attribute(attribute)
+    return found
 
 
 def _widened(type_: Attribute) -> Attribute:
@@ -477,7 +480,8 @@ def settle_source_types(module: ModuleOp, f16: str, source: Source) -> None:
             f"bits are needed by {_listed(lossy)}",
         )
     if f16 == "float32":
-        widen_f16(module)
+        if not widen_f16(module):
+            report(Level.INFO, "ttcodegen: note: the module has no f16 that --f16 could widen")
         return
     _keep_steep_arguments(module)
     if half := [place for place, element in outer if element == _f16]:

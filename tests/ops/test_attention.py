@@ -193,6 +193,24 @@ def test_head_sizes_of_whole_tiles_take_one_call(evaluate):
     assert ran.ops[0].parameter("scale") is None
 
 
+@pytest.mark.parametrize("width", [16, 64])
+def test_values_of_another_head_size_are_taken_apart(evaluate, width):
+    operands = [draw(2, heads, 5, 32, dtype="bfloat16") for heads in (4, 2)]
+    operands.append(draw(2, 2, 5, width, dtype="bfloat16"))
+    ran = evaluate("scaled_dot_product_attention", [*operands, None, None], (2, 4, 5, width))
+    expected = attention(*operands, 32**-0.5, window_of(5, 5, True, None))
+    close(ran.golden[0], expected)
+    close(ran.lowered[0], expected)
+    assert "ttnn.scaled_dot_product_attention" not in ran.names
+
+
+def test_values_of_other_keys(refusal):
+    query, value = draw(1, 4, 8, 16), draw(1, 4, 7, 16)
+    operands = [query, query, value, None, None]
+    found = refusal("scaled_dot_product_attention", operands, query.shape)
+    assert "expected values of the shape of the keys (1, 4, 8, 16) but for the head size" in found
+
+
 @pytest.mark.parametrize(
     ("shapes", "mask", "attributes", "message"),
     [

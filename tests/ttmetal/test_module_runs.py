@@ -19,6 +19,8 @@ from tests.random_programs.checking import (
 from tests.random_programs.choices import SeededChoices
 from tests.ttmetal.modules import MODULES, text_of
 from ttcodegen.cli.ttcodegen import main
+from ttcodegen.flatbuffer.modules import verify_ttm
+from ttcodegen.flatbuffer.reader import read_ttm_file
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.ops.core.definition import TTIR
 from ttcodegen.project.cpu_backend import CPUBackend
@@ -38,6 +40,7 @@ def test_the_three_runs_agree(name: str, cpu_backend: CPUBackend, tmp_path: Path
     source.write_text(text_of(name), "utf-8")
     out = tmp_path / name
     assert main([str(source), "-o", str(out), "--target", "ttmetal", "--check"]) == 0
+    verify_ttm(read_ttm_file(out / "model.ttm"))
     checked = {row["function"] for row in json.loads((out / "check.json").read_text())["outputs"]}
     assert len(checked) == text_of(name).count("func.func")
 

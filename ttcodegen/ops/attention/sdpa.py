@@ -160,13 +160,22 @@ def _attention(call: Call) -> Array:
 
 def verify_keys(op: CatalogueOp, batch: int, heads: int, size: int) -> tuple[int, ...]:
     """The shape of the keys, which the values have as well, after checking it against the query."""
-    shape = op.shape("key")
+    shape = verify_wide_keys(op, batch, heads, size)
+    value = op.shape("value")
+    require(op, value == shape, f"values of the shape of the keys {shape}", value)
+    return shape
+
+
+def verify_wide_keys(op: CatalogueOp, batch: int, heads: int, size: int) -> tuple[int, ...]:
+    """As above, for values that may have another head size: those of latent vectors are only the
+    first elements of the keys."""
+    shape, value = op.shape("key"), op.shape("value")
     require(op, len(shape) == 4, "keys of rank 4", shape)
     require(
         op,
-        op.shape("value") == shape,
-        f"values of the shape of the keys {shape}",
-        op.shape("value"),
+        len(value) == 4 and value[:3] == shape[:3],
+        f"values of the shape of the keys {shape} but for the head size",
+        value,
     )
     require(op, shape[3] == size, f"keys of head size {size}", shape)
     require(
@@ -195,6 +204,8 @@ def _verify_call(op: CatalogueOp) -> None:
     """As above, with a scale that the library divides by."""
     verify_scale(op)
     _verify_attention(op)
+    batch, heads, _, size = op.shape("query")
+    verify_keys(op, batch, heads, size)
 
 
 def _verify_attention(op: CatalogueOp) -> None:
@@ -202,7 +213,7 @@ def _verify_attention(op: CatalogueOp) -> None:
     query = op.shape("query")
     require(op, len(query) == 4, "a query of rank 4", query)
     batch, heads, queries, size = query
-    keys = verify_keys(op, batch, heads, size)[2]
+    keys = verify_wide_keys(op, batch, heads, size)[2]
     verify_mask(op, (batch, heads, queries, keys))
     if op.parameter("is_causal"):
         require(op, queries == keys, f"{queries} keys, one per query, for is_causal", keys)
@@ -212,7 +223,7 @@ def _verify_attention(op: CatalogueOp) -> None:
     if sink is not None:
         found = shape_of(sink.type)
         require(op, found == (1, heads, 1, 1), f"an attention_sink {(1, heads, 1, 1)}", found)
-    expect_shape(op, query)
+    expect_shape(op, (*query[:3], op.shape("value")[3]))
 
 
 # Lowering
@@ -316,7 +327,7 @@ def _lower_attention(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     factor = default_scale(size) if scale is None else scale
     causal, window = op.parameter("is_causal"), op.parameter("sliding_window_size") or None
     same = all(element_of(operand.type) == bf16 for operand in operands)
-    in_library = same and takes_scale(factor)
+    in_library = same and takes_scale(factor) and op.shape("value")[3] == size
     element = bf16 if in_library else op.result_type.element_type
     band = _band(queries, keys, causal, window)
     in_kernel = mask is None and band == Band.of(queries, keys, causal, window)

@@ -21,6 +21,7 @@ from ttcodegen.project.tuning.decisions import (
     EditedCall,
     EditedConstant,
     EditedFile,
+    activation_named,
     uses_constant,
     with_edits,
 )
@@ -200,6 +201,8 @@ class _Application:
         node = self._old.get((call.path, call.before.start))
         target = None if node is None else self._match.get(node)
         decisions = "; ".join(described(c.parameter, c.words) for c in call.changes)
+        if target is None and self._is_applied(call):
+            return
         if target is None:
             reason = "there is no such call any more"
             self._lose(call.path, call.ops, decisions, reason, self._nearest(node))
@@ -216,6 +219,14 @@ class _Application:
                 self._lose(call.path, target.ops or call.ops, said, *lost)
         if applied and call.comments:
             self._node(target).comments += call.comments
+
+    def _is_applied(self, call: EditedCall) -> bool:
+        """True if the calls that took the place of one apply its activation already."""
+        if call.fused is None or call.fused.call is None:
+            return False
+        name, ops = call.fused.call.callee.rpartition("::")[2], {op.name for op in call.fused_ops}
+        there = [node for node in self._new if node.names & ops]
+        return bool(there) and all(self._applies(node, name) for node in there)
 
     def _refusal(self, call: EditedCall, target: Node, change: Change) -> tuple[str, str] | None:
         """Reason for which a decision does not apply to a call, and the nearest that does."""
@@ -269,7 +280,8 @@ class _Application:
         assert gone is not None
         assert gone.call is not None
         name = gone.call.callee.rpartition("::")[2]
-        if joined(self._current(target, change)) == joined(change.words):
+        current = self._current(target, change)
+        if joined(current) == joined(change.words) or self._applies(target, name):
             return None
         node = self._old.get((call.path, gone.start))
         unary = None if node is None else self._match.get(node)
@@ -279,7 +291,7 @@ class _Application:
             other = next(
                 (each for each in around if call_has_trait(each.callee, Trait.ACTIVATES)), None
             )
-            applied = next((each for each in around if _applies(each.statement, name)), None)
+            applied = next((each for each in around if self._applies(each, name)), None)
             nearest = "" if other is None else f"'{other.callee}' is there now"
             if applied is not None:
                 nearest = f"{_shown(applied)} applies {name} already"
@@ -301,6 +313,13 @@ class _Application:
             edited.positional[index] = source_of(self._now[unary.path], operand)
         self._removed[unary] = None
         return None
+
+    def _applies(self, node: Node, activation: str) -> bool:
+        """True if a call applies an activation to its result, by its options or its program."""
+        return any(
+            activation in (activation_named(each.words), _activation(each.words, self._constants))
+            for each in (*node.call.options, *node.call.positional)
+        )
 
     def _set(self, target: Node, change: Change) -> tuple[str, str] | None:
         """Gives a call an argument; or why it cannot be given."""
@@ -582,9 +601,3 @@ def _activation(words: Sequence[str], constants: Mapping[str, Constant]) -> str:
 def _shown(node: Node) -> str:
     """A call by the variable that it makes, and its op."""
     return f"'{node.statement.target}' ({names_text(node.ops)})"
-
-
-def _applies(statement: Statement, activation: str) -> bool:
-    """True if the options of a call name an activation."""
-    options = () if statement.call is None else statement.call.options
-    return any(each.label == "activation" and each.text == f'"{activation}"' for each in options)

@@ -22,6 +22,7 @@ from ttcodegen.naming.modules import (
 from ttcodegen.project.manifest import CodeLines
 from ttcodegen.project.tuning.statements import (
     ACTIVATIONS,
+    BINARY_ACTIVATIONS,
     KINDS,
     NOTHING,
     TUNING,
@@ -250,6 +251,8 @@ class _Comparison:
             if _is_renamed(o, n, removed, renamed, self.constants):
                 edits.append((n.start, n.end, file.before[o.start : o.end]))
                 continue
+            if o.call is None or n.call is None:
+                continue
             found = self._edited_call(o, n, removed, renamed)
             if found is None:
                 continue
@@ -350,17 +353,21 @@ def _is_renamed(
     renamed: Mapping[str, str],
     constants: Mapping[str, Constant],
 ) -> bool:
-    """True if a call only reads the result of another call than before, for that one applies an
-    activation whose result it read."""
-    if old.call is None or new.call is None or not set(old.variables) & renamed.keys():
+    """True if a statement only reads the result of another call than before, for that one applies
+    an activation whose result it read."""
+    if old.call is None or new.call is None:
+        return tuple(renamed.get(each, each) for each in old.words) == new.words
+    if not set(old.variables) & renamed.keys():
         return False
     read = tuple(renamed.get(each, each) for each in old.variables)
     return read == new.variables and _changes(old, new, removed, renamed, constants) == []
 
 
 def _same_call(old: Statement, new: Statement) -> bool:
-    if old.function != new.function or old.call is None or new.call is None:
+    if old.function != new.function:
         return False
+    if old.call is None or new.call is None:
+        return old.words[0] == new.words[0] == "return"
     return old.target == new.target and old.call.callee == new.call.callee
 
 
@@ -385,7 +392,7 @@ def _changes(
             continue
         if was and given and was.variable and others.get(was.variable) == given.variable:
             continue
-        parameter = _parameter(was, given, constants)
+        parameter = _parameter(index, was, given, constants)
         if parameter is None:
             return None
         found.append(Change(parameter, _words(given), _words(was), False, index, fillers))
@@ -407,7 +414,7 @@ def _words(argument: Argument | None) -> tuple[str, ...]:
 
 
 def _parameter(
-    was: Argument | None, is_: Argument | None, constants: Mapping[str, Constant]
+    index: int, was: Argument | None, is_: Argument | None, constants: Mapping[str, Constant]
 ) -> str | None:
     """The parameter that a positional argument is for, if it is one of decisions."""
     for each in (is_, was):
@@ -415,7 +422,8 @@ def _parameter(
             return each.label
     for each in (is_, was):
         if each is not None and each.text not in NOTHING:
-            return kind_of(each.words, constants)
+            kind = kind_of(each.words, constants)
+            return BINARY_ACTIVATIONS.get(index, kind) if kind in ACTIVATIONS else kind
     return None
 
 
@@ -438,11 +446,12 @@ def _fused(
     if len(changes) != 1 or (changes[0].before and joined(changes[0].before) not in NOTHING):
         return None
     name = activation_named(changes[0].words)
+    operand = {"lhs_activations": 0, "rhs_activations": 1}.get(changes[0].parameter)
     for each in removed:
         if each.call is None or each.call.callee != f"ttnn::{name}" or not each.variables:
             continue
-        makes = before.target in (each.variables[0], each.target)
-        reads = each.target is not None and each.target in before.variables
+        makes = operand is None and before.target in (each.variables[0], each.target)
+        reads = operand is not None and (each.target,) == before.variables[operand : operand + 1]
         others = [v for v in before.variables if v != each.target]
         if (makes and before.variables == after.variables) or (
             reads and all(v in after.variables for v in others)

@@ -108,6 +108,8 @@ def matched(before: Sequence[Node], now: Sequence[Node]) -> dict[Node, Node]:
     pair_up(by_name)
     pair_up(by_variable)
     pair_up(by_variable_alone)
+    _by_shared_names(before, now, found, taken)
+    pair_up(_by_weights)
     _by_neighbours(before, now, found, taken, doubtful)
 
     def by_kind(node: Node) -> Hashable | None:
@@ -127,6 +129,41 @@ def matched(before: Sequence[Node], now: Sequence[Node]) -> dict[Node, Node]:
     if pair_up(lambda node: by_kind(node) if node.callee in single else None):
         _by_neighbours(before, now, found, taken, doubtful)
     return found
+
+
+def _by_weights(node: Node) -> Hashable | None:
+    """The weights that a call reads, in their places; None without any."""
+    weights = tuple(
+        (index, each.partition(".")[2])
+        for index, each in enumerate(node.operands)
+        if isinstance(each, str) and "." in each and not each.startswith("inputs.")
+    )
+    return (node.callee, *weights) if weights else None
+
+
+def _by_shared_names(
+    before: Sequence[Node], now: Sequence[Node], found: dict[Node, Node], taken: set[Node]
+) -> None:
+    """Finds calls that share an op by name: of one layer before, and in a function of several
+    layers now, or the other way round."""
+
+    def by_op(nodes: Iterable[Node]) -> dict[tuple[str, str], list[Node]]:
+        named: dict[tuple[str, str], list[Node]] = {}
+        for node in nodes:
+            for name in sorted(node.names):
+                named.setdefault((name, node.callee), []).append(node)
+        return named
+
+    new = by_op(node for node in now if node not in taken)
+    pairs: dict[Node, dict[Node, None]] = {}
+    for key, olds in by_op(node for node in before if node not in found).items():
+        for node in olds:
+            pairs.setdefault(node, {}).update(dict.fromkeys(new.get(key, ())))
+    claimed = Counter(other for others in pairs.values() for other in others)
+    for node, others in pairs.items():
+        if len(others) == 1 and claimed[other := next(iter(others))] == 1:
+            found[node] = other
+            taken.add(other)
 
 
 def _single_kinds(nodes: Sequence[Node]) -> set[str]:

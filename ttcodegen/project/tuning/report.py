@@ -14,6 +14,7 @@ from ttcodegen.project.tuning.decisions import (
     EditedFile,
 )
 from ttcodegen.project.tuning.statements import (
+    APPLIED_AFTER,
     KINDS,
     TUNING,
     braced_fields,
@@ -32,7 +33,7 @@ def entries(files: Iterable[EditedFile]) -> dict[str, dict[str, dict[str, Any]]]
     # A call that applies an activation is called after it where the optimizer names it.
     called: dict[LoweredOp, LoweredOp] = {}
     for call in (call for file in known for call in file.calls):
-        if any(change.parameter == "activation" for change in call.changes):
+        if any(change.parameter in APPLIED_AFTER for change in call.changes):
             called.update(zip(call.ops, call.fused_ops, strict=False))
     for file in known:
         for constant in file.constants:

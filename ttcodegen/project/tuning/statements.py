@@ -36,6 +36,8 @@ _BLOCKS = frozenset(
 )
 _TRAILING = frozenset((")", "const", "noexcept", "override"))
 """Tokens between a parameter list and the body of a function."""
+_PATH = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*|\[\w+\])*")
+"""A variable, or a member of one: `weights.layers[0].up.weight`."""
 _BORROWING = frozenset(("last_use", "std::move"))
 """Functions that only say that a variable is not used any more."""
 
@@ -91,10 +93,8 @@ class Argument:
         words = self.words
         if len(words) == 4 and words[0] in _BORROWING and words[1] == "(":
             words = words[2:3]
-        is_name = len(words) == 1 and re.fullmatch(r"[A-Za-z_]\w*", words[0]) is not None
-        if len(words) == 3 and words[1] == ".":
-            return "".join(words)
-        return words[0] if is_name else None
+        path = "".join(words)
+        return path if _PATH.fullmatch(path) else None
 
 
 @dataclass(frozen=True)
@@ -391,6 +391,10 @@ KINDS = {
 }
 """Parameters that say how a call is made, and not what it computes, as a person calls them."""
 ACTIVATIONS = frozenset(("activation", "lhs_activations", "rhs_activations", "post_activations"))
+APPLIED_AFTER = frozenset(("activation", "post_activations"))
+"""Activations of the result, which the optimizer fuses as well."""
+BINARY_ACTIVATIONS = {5: "post_activations", 6: "lhs_activations", 7: "rhs_activations"}
+"""The places of the activations of binary ops among their arguments (binary.hpp, in all releases)."""
 
 
 def same_parameter(one: str | None, other: str) -> bool:
@@ -474,7 +478,7 @@ def override_fields(
         return {"program_config": config.text} if config is not None else {}
     if parameter == "conv_config":
         return _convolution(words)
-    return {"fuse": True} if parameter == "activation" else {}
+    return {"fuse": True} if parameter in APPLIED_AFTER else {}
 
 
 def _convolution(words: Sequence[str]) -> dict[str, Any]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from xdsl.dialects.builtin import (
+    BFloat16Type,
     Float32Type,
     IndexType,
     IntegerAttr,
@@ -40,7 +43,13 @@ from ttcodegen.dialects.ttkernel.attributes import (
     TileCacheType,
 )
 from ttcodegen.dialects.ttkernel.builder import KernelBuilder
-from ttcodegen.dialects.ttkernel.definition import ANY_THREAD, Engine, KernelOp
+from ttcodegen.dialects.ttkernel.definition import (
+    ANY_THREAD,
+    Engine,
+    KernelOp,
+    Operand,
+    Signature,
+)
 from ttcodegen.dialects.ttkernel.operation import (
     TTKernelOp,
     create,
@@ -55,6 +64,9 @@ TYPES: dict[str, Attribute] = {
     "cb": TILES,
     "dst": IndexType(),
     "int": IndexType(),
+    **dict.fromkeys(("count", "switch", "trid"), IndexType()),
+    "noc": IntegerType(8),
+    "rows": CBType(2048, BFloat16Type()),
     "flag": IntegerType(1),
     "i8": IntegerType(8),
     "i16": IntegerType(16),
@@ -79,6 +91,9 @@ VALUES: dict[str, object] = {
     "bool": True,
     "i32": 4,
     "i64": 1,
+    "count": 4,
+    "positive": 8,
+    "dimension": 1,
     "text": "name",
     "element": IntegerType(32),
     "dtype": "bf16",
@@ -97,6 +112,26 @@ VALUES: dict[str, object] = {
 }
 
 
+def kind_of(name: str, operand: Operand) -> str:
+    """The kind of an operand; "rows" for the buffers of rows that are tilized, or tiles that are
+    untilized into them."""
+    words = name.removeprefix("experimental.").removeprefix("pack_").split("_")
+    source = words[0] == "untilize" and words[1] in ("block", "init")
+    rows = {"tilize": "cbIn", "untilize": "cbOut" if source else ""}.get(words[0])
+    return "rows" if operand.name == rows and words[1] != "dest" else operand.kind
+
+
+def attributes_of(definition: KernelOp, signature: Signature, full: bool) -> dict[str, object]:
+    found = {a.name: VALUES[a.kind] for a in definition.attributes if full or not a.optional}
+    if definition.name == "dprint":
+        found["fmt"] = "value {}" if full else "value"
+    if definition.name == "TensorAccessorArgs":
+        follows = [operand.kind for operand in signature] == ["accessor_args"]
+        bases: dict[str, object] = {"cta_base": 4}
+        found = {} if follows else {"cta_expr": "a", "crta_expr": "b"} if signature else bases
+    return found
+
+
 def kernel_with(definition: KernelOp) -> tuple[ModuleOp, list[TTKernelOp]]:
     """A kernel with one op for each signature, with and without what is optional."""
     block = Block()
@@ -110,10 +145,9 @@ def kernel_with(definition: KernelOp) -> tuple[ModuleOp, list[TTKernelOp]]:
 
     for signature in definition.signatures:
         for full in (False, True):
-            operands = [value(o.kind) for o in signature if full or not (o.optional or o.variadic)]
-            attributes = {
-                a.name: VALUES[a.kind] for a in definition.attributes if full or not a.optional
-            }
+            given = [o for o in signature if full or not (o.optional or o.variadic)]
+            operands = [value(kind_of(definition.name, o)) for o in given]
+            attributes = attributes_of(definition, signature, full)
             results = [TYPES[result.kind] for result in definition.results]
             regions = [Region(Block())] if definition.has_region else []
             ops.append(create(definition.name, operands, attributes, results, regions))
@@ -147,7 +181,8 @@ def test_every_function_has_a_call(name: str) -> None:
     definition = kernel_ops()[name]
     thread = next(t for t in ThreadType if t in definition.threads)
     _, ops = kernel_with(definition)
-    call = kernel_call(ops[-1], thread)
+    # Accessors after others are read, but have no call.
+    call = kernel_call(ops[0 if name == "TensorAccessorArgs" else -1], thread)
     assert call.header.startswith(("api/", "blocks/"))
     assert definition.cpp is not None
     assert len(call.template_arguments) <= len(definition.cpp.template)
@@ -212,6 +247,97 @@ def test_malformed_ops_are_refused_at_their_place(op: str, expected: str) -> Non
     message = refusal(kernel(op))
     assert expected in message
     assert message.startswith("in.mlir:3:"), message
+
+
+ROWS = "!ttkernel.cb<2048, bf16>"
+READ = "noc_async_read_barrier_with_trid"
+
+
+@pytest.mark.parametrize(
+    ("thread", "op", "expected"),
+    [
+        ("noc", f'"ttkernel.{READ}"(%n) : (i32) -> ()', "'trid' is 0 to 15, found 16"),
+        ("noc", f'"ttkernel.{READ}"(%o, %b) : (i32, i8) -> ()', "'noc' is 0 to 1, found 2"),
+        ("noc", "ttkernel.noc_async_write_barrier(%b) : (i8) -> ()", "'noc' is 0 to 1, found 2"),
+        ("noc", "ttkernel.cb_wait_front(%t, %m) : (T, i32) -> ()", "'numPages' is not negative"),
+        ("noc", "%x = ttkernel.get_arg_val(%m) : (i32) -> i32", "'arg_index' is not negative"),
+        ("noc", "%x = ttkernel.get_semaphore(%m) : (i32) -> !ttkernel.l1_addr", "not negative"),
+        ("noc", "%x = ttkernel.get_compile_time_arg_val(-1) : () -> i32", "an i32 of 0 or more"),
+        ("compute", "ttkernel.mm_init(%t, %t, %t, %n) : (T, T, T, i32) -> ()", "is 0 to 1"),
+        ("compute", "ttkernel.tilize_init(%t, %o, %t) : (T, i32, T) -> ()", "elements in rows"),
+        ("compute", "ttkernel.tilize_block(%r, %o, %r) : (R, i32, R) -> ()", "'cbOut' holds tiles"),
+        ("compute", "ttkernel.untilize_init(%r) : (R) -> ()", "'cbIn' holds tiles"),
+        ("compute", "ttkernel.untilize_block(%t, %o, %t) : (T, i32, T) -> ()", "'cbOut' holds ele"),
+        ("compute", '"ttkernel.pack_untilize_init"(%t, %t) : (T, T) -> ()', "'cbOut' holds ele"),
+        (
+            "compute",
+            '"ttkernel.pack_untilize_init"(%t, %r) <{colsPerDstPass = 3 : i32, '
+            "totalColTiles = 8 : i32}> : (T, R) -> ()",
+            "8 columns of tiles do not divide into passes of 3",
+        ),
+        (
+            "compute",
+            '"ttkernel.pack_untilize_init"(%t, %r) <{colsPerDstPass = 0 : i32}> : (T, R) -> ()',
+            "an i32 of 1 or more",
+        ),
+        (
+            "compute",
+            '"ttkernel.experimental.pack_untilize_block"(%t, %r, %o, %n) <{colsPerDstPass = 3 : '
+            "i32, totalColTiles = 6 : i32}> : (T, R, i32, i32) -> ()",
+            "a block of 16 columns does not divide into passes of 3",
+        ),
+        ("compute", "ttkernel.transpose_wh_init(%r, %t) : (R, T) -> ()", "'cbIn' holds tiles"),
+        ("compute", "ttkernel.transpose_wh_tile(%r, %o, %o) : (R, i32, i32) -> ()", "holds tiles"),
+        (
+            "compute",
+            "ttkernel.sfpu_reduce(%o, <reduce_sum>, <f16>) : (i32) -> ()",
+            "reduces f32, si32, u32, u16, bf16, found f16",
+        ),
+        (
+            "compute",
+            "ttkernel.sfpu_reduce(%o, <reduce_avg>, <si32>) {reduce_dim = "
+            "#ttkernel.reduce_dim<reduce_dim_row>} : (i32) -> ()",
+            "reduces rows by reduce_sum or reduce_max",
+        ),
+        (
+            "compute",
+            "ttkernel.sfpu_reduce(%o, <reduce_sum>, <si32>) {reduce_dim = "
+            "#ttkernel.reduce_dim<reduce_dim_scalar>} : (i32) -> ()",
+            "reduces columns or rows",
+        ),
+        ("noc", 'ttkernel.dprint(%o, "a") : (i32) -> ()', "1 operands for 0 places"),
+        ("noc", 'ttkernel.dprint("a {}") : () -> ()', "0 operands for 1 places"),
+        (
+            "noc",
+            "%x = ttkernel.TensorAccessorArgs() : () -> !ttkernel.TensorAccessorArgs",
+            "needs 'cta_base'",
+        ),
+        (
+            "noc",
+            "%q = ttkernel.get_arg_val(%o) : (i32) -> i32\n"
+            "  %x = ttkernel.TensorAccessorArgs(%q, %o) : (i32, i32) -> A",
+            "'cta_base' is a constant",
+        ),
+    ],
+)  # fmt: skip
+def test_numbers_and_pages_are_those_that_functions_take(
+    thread: str, op: str, expected: str
+) -> None:
+    tiles = "!ttkernel.cb<2, !ttcore.tile<32x32, bf16>>"
+    for letter, type_ in (("T", tiles), ("R", ROWS), ("A", "!ttkernel.TensorAccessorArgs")):
+        op = re.sub(rf"\b{letter}\b", type_, op)
+    text = f"""
+func.func @kernel(%t: {tiles}, %r: {ROWS})
+    attributes {{ttkernel.thread = #ttkernel.thread<{thread}>}} {{
+  %o = arith.constant 1 : i32
+  %n = arith.constant 16 : i32
+  %m = arith.constant -1 : i32
+  %b = arith.constant 2 : i8
+  {op}
+  func.return
+}}
+"""
+    assert expected in refusal(text)
 
 
 def destination(index: int, attributes: str = "") -> str:

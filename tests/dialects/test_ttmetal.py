@@ -245,3 +245,65 @@ def test_all_faults_of_a_program_are_listed() -> None:
     }
     message = refusal(program(configs))
     assert "there is no kernel @b; there is no kernel @a" in message
+
+
+@pytest.mark.parametrize(
+    ("op", "expected"),
+    [
+        (f'%b = "ttmetal.create_buffer"() <{{address = -1 : i64}}> : () -> {L1}', "'address' is"),
+        (
+            f'%b = "ttmetal.alloc"() <{{address = 1 : i64, size = -1 : i64, '
+            f"memory_space = #ttcore.memory_space<l1>}}> : () -> {L1}",
+            "'size' is a number of 64 bits without a sign, found -1",
+        ),
+        (
+            '%s = "ttmetal.create_global_semaphore"() <{address = -4 : i64, core_range = '
+            f"{RANGE}}}> : () -> !ttmetal.global_semaphore",
+            "'address' is a number",
+        ),
+        (
+            '%s = "ttmetal.create_local_semaphore"() <{initial_value = -1 : i32}> : () -> '
+            "!ttmetal.local_semaphore",
+            "'initial_value' is a number",
+        ),
+        ('%v = "ttmetal.view"(%n) : (f32) -> f32', "the input is a tensor or memref"),
+        (
+            '%m = "ttmetal.mesh_shard"(%x) <{shard_type = 0, shard_direction = 0, shard_shape = '
+            f"array<i64: 0>, shard_dims = array<i64: 0>}}> : ({HOST}) -> {HOST}",
+            "'shard_shape' is positive",
+        ),
+    ],
+)
+def test_numbers_without_a_meaning_are_refused(op: str, expected: str) -> None:
+    text = f"#l1 = #ttcore.memory_space<l1>\nfunc.func @f(%x: {HOST}, %n: f32) {{\n  {op}\n"
+    assert expected in refusal(text + "  func.return\n}\n")
+
+
+@pytest.mark.parametrize(
+    ("entry", "expected"),
+    [(0, ""), (1, "but there are 1"), (-1, "but there are 1"), (2, "but there are 1")],
+)
+def test_entries_of_the_fabric_are_there(entry: int, expected: str) -> None:
+    config = CONFIGS["reader"].replace("noc0>", f"noc0, fabric_config_index = {entry}>")
+    text = program({**CONFIGS, "reader": config})
+    fabric = (
+        "#ttcore.fabric_connection_config<noc_index = noc0, topology = ring, cluster_axis = 0, "
+        "routing_mode = bidir_line_mesh, num_links = 1>"
+    )
+    given = "fabricConnectionConfigs = [{}], kernelConfigs"
+    if expected:
+        assert expected in refusal(text.replace("kernelConfigs", given.format(fabric)))
+        assert "but there are 0" in refusal(text)
+        return
+    parse(text.replace("kernelConfigs", given.format(fabric)))
+    other = fabric.replace("noc0", "noc1")
+    message = refusal(text.replace("kernelConfigs", given.format(other)))
+    assert "runs on noc0, and that on noc1" in message
+
+
+@pytest.mark.parametrize("index", [-1, 4, 10**9])
+def test_arguments_are_taken_from_operands_that_there_are(index: int) -> None:
+    message = refusal(
+        program({**CONFIGS, "reader": CONFIGS["reader"].replace("s[0]", f"s[{index}]")})
+    )
+    assert f"takes an argument from operand {index}, but there are 4" in message

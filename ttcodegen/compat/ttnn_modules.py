@@ -24,6 +24,7 @@ from xdsl.dialects.builtin import (
 from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import Rewriter
+from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.dialects.core.datatypes import element_of, shape_of, without_encoding
 from ttcodegen.dialects.operations.attribute_kinds import INTEGERS
@@ -411,6 +412,12 @@ def unpack(module: ModuleOp) -> None:
         CompileError: if a function keeps its arguments' attributes and has tuples among them, or an
             element is requested that a tuple does not have.
     """
+    for op in module.walk():
+        if isinstance(op, GetTupleElementOp | TupleOp):
+            try:
+                op.verify(verify_nested_ops=False)
+            except VerifyException as error:
+                raise CompileError(str(error), op) from None
     for function in list(module.walk()):
         if isinstance(function, FuncOp):
             _unpack_arguments(function)

@@ -429,6 +429,9 @@ class AttributeParser(Parser):
             return self._parse_extended_type_or_attribute(current, is_type)
         except (CompileError, ParseError, VerifyException) as error:
             if current in _EVOLVING:
+                if isinstance(error, VerifyException):
+                    # Its form is known: it contradicts itself.
+                    self.raise_error(str(error), token.start)
                 self.diagnostics.warn(f"#{current} is ignored: {error}", token.start)
             self.lexer.pos = position
             self._parser_state.current_token = body_token

@@ -18,6 +18,7 @@ from xdsl.dialects.utils import parse_func_op_like
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.parser import Parser
 from xdsl.parser.core import UnresolvedOperand
+from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.dialects.ttcore.device import DeviceAttr
 
@@ -348,9 +349,14 @@ def _device(parser: Parser, op_type: type[Operation]) -> Operation:
     """`@name = <description> {attributes}`."""
     properties: dict[str, Attribute] = {"sym_name": parser.parse_symbol_name()}
     parser.parse_punctuation("=")
+    position = parser.pos
     attribute = parser.parse_optional_attribute()
     if attribute is None:
-        attribute = DeviceAttr.new(DeviceAttr.parse_parameter(parser))
+        description = DeviceAttr.parse_parameter(parser)
+        try:
+            attribute = DeviceAttr.new(description)
+        except VerifyException as error:
+            parser.raise_error(str(error), position)
     if isinstance(attribute, DeviceAttr):
         properties["device_attr"] = attribute
     attributes = parser.parse_optional_attr_dict()

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import cache
 from math import prod
 
-from xdsl.dialects.builtin import ModuleOp, StringAttr, UnregisteredOp
+from xdsl.dialects.builtin import ModuleOp, StringAttr, TupleType, UnregisteredOp
 from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.irdl import AttrSizedOperandSegments, IRDLOperation, OpDef, traits_def
@@ -23,7 +23,7 @@ from xdsl.utils.exceptions import VerifyException
 from ttcodegen.dialects.core.datatypes import shape_of
 from ttcodegen.dialects.operations.functions import CONDITIONAL, COUNTED, LOOP_BODY, attributes_at
 from ttcodegen.dialects.operations.operation import CatalogueOp, operation_name
-from ttcodegen.dialects.ttcore.dialect import ArgumentTypeAttr
+from ttcodegen.dialects.ttcore.dialect import ArgumentTypeAttr, LoadCachedOp
 from ttcodegen.dialects.ttcore.loops import WhileLoopOp
 from ttcodegen.dialects.ttnn.placement import given_placement
 from ttcodegen.dialects.ttnn.program_configs import Conv2dConfig, ProgramConfigAttr
@@ -210,7 +210,7 @@ def _faults_among_ops(
             if op.parent_op() is not None and not isinstance(op.parent_op(), ModuleOp):
                 yield op, f"function @{op.sym_name.data} is defined inside another operation"
             yield from _faults_of_function(op)
-        case CallOp():
+        case CallOp() | LoadCachedOp():
             yield from ((op, f) for f in _faults_of_call(op, functions))
         case WhileLoopOp():
             yield from ((op, f) for f in _faults_of_loop(op, functions))
@@ -284,18 +284,22 @@ def _faults_of_end(block: Block, name: str) -> Iterator[tuple[Operation | None, 
         yield last, f"{name} does not end in 'return'"
 
 
-def _faults_of_call(call: CallOp, functions: Mapping[str, FuncOp]) -> Iterator[str]:
-    callee = functions.get(call.callee.string_value())
+def _faults_of_call(call: CallOp | LoadCachedOp, functions: Mapping[str, FuncOp]) -> Iterator[str]:
+    name = call.callee.string_value()
+    callee = functions.get(name)
     if callee is None:
-        yield f"the called function '@{call.callee.string_value()}' is not in the module"
+        yield f"the called function '@{name}' is not in the module"
         return
-    name = f"@{callee.sym_name.data}"
     type_ = callee.function_type
     for verb, noun, declared, found in (
-        ("takes", "argument", type_.inputs.data, tuple(call.arguments.types)),
+        ("takes", "argument", type_.inputs.data, tuple(call.operand_types)),
         ("returns", "result", type_.outputs.data, tuple(call.result_types)),
     ):
-        yield from _faults_of_types(f"function {name} {verb}", noun, declared, found, "the call")
+        # Cached functions may have their tensors in a tuple.
+        if isinstance(call, LoadCachedOp) and len(declared) == 1:
+            (only,) = declared
+            declared = tuple(only.types) if isinstance(only, TupleType) else declared
+        yield from _faults_of_types(f"function @{name} {verb}", noun, declared, found, "the call")
 
 
 def _faults_of_loop(loop: WhileLoopOp, functions: Mapping[str, FuncOp]) -> Iterator[str]:

@@ -83,6 +83,19 @@ class DeviceType(_DeviceData, TypeAttribute):
 
 
 def _verify_device(device: DeviceDescription) -> None:
+    grids = [device.worker_grid, *([] if device.dram_grid is None else [device.dram_grid])]
+    for grid in grids:
+        if min(grid.shape, default=1) < 1:
+            raise VerifyException(f"a grid has cores, found {shape_text(grid.shape)}")
+    if device.dram_grid is not None and len(device.dram_grid.shape) != 2:
+        raise VerifyException(
+            f"the grid of DRAM has two dimensions, found {shape_text(device.dram_grid.shape)}"
+        )
+    if len(device.mesh_topology) not in (0, len(device.mesh_shape)):
+        raise VerifyException(
+            f"a mesh of {len(device.mesh_shape)} dimensions has {len(device.mesh_topology)} "
+            "topologies"
+        )
     chips = prod(device.mesh_shape)
     if chips != len(device.chip_ids):
         raise VerifyException(

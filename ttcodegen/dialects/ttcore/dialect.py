@@ -411,7 +411,7 @@ class GetTupleElementOp(IRDLOperation):
     def verify_(self) -> None:
         type_, index = self.operand.type, self.index.value.data
         elements = list(type_.types) if isinstance(type_, TupleType) else []
-        if index >= len(elements) or elements[index] != self.result.type:
+        if not 0 <= index < len(elements) or elements[index] != self.result.type:
             raise VerifyException(
                 f"{self.name}: element {index} of {type_} is not of type {self.result.type}"
             )

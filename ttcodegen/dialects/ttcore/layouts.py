@@ -177,6 +177,11 @@ class MetalLayoutAttr(Data[LinearLayout | AlignedLayout]):
                     f"a layout of rank {len(layout.logical_shape)} has "
                     f"{len(layout.dim_alignments)} alignments"
                 )
+            if min(layout.dim_alignments, default=1) < 1:
+                raise VerifyException(
+                    f"alignments are positive, found {shape_text(layout.dim_alignments)}"
+                )
+            _verify_intervals(layout.collapsed_intervals, len(layout.logical_shape))
             return
         ranks = (
             len(layout.linear.results),
@@ -187,6 +192,16 @@ class MetalLayoutAttr(Data[LinearLayout | AlignedLayout]):
             raise VerifyException(
                 f"map, grid and memref of a layout have the same rank, found {ranks[0]}, "
                 f"{ranks[1]} and {ranks[2]}"
+            )
+
+
+def _verify_intervals(intervals: Sequence[tuple[int, int]], rank: int) -> None:
+    for given in intervals:
+        first, end = (bound + rank if bound < 0 else bound for bound in given)
+        if not (0 <= first < rank and first <= end <= rank):
+            raise VerifyException(
+                f"collapsed intervals of a layout of rank {rank} lie in its dimensions, found "
+                f"{given[0]} to {given[1]}"
             )
 
 
@@ -265,7 +280,9 @@ def _intervals(parser: AttrParser) -> tuple[tuple[int, int], ...]:
     numbers = [int(n) for n in cast("Any", attribute).get_values()]
     shape = attribute.get_shape()
     if len(shape) != 2 or shape[1] != 2:
-        parser.raise_error("collapsed intervals are a dense<...> of pairs")
+        raise VerifyException(
+            f"collapsed intervals are pairs, found a tensor of {shape_text(shape)}"
+        )
     if len(numbers) == 1:  # one number throughout
         numbers *= 2 * shape[0]
     return tuple(zip(numbers[::2], numbers[1::2], strict=True))

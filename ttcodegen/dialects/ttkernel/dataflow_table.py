@@ -44,7 +44,7 @@ def _of_firmware(name: str, index: str = "") -> KernelFunction:
 ARGUMENTS: tuple[KernelOp, ...] = (
     row(
         "get_arg_val",
-        "arg_index:int",
+        "arg_index:count",
         _TYPED,
         results="arg_val:argument",
         threads=ANY_THREAD,
@@ -52,7 +52,7 @@ ARGUMENTS: tuple[KernelOp, ...] = (
     ),
     row(
         "get_common_arg_val",
-        "arg_index:int",
+        "arg_index:count",
         _TYPED,
         results="arg_val:argument",
         threads=ANY_THREAD,
@@ -60,9 +60,9 @@ ARGUMENTS: tuple[KernelOp, ...] = (
     ),
     row(
         "get_compile_time_arg_val",
-        "arg_index:int | ",
+        "arg_index:count | ",
         calls(COMPILE_TIME_HEADER, arguments="arg_index"),
-        attributes="arg_index?:i32",
+        attributes="arg_index?:count",
         results="arg_val:argument",
         threads=ANY_THREAD,
         pure=True,
@@ -77,7 +77,7 @@ ARGUMENTS: tuple[KernelOp, ...] = (
         pure=True,
     ),
     row(
-        "get_arg_addr", "arg_index:int", calls(_COMMON_HEADER), results="address:int",
+        "get_arg_addr", "arg_index:count", calls(_COMMON_HEADER), results="address:int",
         threads=ANY_THREAD,
     ),
     row(
@@ -114,12 +114,12 @@ MEMORY: tuple[KernelOp, ...] = (
     ),
     _noc(
         "store_to_l1",
-        "value:word l1_ptr:l1_ptr offset:int",
+        "value:word l1_ptr:l1_ptr offset:count",
         calls(DATAFLOW_HEADER, arguments="l1_ptr offset value", form=CallForm.ELEMENT),
     ),
     _noc(
         "load_from_l1",
-        "l1_ptr:l1_ptr offset:int",
+        "l1_ptr:l1_ptr offset:count",
         calls(DATAFLOW_HEADER, arguments="l1_ptr offset", form=CallForm.ELEMENT),
         results="value:word",
     ),
@@ -142,13 +142,13 @@ MEMORY: tuple[KernelOp, ...] = (
 CORES: tuple[KernelOp, ...] = (
     _noc(
         "my_x",
-        "noc:i8 | ",
+        "noc:noc | ",
         _of_firmware("my_x", "noc=noc_index"),
         results="x:int",
     ),
     _noc(
         "my_y",
-        "noc:i8 | ",
+        "noc:noc | ",
         _of_firmware("my_y", "noc=noc_index"),
         results="y:int",
     ),
@@ -186,35 +186,35 @@ CORES: tuple[KernelOp, ...] = (
     ),
 )
 
-_RECTANGLE = "noc_x_start:int noc_y_start:int noc_x_end:int noc_y_end:int"
+_RECTANGLE = "noc_x_start:count noc_y_start:count noc_x_end:count noc_y_end:count"
 
 ADDRESSES: tuple[KernelOp, ...] = (
     _noc(
         "get_noc_addr",
-        "x:int y:int l1Address:l1_addr noc?:i8 | l1Address:l1_addr noc?:i8",
+        "x:count y:count l1Address:l1_addr noc?:noc | l1Address:l1_addr noc?:noc",
         results="nocAddr:noc_addr",
     ),
     _noc(
         "get_noc_addr_xy",
-        "x:int y:int l1Address:l1_addr",
+        "x:count y:count l1Address:l1_addr",
         calls(DATAFLOW_HEADER, "get_noc_addr"),
         results="nocAddr:noc_addr",
     ),
     _noc(
         "get_noc_addr_from_bank_id",
-        "bank_id:int bankAddressOffset:int noc?:i8",
+        "bank_id:count bankAddressOffset:int noc?:noc",
         calls(DATAFLOW_HEADER, template_words="dram!=true"),
         attributes="dram?:bool",
         results="nocAddr:noc_addr",
     ),
     _noc(
         "get_noc_multicast_addr",
-        f"{_RECTANGLE} addr:l1_addr noc?:i8",
+        f"{_RECTANGLE} addr:l1_addr noc?:noc",
         results="mcastNocAddr:noc_addr",
     ),
 )
 
-_MULTICAST = "srcLocalL1Addr:l1_addr dstNocAddrMulticast:noc_addr size:int num_dests:int"
+_MULTICAST = "srcLocalL1Addr:l1_addr dstNocAddrMulticast:noc_addr size:count num_dests:count"
 
 # `linked` and `multicast_path_reserve` were attributes of the reference dialect in 2025; the
 # function of this release takes `linked` before the NoC.
@@ -224,7 +224,7 @@ _MULTICAST_WORDS = "linked?:bool multicast_path_reserve?:bool"
 def _multicast(name: str, operands: str, arguments: str, attributes: str) -> KernelOp:
     return _noc(
         name,
-        f"{operands} noc?:i8",
+        f"{operands} noc?:noc",
         calls(DATAFLOW_HEADER, arguments=f"{arguments} linked=false noc=noc_index"),
         attributes=attributes,
     )
@@ -237,52 +237,53 @@ def _data_multicast(name: str) -> KernelOp:
 
 def _semaphore_multicast(name: str) -> KernelOp:
     arguments = "src_local_l1_addr dst_noc_addr_multicast num_dests"
-    operands = "src_local_l1_addr:l1_addr dst_noc_addr_multicast:noc_addr num_dests:int"
+    operands = "src_local_l1_addr:l1_addr dst_noc_addr_multicast:noc_addr num_dests:count"
     return _multicast(name, operands, arguments, _MULTICAST_WORDS)
 
 
 TRANSFERS: tuple[KernelOp, ...] = (
-    _noc("noc_async_read", "srcNocAddr:noc_addr dstLocalL1Addr:l1_addr size:int noc?:i8"),
+    _noc("noc_async_read", "srcNocAddr:noc_addr dstLocalL1Addr:l1_addr size:count noc?:noc"),
     _noc(
-        "noc_async_read_one_packet", "srcNocAddr:noc_addr dstLocalL1Addr:l1_addr size:int noc?:i8"
+        "noc_async_read_one_packet",
+        "srcNocAddr:noc_addr dstLocalL1Addr:l1_addr size:count noc?:noc",
     ),
-    _noc("noc_async_read_one_packet_set_state", "srcNocAddr:noc_addr size:int"),
+    _noc("noc_async_read_one_packet_set_state", "srcNocAddr:noc_addr size:count"),
     _noc(
         "noc_async_read_one_packet_with_state",
         "srcNocAddr:noc_addr dstLocalL1Addr:l1_addr",
         # It takes the low half of the address; core and size come from the state that was set.
     ),
-    _noc("noc_async_read_tile", "id:int addrGenStruct:accessor dstLocalL1Addr:l1_addr"),
+    _noc("noc_async_read_tile", "id:count addrGenStruct:accessor dstLocalL1Addr:l1_addr"),
     _noc(
         "noc_async_read_page",
-        "id:int addrGenStruct:accessor dstLocalL1Addr:l1_addr offset?:int noc?:i8",
+        "id:count addrGenStruct:accessor dstLocalL1Addr:l1_addr offset?:count noc?:noc",
     ),
-    _noc("noc_async_read_barrier", "noc?:i8"),
-    _noc("noc_async_read_barrier_with_trid", "trid:int noc?:i8"),
-    _noc("noc_async_read_set_trid", "trid:int noc?:i8"),
-    _noc("noc_async_write", "srcLocalL1Addr:l1_addr dstNocAddr:noc_addr size:int noc?:i8"),
+    _noc("noc_async_read_barrier", "noc?:noc"),
+    _noc("noc_async_read_barrier_with_trid", "trid:trid noc?:noc"),
+    _noc("noc_async_read_set_trid", "trid:trid noc?:noc"),
+    _noc("noc_async_write", "srcLocalL1Addr:l1_addr dstNocAddr:noc_addr size:count noc?:noc"),
     _noc(
         "noc_async_write_one_packet",
-        "srcLocalL1Addr:l1_addr dstNocAddr:noc_addr size:int noc?:i8",
+        "srcLocalL1Addr:l1_addr dstNocAddr:noc_addr size:count noc?:noc",
     ),
     _noc(
         "noc_async_write_one_packet_with_trid",
-        "srcLocalL1Addr:l1_addr dstNocAddr:noc_addr size:int trid:int",
+        "srcLocalL1Addr:l1_addr dstNocAddr:noc_addr size:count trid:trid",
     ),
-    _noc("noc_async_write_tile", "id:int addrGenStruct:accessor srcLocalL1Addr:l1_addr noc?:i8"),
+    _noc("noc_async_write_tile", "id:count addrGenStruct:accessor srcLocalL1Addr:l1_addr noc?:noc"),
     _noc(
         "noc_async_write_page",
-        "id:int addrGenStruct:accessor srcLocalL1Addr:l1_addr size?:int offset?:int noc?:i8",
+        "id:count addrGenStruct:accessor srcLocalL1Addr:l1_addr size?:count offset?:count noc?:noc",
     ),
-    _noc("noc_async_write_barrier", "noc?:i8"),
-    _noc("noc_async_writes_flushed", "noc?:i8"),
-    _noc("noc_async_write_barrier_with_trid", "trid:int noc?:i8"),
-    _noc("noc_async_atomic_barrier", "noc?:i8"),
-    _noc("noc_async_full_barrier", "noc?:i8"),
+    _noc("noc_async_write_barrier", "noc?:noc"),
+    _noc("noc_async_writes_flushed", "noc?:noc"),
+    _noc("noc_async_write_barrier_with_trid", "trid:trid noc?:noc"),
+    _noc("noc_async_atomic_barrier", "noc?:noc"),
+    _noc("noc_async_full_barrier", "noc?:noc"),
     _data_multicast("noc_async_write_multicast"),
     _data_multicast("noc_async_write_multicast_one_packet"),
     _data_multicast("noc_async_write_multicast_loopback_src"),
-    _noc("noc_inline_dw_write", "addr:noc_addr val:int byte_enable?:i8 noc?:i8"),
+    _noc("noc_inline_dw_write", "addr:noc_addr val:int byte_enable?:i8 noc?:noc"),
 )
 
 _POSTED = calls(DATAFLOW_HEADER, template_words="posted=false")
@@ -292,13 +293,13 @@ SEMAPHORES: tuple[KernelOp, ...] = (
     _noc(
         "noc_semaphore_inc",
         # The book of 2025 gives the NoC as an i32.
-        "addr:noc_addr incr:int noc?:word",
+        "addr:noc_addr incr:int noc?:noc",
         _POSTED,
         attributes="posted?:bool",
     ),
     _noc(
         "noc_semaphore_inc_multicast",
-        "addr:noc_addr incr:int num_dests:int noc?:i8",
+        "addr:noc_addr incr:int num_dests:count noc?:noc",
         _POSTED,
         attributes="posted?:bool",
     ),
@@ -317,10 +318,10 @@ SEMAPHORES: tuple[KernelOp, ...] = (
     ),
     _semaphore_multicast("noc_semaphore_set_multicast"),
     _semaphore_multicast("noc_semaphore_set_multicast_loopback_src"),
-    _noc("noc_semaphore_set_remote", "src_sram_addr:l1_addr dst_remote_addr:noc_addr noc?:i8"),
+    _noc("noc_semaphore_set_remote", "src_sram_addr:l1_addr dst_remote_addr:noc_addr noc?:noc"),
     _noc(
         "remote_sram_write_u32",
-        "src_sram_addr:l1_addr dst_remote_addr:noc_addr noc?:i8",
+        "src_sram_addr:l1_addr dst_remote_addr:noc_addr noc?:noc",
         calls(DATAFLOW_HEADER, "noc_semaphore_set_remote"),
     ),
 )
@@ -338,28 +339,28 @@ def _of_accessor(name: str, operands: str, results: str) -> KernelOp:
 ACCESSORS: tuple[KernelOp, ...] = (
     _noc(
         "TensorAccessorArgs",
-        " | cta_base:int crta_base:int | prev_args:accessor_args",
+        " | cta_base:count crta_base:count | prev_args:accessor_args",
         calls(
             "api/tensor/tensor_accessor_args.h",
             template_words="cta_base crta_base=tensor_accessor::UNKNOWN",
             arguments="",
         ),
-        attributes="cta_base?:i32 crta_base?:i32 cta_expr?:text crta_expr?:text",
+        attributes="cta_base?:count crta_base?:count cta_expr?:text crta_expr?:text",
         results="result:accessor_args",
     ),
     _noc(
         "TensorAccessor",
-        "args:accessor_args bank_base_address_in:int page_size_in?:int",
+        "args:accessor_args bank_base_address_in:int page_size_in?:count",
         calls(_ACCESSOR_HEADER),
         results="result:accessor",
     ),
-    _of_accessor("get_noc_addr", "id:int offset?:int noc?:i8", "nocAddr:noc_addr"),
-    _of_accessor("get_shard_noc_addr", "shard_id:int offset?:int noc?:i8", "shardNocAddr:any"),
-    _of_accessor("get_bank_and_offset", "page_id:int", "bank_id_and_offset:page_mapping"),
-    _of_accessor("is_local_bank", "virtual_x:int virtual_y:int noc?:i8", "result:flag"),
-    _of_accessor("is_local_addr", "noc_addr:any noc?:i8", "result:flag"),
-    _of_accessor("is_local_page", "page_id:int noc?:i8", "result:flag"),
-    _of_accessor("is_local_shard", "shard_id:int noc?:i8", "result:flag"),
+    _of_accessor("get_noc_addr", "id:count offset?:count noc?:noc", "nocAddr:noc_addr"),
+    _of_accessor("get_shard_noc_addr", "shard_id:count offset?:count noc?:noc", "shardNocAddr:any"),
+    _of_accessor("get_bank_and_offset", "page_id:count", "bank_id_and_offset:page_mapping"),
+    _of_accessor("is_local_bank", "virtual_x:count virtual_y:count noc?:noc", "result:flag"),
+    _of_accessor("is_local_addr", "noc_addr:any noc?:noc", "result:flag"),
+    _of_accessor("is_local_page", "page_id:count noc?:noc", "result:flag"),
+    _of_accessor("is_local_shard", "shard_id:count noc?:noc", "result:flag"),
 )
 
 DATAFLOW_ROWS: tuple[KernelOp, ...] = (

@@ -79,6 +79,8 @@ class OperandKind:
 
     expected: str
     accepts: Callable[[Attribute], bool]
+    numbers: range | None = None
+    """Range of those that are known when the kernel is compiled; None for any."""
 
 
 def _is_integer(*widths: int) -> Callable[[Attribute], bool]:
@@ -106,6 +108,10 @@ OPERAND_KINDS: dict[str, OperandKind] = {
     "cb": OperandKind("a circular buffer (!ttkernel.cb)", _is(CBType)),
     "dst": OperandKind("the index of a destination register (index or i32)", _is_integer(32)),
     "int": OperandKind("an integer (index or i32)", _is_integer(32)),
+    "count": OperandKind("an integer (index or i32)", _is_integer(32), range(1 << 32)),
+    "switch": OperandKind("an integer (index or i32)", _is_integer(32), range(2)),
+    "trid": OperandKind("an integer (index or i32)", _is_integer(32), range(16)),
+    "noc": OperandKind("i8, i16 or i32", _is_integer(8, 16, 32), range(2)),
     "flag": OperandKind("i1", _is_integer(1)),
     "i8": OperandKind("i8", _is_integer(8)),
     "i16": OperandKind("i16", _is_integer(16)),
@@ -117,6 +123,7 @@ OPERAND_KINDS: dict[str, OperandKind] = {
     "semaphore": OperandKind(
         "the number of a semaphore",
         lambda type_: _is_integer(32)(type_) or isinstance(type_, SemaphoreType),
+        range(1 << 32),
     ),
     "argument": OperandKind("an integer, an address or a circular buffer", _is_argument),
     "accessor": OperandKind("!ttkernel.TensorAccessor", _is(TensorAccessorType)),
@@ -385,8 +392,14 @@ def _truth(attribute: BoolAttr) -> str:
     return "true" if attribute.value.data else "false"
 
 
-def _integer(width: int) -> AttributeKind:
+def _integer(width: int, least: int | None = None) -> AttributeKind:
     type_ = {32: i32, 64: i64}[width]
+    bound = "" if least is None else f" of {least} or more"
+
+    def accepts(attribute: Attribute) -> bool:
+        if not _is_integer_of(attribute, type_):
+            return False
+        return least is None or cast("IntegerAttr", attribute).value.data >= least
 
     def parse(parser: AttrParser) -> Attribute:
         value = parser.parse_integer()
@@ -398,8 +411,8 @@ def _integer(width: int) -> AttributeKind:
         return str(attribute.value.data)
 
     return AttributeKind(
-        f"an i{width}",
-        lambda attribute: _is_integer_of(attribute, type_),
+        f"an i{width}{bound}",
+        accepts,
         lambda value: IntegerAttr(value, type_),
         parse,
         lambda printer, attribute: printer.print_string(spelled(attribute)),
@@ -473,6 +486,9 @@ ATTRIBUTE_KINDS: dict[str, AttributeKind] = {
     "bool": _boolean(),
     "i32": _integer(32),
     "i64": _integer(64),
+    "count": _integer(32, 0),
+    "positive": _integer(32, 1),
+    "dimension": _integer(64, 0),
     "text": _text(),
     "element": AttributeKind(
         "i8, i16 or i32",

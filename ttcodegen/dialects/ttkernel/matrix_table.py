@@ -29,20 +29,23 @@ _TRANSPOSE = calls(_API + "transpose_wh.h")
 _UNARY = calls(_API + "eltwise_unary/eltwise_unary.h")
 
 _TWO_CBS = "in0_cb:cb in1_cb:cb"
-_TWO_TILES = f"{_TWO_CBS} in0_tile_index:int in1_tile_index:int dst_index:dst"
-_BLOCK = "ct_dim?:int rt_dim?:int kt_dim?:int"
+_TWO_TILES = f"{_TWO_CBS} in0_tile_index:count in1_tile_index:count dst_index:dst"
+_BLOCK = "ct_dim?:count rt_dim?:count kt_dim?:count"
 
 REGISTERS_AND_BUFFERS: tuple[KernelOp, ...] = (
     row("tile_regs_acquire", cpp=_REGISTERS),
     row("tile_regs_commit", cpp=_REGISTERS),
     row("tile_regs_wait", cpp=_REGISTERS),
     row("tile_regs_release", cpp=_REGISTERS),
-    row("cb_wait_front", "cb:cb numPages?:int", _CB, threads=ANY_THREAD),
-    row("cb_pop_front", "cb:cb numPages?:int", _CB, threads=ANY_THREAD),
-    row("cb_reserve_back", "cb:cb numPages?:int", _CB, threads=ANY_THREAD),
-    row("cb_push_back", "cb:cb numPages?:int", _CB, threads=ANY_THREAD),
+    row("cb_wait_front", "cb:cb numPages?:count", _CB, threads=ANY_THREAD),
+    row("cb_pop_front", "cb:cb numPages?:count", _CB, threads=ANY_THREAD),
+    row("cb_reserve_back", "cb:cb numPages?:count", _CB, threads=ANY_THREAD),
+    row("cb_push_back", "cb:cb numPages?:count", _CB, threads=ANY_THREAD),
     row(
-        "get_tile_address", "cb:cb tile_index:int", calls(_API + "cb_api.h"), results="address:int"
+        "get_tile_address",
+        "cb:cb tile_index:count",
+        calls(_API + "cb_api.h"),
+        results="address:int",
     ),
     row(
         "compute_kernel_hw_startup",
@@ -62,36 +65,36 @@ def _reconfiguration(name: str, operands: str) -> KernelOp:
 
 COPY_AND_PACK: tuple[KernelOp, ...] = (
     row("copy_tile_init", "cb0:cb", _COPY, engine=Engine.INIT),
-    row("copy_tile_to_dst_init_short", "cb0:cb transpose?:int", _COPY, engine=Engine.INIT),
+    row("copy_tile_to_dst_init_short", "cb0:cb transpose?:switch", _COPY, engine=Engine.INIT),
     row(
         "copy_tile_to_dst_init_short_with_dt",
-        "old_cb:cb new_cb:cb transpose?:int",
+        "old_cb:cb new_cb:cb transpose?:switch",
         _COPY,
         engine=Engine.INIT,
     ),
     row(
         "copy_tile",
-        "cb0:cb tile_index_cb:int tile_index_dst:dst",
+        "cb0:cb tile_index_cb:count tile_index_dst:dst",
         _COPY,
         engine=Engine.FPU,
         init="copy_tile_init",
     ),
     row(
         "copy_block_matmul_partials",
-        "cb:cb start_tile_index:int start_dst_index:dst ntiles:int",
+        "cb:cb start_tile_index:count start_dst_index:dst ntiles:count",
         _COPY,
         engine=Engine.FPU,
         init="copy_tile_init",
     ),
     row(
         "pack_tile",
-        "dst_index:dst out_cb:cb out_index?:int",
+        "dst_index:dst out_cb:cb out_index?:count",
         calls(_API + "pack.h", template_words="out_of_order=false"),
         attributes="out_of_order?:bool",
         engine=Engine.PACKER,
     ),
-    row("pack_tile_block", "dst_index:dst out_cb:cb ntiles:int", _PACK, engine=Engine.PACKER),
-    row("pack_reconfig_l1_acc", "l1_acc_en:int", _PACK, engine=Engine.INIT),
+    row("pack_tile_block", "dst_index:dst out_cb:cb ntiles:count", _PACK, engine=Engine.PACKER),
+    row("pack_reconfig_l1_acc", "l1_acc_en:switch", _PACK, engine=Engine.INIT),
     row(
         "pack_reconfig_data_format",
         "old_cb:cb out_cb:cb | out_cb:cb",
@@ -109,7 +112,7 @@ COPY_AND_PACK: tuple[KernelOp, ...] = (
     row("transpose_wh_init_short", "cbIn:cb", _TRANSPOSE, engine=Engine.INIT),
     row(
         "transpose_wh_tile",
-        "icb:cb itile:int idst:dst",
+        "icb:cb itile:count idst:dst",
         _TRANSPOSE,
         engine=Engine.FPU,
         init="transpose_wh_init_short",
@@ -117,38 +120,40 @@ COPY_AND_PACK: tuple[KernelOp, ...] = (
 )
 
 MATMUL: tuple[KernelOp, ...] = (
-    row("mm_init", f"{_TWO_CBS} out_cb:cb transpose?:int", _MATMUL, engine=Engine.INIT),
-    row("mm_init_short", f"{_TWO_CBS} transpose?:int", _MATMUL, engine=Engine.INIT),
+    row("mm_init", f"{_TWO_CBS} out_cb:cb transpose?:switch", _MATMUL, engine=Engine.INIT),
+    row("mm_init_short", f"{_TWO_CBS} transpose?:switch", _MATMUL, engine=Engine.INIT),
     row(
         "mm_init_short_with_dt",
-        f"{_TWO_CBS} old_srca_cb:cb transpose?:int",
+        f"{_TWO_CBS} old_srca_cb:cb transpose?:switch",
         _MATMUL,
         engine=Engine.INIT,
     ),
     row(
         "matmul_tiles",
-        "in0_cb_id:cb in1_cb_id:cb in0_tile_idx:int in1_tile_idx:int dst_tile_idx:dst",
+        "in0_cb_id:cb in1_cb_id:cb in0_tile_idx:count in1_tile_idx:count dst_tile_idx:dst",
         _MATMUL,
         engine=Engine.FPU,
         init="mm_init_short",
     ),
     row(
         "mm_block_init",
-        f"{_TWO_CBS} out_cb:cb transpose?:int {_BLOCK}",
+        f"{_TWO_CBS} out_cb:cb transpose?:switch {_BLOCK}",
         _MATMUL,
         engine=Engine.INIT,
     ),
-    row("mm_block_init_short", f"{_TWO_CBS} transpose?:int {_BLOCK}", _MATMUL, engine=Engine.INIT),
+    row(
+        "mm_block_init_short", f"{_TWO_CBS} transpose?:switch {_BLOCK}", _MATMUL, engine=Engine.INIT
+    ),
     row(
         "mm_block_init_short_with_dt",
-        f"{_TWO_CBS} old_in1_cb:cb transpose?:int {_BLOCK}",
+        f"{_TWO_CBS} old_in1_cb:cb transpose?:switch {_BLOCK}",
         _MATMUL,
         engine=Engine.INIT,
     ),
     row(
         "matmul_block",
-        "in0_cb_id:cb in1_cb_id:cb in0_tile_idx:int in1_tile_idx:int dst_tile_idx:dst "
-        "transpose:int ct_dim:int rt_dim:int kt_dim:int",
+        "in0_cb_id:cb in1_cb_id:cb in0_tile_idx:count in1_tile_idx:count dst_tile_idx:dst "
+        "transpose:switch ct_dim:count rt_dim:count kt_dim:count",
         _MATMUL,
         engine=Engine.FPU,
         init="mm_block_init_short",
@@ -212,7 +217,7 @@ ELTWISE: tuple[KernelOp, ...] = (
     ),
     row(
         "binary_dest_reuse_tiles",
-        "in_cb:cb in_tile_index:int dst_tile_index:dst",
+        "in_cb:cb in_tile_index:count dst_tile_index:dst",
         calls(_API + "eltwise_binary.h", template_words=_REUSE),
         attributes=_REUSE_ATTRIBUTES,
         engine=Engine.FPU,
@@ -227,7 +232,7 @@ ELTWISE: tuple[KernelOp, ...] = (
     ),
     row(
         "unary_bcast",
-        "in_cb:cb in_tile_index:int dst_tile_index:dst",
+        "in_cb:cb in_tile_index:count dst_tile_index:dst",
         calls(_API + "bcast.h", template_words="bcast_type"),
         attributes="bcast_type:bcast_type",
         engine=Engine.FPU,
@@ -256,7 +261,7 @@ REDUCTION: tuple[KernelOp, ...] = (
     ),
     row(
         "reduce_tile",
-        "in_cb:cb scaling_cb:cb in_tile_index:int scaling_tile_index:int dst_index:dst",
+        "in_cb:cb scaling_cb:cb in_tile_index:count scaling_tile_index:count dst_index:dst",
         _REDUCE,
         attributes=_REDUCE_ATTRIBUTES,
         engine=Engine.FPU,
@@ -271,14 +276,14 @@ REDUCTION: tuple[KernelOp, ...] = (
 )
 
 _PACK_COLUMNS = "colsPerDstPass=8 totalColTiles=8"
-_PACK_COLUMN_ATTRIBUTES = "colsPerDstPass?:i32 totalColTiles?:i32"
+_PACK_COLUMN_ATTRIBUTES = "colsPerDstPass?:positive totalColTiles?:positive"
 
 TILIZE: tuple[KernelOp, ...] = (
-    row("tilize_init", "cbIn:cb numTiles:int cbOut:cb", _TILIZE, engine=Engine.INIT),
+    row("tilize_init", "cbIn:cb numTiles:count cbOut:cb", _TILIZE, engine=Engine.INIT),
     row("tilize_uninit", "cbIn:cb cbOut:cb", _TILIZE),
     row(
         "tilize_block",
-        "cbIn:cb numTiles:int cbOut:cb",
+        "cbIn:cb numTiles:count cbOut:cb",
         _TILIZE,
         engine=Engine.FPU,
         init="tilize_init",
@@ -287,9 +292,9 @@ TILIZE: tuple[KernelOp, ...] = (
     row("untilize_uninit", "cbIn:cb", _UNTILIZE),
     row(
         "untilize_block",
-        "cbIn:cb numTiles:int cbOut:cb",
+        "cbIn:cb numTiles:count cbOut:cb",
         calls(_API + "untilize.h", template_words="block_ct_dim=1"),
-        attributes="block_ct_dim?:i32",
+        attributes="block_ct_dim?:positive",
         engine=Engine.FPU,
         init="untilize_init",
     ),
@@ -302,7 +307,7 @@ TILIZE: tuple[KernelOp, ...] = (
     ),
     row(
         "pack_untilize_block",
-        "cbIn:cb block_rt_dim:int cbOut:cb block_c_index?:int",
+        "cbIn:cb block_rt_dim:count cbOut:cb block_c_index?:count",
         calls(_API + "pack_untilize.h", template_words=_PACK_COLUMNS),
         attributes=_PACK_COLUMN_ATTRIBUTES,
         engine=Engine.PACKER,
@@ -317,7 +322,7 @@ TILIZE: tuple[KernelOp, ...] = (
     ),
     row(
         "pack_untilize_dest",
-        "cbOut:cb block_rt_dim?:int block_c_index?:int",
+        "cbOut:cb block_rt_dim?:count block_c_index?:count",
         calls(_API + "pack_untilize.h", template_words=_PACK_COLUMNS),
         attributes=_PACK_COLUMN_ATTRIBUTES,
         engine=Engine.PACKER,

@@ -41,10 +41,12 @@ from ttcodegen.dialects.ttkernel.attributes import (
     ThreadTypeAttr,
     TileCacheType,
 )
+from ttcodegen.dialects.ttkernel.conditions import CONDITIONS
 from ttcodegen.dialects.ttkernel.dataflow_table import DATAFLOW_HEADER
 from ttcodegen.dialects.ttkernel.definition import (
     ANY_THREAD,
     ATTRIBUTE_KINDS,
+    OPERAND_KINDS,
     CallForm,
     KernelFunction,
     KernelOp,
@@ -106,6 +108,15 @@ class TTKernelOp(Operation):
                 return value
         return None
 
+    def number_named(self, name: str) -> int | None:
+        """The number that the operand or attribute of that name is; None if it is absent, or known
+        at run time only."""
+        attribute = self.properties.get(name)
+        if isinstance(attribute, IntegerAttr):
+            return attribute.value.data
+        value = self.operand_named(name)
+        return None if value is None else constant_integer(value)
+
     def numbered_registers(self) -> Iterator[tuple[SSAValue, int]]:
         """The operands that are destination registers known by number, and the number."""
         for spec, value in zip(self.signature, self.operands, strict=False):
@@ -117,6 +128,11 @@ class TTKernelOp(Operation):
         signature = self.signature
         self._verify_results()
         self._verify_attributes()
+        self._verify_numbers(signature)
+        if (condition := CONDITIONS.get(self.definition.name)) is not None:
+            fault = condition(self)
+            if fault:
+                raise VerifyException(f"{self.name}{fault}")
         if len(self.regions) != int(self.definition.has_region):
             raise VerifyException(f"{self.name} has {int(self.definition.has_region)} regions")
         kernel = self._kernel()
@@ -147,6 +163,15 @@ class TTKernelOp(Operation):
         for name in self.properties:
             if self.definition.attribute(name) is None and name != "operandSegmentSizes":
                 raise VerifyException(f"{self.name} has no attribute '{name}'")
+
+    def _verify_numbers(self, signature: Signature) -> None:
+        for spec, value in zip(signature, self.operands, strict=False):
+            numbers = OPERAND_KINDS[spec.kind].numbers
+            if numbers is None or (number := constant_integer(value)) is None:
+                continue
+            if number not in numbers:
+                bound = "not negative" if numbers[-1] > 15 else f"0 to {numbers[-1]}"
+                raise VerifyException(f"{self.name}: '{spec.name}' is {bound}, found {number}")
 
     def _kernel(self) -> FuncOp | None:
         """The kernel around the op, None if it is in none."""
@@ -208,7 +233,7 @@ class TTKernelOp(Operation):
         for spec in self.definition.attributes:
             attribute = self.properties.get(spec.name)
             # A single index reads like an operand.
-            is_index = spec.kind == "i32" and not self.operands
+            is_index = spec.kind in ("i32", "count") and not self.operands
             if attribute is None or (spec.optional and not is_index):
                 break
             printer.print_string(separator)
@@ -256,7 +281,7 @@ def _parse_parentheses(
     return operands, properties, attributes
 
 
-_PLAIN = frozenset({"bool", "i32", "i64", "text"})
+_PLAIN = frozenset({"bool", "i32", "i64", "count", "positive", "dimension", "text"})
 """Kinds whose short form would also be read as an attribute, of another type."""
 
 

@@ -76,7 +76,7 @@ def _push(name: str, attributes: str = "") -> KernelOp:
     """Row of an op that pushes a page to the circular buffer of kept tiles."""
     return _block(
         f"kept_tiles.{name}",
-        "kept_tiles:kept_tiles page:int",
+        "kept_tiles:kept_tiles page:count",
         calls(_KEPT, name, template_words=attributes.partition(":")[0], form=CallForm.METHOD),
         attributes=attributes,
     )
@@ -88,7 +88,7 @@ def _cache(name: str) -> KernelOp:
         name,
         "tensor:accessor memory:cb",
         calls(_CACHE, f"blocks::{name}", template_words="element height width slots"),
-        attributes="element:element height:i32 width:i32 slots:i32",
+        attributes="element:element height:positive width:positive slots:positive",
         results="tile_cache:tile_cache",
     )
 
@@ -121,15 +121,15 @@ BLOCK_ROWS: tuple[KernelOp, ...] = (
     _on_elements("elements_at", results="elements:l1_ptr"),
     _block(
         "set_element",
-        "elements:l1_ptr row:int column:int value:int",
+        "elements:l1_ptr row:count column:count value:int",
         calls(_ELEMENTS, "blocks::set_element"),
     ),
-    _on_block("element_value", "offset:int", "value:f32"),
-    _on_block("element_index", "offset:int", "value:int"),
-    _on_block("set_element_value", "offset:int value:f32"),
+    _on_block("element_value", "offset:count", "value:f32"),
+    _on_block("element_index", "offset:count", "value:int"),
+    _on_block("set_element_value", "offset:count value:f32"),
     _block(
         "block_offset",
-        "tile:int row:int column:int",
+        "tile:count row:count column:count",
         calls(_ACCESS, "blocks::block_offset"),
         results="offset:int",
         pure=True,
@@ -141,11 +141,11 @@ BLOCK_ROWS: tuple[KernelOp, ...] = (
         results="result:int",
         pure=True,
     ),
-    _on_elements("fill_padding", "first_row:int first_column:int value:int"),
+    _on_elements("fill_padding", "first_row:count first_column:count value:int"),
     _on_elements("fill_triangle", "value:int"),
     _block(
         "read_first_row",
-        "page:int tensor:accessor address:l1_addr",
+        "page:count tensor:accessor address:l1_addr",
         calls("blocks/tile_rows.hpp", "blocks::read_first_row", template_words="element"),
         attributes="element:element",
     ),
@@ -159,14 +159,14 @@ BLOCK_ROWS: tuple[KernelOp, ...] = (
     ),
     _block(
         "clear_gaps",
-        "address:l1_addr rows:int row_bytes:int distance:int bytes:int",
+        "address:l1_addr rows:count row_bytes:count distance:count bytes:count",
         calls("blocks/packed_rows.hpp", "blocks::clear_gaps"),
     ),
     _block(
         "keep_tiles",
         "tensor:accessor memory:cb target:cb",
         calls(_KEPT, "blocks::keep_tiles", template_words="slots"),
-        attributes="slots:i32",
+        attributes="slots:positive",
         results="kept_tiles:kept_tiles",
     ),
     _push("push"),
@@ -175,10 +175,10 @@ BLOCK_ROWS: tuple[KernelOp, ...] = (
     _push("push_first_element", "element:element"),
     _cache("cache_tiles"),
     _cache("cache_rows"),
-    _of_cache("element", "number:int", "value:int"),
-    _of_cache("copy_element", "number:int target:l1_ptr row:int column:int"),
+    _of_cache("element", "number:count", "value:int"),
+    _of_cache("copy_element", "number:count target:l1_ptr row:count column:count"),
     _of_cache(
-        "copy_row", "number:int stride:int count:int target:l1_ptr row:int column:int"
+        "copy_row", "number:count stride:count count:count target:l1_ptr row:count column:count"
     ),
     _block(
         "order_rows",
@@ -188,19 +188,19 @@ BLOCK_ROWS: tuple[KernelOp, ...] = (
             "blocks::order_rows",
             template_words="kept number descending nan_is_least",
         ),
-        attributes="kept:i32 number:number descending:bool nan_is_least:bool",
+        attributes="kept:positive number:number descending:bool nan_is_least:bool",
         results="row_order:row_order",
     ),
     _block(
         "scatter_row",
-        "indices:tile_cache elements:tile_cache first:int count:int target:l1_ptr row:int "
-        "first_column:int",
+        "indices:tile_cache elements:tile_cache first:count count:count target:l1_ptr row:count "
+        "first_column:count",
         calls(
             "blocks/scattering.hpp",
             "blocks::scatter_row",
             template_words="width columns number reduction",
         ),
-        attributes="width:i32 columns:i32 number:number reduction:reduction",
+        attributes="width:positive columns:positive number:number reduction:reduction",
     ),
     row(
         "blocks.unary_bcast_init_short",
@@ -214,9 +214,9 @@ BLOCK_ROWS: tuple[KernelOp, ...] = (
         engine=Engine.INIT,
     ),
     _printing("print_tile", "address:l1_addr", ANY_THREAD),
-    _printing("print_row", "address:l1_addr count:int", DATA_MOVEMENT),
-    _of_order("sort", "elements:tile_cache first:int count:int"),
-    _of_order("place", "position:int", "place:int"),
+    _printing("print_row", "address:l1_addr count:count", DATA_MOVEMENT),
+    _of_order("sort", "elements:tile_cache first:count count:count"),
+    _of_order("place", "position:count", "place:int"),
 )  # fmt: skip
 
 
@@ -232,10 +232,10 @@ FIRST_GENERATION: tuple[KernelOp, ...] = (
     row("mul_tiles_init_f", engine=Engine.INIT),
     row("max_tile_init", engine=Engine.INIT),
     row("max_tile", "dst0_index:dst dst1_index:dst", engine=Engine.SFPU, init="max_tile_init"),
-    row("pack", "dst_index:dst out_cb:cb out_index:int", engine=Engine.PACKER),
+    row("pack", "dst_index:dst out_cb:cb out_index:count", engine=Engine.PACKER),
     row("pack_set_data_type", attributes="data_type:dtype", engine=Engine.INIT),
-    row("unpack_a", "cb:cb src_index:int"),
-    row("unpack_ab", "cb_a:cb src_a_index:int cb_b:cb src_b_index:int"),
+    row("unpack_a", "cb:cb src_index:count"),
+    row("unpack_ab", "cb_a:cb src_a_index:count cb_b:cb src_b_index:count"),
     row(
         "unpack_set_data_type",
         attributes="data_type_a:dtype data_type_b:dtype",
@@ -250,7 +250,7 @@ FIRST_GENERATION: tuple[KernelOp, ...] = (
     ),
 )
 
-_TILE_BLOCK = "cbIn:cb cbOut:cb blockR:int blockC:int"
+_TILE_BLOCK = "cbIn:cb cbOut:cb blockR:count blockC:count"
 _FABRIC_DEVICE = "fabric_connection_manager:fabric dst_mesh_id:i16 dst_dev_id:i16"
 _FABRIC_DEVICES = (
     "fabric_connection_manager:fabric dst_mesh_id:i16 dst_dev_id_start:i16 dst_dev_id_end:i16"
@@ -260,8 +260,8 @@ EXPERIMENTAL_COMPUTE: tuple[KernelOp, ...] = (
     row("experimental.unpack_stall_on_pack"),
     row(
         "experimental.matmul_block",
-        "in0_cb_id:cb in1_cb_id:cb in0_tile_idx:int in1_tile_idx:int dst_tile_idx:dst "
-        "transpose:int ct_dim:int rt_dim:int kt_dim:int in1_k_stride:int",
+        "in0_cb_id:cb in1_cb_id:cb in0_tile_idx:count in1_tile_idx:count dst_tile_idx:dst "
+        "transpose:switch ct_dim:count rt_dim:count kt_dim:count in1_k_stride:count",
         engine=Engine.FPU,
         init="mm_block_init_short",
     ),
@@ -270,12 +270,12 @@ EXPERIMENTAL_COMPUTE: tuple[KernelOp, ...] = (
     row(
         "experimental.pack_untilize_block",
         _TILE_BLOCK,
-        attributes="colsPerDstPass:i32 totalColTiles:i32",
+        attributes="colsPerDstPass:positive totalColTiles:positive",
         engine=Engine.PACKER,
         init="pack_untilize_init",
     ),
-    row("experimental.write_row_mask_tile", "validRows:int cb:cb", threads=ANY_THREAD),
-    row("experimental.write_col_mask_tile", "validCols:int cb:cb", threads=ANY_THREAD),
+    row("experimental.write_row_mask_tile", "validRows:count cb:cb", threads=ANY_THREAD),
+    row("experimental.write_col_mask_tile", "validCols:count cb:cb", threads=ANY_THREAD),
     row("experimental.fill_arange_tile", "cb:cb", threads=ANY_THREAD),
 )
 
@@ -291,19 +291,19 @@ def _fabric(name: str, operands: str = "", results: str = "", attributes: str = 
 
 
 EXPERIMENTAL_DATAFLOW: tuple[KernelOp, ...] = (
-    _fabric("convert_logical_x_to_translated", "logical_x:int", "virtual_x:int"),
-    _fabric("convert_logical_y_to_translated", "logical_y:int", "virtual_y:int"),
+    _fabric("convert_logical_x_to_translated", "logical_x:count", "virtual_x:int"),
+    _fabric("convert_logical_y_to_translated", "logical_y:count", "virtual_y:int"),
     _fabric("get_my_device_id", results="my_device_id:i16"),
     _fabric("create_fabric_connection_manager", results="fabric_connection_manager:fabric"),
     _fabric("setup_fabric_connections", "fabric_connection_manager:fabric"),
     _fabric("close_fabric_connections", "fabric_connection_manager:fabric"),
     _fabric(
         "fabric_fast_write_any_len",
-        f"{_FABRIC_DEVICE} dst_addr:noc_addr src_addr:int len_bytes:int",
+        f"{_FABRIC_DEVICE} dst_addr:noc_addr src_addr:int len_bytes:count",
     ),
     _fabric(
         "fabric_mcast_fast_write_any_len",
-        f"{_FABRIC_DEVICES} dst_addr:noc_addr src_addr:int len_bytes:int",
+        f"{_FABRIC_DEVICES} dst_addr:noc_addr src_addr:int len_bytes:count",
     ),
     _fabric("fabric_sem_inc", f"{_FABRIC_DEVICE} semaphore_addr:noc_addr incr:int"),
     _fabric("fabric_mcast_sem_inc", f"{_FABRIC_DEVICES} semaphore_addr:noc_addr incr:int"),
@@ -311,11 +311,11 @@ EXPERIMENTAL_DATAFLOW: tuple[KernelOp, ...] = (
         "get_my_logical_mesh_position",
         "fabric_connection_manager:fabric",
         "result:int",
-        "dim:i64",
+        "dim:dimension",
     ),
     _fabric(
         "get_device_id_from_logical_mesh_position",
-        "fabric_connection_manager:fabric position_indices*:int",
+        "fabric_connection_manager:fabric position_indices*:count",
         "device_id:i16",
     ),
 )

@@ -137,7 +137,7 @@ UNARY: tuple[KernelOp, ...] = (
             template_words=f"approx=false scale_en=false input_clamping={_CLAMPING} iterations=8",
         ),
         "exp_tile_init",
-        "approx?:bool scale_en?:bool input_clamping?:input_clamping iterations?:i32",
+        "approx?:bool scale_en?:bool input_clamping?:input_clamping iterations?:positive",
     ),
     _init("sqrt_tile_init", "eltwise_unary/sqrt.h"),
     _sfpu(
@@ -545,25 +545,27 @@ REGISTER_WISE: tuple[KernelOp, ...] = (
     _init("max_reduce_with_indices_init", _KERNEL_API),
     _sfpu(
         "max_reduce_with_indices",
-        "idst:dst idst_idx:dst chunk:int",
+        "idst:dst idst_idx:dst chunk:count",
         calls(
             _API + _KERNEL_API,
             template_words="num_rows=9 =ckernel::DataLayout::TILE accumulate=false",
         ),
         "max_reduce_with_indices_init",
-        "num_rows?:i32 accumulate?:bool",
+        "num_rows?:positive accumulate?:bool",
     ),
     _init("topk_tile_init", _KERNEL_API),
     _sfpu(
         "topk_local_sort",
-        "idst:dst idir:int i_end_phase:int i_start_phase?:int",
+        "idst:dst idir:switch i_end_phase:count i_start_phase?:count",
         calls(_API + _KERNEL_API),
         "topk_tile_init",
     ),
-    _sfpu("topk_merge", "idst:dst m_iter:int k:int", calls(_API + _KERNEL_API), "topk_tile_init"),
+    _sfpu(
+        "topk_merge", "idst:dst m_iter:count k:count", calls(_API + _KERNEL_API), "topk_tile_init"
+    ),
     _sfpu(
         "topk_rebuild",
-        "idst:dst idir:int m_iter:int k:int logk:int skip_second:int",
+        "idst:dst idir:switch m_iter:count k:count logk:count skip_second:switch",
         calls(_API + _KERNEL_API),
         "topk_tile_init",
     ),

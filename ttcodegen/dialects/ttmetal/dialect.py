@@ -8,6 +8,7 @@ with typed fields (`dialects.programs`).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, cast
@@ -66,6 +67,8 @@ from ttcodegen.dialects.ttnn.placement import placement_of
 from ttcodegen.systems.description import Pair
 
 _DEVICE_MEMORY = (MemorySpace.DRAM, MemorySpace.L1)
+_FABRIC_NETWORK = re.compile(r"noc_index\s*=\s*(noc\d)")
+"""Network of a #ttcore.fabric_connection_config, which is carried as text."""
 _HOST_MEMORY = (MemorySpace.SYSTEM, MemorySpace.MMIO)
 
 
@@ -121,7 +124,7 @@ class CreateBufferOp(IRDLOperation):
     result = result_def()
 
     def verify_(self) -> None:
-        _verify_allocation(self, self.result, self.address, self.memory_space)
+        _verify_allocation(self)
 
 
 @irdl_op_definition
@@ -135,18 +138,21 @@ class AllocOp(IRDLOperation):
     result = result_def()
 
     def verify_(self) -> None:
-        _verify_allocation(self, self.result, self.address, self.memory_space)
+        _verify_allocation(self)
 
 
-def _verify_allocation(
-    op: Operation,
-    result: SSAValue,
-    address: IntegerAttr[Any] | None,
-    space: MemorySpaceAttr | None,
-) -> None:
-    _require_buffer(op, result, "result", tuple(MemorySpace) if space is None else (space.data,))
-    if address is not None and address.value.data < 0:
-        raise VerifyException(f"{op.name}: the address is negative")
+def _verify_allocation(op: CreateBufferOp | AllocOp) -> None:
+    spaces = tuple(MemorySpace) if op.memory_space is None else (op.memory_space.data,)
+    _require_buffer(op, op.result, "result", spaces)
+    _verify_words(op, address=op.address, size=op.size)
+
+
+def _verify_words(op: Operation, **numbers: IntegerAttr[Any] | None) -> None:
+    """Checks that numbers are such as a card has in its registers and addresses."""
+    for name, number in numbers.items():
+        if number is not None and not 0 <= number.value.data < 1 << 64:
+            what = f"'{name}' is a number of 64 bits without a sign"
+            raise VerifyException(f"{op.name}: {what}, found {number.value.data}")
 
 
 class _DeallocationOp(IRDLOperation):
@@ -179,6 +185,10 @@ class ViewOp(IRDLOperation):
     name = "ttmetal.view"
     input = operand_def()
     result = result_def()
+
+    def verify_(self) -> None:
+        _require_buffer(self, self.input, "input")
+        _require_buffer(self, self.result, "result")
 
 
 class _WriteOp(IRDLOperation):
@@ -292,8 +302,7 @@ class EnqueueProgramOp(IRDLOperation):
             raise VerifyException(f"{self.name} needs the attribute 'kernelConfigs'")
         self._verify_ports()
         if self.kernels:
-            configs = self.kernel_configs.data
-            threads = [THREADS_OF_CONFIGURATIONS.get(type(config)) for config in configs]
+            threads = [THREADS_OF_CONFIGURATIONS.get(type(c)) for c in self.kernel_configs.data]
             _verify_regions(self, self.kernels, threads)
         else:
             self._verify_kernels()
@@ -326,12 +335,13 @@ class EnqueueProgramOp(IRDLOperation):
                 )
             place = config.data.place
             for argument in place.arguments.all:
-                if argument.operand_index >= len(self.arguments):
+                if not 0 <= argument.operand_index < len(self.arguments):
                     raise VerifyException(
                         f"{self.name}: @{place.kernel} takes an argument from operand "
                         f"{argument.operand_index}, but there are {len(self.arguments)}"
                     )
             if isinstance(config, NocConfigAttr):
+                self._verify_fabric(config)
                 other = processors.setdefault(config.data.processor, place.kernel)
                 if other != place.kernel and _overlap(self.kernel_configs, config):
                     raise VerifyException(
@@ -339,6 +349,18 @@ class EnqueueProgramOp(IRDLOperation):
                         f"processor {config.data.processor} of a core"
                     )
         self._verify_functions(self.kernel_configs.data)
+
+    def _verify_fabric(self, config: NocConfigAttr) -> None:
+        kernel, entry = config.data, config.data.fabric
+        known = () if self.fabric_configs is None else self.fabric_configs.data
+        if entry is None:
+            return
+        where = f"{self.name}: @{kernel.place.kernel} has the fabric_config_index {entry}, but "
+        if not 0 <= entry < len(known):
+            raise VerifyException(f"{where}there are {len(known)} fabricConnectionConfigs")
+        network = _FABRIC_NETWORK.search(str(known[entry]))
+        if network is not None and network[1] != kernel.noc.value:
+            raise VerifyException(f"{where}runs on {kernel.noc.value}, and that on {network[1]}")
 
     def _verify_functions(self, configs: Sequence[Attribute]) -> None:
         """That the kernels are in the module, and their cores on the chip that it is for."""
@@ -377,7 +399,7 @@ def _kernel_faults(
             f"@{place.kernel} is a kernel of the thread {thread.value}, not of the thread "
             f"{THREADS[type(config)].value}"
         )
-    ends = [o + n for o, n in zip(place.cores.offset, place.cores.size, strict=True)]
+    ends = map(sum, zip(place.cores.offset, place.cores.size, strict=True))
     if grid is not None and any(end > side for end, side in zip(ends, grid, strict=True)):
         faults.append(f"{place.cores} is not on the chip, which has {grid[0]}x{grid[1]} cores")
     return faults
@@ -385,23 +407,15 @@ def _kernel_faults(
 
 def _overlap(configs: ArrayAttr[Attribute], config: NocConfigAttr) -> bool:
     """True if another data-movement kernel shares a processor of a core with this one."""
+    cores = config.data.place.cores
     for other in configs.data:
-        if (
-            isinstance(other, NocConfigAttr)
-            and other is not config
-            and other.data.processor == config.data.processor
-            and all(
-                a < b + m and b < a + n
-                for a, n, b, m in zip(
-                    other.data.place.cores.offset,
-                    other.data.place.cores.size,
-                    config.data.place.cores.offset,
-                    config.data.place.cores.size,
-                    strict=True,
-                )
-            )
-        ):
-            return True
+        if other is config or not isinstance(other, NocConfigAttr):
+            continue
+        if other.data.processor == config.data.processor:
+            found = other.data.place.cores
+            sides = zip(found.offset, found.size, cores.offset, cores.size, strict=True)
+            if all(a < b + m and b < a + n for a, n, b, m in sides):
+                return True
     return False
 
 
@@ -435,8 +449,7 @@ class DispatchOp(IRDLOperation):
             kinds = [t.data.kind for t in threads if isinstance(t, ThreadTypeAttr)]
             _verify_regions(self, self.kernels, kinds)
         elif self.kernel_configs is not None:
-            configs = self.kernel_configs.data
-            found = [THREADS_OF_CONFIGURATIONS.get(type(config)) for config in configs]
+            found = [THREADS_OF_CONFIGURATIONS.get(type(c)) for c in self.kernel_configs.data]
             _verify_regions(self, self.kernels, found)
 
 
@@ -513,6 +526,9 @@ class CreateGlobalSemaphoreOp(IRDLOperation):
     core_range = prop_def(CoreRangeAttr)
     result = result_def(GlobalSemaphoreType)
 
+    def verify_(self) -> None:
+        _verify_words(self, address=self.address, initial_value=self.initial_value)
+
 
 @irdl_op_definition
 class ResetGlobalSemaphoreOp(IRDLOperation):
@@ -522,6 +538,9 @@ class ResetGlobalSemaphoreOp(IRDLOperation):
     value = prop_def(IntegerAttr)
     semaphore = operand_def(GlobalSemaphoreType)
 
+    def verify_(self) -> None:
+        _verify_words(self, value=self.value)
+
 
 @irdl_op_definition
 class CreateLocalSemaphoreOp(IRDLOperation):
@@ -530,6 +549,9 @@ class CreateLocalSemaphoreOp(IRDLOperation):
     name = "ttmetal.create_local_semaphore"
     initial_value = opt_prop_def(IntegerAttr)
     result = result_def(ProgramSemaphoreType)
+
+    def verify_(self) -> None:
+        _verify_words(self, initial_value=self.initial_value)
 
 
 @irdl_op_definition
@@ -543,6 +565,12 @@ class MeshShardOp(IRDLOperation):
     shard_shape = prop_def(DenseArrayBase)
     shard_dims = prop_def(DenseArrayBase)
     result = result_def()
+
+    def verify_(self) -> None:
+        _require_buffer(self, self.input, "input")
+        _require_buffer(self, self.result, "result")
+        if min(_numbers(self.shard_shape), default=1) < 1:
+            raise VerifyException(f"{self.name}: 'shard_shape' is positive")
 
 
 TTMETAL_OPS: list[type[Operation]] = [

@@ -1,0 +1,119 @@
+"""Conditions on kernel ops that the kinds of their operands and attributes do not say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING
+
+from xdsl.dialects.builtin import StringAttr
+
+from ttcodegen.dialects.ttcore.dialect import DataTypeAttr
+from ttcodegen.dialects.ttcore.tile import TileType
+from ttcodegen.dialects.ttkernel.attributes import (
+    CBType,
+    ReduceDim,
+    ReduceDimAttr,
+    ReduceType,
+    ReduceTypeAttr,
+)
+
+if TYPE_CHECKING:
+    from ttcodegen.dialects.ttkernel.operation import TTKernelOp
+
+_REDUCED_FORMATS = ("f32", "si32", "u32", "u16", "bf16")
+"""Formats of `sfpu_reduce` (api/compute/compute_kernel_api.h)."""
+_PREFIX = "experimental."
+
+
+def _pages(op: TTKernelOp, *, tiles: tuple[str, ...] = (), rows: tuple[str, ...] = ()) -> str:
+    """Fault of circular buffers that hold tiles where rows are expected, or the reverse."""
+    for names, expected in ((tiles, True), (rows, False)):
+        for name in names:
+            value = op.operand_named(name)
+            if value is None or not isinstance(value.type, CBType):
+                continue
+            if isinstance(value.type.element_type, TileType) is not expected:
+                what = "tiles" if expected else "elements in rows"
+                return f": '{name}' holds {what}, found {value.type}"
+    return ""
+
+
+def _columns(op: TTKernelOp) -> str:
+    """Fault of the columns that go through the destination registers at a time."""
+    each = op.number_named("colsPerDstPass") or 8
+    count = op.number_named("totalColTiles") or each
+    block = op.number_named("blockC")
+    if count % each:
+        return f": {count} columns of tiles do not divide into passes of {each}"
+    if block is not None and (block < 1 or block % each):
+        return f": a block of {block} columns does not divide into passes of {each}"
+    return ""
+
+
+def _pages_and_columns(op: TTKernelOp) -> str:
+    return _pages(op, tiles=("cbIn",), rows=("cbOut",)) or _columns(op)
+
+
+def _reduction(op: TTKernelOp) -> str:
+    kind, direction = op.properties.get("reduce_type"), op.properties.get("reduce_dim")
+    dtype = op.properties.get("data_format")
+    if isinstance(dtype, DataTypeAttr) and dtype.value.data not in _REDUCED_FORMATS:
+        return f" reduces {', '.join(_REDUCED_FORMATS)}, found {dtype.value.data}"
+    if not isinstance(direction, ReduceDimAttr) or direction.data is ReduceDim.COL:
+        return ""
+    if direction.data is not ReduceDim.ROW:
+        return f" reduces columns or rows, found {direction.data.value}"
+    if isinstance(kind, ReduceTypeAttr) and kind.data not in (ReduceType.SUM, ReduceType.MAX):
+        return f" reduces rows by reduce_sum or reduce_max, found {kind.data.value}"
+    return ""
+
+
+def _places(op: TTKernelOp) -> str:
+    """Fault of a format with another number of places than there are values."""
+    text = op.properties.get("fmt")
+    count = text.data.count("{}") if isinstance(text, StringAttr) else 0
+    if count != len(op.operands):
+        return f" has {len(op.operands)} operands for {count} places in its format"
+    return ""
+
+
+def _accessor_arguments(op: TTKernelOp) -> str:
+    """Fault of the arguments of an accessor: they follow others, or begin at known positions."""
+    given = [name for name in ("cta_base", "crta_base") if op.properties.get(name) is not None]
+    if op.operand_named("prev_args") is not None:
+        return f" has '{given[0]}' and arguments before it" if given else ""
+    if "cta_base" not in given and op.operand_named("cta_base") is None:
+        if "cta_expr" not in op.properties:
+            return " needs 'cta_base', or the arguments before it"
+    for name in ("cta_base", "crta_base"):
+        expression = name.replace("base", "expr")
+        if op.operand_named(name) is not None and op.number_named(name) is None:
+            if expression not in op.properties:
+                return f": '{name}' is a constant, or there is a '{expression}'"
+    return ""
+
+
+CONDITIONS: Mapping[str, Callable[[TTKernelOp], str]] = {
+    **dict.fromkeys(
+        ("tilize_init", "tilize_block", f"{_PREFIX}tilize_block"),
+        partial(_pages, rows=("cbIn",), tiles=("cbOut",)),
+    ),
+    **dict.fromkeys(
+        ("untilize_block", f"{_PREFIX}untilize_block"),
+        partial(_pages, tiles=("cbIn",), rows=("cbOut",)),
+    ),
+    **dict.fromkeys(
+        ("pack_untilize_init", "pack_untilize_block", f"{_PREFIX}pack_untilize_block"),
+        _pages_and_columns,
+    ),
+    **dict.fromkeys(("pack_untilize_dest_init", "pack_untilize_dest"), _columns),
+    "untilize_init": partial(_pages, tiles=("cbIn",)),
+    "transpose_wh_init": partial(_pages, tiles=("cbIn", "cbOut")),
+    "transpose_wh_init_short": partial(_pages, tiles=("cbIn",)),
+    "transpose_wh_tile": partial(_pages, tiles=("icb",)),
+    **dict.fromkeys(("sfpu_reduce_init", "sfpu_reduce"), _reduction),
+    "dprint": _places,
+    "TensorAccessorArgs": _accessor_arguments,
+}
+"""By the name of an op: what is wrong with it, after its name; empty if nothing is."""

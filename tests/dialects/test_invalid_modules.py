@@ -326,6 +326,35 @@ CASES = {
         ),
         "expected a shard_type of devices, identity, replicate, manual, maximal, found 'x'",
     ),
+    "a dropout that scales by less than nothing": (
+        function("ttir.dropout", T, T, "prob = 0.5 : f32, scale = -1.0 : f32, seed = 1 : ui32"),
+        "expected a positive scale, found -1.0",
+    ),
+    "a dropout to other elements": (
+        function(
+            "ttir.dropout", T, "tensor<4x32xbf16>", "prob = 0.5 : f32, scale = 1.0 : f32, seed = 1"
+        ),
+        "expected a result of f32, as the operand 'input', found bf16",
+    ),
+    "pages of no integers": (
+        function(
+            "ttir.paged_scaled_dot_product_attention_decode",
+            "tensor<1x4x2x32xf32>, tensor<16x2x32x32xf32>, tensor<16x2x32x32xf32>, "
+            "tensor<4x4xf32>, tensor<4xi32>",
+            "tensor<1x4x2x32xf32>",
+            "is_causal = true, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 1, 0>",
+        ),
+        "expected an operand 'page_table' of integers, found f32",
+    ),
+    "positions of no integers": (
+        function(
+            "ttir.scaled_dot_product_attention_decode",
+            "tensor<1x4x2x32xf32>, tensor<4x2x32x32xf32>, tensor<4x2x32x32xf32>, tensor<4xf32>",
+            "tensor<1x4x2x32xf32>",
+            "is_causal = true, operandSegmentSizes = array<i32: 1, 1, 1, 0, 1, 0>",
+        ),
+        "expected an operand 'cur_pos_tensor' of integers, found f32",
+    ),
     "an image of another size": (
         function(
             "ttnn.conv3d",

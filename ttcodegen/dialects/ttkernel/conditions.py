@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from xdsl.dialects.builtin import StringAttr
+from xdsl.ir import Attribute, SSAValue
 
 from ttcodegen.dialects.ttcore.dialect import DataTypeAttr
 from ttcodegen.dialects.ttcore.tile import TileType
@@ -18,15 +19,32 @@ from ttcodegen.dialects.ttkernel.attributes import (
     ReduceTypeAttr,
 )
 
-if TYPE_CHECKING:
-    from ttcodegen.dialects.ttkernel.operation import TTKernelOp
+
+class _KernelOp(Protocol):
+    """An op whose operands and attributes have names."""
+
+    properties: dict[str, Attribute]
+
+    @property
+    def operands(self) -> Sequence[SSAValue]:
+        """All operands."""
+        ...
+
+    def operand_named(self, name: str) -> SSAValue | None:
+        """The operand of that name, None if it is absent."""
+        ...
+
+    def number_named(self, name: str) -> int | None:
+        """The number that an operand or attribute is known to be."""
+        ...
+
 
 _REDUCED_FORMATS = ("f32", "si32", "u32", "u16", "bf16")
 """Formats of `sfpu_reduce` (api/compute/compute_kernel_api.h)."""
 _PREFIX = "experimental."
 
 
-def _pages(op: TTKernelOp, *, tiles: tuple[str, ...] = (), rows: tuple[str, ...] = ()) -> str:
+def _pages(op: _KernelOp, *, tiles: tuple[str, ...] = (), rows: tuple[str, ...] = ()) -> str:
     """Fault of circular buffers that hold tiles where rows are expected, or the reverse."""
     for names, expected in ((tiles, True), (rows, False)):
         for name in names:
@@ -39,7 +57,7 @@ def _pages(op: TTKernelOp, *, tiles: tuple[str, ...] = (), rows: tuple[str, ...]
     return ""
 
 
-def _columns(op: TTKernelOp) -> str:
+def _columns(op: _KernelOp) -> str:
     """Fault of the columns that go through the destination registers at a time."""
     each = op.number_named("colsPerDstPass") or 8
     count = op.number_named("totalColTiles") or each
@@ -51,11 +69,11 @@ def _columns(op: TTKernelOp) -> str:
     return ""
 
 
-def _pages_and_columns(op: TTKernelOp) -> str:
+def _pages_and_columns(op: _KernelOp) -> str:
     return _pages(op, tiles=("cbIn",), rows=("cbOut",)) or _columns(op)
 
 
-def _reduction(op: TTKernelOp) -> str:
+def _reduction(op: _KernelOp) -> str:
     kind, direction = op.properties.get("reduce_type"), op.properties.get("reduce_dim")
     dtype = op.properties.get("data_format")
     if isinstance(dtype, DataTypeAttr) and dtype.value.data not in _REDUCED_FORMATS:
@@ -69,7 +87,7 @@ def _reduction(op: TTKernelOp) -> str:
     return ""
 
 
-def _places(op: TTKernelOp) -> str:
+def _places(op: _KernelOp) -> str:
     """Fault of a format with another number of places than there are values."""
     text = op.properties.get("fmt")
     count = text.data.count("{}") if isinstance(text, StringAttr) else 0
@@ -78,7 +96,7 @@ def _places(op: TTKernelOp) -> str:
     return ""
 
 
-def _accessor_arguments(op: TTKernelOp) -> str:
+def _accessor_arguments(op: _KernelOp) -> str:
     """Fault of the arguments of an accessor: they follow others, or begin at known positions."""
     given = [name for name in ("cta_base", "crta_base") if op.properties.get(name) is not None]
     if op.operand_named("prev_args") is not None:
@@ -94,7 +112,7 @@ def _accessor_arguments(op: TTKernelOp) -> str:
     return ""
 
 
-CONDITIONS: Mapping[str, Callable[[TTKernelOp], str]] = {
+CONDITIONS: Mapping[str, Callable[[_KernelOp], str]] = {
     **dict.fromkeys(
         ("tilize_init", "tilize_block", f"{_PREFIX}tilize_block"),
         partial(_pages, rows=("cbIn",), tiles=("cbOut",)),

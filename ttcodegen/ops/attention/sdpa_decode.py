@@ -66,7 +66,13 @@ from ttcodegen.ops.core.definition import (
     optional,
     register,
 )
-from ttcodegen.ops.core.dimensions import Dimensions, Labels, expect_shape, require
+from ttcodegen.ops.core.dimensions import (
+    Dimensions,
+    Labels,
+    expect_integers,
+    expect_shape,
+    require,
+)
 from ttcodegen.ops.core.lowering import cpu_call
 from ttcodegen.ops.core.traits import CallKind, Trait, attention_flops
 
@@ -166,7 +172,8 @@ def _verify_query(op: CatalogueOp) -> tuple[int, int, int]:
 
 
 def verify_positions(op: CatalogueOp, users: int) -> None:
-    """Positions, if there are any, are one per user."""
+    """Positions, if there are any, are integers, one per user."""
+    expect_integers(op, "cur_pos_tensor")
     value = op.optional_operand("cur_pos_tensor")
     if value is not None:
         found = shape_of(value.type)
@@ -200,6 +207,7 @@ def verify_pages(op: CatalogueOp, users: int, heads: int, size: int) -> int:
     table = op.shape("page_table")
     fits = len(table) == 2 and table[0] == users
     require(op, fits, f"a page_table with {users} rows", table)
+    expect_integers(op, "page_table")
     return table[1] * page
 
 

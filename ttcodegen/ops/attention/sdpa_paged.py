@@ -60,7 +60,7 @@ from ttcodegen.ops.core.definition import (
     optional,
     register,
 )
-from ttcodegen.ops.core.dimensions import expect_shape, require
+from ttcodegen.ops.core.dimensions import expect_integers, expect_shape, require
 from ttcodegen.ops.core.lowering import cpu_call
 from ttcodegen.ops.core.traits import Trait, attention_flops
 
@@ -83,6 +83,7 @@ def _verify_chunked(op: CatalogueOp) -> None:
     verify_pages(op, query[0], query[1], query[3])
     start = op.shape("chunk_start_idx")
     require(op, start == (1,), "a chunk_start_idx of shape (1,)", start)
+    expect_integers(op, "chunk_start_idx")
     expect_shape(op, query)
 
 
@@ -179,6 +180,7 @@ def _verify(op: CatalogueOp) -> None:
     fits = len(key) == 4 and (key[1], key[3]) == (1, size)
     require(op, fits, f"keys (pages, 1, page size, {size})", key)
     require(op, len(table) == 2 and table[0] == users, f"a page_table with {users} rows", table)
+    expect_integers(op, "page_table")
     width = op.parameter("head_dim_v")
     value = op.optional_operand("value")
     if value is None:

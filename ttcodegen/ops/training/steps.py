@@ -32,7 +32,7 @@ from ttcodegen.ops.core.definition import (
     optional,
     register,
 )
-from ttcodegen.ops.core.dimensions import expect_shape
+from ttcodegen.ops.core.dimensions import expect_element, expect_shape
 from ttcodegen.ops.core.engine import are_kept, dropout_threshold
 from ttcodegen.ops.core.lowering import Tile, TileBuilder, cpu_call
 from ttcodegen.ops.core.traits import Trait
@@ -139,12 +139,15 @@ register(
 
 
 def _verify_dropout(op: CatalogueOp) -> None:
-    """The probability is one; floats, whose shape stays."""
-    probability = op.parameter("prob")
+    """The probability is one and the scale positive; floats, whose shape and type stay."""
+    probability, scale = op.parameter("prob"), op.parameter("scale")
     if not 0 <= probability <= 1:
         raise VerifyException(f"{op.name}: expected prob from 0 to 1, found {probability}")
+    if not 0 < scale < float("inf"):
+        raise VerifyException(f"{op.name}: expected a positive scale, found {scale}")
     require_floats(op)
     expect_shape(op, op.shape("input"))
+    expect_element(op, "input")
 
 
 def _dropout(call: Call) -> Array:

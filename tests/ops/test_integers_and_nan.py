@@ -19,6 +19,7 @@ from ttcodegen.numerics.interpreter import Interpreter
 
 Run = Callable[..., np.ndarray]
 NAN = np.float32(np.nan)
+INF = np.float32(np.inf)
 POOL = (
     "kernel = 2 : i32, stride = 1 : i32, padding = 0 : i32, dilation = 1 : i32, ceil_mode = false"
 )
@@ -290,6 +291,33 @@ def test_no_number_is_clamped_by_its_sign(run: Run) -> None:
     bounds = np.full(3, -2, np.float32), np.full(3, 5, np.float32)
     found = run(source, np.array([NAN, -NAN, 7], np.float32), *bounds)
     np.testing.assert_array_equal(found, [5, -2, 5])
+
+
+@pytest.mark.parametrize("run", [golden, on_device])
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [
+        (NAN, NAN, [NAN] * 6),
+        (NAN, -NAN, [NAN] * 6),
+        (NAN, 2, [NAN] * 6),
+        (-NAN, NAN, [1, 5, NAN, -NAN, INF, -INF]),
+        (-NAN, -NAN, [-NAN] * 6),
+        (-NAN, 2, [1, 2, 2, -NAN, 2, -INF]),
+        (-1, NAN, [1, 5, NAN, -1, INF, -1]),
+        (-1, -NAN, [-1] * 6),
+        (3, -1, [-1] * 6),
+        (INF, -INF, [-INF] * 6),
+    ],
+)
+def test_bounds_that_are_no_number_order_by_their_sign(
+    run: Run, low: float, high: float, expected: list[float]
+) -> None:
+    """Values of `ttnn.clamp` of tt-metal 0.70.1 on the vendor's simulator of a Wormhole."""
+    source = source_of("clamp_tensor", ["6xf32"] * 3, "6xf32")
+    given = np.array([1, 5, NAN, -NAN, INF, -INF], np.float32)
+    found = run(source, given, np.full(6, low, np.float32), np.full(6, high, np.float32))
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(np.signbit(found), np.signbit(expected))
 
 
 @pytest.mark.parametrize("run", [golden, on_device])

@@ -159,6 +159,13 @@ Tensor ternary_operation(const Tensor& a, const Tensor& b, const Tensor& c,
     return output;
 }
 
+/// Compares signs and magnitudes, as the vector engine: NaN is beyond the infinity of its sign.
+bool is_above(float a, float b) {
+    const auto beyond = [](float x) { return std::isnan(x) ? std::copysign(1.0F, x) : 0.0F; };
+    const float difference = beyond(a) - beyond(b);
+    return difference != 0.0F ? difference > 0.0F : a > b;
+}
+
 /// Clamps with tensors as bounds, one of which may be absent.
 Tensor clamp_tensors(const Tensor& input, const std::optional<Tensor>& min,
                      const std::optional<Tensor>& max,
@@ -182,13 +189,13 @@ Tensor clamp_tensors(const Tensor& input, const std::optional<Tensor>& min,
     }
     return ternary_operation<float>(input, low, high, memory_config, output_tensor, dtype,
                                     [=](float x, float lowest, float highest) {
-                                        // The vector engine compares signs and magnitudes.
-                                        if (std::isnan(x) && has_min && has_max) {
-                                            return std::signbit(x) ? std::min(lowest, highest)
-                                                                   : highest;
+                                        if (lowest > highest && has_max) {
+                                            return highest;
                                         }
-                                        const float raised = has_min && x < lowest ? lowest : x;
-                                        return has_max && raised > highest ? highest : raised;
+                                        const float lowered =
+                                            has_max && is_above(x, highest) ? highest : x;
+                                        return has_min && is_above(lowest, lowered) ? lowest
+                                                                                    : lowered;
                                     });
 }
 

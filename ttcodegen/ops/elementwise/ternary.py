@@ -180,10 +180,16 @@ def _clamp(call: Call) -> Array:
 
 def _clamped(x: Array, low: Array, high: Array) -> Array:
     """Clamps by sign and magnitude, as the vector engine: NaN orders by its sign."""
-    clamped = np.minimum(np.maximum(x, low), high)
     if not np.issubdtype(x.dtype, np.floating):
-        return clamped
-    return np.where(np.isnan(x), np.where(np.signbit(x), np.minimum(low, high), high), clamped)
+        return np.minimum(np.maximum(x, low), high)
+    lowered = np.where(_is_above(x, high), high, x)
+    return np.where(low > high, high, np.where(_is_above(low, lowered), low, lowered))
+
+
+def _is_above(a: Array, b: Array) -> Array:
+    """Compares signs and magnitudes: NaN is beyond the infinity of its sign."""
+    beyond = [np.where(np.isnan(x), np.copysign(1, x), 0) for x in (a, b)]
+    return np.where(beyond[0] == beyond[1], a > b, beyond[0] > beyond[1])
 
 
 def _bounds_on_cpu(op: CatalogueOp) -> dict[str, float]:

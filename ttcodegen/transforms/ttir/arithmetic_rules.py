@@ -270,10 +270,10 @@ def _narrowed(rewriter: Rewriter, value: SSAValue, element: Attribute) -> SSAVal
 
 @ARITHMETIC.on("ttir.clamp_tensor")
 def clamp_to_numbers(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """Bounds that are one number each."""
+    """Bounds that are one number each, and no NaN: they order by its sign."""
     source, *bounds = op.operands
     low, high = (splat_of(bound) for bound in bounds)
-    if low is None or high is None or not same_type(source, op):
+    if low is None or high is None or low != low or high != high or not same_type(source, op):
         return None
     return rewriter.emit("clamp_scalar", [source], op.result_type, min=low, max=high)
 

@@ -131,6 +131,17 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         lambda x, b: (x.clamp(-5, 1000), x.clamp(max=2147483646), b.clamp(3, 200), x.clamp(0, 6)),
         (WHOLE, BYTES),
     ),
+    "crossed bounds": (
+        lambda x, low, high: (
+            x.clamp(3, -1),
+            x.clamp(nan, 2),
+            x.clamp(-1, nan),
+            x.clamp(max=nan),
+            torch.clamp(x, low, high),
+            F.hardtanh(x, -1, -1 + 2 * 0.5),
+        ),
+        (T([-3.0, 0.5, 7.0]), T([3.0, -1.0, 2.0]), T([-1.0, 3.0, 2.0])),
+    ),
     "infinite integers": (
         lambda x, b: (x.isinf(), x.isposinf(), b.isneginf(), x.isfinite(), x.isnan()),
         (WHOLE, BYTES),

@@ -72,6 +72,23 @@ def _numbers() -> list[Case]:
             %r = "stablehlo.clamp"(%a, %0, %b) : {_TO_SIX}"""
         name = f"clamp_to_{high}"
         cases.append(Case(name, body, [I32], np.clip(I32, low, high)))
+    given = np.array([-3, 0.5, 7], np.float32)
+    # The upper bound last; no number if a bound is none.
+    for name, low, high, found in (
+        ("crossed", "3.0", "-1.0", -1.0),
+        ("nan_below", "0x7FC00000", "2.0", np.nan),
+        ("nan_above", "-1.0", "0xFFC00000", np.nan),
+    ):
+        body = f"""
+            %a = stablehlo.constant dense<{low}> : tensor<f32>
+            %b = stablehlo.constant dense<{high}> : tensor<f32>
+            %r = "stablehlo.clamp"(%a, %0, %b)
+                : (tensor<f32>, tensor<3xf32>, tensor<f32>) -> tensor<3xf32>"""
+        cases.append(Case(f"clamp_{name}", body, [given], np.full(3, found, np.float32)))
+    low, high = np.array([3, -1, 2], np.float32), np.array([-1, 3, 2], np.float32)
+    body = '%r = "stablehlo.clamp"(%1, %0, %2) : (tensor<3xf32>, tensor<3xf32>, tensor<3xf32>) '
+    expected = np.array([-1, 0.5, 2], np.float32)
+    cases.append(Case("clamp_tensors", f"{body}-> tensor<3xf32>", [given, low, high], expected))
     body = """
         %c = stablehlo.constant dense<16777217> : tensor<6xi32>
         %n = stablehlo.constant dense<123456789> : tensor<6xi32>

@@ -394,6 +394,8 @@ def _clamp(conversion: Conversion, op: StableHLOOp) -> Value:
     builder = conversion.builder
     low, value, high = conversion.tensors(op)
     numbers = conversion.number(low), conversion.number(high)
+    if any(number != number for number in numbers):
+        return conversion.filled_like(float("nan"), value)
     if numbers[0] is not None and numbers[1] is not None:
         return builder.emit("clamp_scalar", [value], value.type, min=numbers[0], max=numbers[1])
     shape = shape_of(value.type)

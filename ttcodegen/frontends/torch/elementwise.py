@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import inf
+from math import inf, nan
 from typing import Any
 
 from xdsl.dialects.builtin import Float64Type
@@ -205,6 +205,8 @@ def _clamp(
         result = x if low is None else graph.apply("maximum", x, low)
         return result if high is None else graph.apply("minimum", result, high)
     is_whole = kind_of(graph.element) != "f"
+    if low != low or high != high:
+        return graph.full(shape_of(x.type), nan, element_of(x.type))
     if low is not None and high is not None and not is_whole:
         if low == 0 and high == 6:
             return graph.like("relu6", x)

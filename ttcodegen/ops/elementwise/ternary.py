@@ -192,6 +192,17 @@ def _is_above(a: Array, b: Array) -> Array:
     return np.where(beyond[0] == beyond[1], a > b, beyond[0] > beyond[1])
 
 
+def _verify_bounds(op: CatalogueOp) -> None:
+    """One shape, and bounds that are numbers: kernels order NaN by its sign."""
+    verify_broadcast(op)
+    for name in ("min", "max"):
+        if np.isnan(op.parameter(name)):
+            raise VerifyException(
+                f"{op.name}: expected a number for '{name}', found NaN, by which every element "
+                "would be NaN"
+            )
+
+
 def _bounds_on_cpu(op: CatalogueOp) -> dict[str, float]:
     data_type = declared_data_type(op.operands[0])
     return {name: number_of(op.parameter(name), data_type) for name in ("min", "max")}
@@ -229,7 +240,7 @@ register(
         "ttir.clamp_scalar",
         (operand("input"),),
         _BOUNDS,
-        verify=verify_broadcast,
+        verify=_verify_bounds,
         dimensions=of_elements,
         numpy=_clamp,
         lower=_lower_clamp,
@@ -271,7 +282,7 @@ register(
             ),
         ),
         _BOUNDS,
-        verify=verify_broadcast,
+        verify=_verify_bounds,
         numpy=_clamp,
         cpp=cpp_call("ttnn::clamp", CLAMP_HEADER, operand_("input"), _bound("min"), _bound("max")),
         function="clamp",

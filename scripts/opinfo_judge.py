@@ -4,8 +4,9 @@
     python -m scripts.opinfo_judge --part 3/40 --run cpp --target ttmetal --results 3.tsv
     python -m scripts.opinfo_judge --merge 0.tsv 3.tsv --write docs/judges.md
 
-Up to four samples of each operation and element type are exported alone and compiled; what the
-module computes is compared with PyTorch, on the sample and on a second draw of the same shapes.
+Up to four samples of each operation and element type are exported and compiled, a dozen in a
+module and each alone where that fails; what the module computes is compared with PyTorch, on the
+samples and on a second draw of the same shapes.
 `--run source` computes it in numpy in the types of the source, `--run lowered`, the default, in
 numpy as calls of the library, `--run cpp` in C++ on the CPU backend, several samples in one
 project; `--target ttmetal` needs that. A part is a sample of all operations and types. With
@@ -19,8 +20,6 @@ import argparse
 import contextlib
 import io
 import itertools
-import json
-import os
 import random
 import re
 import shutil
@@ -37,7 +36,7 @@ from typing import Any
 
 import numpy as np
 
-from scripts.stablehlo_values import write_rows
+from scripts.stablehlo_values import apart, write_rows
 
 Tensor = Any  # torch is loaded when the judge runs.
 
@@ -126,14 +125,15 @@ def module_of(samples: Sequence[Sample]) -> Any:
 
 def operations(names: Iterable[str] | None = None) -> Iterator[tuple[str, Any]]:
     """The operations of the database by name and variant, all or those that are named."""
-    from torch.testing._internal import common_utils
-    from torch.testing._internal.common_methods_invocations import op_db
+    from torch.testing._internal import common_methods_invocations, common_utils
 
     # Looking for a test case in the sources of the whole stack takes longer than drawing.
     common_utils.extract_test_fn = lambda: None
+    # Numbers that are drawn in the same way each time are drawn nevertheless.
+    common_methods_invocations.wrapper_set_seed = lambda op, *args, **kwargs: op(*args, **kwargs)
 
     wanted = None if names is None else set(names)
-    for each in op_db:
+    for each in common_methods_invocations.op_db:
         name = f"{each.name}.{each.variant_test_name}".rstrip(".")
         if _RANDOM.search(each.name) is None and (wanted is None or name in wanted):
             yield name, each
@@ -289,38 +289,40 @@ def _within(seconds: int) -> Iterator[None]:
         signal.signal(signal.SIGPROF, before)
 
 
-def lower(sample: Sample, settings: Mapping[str, Any]) -> tuple[Any, Any] | None:
-    """The model of a sample alone, and what it compiles to with settings of `ProjectOptions`; None,
-    and the reason in the sample, if it does not."""
+def lower(samples: Sequence[Sample], settings: Mapping[str, Any]) -> tuple[Any, Any] | None:
+    """The model of samples, and what it compiles to with settings of `ProjectOptions`; None, and
+    the reason in the samples, if it does not."""
     import torch
 
     import ttcodegen.torch as frontend
     from ttcodegen.foundation.diagnostics import CompileError
     from ttcodegen.framework import ProjectOptions, compile_framework_model
 
-    module = module_of([sample])
+    module = module_of(samples)
+    inputs = _draws(samples)[0]
+    outcome, detail = "lowers", ""
+    seconds = 60 * len(samples)
     try:
-        with torch.no_grad(), contextlib.redirect_stderr(io.StringIO()), _within(60):
+        with torch.no_grad(), contextlib.redirect_stderr(io.StringIO()), _within(seconds):
             try:
-                program = torch.export.export(module, tuple(sample.inputs))
+                program = torch.export.export(module, inputs)
             except Exception as error:  # What torch cannot export it says in many ways.
-                sample.outcome, sample.detail = "export-fails", _first_line(error)
-                return None
-            functions = frontend.functions_of(program, tuple(sample.inputs), {})
-            model = frontend.model_of(functions, run=False)
-            compiled = compile_framework_model(model, "module", ProjectOptions(**settings))
+                outcome, detail = "export-fails", _first_line(error)
+            else:
+                functions = frontend.functions_of(program, inputs, {})
+                model = frontend.model_of(functions, run=False)
+                return model, compile_framework_model(model, "module", ProjectOptions(**settings))
     except CompileError as error:
         is_fault = _FAULT.search(str(error)) is not None
-        sample.outcome, sample.detail = ("crash" if is_fault else "refused"), str(error)[:400]
+        outcome, detail = ("crash" if is_fault else "refused"), str(error)[:400]
     except _TooLong:
-        sample.outcome, sample.detail = "timeout", "60 s"
+        outcome, detail = "timeout", f"{seconds} s"
     except Exception as error:  # It is what the judge looks for.
         frame = traceback.extract_tb(error.__traceback__)[-1]
         place = f"{Path(frame.filename).name}:{frame.lineno} {frame.name}"
-        sample.outcome, sample.detail = "crash", f"{_first_line(error)} @ {place}"
-    else:
-        sample.outcome = "lowers"
-        return model, compiled
+        outcome, detail = "crash", f"{_first_line(error)} @ {place}"
+    for sample in samples:
+        sample.outcome, sample.detail = outcome, detail
     return None
 
 
@@ -328,33 +330,51 @@ def _first_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0]}"[:300]
 
 
-def judge_in_numpy(sample: Sample, run: str, settings: Mapping[str, Any]) -> None:
-    """Lowers a sample and runs it in numpy: the module of the source, or what it was lowered to."""
+def judge_in_numpy(samples: Sequence[Sample], run: str, settings: Mapping[str, Any]) -> None:
+    """Lowers samples together and runs them in numpy: the module of the source, or what it was
+    lowered to; halves of them, if that fails."""
     from ttcodegen.frontends import read_module
     from ttcodegen.frontends.torch.graph import tensor_array
     from ttcodegen.numerics.golden_values import Golden
     from ttcodegen.numerics.lowered import interpreter_of, read_flatbuffer
 
-    lowered = lower(sample, settings)
-    if lowered is None:
-        return
-    model, compiled = lowered
-    (function,) = model.functions
-    try:
-        program = (
-            Golden(read_module(model.source))
-            if run == "source"
-            else interpreter_of(read_flatbuffer(compiled.flatbuffer))
-        )
-        with np.errstate(all="ignore"):
-            results = [
-                program.run(function.name, [tensor_array(t) for t in inputs])
-                for inputs in (sample.inputs, sample.second)
-            ]
-    except Exception as error:
-        sample.outcome, sample.detail = "fails", _first_line(error)
-        return
-    _settle(sample, results)
+    if (lowered := lower(samples, settings)) is not None:
+        model, compiled = lowered
+        (function,) = model.functions
+        try:
+            if run == "source":
+                program: Any = Golden(read_module(model.source))
+            else:
+                program = interpreter_of(read_flatbuffer(compiled.flatbuffer))
+            with np.errstate(all="ignore"):
+                results = [
+                    program.run(function.name, [*map(tensor_array, draw)])
+                    for draw in _draws(samples)
+                ]
+        except Exception as error:
+            for sample in samples:
+                sample.outcome, sample.detail = "fails", _first_line(error)
+        else:
+            _settle_all(samples, results)
+            return
+    if len(samples) > 1:
+        half = len(samples) // 2
+        judge_in_numpy(samples[:half], run, settings)
+        judge_in_numpy(samples[half:], run, settings)
+
+
+def _draws(samples: Sequence[Sample]) -> list[tuple[Tensor, ...]]:
+    """The inputs of all samples, and those of their second draws."""
+    first, second = [s.inputs for s in samples], [s.second for s in samples]
+    return [tuple(itertools.chain.from_iterable(each)) for each in (first, second)]
+
+
+def _settle_all(samples: Sequence[Sample], results: Sequence[Sequence[np.ndarray]]) -> None:
+    at = 0
+    for sample in samples:
+        count = len(sample(*(tensor.clone() for tensor in sample.inputs)))
+        _settle(sample, [each[at : at + count] for each in results])
+        at += count
 
 
 def _settle(sample: Sample, results: Sequence[Sequence[np.ndarray]]) -> None:
@@ -416,7 +436,9 @@ _PLACES = frozenset(
 def judge_in_cpp(samples: Sequence[Sample], folder: Path, settings: Mapping[str, Any]) -> None:
     """Builds samples that lower in one project and runs it, in a process of its own, which may end
     as it likes; halves of them, if that fails."""
-    found = _apart(lambda: _outcomes_in_cpp(samples, folder, settings))
+    if not samples:
+        return
+    found = apart(lambda: _outcomes_in_cpp(samples, folder, settings))
     if isinstance(found, list):
         for sample, (outcome, detail) in zip(samples, found, strict=True):
             sample.outcome, sample.detail = outcome, detail
@@ -428,31 +450,6 @@ def judge_in_cpp(samples: Sequence[Sample], folder: Path, settings: Mapping[str,
         judge_in_cpp(samples[half:], folder, settings)
 
 
-def _apart(run: Callable[[], list[tuple[str, str]]]) -> list[tuple[str, str]] | str:
-    """Runs a function in a subprocess: its result, or the reason for its failure."""
-    with tempfile.TemporaryFile() as answer:
-        child = os.fork()
-        if child == 0:
-            # Nothing of the parent is to be cleaned up here.
-            try:
-                found: list[tuple[str, str]] | str = run()
-            except BaseException as error:
-                found = _first_line(error)
-            answer.write(json.dumps(found).encode())
-            answer.flush()
-            os._exit(0)
-        _, status = os.waitpid(child, 0)
-        answer.seek(0)
-        text = answer.read()
-    if os.WIFSIGNALED(status) or not text:
-        return f"the process ended with {signal.Signals(os.WTERMSIG(status)).name}"
-    return (
-        [(each[0], each[1]) for each in said]
-        if isinstance(said := json.loads(text), list)
-        else said
-    )
-
-
 def _outcomes_in_cpp(
     samples: Sequence[Sample], folder: Path, settings: Mapping[str, Any]
 ) -> list[tuple[str, str]]:
@@ -460,23 +457,18 @@ def _outcomes_in_cpp(
     import ttcodegen.torch as frontend
     from ttcodegen.frontends.torch.graph import tensor_array
 
-    tensors = tuple(tensor for sample in samples for tensor in sample.inputs)
-    others = tuple(tensor for sample in samples for tensor in sample.second)
+    draws = _draws(samples)
     shutil.rmtree(folder, ignore_errors=True)
     with contextlib.redirect_stderr(io.StringIO()):
         module = module_of(samples)
-        frontend.compile(module, tensors, out=folder, name="bundle", build=True, **settings)
+        frontend.compile(module, draws[0], out=folder, name="bundle", build=True, **settings)
     model = ttcodegen.load(folder)
-    results = [model.forward(*map(tensor_array, each)) for each in (tensors, others)]
+    results = [model.forward(*map(tensor_array, each)) for each in draws]
     # What changes its arguments gives a pair: its results, and what they have become.
     results = [
         each[0] if len(each) == 2 and isinstance(each[1], dict) else each for each in results
     ]
-    at = 0
-    for sample in samples:
-        count = len(sample(*sample.inputs))
-        _settle(sample, [each[at : at + count] for each in results])
-        at += count
+    _settle_all(samples, results)
     return [(sample.outcome, sample.detail) for sample in samples]
 
 
@@ -498,32 +490,26 @@ def judged(
         count: how many samples of each operation and element type.
         part: which of how many parts of all samples.
         run: one of RUNS.
-        bundle: how many samples a project of C++ has.
+        bundle: how many samples are compiled together.
         settings: target and level of optimization, as `ttcodegen.torch.compile` takes them.
     """
-    waiting: list[Sample] = []
     place, parts = part
     number = itertools.count()
+    chosen = (
+        sample
+        for name, operation in operations(names)
+        for short in dtypes
+        if next(number) % parts == place
+        for sample in samples_of(name, operation, short, count)
+    )
     with tempfile.TemporaryDirectory() as folder:
-        for name, operation in operations(names):
-            for short in dtypes:
-                if next(number) % parts != place:
-                    continue
-                for sample in samples_of(name, operation, short, count):
-                    if run != "cpp":
-                        judge_in_numpy(sample, run, settings)
-                        yield sample
-                    elif lower(sample, settings) is None:
-                        yield sample
-                    else:
-                        waiting.append(sample)
-                    if len(waiting) >= bundle:
-                        judge_in_cpp(waiting, Path(folder) / "bundle", settings)
-                        yield from waiting
-                        waiting = []
-        if waiting:
-            judge_in_cpp(waiting, Path(folder) / "bundle", settings)
-            yield from waiting
+        while together := list(itertools.islice(chosen, bundle)):
+            if run != "cpp":
+                judge_in_numpy(together, run, settings)
+            else:
+                lowering = [each for each in together if lower([each], settings) is not None]
+                judge_in_cpp(lowering, Path(folder) / "bundle", settings)
+            yield from together
 
 
 def _arguments() -> argparse.Namespace:
@@ -581,11 +567,7 @@ def _write(page: Path, chosen: argparse.Namespace, rows: Sequence[Sequence[str]]
 def main() -> int:
     """Judges what the command line names; the status says if something is wrong or crashes."""
     chosen = _arguments()
-    if not chosen.merge:
-        import torch
-
-        warnings.filterwarnings("ignore")
-        torch.set_num_threads(1)
+    warnings.filterwarnings("ignore")
     rows = list(_rows(chosen))
     counts = Counter(row[3] for row in rows)
     if chosen.results is not None:

@@ -18,13 +18,15 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
+import json
 import os
 import random
 import re
+import signal
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -216,21 +218,29 @@ def _run_bundle(part: Sequence[Judged], folder: Path, options: Sequence[str]) ->
     file, out = folder / "bundle.mlir", folder / "bundle"
     text = "\n".join(judged.text for judged in part)
     file.write_text(f"module {{\n{text}\n}}\n")
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.close(reading)
-        try:
-            said = _outcomes(part, file, out, options)
-        except Exception as error:
-            said = [f"{type(error).__name__}: {error}"] * len(part)
-        os.write(writing, "\0".join(said).encode())
-        os._exit(0)
-    os.close(writing)
-    with os.fdopen(reading) as answers:
-        said = answers.read()
-    os.waitpid(child, 0)
-    yield from said.split("\0") if said or len(part) == 1 else ["the process ended"] * len(part)
+    said = apart(lambda: _outcomes(part, file, out, options))
+    yield from [said] * len(part) if isinstance(said, str) else said
+
+
+def apart(run: Callable[[], list[Any]]) -> list[Any] | str:
+    """Runs a function in a process of its own: its result, or the reason for its failure."""
+    with tempfile.TemporaryFile() as answer:
+        child = os.fork()
+        if child == 0:
+            # Nothing of the parent is to be cleaned up here.
+            try:
+                found: list[Any] | str = run()
+            except BaseException as error:
+                found = f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0]}"
+            answer.write(json.dumps(found).encode())
+            answer.flush()
+            os._exit(0)
+        _, status = os.waitpid(child, 0)
+        answer.seek(0)
+        text = answer.read()
+    if os.WIFSIGNALED(status) or not text:
+        return f"the process ended with {signal.Signals(os.WTERMSIG(status)).name}"
+    return json.loads(text)
 
 
 def _outcomes(part: Sequence[Judged], file: Path, out: Path, options: Sequence[str]) -> list[str]:

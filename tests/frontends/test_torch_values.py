@@ -232,6 +232,25 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
             T([0.5, 1.0, 2.0]),
         ),
     ),
+    "histograms of equal elements": (
+        lambda x: (*torch.histogram(x, 3), *torch.histogram(x, 2, range=(2.0, 2.0)), x.histc(3)),
+        (torch.full((4,), 2.0),),
+    ),
+    "eigenvalues of nothing": (torch.linalg.eigvalsh, (torch.zeros(2, 0, 0),)),
+    "cross entropies of chunks of rows": (
+        lambda x, w, y: [
+            F.linear_cross_entropy(
+                x,
+                w,
+                y,
+                reduction=reduction,
+                ignore_index=1,
+                options=torch.nn.LinearCrossEntropyOptions(batch_chunk_size=2),
+            )
+            for reduction in ("none", "mean", "sum")
+        ],
+        (MATRIX, torch.arange(20.0).reshape(5, 4).cos(), T([4, 1, 0])),
+    ),
     "steps between tensors": (
         lambda a, b: (
             torch.linspace(a, b, 7),
@@ -260,6 +279,13 @@ def test_values(name: str) -> None:
         np.testing.assert_allclose(
             array, tensor_array(tensor), rtol=1e-5, atol=1e-6, err_msg=f"result {index}"
         )
+
+
+@pytest.mark.parametrize("norm", [torch.nn.GroupNorm(2, 4), torch.nn.LayerNorm(3)])
+def test_a_norm_is_refused_whose_variance_is_decreased(norm: Any) -> None:
+    norm.eps = -0.5
+    with pytest.raises(CompileError, match=r"a norm with eps = -0\.5 is not supported"):
+        ttcodegen.torch.export(norm.eval(), (torch.ones(2, 4, 3),))
 
 
 def test_what_an_op_cannot_be_is_refused_at_the_line_that_asks_for_it() -> None:

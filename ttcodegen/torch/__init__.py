@@ -313,7 +313,7 @@ def parts_of(
     """
     if getattr(target, "_schema", None) is None:
         return None
-    if str(target.namespace) in ("aten", "transformers"):
+    if str(target.namespace) in ("aten", "transformers", "torch_nn"):
         own = _decompositions().decomposition_of(*operation_name(target))
         if own is not None:
             return _refusing_at(place, own)

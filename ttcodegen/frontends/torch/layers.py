@@ -16,7 +16,7 @@ from xdsl.ir import SSAValue
 
 from ttcodegen.dialects.core.datatypes import element_of, i1, numpy_name, shape_of, tensor_type
 from ttcodegen.foundation.diagnostics import CompileError
-from ttcodegen.frontends.torch.graph import Graph, Rule, kind_of
+from ttcodegen.frontends.torch.graph import Graph, Rule, kind_of, unsupported_argument
 
 Optional = SSAValue | None
 
@@ -252,6 +252,13 @@ def _any_convolution(
 # Normalizations
 
 
+def _positive(epsilon: float) -> float:
+    """The constant that a variance is increased by; the library has none below zero."""
+    if epsilon < 0:
+        raise unsupported_argument("a norm", "eps", epsilon)
+    return epsilon
+
+
 def _layer_norm(
     graph: Graph,
     x: SSAValue,
@@ -262,7 +269,11 @@ def _layer_norm(
     *_: Any,
 ) -> list[SSAValue]:
     value = graph.emit(
-        "layer_norm", [x, weight, bias], x.type, normalized_shape=list(shape), epsilon=epsilon
+        "layer_norm",
+        [x, weight, bias],
+        x.type,
+        normalized_shape=list(shape),
+        epsilon=_positive(epsilon),
     )
     return [value]
 
@@ -277,6 +288,7 @@ def _rms_norm(
     if epsilon is None:
         name = element_of(x.type).name
         epsilon = float(np.finfo(np.float32).eps) if name == "f32" else 2.0**-7
+    epsilon = _positive(epsilon)
     return graph.emit(
         "rms_norm", [x, weight], x.type, normalized_shape=list(shape), epsilon=epsilon
     )
@@ -306,6 +318,7 @@ def _batch_norm(
     scale = weight if weight is not None else graph.full(channels, 1.0, element)
     offset = bias if bias is not None else graph.full(channels, 0.0, element)
     operands = [x, *(graph.typecast(v, element) for v in (scale, offset, mean, variance))]
+    epsilon = _positive(epsilon)
     return [graph.emit("batch_norm_inference", operands, x.type, epsilon=epsilon, dimension=1)]
 
 
@@ -368,7 +381,7 @@ def _group_norm(
         [image, None, weight, bias],
         image.type,
         num_groups=groups,
-        epsilon=epsilon,
+        epsilon=_positive(epsilon),
         channel_dim=1,
     )
     return [graph.reshape(value, shape)]

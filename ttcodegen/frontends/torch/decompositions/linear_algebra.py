@@ -30,8 +30,13 @@ def require_small(name: str, count: int, largest: int = LARGEST) -> None:
 
 
 def _product(a: Tensor, b: Tensor) -> Tensor:
-    """A matmul in full precision: sums of products of elements."""
-    return (a.unsqueeze(-1) * b.unsqueeze(-3)).sum(-2)
+    """A matmul in full precision: products of elements, halves of them added until one is left."""
+    terms = _transposed(a).unsqueeze(-1) * b.unsqueeze(-2)
+    while (count := terms.shape[-3]) > 1:
+        halves = terms[..., : count // 2, :, :] + terms[..., count // 2 : count // 2 * 2, :, :]
+        rest = terms[..., count // 2 * 2 :, :, :]
+        terms = torch.cat([halves, rest], -3) if count % 2 else halves
+    return terms.sum(-3)
 
 
 def _rows(count: int) -> Tensor:
@@ -98,7 +103,9 @@ def _determinant(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 def _log_determinant(a: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     lu, _, pivots, sign = _factored("slogdet", a)
     diagonal = _diagonal_of(lu)
-    return torch.sign(diagonal).prod(-1) * sign, diagonal.abs().log().sum(-1), lu, pivots
+    logarithms = diagonal.abs().log().unsqueeze(-1)
+    total = _product(torch.ones_like(logarithms).mT, logarithms).squeeze(-1).squeeze(-1)
+    return torch.sign(diagonal).prod(-1) * sign, total, lu, pivots
 
 
 def _triangular_solution(
@@ -488,6 +495,8 @@ def _eigh(a: Tensor, UPLO: str = "L", compute_v: bool = True) -> tuple[Tensor, T
     """Eigenvalues in order and vectors: those of the matrix with its diagonal so large that they
     are singular values."""
     a = _symmetric(a, is_lower=UPLO.upper() == "L")
+    if 0 in a.shape:
+        return a.new_zeros(a.shape[:-1]), a.new_zeros(a.shape if compute_v else [0])
     shift = a.abs().sum(-1, keepdim=True).amax(-2, keepdim=True)
     _, s, v = _singular_values(a + shift * torch.eye(a.shape[-1], dtype=a.dtype))
     values = (s - shift.squeeze(-1)).flip(-1)
@@ -511,7 +520,7 @@ def _pseudo_inverse(
     if atol is not None:
         least = torch.maximum(least, atol.unsqueeze(-1).to(s.dtype))
     inverse = torch.where(s > least, 1 / torch.where(s > least, s, 1.0), 0.0)
-    return torch.matmul(vh.transpose(-2, -1) * inverse.unsqueeze(-2), u.transpose(-2, -1))
+    return _product(_transposed(vh) * inverse.unsqueeze(-2), _transposed(u))
 
 
 SPECTRAL_DECOMPOSITIONS: Decompositions = {

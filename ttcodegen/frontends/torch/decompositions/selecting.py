@@ -154,15 +154,15 @@ def _histc(x: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor
     return _counted(values, edges, inside, bins).to(x.dtype)
 
 
-def _range_of(values: Tensor, low: Any, high: Any) -> tuple[Any, Any]:
+def _range_of(values: Tensor, low: Any, high: Any, more: float = 1) -> tuple[Any, Any]:
     """The range of a histogram, that of the elements if none is given; never an empty one."""
     if low != high:
         return float(low), float(high)
     if not values.numel():
-        return float(low) - 1, float(high) + 1
+        return float(low) - more, float(high) + more
     least, most = values.amin(), values.amax()
     same = least == most
-    return torch.where(same, least - 1, least), torch.where(same, most + 1, most)
+    return torch.where(same, least - more, least), torch.where(same, most + more, most)
 
 
 def _counted(values: Tensor, edges: Tensor, weights: Tensor, bins: int) -> Tensor:
@@ -179,9 +179,9 @@ def _histogram(
     x: Tensor, bins: int, *, range: Any = None, weight: Any = None, density: bool = False
 ) -> tuple[Tensor, Tensor]:
     values = x.reshape(-1)
-    low, high = range if range is not None else _range_of(values, 0, 0)
+    low, high = range if range is not None else _range_of(values, 0, 0, 0.5)
     if range is not None and low == high:
-        low, high = low - 1, high + 1
+        low, high = low - 0.5, high + 0.5
     edges = low + (high - low) * torch.arange(bins + 1, dtype=x.dtype) / bins
     return _histogram_of(values, edges, low, high, weight, density)
 

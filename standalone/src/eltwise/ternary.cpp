@@ -187,16 +187,15 @@ Tensor clamp_tensors(const Tensor& input, const std::optional<Tensor>& min,
                 return has_max ? std::min(raised, highest) : raised;
             });
     }
-    return ternary_operation<float>(input, low, high, memory_config, output_tensor, dtype,
-                                    [=](float x, float lowest, float highest) {
-                                        if (lowest > highest && has_max) {
-                                            return highest;
-                                        }
-                                        const float lowered =
-                                            has_max && is_above(x, highest) ? highest : x;
-                                        return has_min && is_above(lowest, lowered) ? lowest
-                                                                                    : lowered;
-                                    });
+    return ternary_operation<float>(
+        input, low, high, memory_config, output_tensor, dtype,
+        [=](float x, float lowest, float highest) {
+            if (lowest > highest && has_max) {
+                return highest;
+            }
+            const float lowered = has_max && is_above(x, highest) ? highest : x;
+            return has_min && is_above(lowest, lowered) ? lowest : lowered;
+        });
 }
 
 Tensor clamp_numbers(const Tensor& input, double min, double max, bool whole,

@@ -159,7 +159,30 @@ def check_counts(function: FuncOp) -> None:
         elif results is not None and len(op.results) != results:
             gives = f"'{name_of(op)}' has {plural(results, 'result')}"
             diagnostics.error(f"{gives}, found {len(op.results)}", op)
+        elif (config := op.properties.get("memory_config")) is not None:
+            if fault := _fault_of_memory(str(config)):
+                diagnostics.error(f"'{name_of(op)}': {fault}, found {config}", op)
     diagnostics.raise_errors()
+
+
+_DIVIDED = re.compile(r"\b(interleaved|(?:block|height|width)_sharded)\b")
+_SPACE = re.compile(r"#(?:ttnn\.buffer_type<)?(dram|l1|system_memory)\b")
+
+
+def _fault_of_memory(config: str) -> str:
+    """Contradiction in a `#ttnn.memory_config`, which the type of the result stands for; empty if
+    there is none."""
+    divided, space = _DIVIDED.search(config), _SPACE.search(config)
+    specs = "#ttnn.shard_spec" in config, "#ttnn.nd_shard_spec" in config
+    if divided is None or space is None:
+        return ""
+    if space[1] == "system_memory":
+        return f"a tensor on the host is not {divided[1]}"
+    if (space[1], divided[1]) == ("dram", "block_sharded"):
+        return "a tensor in DRAM is not block_sharded"
+    if divided[1] == "interleaved" and any(specs):
+        return "a tensor that is interleaved has no shards"
+    return "a tensor has one kind of shards" if all(specs) else ""
 
 
 def _fault_of_devices(op: Operation, devices: int) -> str | None:

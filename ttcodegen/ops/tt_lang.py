@@ -145,6 +145,8 @@ def tensor_places(op: CatalogueOp) -> tuple[int, int]:
 def _verify(op: CatalogueOp) -> None:
     """`arg_roles` says "in" for each operand that is read, then "out" for each result; operands
     for the latter may be there."""
+    if not op.parameter("kernel_id"):
+        raise VerifyException(f"{op.name}: the kernel_id is empty")
     roles = roles_of(op.parameter("arg_roles"))
     read, written = roles.count("in"), roles.count("out")
     if roles != ["in"] * read + ["out"] * written or not written:

@@ -258,6 +258,8 @@ def parse_layout_text(text: str, start: int = 0) -> tuple[TensorPlacement, int]:
     *outer, width = [int(size) * side for size in re.findall(r"\d+", match["sizes"])]
     height = prod(outer[:-1]) // side ** len(outer[:-1]) * outer[-1] if outer else side
     shards = None
+    if memory not in SHARDED and (match["ranges"] or match["ranges_alias"]):
+        raise LayoutTextError(f"a tensor that is {memory or 'on the host'} has no ranges of cores")
     if memory in SHARDED:
         shards = _shards(match, memory, (height, width), text)
         down, across = shards.grid(memory)
@@ -305,6 +307,8 @@ def _shards(match: re.Match[str], memory: str, shape: tuple[int, int], text: str
     shards = Shards(shape, found, orientation)
     if any(r.columns < 1 or r.rows < 1 for r in found) or not found:
         raise LayoutTextError("a range of cores ends before it begins, or there is none")
+    if any(a.meets(b) for i, a in enumerate(found) for b in found[:i]):
+        raise LayoutTextError("two ranges of cores overlap")
     if shards.cores != rows * columns:
         raise LayoutTextError(
             f"a grid of {rows}x{columns} shards is on {shards.cores} cores: they differ"

@@ -191,6 +191,9 @@ def expect_collective(op: Operation) -> None:
             raise CompileError(
                 f"{name}: dimension {dim} is out of range for a tensor of rank {rank}", op
             )
+    axis = integer_of(op, "cluster_axis")
+    if axis is not None and not 0 <= axis < 2:
+        raise CompileError(f"{name}: a mesh has the axes 0 and 1, found cluster_axis {axis}", op)
     how = op.properties.get("reduce_type", op.attributes.get("reduce_type"))
     if how is not None and ENUMERATOR.decode(how) != "sum":
         raise CompileError(

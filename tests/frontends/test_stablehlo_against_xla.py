@@ -104,6 +104,15 @@ def _elementwise() -> Iterator[Case]:
             type_ = f"4x6x{element}"
             operation = f"stablehlo.{name} %0, %1 : tensor<{type_}>"
             yield Case(f"{name} {element}", operation, [type_, type_], [type_])
+    for element in ("i8", "ui8", "ui16", "ui32"):
+        type_ = f"4x6x{element}"
+        yield Case(
+            f"shift_right_arithmetic {element}",
+            f"stablehlo.shift_right_arithmetic %n, %1 : tensor<{type_}>",
+            [type_, type_],
+            [type_],
+            f"%n = stablehlo.not %0 : tensor<{type_}>",
+        )
     for name in ("popcnt", "count_leading_zeros", "not"):
         for element in ("i8", "i16", "ui8", "ui16", "ui32"):
             type_ = f"4x6x{element}"

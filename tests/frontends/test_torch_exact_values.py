@@ -90,3 +90,26 @@ def test_windows_larger_than_the_image_that_round_up_reach_its_ends() -> None:
             )
 
     as_torch_has_it(Pooled(), torch.arange(120.0).reshape(1, 4, 5, 6).sin())
+
+
+def test_places_that_are_filled_count_from_the_end() -> None:
+    class Filled(torch.nn.Module):
+        def forward(self, x: Any, at: Any, value: Any) -> Any:
+            return (
+                torch.index_fill(x, 1, torch.tensor([0, -1]), 7),
+                torch.index_fill(x, 0, at, value),
+                torch.index_fill(x[0, 0], 0, at[:1], 7),
+                torch.take(x, at * 3),
+            )
+
+    x = torch.arange(12.0).reshape(3, 4)
+    as_torch_has_it(Filled(), x, torch.tensor([-1, 0]), torch.tensor(5.0))
+
+
+def test_logarithms_of_sigmoids_are_no_logarithms_of_nothing() -> None:
+    class LogSigmoid(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            return torch.nn.functional.logsigmoid(x), -1 / torch.nn.functional.logsigmoid(x)
+
+    x = [0, -0.0, 1, -1, 16, 30, 80, -80, -104, -1e10, -3e38, 3, inf, -inf, nan]
+    as_torch_has_it(LogSigmoid(), torch.tensor(x))

@@ -313,6 +313,21 @@ REDUCTIONS = (
         "dim_arg = [1 : i32], keep_dim = false",
         (*FLOAT, "i32", "ui32"),
     ),
+    *(
+        Row(
+            "scatter",
+            ((S, 3, 8), (S, 3, 8), (S, 3, 8)),
+            (S, 3, 8),
+            meaning,
+            f'dim = 2 : i32, scatter_reduce_type = "{kind}"',
+            tuple(INTEGERS),
+            indices=3,
+        )
+        for kind, meaning in (
+            ("sum", lambda x, at, y: x.scatter_add(2, at, y)),
+            ("prod", lambda x, at, y: x.scatter_reduce(2, at, y, "prod")),
+        )
+    ),
     Row(
         "cumsum",
         ((S, 8),),

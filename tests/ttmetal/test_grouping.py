@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
 
-from tests.ttmetal.function_text import call, function, single, tensor
+from tests.ttmetal.function_text import call, function, integers, single, tensor
 from tests.ttmetal.moving_functions import caches
 from ttcodegen.compilation import PIPELINES, CompileOptions, compile_module
 from ttcodegen.conversions.ttir_to_ttmetal.grouping.tile_operations import capacity
@@ -16,6 +17,7 @@ from ttcodegen.dialects.ttmetal.programs import Processor, Program
 from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.ops.dialects import load_dialects
 from ttcodegen.parsing import parse_module
+from ttcodegen.project.checking import run_in_numpy
 from ttcodegen.systems.cards import default_system
 from ttcodegen.transforms.pass_runner import PassRunner
 from ttcodegen.transforms.registry import passes_of, step
@@ -401,3 +403,22 @@ def test_data_types_without_a_program(
     with pytest.raises(CompileError) as raised:
         programs(lone, cpu_hoist=False)
     assert reason in str(raised.value)
+
+
+@pytest.mark.parametrize("width", [64, 33])
+def test_columns_that_are_repeated_have_no_padding_to_fill(width: int) -> None:
+    """Says which integers are in their row: the row as a column is compared with it."""
+    row, found = tensor((5, width), "i32"), tensor((5, width), "i1")
+    both = tensor((5, width, width), "i1")
+    column, across = tensor((5, width, 1), "i32"), tensor((5, 1, width), "i32")
+    calls = [
+        call("reshape", ["%a0"], [row], column, shape=integers([5, width, 1])),
+        call("reshape", ["%a0"], [row], across, shape=integers([5, 1, width])),
+        call("eq", ["%0", "%1"], [column, across], both),
+        call("reduce_or", ["%2"], [both], found, dim_arg="[2 : i32]", keep_dim="false"),
+    ]
+    source = Source("f.mlir", f"module {{\n{function('f', [row], calls)}}}\n")
+    x = np.arange(5 * width, dtype=np.int32).reshape(5, width) % 7 - 3
+    compiled = compile_module(source, CompileOptions("f", target="ttmetal"))
+    (run,) = run_in_numpy(source, compiled, lambda *_: (x,))
+    np.testing.assert_array_equal(run.flatbuffer[0], np.ones((5, width)))

@@ -489,9 +489,8 @@ class _TileProgram:
                     **({} if is_whole else {"element": operand.element}),
                 )
 
-    def _last_elements(self, operand: TileOperand) -> tuple[int, int]:
-        """Rows and columns of the operand's last tiles that are reduced."""
-        shape = operand.shape
+    def _last_elements(self, shape: TiledShape) -> tuple[int, int]:
+        """Rows and columns of the last tiles that are reduced."""
         columns = shape.last_columns if self.pooled != "column" else TILE_SIDE
         rows = shape.last_rows if self.pooled != "row" else TILE_SIDE
         return rows, columns
@@ -500,14 +499,16 @@ class _TileProgram:
         """True if it matters what the padding of the operand's last tiles holds."""
         if self.reduction is None or operand.domain is not self.domain or not self.pooled:
             return False
-        return self._last_elements(operand) != (TILE_SIDE, TILE_SIDE)
+        # A row or column that is repeated fills whole tiles, and is padded only if these are.
+        whole = (TILE_SIDE, TILE_SIDE)
+        return whole not in (self._last_elements(self.domain), self._last_elements(operand.shape))
 
     def _fill_padding(self, kernel: MovementKernel, operand: TileOperand, page: Value) -> None:
         """Fills the padding of the operand's last tiles with the identity of the reduction."""
         reduction = self.reduction
         assert reduction is not None
         shape = operand.shape
-        rows, columns = self._last_elements(operand)
+        rows, columns = self._last_elements(shape)
         value = -reduction.neutral if reduction.negated else reduction.neutral
         bits = element_bits(value, operand.data_type)
         builder = kernel.builder

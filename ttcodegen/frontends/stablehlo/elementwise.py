@@ -8,6 +8,7 @@ from typing import cast
 from xdsl.dialects.builtin import (
     AnyFloat,
     ComplexType,
+    IntegerType,
 )
 from xdsl.ir import Attribute, SSAValue
 
@@ -267,7 +268,6 @@ _BINARY = {
     "or": ("bitwise_or", "logical_or"),
     "power": ("pow", None),
     "shift_left": ("logical_left_shift", None),
-    "shift_right_arithmetic": ("right_shift", None),
     "shift_right_logical": ("logical_right_shift", None),
     "subtract": ("subtract", None),
     "xor": ("bitwise_xor", "logical_xor"),
@@ -360,6 +360,18 @@ def _remainder(conversion: Conversion, op: StableHLOOp) -> Value:
         # The lowest number has no absolute value.
         return rest_of(builder, left, right, truncated(builder, left, right))
     return float_rest(builder, left, right)
+
+
+def _shift_right_arithmetic(conversion: Conversion, op: StableHLOOp) -> Value:
+    """The first bit is repeated, of integers without a sign as well."""
+    builder = conversion.builder
+    operands = conversion.tensors(op)
+    _require_one_type(conversion, op, operands)
+    element = element_of(operands[0].type)
+    if is_unsigned(element):
+        signed = IntegerType(cast("IntegerType", element).width.data)
+        operands = [builder.typecast(each, signed) for each in operands]
+    return builder.typecast(builder.emit("right_shift", operands, operands[0].type), element)
 
 
 def _select(conversion: Conversion, op: StableHLOOp) -> Value:
@@ -465,6 +477,7 @@ RULES: dict[str, Rule] = {
     "not": _not,
     "optimization_barrier": _identity,
     "remainder": _remainder,
+    "shift_right_arithmetic": _shift_right_arithmetic,
     "round_nearest_afz": _round(False),
     "round_nearest_even": _round(True),
     "select": _select,

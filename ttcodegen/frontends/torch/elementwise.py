@@ -273,7 +273,10 @@ def _softplus(graph: Graph, x: SSAValue, beta: float = 1, threshold: float = 20)
 
 
 def _log_sigmoid(graph: Graph, x: SSAValue) -> SSAValue:
-    return graph.like("log", graph.like("sigmoid", x))
+    """The lesser of x and 0, less a logarithm that no exponential overflows in, or
+    becomes nothing in."""
+    curve = graph.like("log1p", graph.like("exp", graph.like("neg", graph.like("abs", x))))
+    return graph.like("subtract", graph.apply("minimum", x, 0), curve)
 
 
 def _prelu(graph: Graph, x: SSAValue, weight: SSAValue) -> SSAValue:

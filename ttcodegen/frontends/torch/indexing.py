@@ -257,6 +257,15 @@ def _index_copy(graph: Graph, x: SSAValue, dim: int, index: SSAValue, source: SS
     return graph.emit("scatter", [x, places, values], x.type, dim=axis)
 
 
+def _index_fill(graph: Graph, x: SSAValue, dim: int, index: SSAValue, value: Scalar) -> SSAValue:
+    """One number goes to places of one dimension, negative ones counted from its end."""
+    axis, shape = graph.dim(dim, len(shape_of(x.type))), list(shape_of(x.type))
+    places = _from_front(graph, index, shape[axis])
+    shape[axis] = prod(shape_of(index.type))
+    number = graph.typecast(graph.value(value), element_of(x.type))
+    return _index_copy(graph, x, axis, places, graph.repeat(graph.aligned(number, shape), shape))
+
+
 def _place(graph: Graph, index: SSAValue) -> SSAValue | int | None:
     """The position that an index names, or the first of several if they follow each other from
     zero; None if it is not known that they do."""
@@ -568,6 +577,7 @@ RULES: dict[str, Rule] = {
     "linalg_cross": _cross,
     "scatter_add": _scatter_add,
     "index_copy": _index_copy,
+    "index_fill": _index_fill,
     "index_put": _index_put,
     "_unsafe_index": _index,
     "_unsafe_index_put": _index_put,
@@ -578,7 +588,7 @@ RULES.update(
     {
         name: of_scalars(RULES[name])
         for name in """
-        index_select gather scatter scatter_reduce scatter_add index_copy unfold
+        index_select gather scatter scatter_reduce scatter_add index_copy index_fill unfold
         """.split()
     }
 )

@@ -212,13 +212,21 @@ def concerns_narrow_bits(op: CatalogueOp) -> bool:
         case "ttir.typecast":
             source, target = op.operands[0], op.result_type.element_type
             return not holds_all(element_of(source.type), target) and not _fits(source, target)
-        case _ if op.name in _SUMS:
+        case _ if op.name in _SUMS or _adds_up(op):
             return _dtype(op.results[0]) in _NARROW
         case _ if Trait.OUTGROWS in traits_of(op.definition):
             found = {_dtype(value) for value in (*op.operands, op.results[0])}
             return found in ({"int8"}, {"int16"})
         case _:
             return False
+
+
+def _adds_up(op: CatalogueOp) -> bool:
+    """True for a scatter that adds or multiplies."""
+    return op.name == "ttir.scatter" and op.parameter("scatter_reduce_type").lower() in (
+        "sum",
+        "prod",
+    )
 
 
 def express_narrow_bits(rewriter: Rewriter, op: CatalogueOp) -> SSAValue:
@@ -229,6 +237,12 @@ def express_narrow_bits(rewriter: Rewriter, op: CatalogueOp) -> SSAValue:
     if op.name in _SUMS:
         sums = rewriter.again(op, list(op.operands), TensorType(i32, op.result_shape))
         return _with_bits(rewriter, sums, element)
+    if _adds_up(op):
+        value, index, source = op.operands
+        operands = [rewriter.typecast(value, i32), index, rewriter.typecast(source, i32)]
+        return _with_bits(
+            rewriter, rewriter.again(op, operands, TensorType(i32, op.result_shape)), element
+        )
     operands = [_widened(rewriter, value) for value in op.operands]
     if op.name == "ttir.bitcast_convert":
         return _with_bits(rewriter, operands[0], element)

@@ -23,7 +23,9 @@ from ttcodegen.explorer.workers import Workers
 pytestmark = pytest.mark.slow
 
 CLIENTS = 200
-SECONDS = 20.0
+SECONDS = 60.0
+LIMIT = 2.0
+"""Seconds within which 99 % of the answers come, if nothing else runs on the machine."""
 
 
 @pytest.fixture
@@ -73,6 +75,24 @@ def memory_mebibytes() -> float:
     return found / (1 << 20)
 
 
+def own_ticks() -> int:
+    """Processor time of this process and all below it, ended ones included."""
+    found = 0
+    for process in (os.getpid(), *processes_below(os.getpid())):
+        try:
+            stat = Path(f"/proc/{process}/stat").read_text().rpartition(") ")[2].split()
+        except OSError:
+            continue  # It has ended since, and counts with the one that waited for it.
+        found += sum(map(int, stat[11:15]))
+    return found
+
+
+def busy_ticks() -> int:
+    """Processor time of all processes of the machine."""
+    user, nice, system = Path("/proc/stat").read_text().split()[1:4]
+    return int(user) + int(nice) + int(system)
+
+
 def test_no_connection_is_reset_and_small_models_need_not_wait(
     server: Server, tmp_path: Path
 ) -> None:
@@ -105,15 +125,20 @@ def test_no_connection_is_reset_and_small_models_need_not_wait(
         resets = await asyncio.gather(*(client(number) for number in range(CLIENTS)))
         return resets, await converted
 
+    own, busy = own_ticks(), busy_ticks()
     resets, converted = asyncio.run(all_clients())
+    # Where others use the machine as well, everything takes longer by that.
+    slower = max(1.0, (busy_ticks() - busy) / (own_ticks() - own))
     assert sum(resets) == 0
     assert b'"graphs": [{' in converted
     assert len(times) >= CLIENTS
     times.sort()
     last = times[int(len(times) * 0.99)]
-    print(f"{len(times)} answers in {SECONDS:g} s, 99 % within {last:.2f} s")
-    # Within 2 s on two cores, also where others use them; imports of workers alone took 8 s then.
-    assert last < 4
+    print(
+        f"{len(times)} answers in {SECONDS:g} s, 99 % within {last:.2f} s, half within "
+        f"{times[len(times) // 2]:.2f} s; {slower:.1f} times the time alone"
+    )
+    assert last < LIMIT * slower
 
 
 def test_memory_comes_back_after_many_conversions(

@@ -17,6 +17,7 @@ from ttcodegen.compilation import CompileOptions
 from ttcodegen.explorer import workers as workers_module
 from ttcodegen.explorer.execution import ResultsCache
 from ttcodegen.explorer.requests import Request, perform
+from ttcodegen.explorer.session import Session
 from ttcodegen.explorer.workers import Workers
 from ttcodegen.foundation.diagnostics import CompileError
 
@@ -185,3 +186,22 @@ def test_a_worker_need_not_import_and_compute_what_all_need(workers: Workers, mo
     seconds = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
     # Imports alone take 0.9 s.
     assert seconds < 0.4
+
+
+def test_kept_results_are_answered_at_once(model: Path) -> None:
+    session = Session([model.parent])
+    command = {"cmdId": "convert", "extensionId": "ttcodegen", "modelPath": str(model)}
+    command |= {"settings": {"stages": False}, "deleteAfterConversion": False}
+    assert session.kept_text(command) is None
+    answer = session.answer_text(command)
+    assert b"error" not in answer
+    assert session.kept_text(command) == answer
+    assert session.of_another_user().kept_text(command) == answer
+    # Another question, one that does more than answer, and another content are no kept results.
+    assert session.kept_text({**command, "settings": {"stages": True}}) is None
+    assert session.kept_text({**command, "deleteAfterConversion": True}) is None
+    assert session.kept_text({**command, "modelPath": "/etc/passwd"}) is None
+    assert session.kept_text({"cmdId": "convert"}) is None
+    model.write_text(model.read_text().replace("exp", "tanh") + "// changed\n")
+    assert session.kept_text(command) is None
+    session.close()

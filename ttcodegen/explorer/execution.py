@@ -275,6 +275,13 @@ class ResultsCache:
         self._computed: dict[str, Future[bytes]] = {}
         self._lock = threading.Lock()
 
+    def kept(self, key: str) -> bytes | None:
+        """The result of that key, None if it is not kept."""
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+            return self._kept.get(key)
+
     def get(self, key: str, compute: Callable[[], bytes]) -> bytes:
         """The result of that key, computed if it is not kept.
 

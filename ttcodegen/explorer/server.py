@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-
 # Serves the page of Model Explorer, the interface that it talks to, and pages of our own.
 #
 # The page is the one of the stock package, with a link to ours (`page`). Its server is not used:
@@ -51,6 +50,8 @@ _MOST_SESSIONS = 256
 """Users whose overrides and executions are kept; of more, those that came back last."""
 _THREADS = 256
 """Requests that may wait for a worker or a file at a time."""
+_MOST_AT_ONCE = 16 << 10
+"""Bytes of a command that is read in the thread of all connections."""
 _ASKING = 10.0
 """Seconds after which a connection without a request is closed."""
 _HEARTBEAT = 5.0
@@ -189,7 +190,6 @@ class Server:
                 f"the package {error.name} is not installed",
                 remedy="pip install 'ttcodegen[explorer]'",
             ) from None
-
         try:
             self._socket = _listen(self.host, port)
         except (OSError, OverflowError) as error:
@@ -414,12 +414,22 @@ class _Exchange:
             case "GET":
                 make = self._get
             case "POST":
-                make = partial(self._post, await self._body())
+                body = await self._body()
+                if found := self._kept(body):
+                    return found
+                make = partial(self._post, body)
             case method:
                 message = f"'{method}' is no method of this server"
                 raise Refused(HTTPStatus.METHOD_NOT_ALLOWED, message)
         to_thread.current_default_thread_limiter().total_tokens = _THREADS
         return await to_thread.run_sync(make)
+
+    def _kept(self, body: bytes) -> Answer | None:
+        """The answer to a command that takes no time, which no thread is woken for."""
+        if self._path != "/apipost/v1/send_command" or len(body) > _MOST_AT_ONCE:
+            return None
+        found = self._session.kept_text(_json(self._headers.get("Content-Type", ""), body))
+        return found and Answer(found)
 
     # Who asks
 
@@ -525,13 +535,12 @@ class _Exchange:
 
     async def _heartbeats(self) -> AsyncGenerator[bytes]:
         """The page listens for directives of its server; there are none."""
-        waited = 0.0
-        while not self._server.closing.is_set():
-            await asyncio.sleep(_CLOSING)
-            waited += _CLOSING
-            if waited >= _HEARTBEAT:
-                waited = 0.0
-                yield b": heartbeat\n\n"
+        while True:
+            for _ in range(round(_HEARTBEAT / _CLOSING)):
+                if self._server.closing.is_set():
+                    return
+                await asyncio.sleep(_CLOSING)
+            yield b": heartbeat\n\n"
 
     def _file(self, path: str) -> Answer:
         """A file of the page of Model Explorer."""
@@ -551,9 +560,8 @@ class _Exchange:
             raise Refused(HTTPStatus.NOT_FOUND, f"there is no '{path}'")
         kind = mimetypes.guess_type(file.name)[0] or "application/octet-stream"
         content = file.read_bytes()
-        if name == "index.html":
-            content = content.replace(b"</body>", _LINK.encode() + b"</body>")
-        return Answer(content, kind)
+        linked = name == "index.html"
+        return Answer(content.replace(b"</body>", _LINK.encode() + b"</body>", linked), kind)
 
 
 def _json(kind: str, body: bytes) -> object:

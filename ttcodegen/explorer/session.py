@@ -57,6 +57,8 @@ COMMANDS = (
     "synchronisation",
 )
 """Each is a method of `Session`, and of the adapter."""
+_MOST_AT_ONCE = 256 << 10
+"""Bytes of a model that is read while nothing else is answered."""
 Entries = dict[str, dict[str, Any]]
 """Overrides by the names of ops."""
 
@@ -178,6 +180,22 @@ class Session:
         except CompileError as error:
             text = json.dumps({"graphs": [], "error": error.render()}, ensure_ascii=False)
             return text.encode("utf-8", "replace")
+
+    def kept_text(self, content: object) -> bytes | None:
+        """The answer to a command as `answer_text` gives it, if it is one that takes no time: the
+        model is a small file, and its result is kept. Otherwise None."""
+        try:
+            command = read_command(content)
+            request_of = self._requests.get(command.name)
+            if request_of is None or command.delete:
+                return None
+            request = request_of(command)
+            size = request.path.stat().st_size if request.path.is_file() else _MOST_AT_ONCE + 1
+            key = request.digest() if size <= _MOST_AT_ONCE else None
+        except (CompileError, OSError):
+            return None
+        found = None if key is None else self._results.kept(key)
+        return None if found is None else b'{"graphs": ' + found + b"}"
 
     def _text(self, command: Command) -> bytes:
         request_of = self._requests.get(command.name)

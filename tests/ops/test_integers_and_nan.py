@@ -438,3 +438,73 @@ def test_rows_of_f32_that_are_compared_have_all_bits() -> None:
     same, rows = Interpreter(read_ttnn(compiled.flatbuffer)).run("f", [at, table, table[at]])
     assert same.all()
     assert np.array_equal(rows, table[at])
+
+
+def library_calls(source: Source) -> list[tuple[str, str]]:
+    """Names of the ops of the device, each with the element type that it is given."""
+    compiled = compile_module(source, CompileOptions("m"))
+    program = read_ttnn(compiled.flatbuffer).program("f")
+    return [
+        (each.name, program.tensors[each.operands[0]].type.placement.data_type.mlir)
+        for each in program.operations
+        if each.operands and each.name != "ttnn.deallocate"
+    ]
+
+
+@pytest.mark.parametrize("element", ["si32", "ui32", "ui16", "ui8"])
+@pytest.mark.parametrize("op", ["isfinite", "isinf", "isnan", "relu6", "sign", "signbit"])
+def test_kernels_of_floats_get_floats(op: str, element: str) -> None:
+    calls = library_calls(source_of(op, [f"32x32x{element}"], f"32x32x{element}"))
+    assert (f"ttnn.{op}", "f32") in calls
+
+
+@pytest.mark.parametrize(
+    ("op", "element", "kernel"),
+    [
+        ("right_shift", "ui32", "logical_right_shift"),
+        ("right_shift", "ui16", "logical_right_shift"),
+        ("neg", "ui32", "subtract"),
+        ("neg", "ui16", "subtract"),
+    ],
+)
+def test_kernels_that_know_signs_alone_get_no_unsigned_integers(
+    op: str, element: str, kernel: str
+) -> None:
+    operands = [f"32x32x{element}"] * (2 if op == "right_shift" else 1)
+    names = [name for name, _ in library_calls(source_of(op, operands, operands[0]))]
+    assert f"ttnn.{kernel}" in names
+    assert not {"ttnn.neg", "ttnn.bitwise_right_shift"} & set(names)
+
+
+@pytest.mark.parametrize(
+    "op", ["add", "subtract", "multiply", "maximum", "minimum", "eq", "lt", "logical_and"]
+)
+def test_no_kernel_gets_or_gives_bytes(op: str) -> None:
+    calls = library_calls(source_of(op, ["32x32xui8"] * 2, "32x32xui8"))
+    assert (f"ttnn.{op}", "u32") in calls
+    assert calls[-1] == ("ttnn.typecast", "u32")
+
+
+@pytest.mark.parametrize("op", ["maximum", "minimum"])
+def test_extremes_of_16_bits_are_found_in_32(op: str) -> None:
+    calls = library_calls(source_of(op, ["32x32xui16"] * 2, "32x32xui16"))
+    assert (f"ttnn.{op}", "u32") in calls
+
+
+def test_powers_of_integers_wrap_and_are_cut_off() -> None:
+    bases = np.array([3, -3, 7, 2, 2, -1, -1, 1, 0, 0, 5, 46341, -2], np.int32)
+    exponents = np.array([13, 3, 11, 31, 32, -3, -4, -9, 0, 5, -2, 2, 33], np.int32)
+    expected = [3**13, -27, 7**11, 2**31, 0, -1, 1, 1, 1, 0, 0, 46341**2, 0]
+    source = source_of("pow", ["13xsi32"] * 2, "13xsi32")
+    assert "ttnn.pow" not in [name for name, _ in library_calls(source)]
+    np.testing.assert_array_equal(
+        on_device(source, bases, exponents), np.array(expected).astype(np.int32)
+    )
+
+
+def test_amounts_of_shifts_beyond_31_leave_the_sign() -> None:
+    numbers = np.array([-5, 5, -5, 5, -1024, 1024, -7, 7], np.int32)
+    amounts = np.array([32, 40, -1, -31, 5, 5, 31, 0], np.int32)
+    source = source_of("right_shift", ["8xsi32"] * 2, "8xsi32")
+    found = on_device(source, numbers, amounts)
+    np.testing.assert_array_equal(found, [-1, 0, -1, 0, -32, 32, -1, 7])

@@ -15,6 +15,8 @@ from ttcodegen.dialects.core.datatypes import (
     is_boolean,
     normalized_data_type,
     shape_of,
+    ui8,
+    ui32,
 )
 from ttcodegen.dialects.operations.attribute_kinds import DATA_TYPE, NUMBER, STRING
 from ttcodegen.dialects.operations.operation import CatalogueOp
@@ -66,18 +68,21 @@ from ttcodegen.ops.elementwise.registration import (
     on_inputs,
     quotient_tiles,
     shift_right_tiles,
+    shifted_right,
     typed_tiles,
     verify_bits,
     verify_broadcast,
     verify_integers,
+    whole_power,
     whole_quotient,
     whole_remainder,
 )
 
 COMPOSITE_HEADER = "ttnn/operations/eltwise/binary/binary_composite.hpp"
 FLOATS = (DataType.BFLOAT16, DataType.FLOAT32, DataType.BFLOAT8_B, DataType.BFLOAT4_B)
+INTEGERS = (DataType.INT32, DataType.UINT32, DataType.UINT16)
 BITWISE: dict[str, Any] = {
-    "data_types": (DataType.INT32, DataType.UINT32, DataType.UINT16),
+    "data_types": INTEGERS,
     "verify": verify_bits,
 }
 SHIFTED: dict[str, Any] = {
@@ -102,7 +107,8 @@ class Row:
     function: Callable[[Array, Array], Array]
     ttnn: str = ""
     header: str = BINARY_HEADER
-    data_types: tuple[DataType, ...] | None = None
+    data_types: tuple[DataType, ...] = (*INTEGERS, *FLOATS)
+    """Kernels have no meaning for bytes, which travel as ui32."""
     of_integers: Callable[[OpBuilder, SSAValue, SSAValue], SSAValue] | None = None
     dtype: bool = True
     scalar: bool = True
@@ -244,6 +250,7 @@ ROWS = (
         lambda a, b: np.maximum(a, b),
         "",
         COMPOSITE_HEADER,
+        data_types=(DataType.INT32, DataType.UINT32, *FLOATS),
         dtype=False,
         commutes=True,
         tile=extreme_tiles(greatest=True),
@@ -259,6 +266,7 @@ ROWS = (
         lambda a, b: np.minimum(a, b),
         "",
         COMPOSITE_HEADER,
+        data_types=(DataType.INT32, DataType.UINT32, *FLOATS),
         dtype=False,
         commutes=True,
         tile=extreme_tiles(greatest=False),
@@ -273,6 +281,8 @@ ROWS = (
         "pow",
         _power,
         header=COMPOSITE_HEADER,
+        data_types=FLOATS,
+        of_integers=whole_power,
         dtype=False,
         domains=((0.25, 2.0), (-2.0, 2.0)),
         tile=binary_tiles("power_binary_tile"),
@@ -387,7 +397,10 @@ ROWS = (
         "bitwise_right_shift",
         dtype=False,
         scalar=False,
-        **SHIFTED,
+        data_types=(DataType.INT32,),
+        of_integers=shifted_right,
+        verify=verify_integers,
+        domains=(None, (0, 8)),
         tile=shift_right_tiles,
     ),
 )
@@ -437,6 +450,10 @@ def _lowering(row: Row) -> Callable[[OpBuilder, CatalogueOp], SSAValue]:
         if row.of_integers is not None and not data_type.is_float:
             a, b = builder[lhs], builder.typecast(builder[rhs], element_of(lhs.type))
             return builder.typecast(row.of_integers(builder, a, b), result.element_type)
+        if element_of(result) == ui8:
+            # Calls that give bytes themselves do not keep the lowest bits.
+            wide = [builder.typecast(builder[value], ui32) for value in (lhs, rhs)]
+            return builder.typecast(builder.broadcasting(ttnn, *wide), ui8)
         first = _shrunk(builder, lhs, rhs)
         # Where both are splats, one has to span the result.
         shrunk = shape_of(first.type) != shape_of(lhs.type)

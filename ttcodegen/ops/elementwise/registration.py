@@ -177,6 +177,58 @@ def whole_remainder(builder: OpBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
     return builder.broadcasting("subtract", a, whole)
 
 
+def whole_power(builder: OpBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
+    """The power of integers, of which the lowest 32 bits are left, by squares: kernels of the
+    library raise floats. Of other bases than 1 and -1 a negative exponent leaves 0.
+    """
+    known = _filled(b)
+    base, exponent = (builder.typecast(value, si32) for value in (a, b))
+    zero, one = (builder.full([1] * len(shape_of(b.type)), each, si32) for each in (0, 1))
+    found, square, rest = one, base, exponent
+    is_known = known is not None and known >= 0
+    for bit in range(int(known).bit_length() if known is not None and is_known else 32):
+        if bit:
+            square = builder.broadcasting("multiply", square, square)
+            rest = builder.broadcasting("logical_right_shift", rest, one)
+        raised = builder.broadcasting("multiply", square, found)
+        if known is None or not is_known:
+            is_set = builder.broadcasting("bitwise_and", rest, one)
+            found = builder.broadcasting("where", is_set, raised, found, element=si32)
+        elif int(known) >> bit & 1:
+            found = raised
+    if declared_data_type(b) is DataType.INT32 and not is_known:
+        is_unit = builder.broadcasting("eq", builder.like("abs", base), one)
+        is_whole = builder.broadcasting("ge", exponent, zero)
+        is_left = builder.broadcasting("logical_or", is_unit, is_whole)
+        found = builder.broadcasting("multiply", found, is_left)
+    shape = broadcast_shapes([shape_of(a.type), shape_of(b.type)])
+    assert shape is not None
+    return builder.typecast(builder.repeat(found, shape), element_of(a.type))
+
+
+def shifted_right(builder: OpBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
+    """Integers shifted to the right, with copies of the sign of those that have one.
+
+    The library has no meaning for other amounts than 0 to 31, and takes the first bit of all
+    integers for a sign.
+    """
+    if declared_data_type(a) is not DataType.INT32:
+        return builder.broadcasting("logical_right_shift", a, b)
+    known = _filled(b)
+    if known is None or not 0 <= known < 32:
+        most = builder.full([1] * len(shape_of(b.type)), 31, ui32)
+        b = builder.broadcasting("minimum", builder.typecast(b, ui32), most)
+    return builder.broadcasting("bitwise_right_shift", a, builder.typecast(b, si32))
+
+
+def _filled(value: SSAValue) -> float | None:
+    """The number that a tensor was filled with, None if it is not known."""
+    op = value.owner
+    if not isinstance(op, CatalogueOp) or op.name != "ttnn.full":
+        return None
+    return op.parameter("fill_value")
+
+
 def comparison_tiles(name: str) -> TileLowering:
     """0 or 1. Integers are equal if their difference is 0, and the greater one of two is one of
     them; the header of `lt_int_tile` and its like compiles after some others only."""

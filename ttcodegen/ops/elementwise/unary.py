@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from xdsl.ir import SSAValue
 
-from ttcodegen.dialects.core.datatypes import DataType
+from ttcodegen.dialects.core.datatypes import DataType, element_of, shape_of, ui32
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttnn.placement import declared_data_type
 from ttcodegen.foundation.lazy_numpy import Array, np
@@ -55,6 +55,8 @@ from ttcodegen.ops.elementwise.registration import (
 
 INTEGERS = (DataType.INT32, DataType.UINT32, DataType.UINT16)
 FLOATS = (DataType.BFLOAT16, DataType.FLOAT32, DataType.BFLOAT8_B, DataType.BFLOAT4_B)
+SIGNED = (DataType.INT32, *FLOATS)
+"""Types of kernels with a sign: others than these they read as the bits of floats."""
 
 
 def erf(x: Array) -> Array:
@@ -163,6 +165,18 @@ def _square_tile(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -
     return builder.call("mul_int_tile", tile, tile, dtype=tile.data_type)
 
 
+def _negated(builder: OpBuilder, op: CatalogueOp) -> SSAValue | Sequence[SSAValue]:
+    """The opposite; of integers without a sign, which the kernel does not know, what 0 is above."""
+    value = builder[op.operands[0]]
+    data_type, element = declared_data_type(value), element_of(value.type)
+    if data_type.is_float or data_type is DataType.INT32:
+        return same_op("neg")(builder, op)
+    wide = ui32 if data_type is DataType.UINT8 else element
+    zero = builder.full([1] * len(shape_of(value.type)), 0, wide)
+    found = builder.broadcasting("subtract", zero, builder.typecast(value, wide))
+    return builder.typecast(found, element)
+
+
 @dataclass(frozen=True)
 class Row:
     """An elementwise unary op: TTIR name, meaning, and where they differ from the usual the TTNN
@@ -178,6 +192,8 @@ class Row:
     verify: Verifier = verify_broadcast
     tile: TileLowering | None = None
     """The function `<name>_tile` of floats unless another is given."""
+    lower: Lowering | None = None
+    """The op of the same name unless another lowering is given."""
     traits: Trait = Trait.NONE
     on_booleans: str | None = None
     noun: str = ""
@@ -187,9 +203,6 @@ class Row:
 def _sign(x: Array) -> Array:
     """Of what is no number the sign of its sign bit, as on the device (tt-llk,
     ckernel_sfpu_sign.h)."""
-    x = counted(x)
-    if not np.issubdtype(x.dtype, np.floating):
-        return np.sign(x)
     return np.where(np.isnan(x), np.copysign(np.ones_like(x), x), np.sign(x))
 
 
@@ -204,7 +217,7 @@ ROWS = (
     Row(
         "abs",
         lambda x: np.abs(counted(x)),
-        data_types=None,
+        data_types=SIGNED,
         tile=tile_function("abs_tile", "abs_tile_int32", _itself),
         traits=Trait.EXACT_ON_INTEGERS
         | Trait.IDEMPOTENT
@@ -291,7 +304,6 @@ ROWS = (
     Row(
         "isfinite",
         lambda x: np.isfinite(x),
-        data_types=None,
         tile=_isfinite_tile,
         traits=Trait.TRUTH,
         vector_cycles=7,
@@ -299,7 +311,6 @@ ROWS = (
     Row(
         "isinf",
         lambda x: np.isinf(x),
-        data_types=None,
         tile=_is_special_tile("isinf"),
         traits=Trait.TRUTH,
         vector_cycles=7,
@@ -307,7 +318,6 @@ ROWS = (
     Row(
         "isnan",
         lambda x: np.isnan(x),
-        data_types=None,
         tile=_is_special_tile("isnan"),
         traits=Trait.TRUTH,
         vector_cycles=7,
@@ -356,8 +366,9 @@ ROWS = (
     Row(
         "neg",
         lambda x: np.negative(counted(x)),
-        data_types=None,
+        data_types=SIGNED,
         tile=tile_function("negative_tile", "negative_tile_int32", _opposite),
+        lower=_negated,
         traits=Trait.SELF_INVERSE | Trait.ALTERS | Trait.OUTGROWS | Trait.WRAPS,
         vector_cycles=3,
     ),
@@ -373,7 +384,7 @@ ROWS = (
     Row(
         "relu",
         lambda x: np.maximum(x, 0),
-        data_types=None,
+        data_types=SIGNED,
         tile=tile_function("relu_tile", "relu_tile_int32", _itself),
         traits=Trait.IDEMPOTENT | Trait.KEEPS_TRUTH | Trait.ACTIVATES,
         vector_cycles=4,
@@ -381,7 +392,6 @@ ROWS = (
     Row(
         "relu6",
         lambda x: np.clip(x, 0, 6),
-        data_types=None,
         tile=_relu6_tile,
         traits=Trait.IDEMPOTENT | Trait.KEEPS_TRUTH | Trait.ACTIVATES,
         vector_cycles=12,
@@ -410,14 +420,12 @@ ROWS = (
     Row(
         "sign",
         _sign,
-        data_types=None,
         traits=Trait.IDEMPOTENT | Trait.KEEPS_TRUTH | Trait.OWN_NAN,
         vector_cycles=12,
     ),
     Row(
         "signbit",
         lambda x: np.signbit(x),
-        data_types=None,
         tile=tile_function("signbit_tile", "signbit_tile_int32", _zero),
     ),
     Row(
@@ -447,7 +455,7 @@ ROWS = (
     Row(
         "square",
         lambda x: np.square(counted(x)),
-        data_types=None,
+        data_types=(*INTEGERS, *FLOATS),
         tile=_square_tile,
         vector_cycles=3,
         traits=Trait.KEEPS_TRUTH | Trait.OUTGROWS | Trait.WRAPS,
@@ -481,13 +489,18 @@ def _rounded(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
     return lambda x: function(x) if np.issubdtype(x.dtype, np.floating) else counted(x)
 
 
-def _unless_whole(name: str) -> Lowering:
-    """The op of that name, or its operand if that has integers."""
+_OF_UNSIGNED = frozenset(("abs", "relu"))
+"""Functions that leave integers without a sign as they are."""
+
+
+def _unless_kept(name: str) -> Lowering:
+    """The op of that name, or its operand if that has integers which the op leaves as they are."""
     lower = same_op(name)
 
     def lowered(builder: OpBuilder, op: CatalogueOp) -> SSAValue | Sequence[SSAValue]:
         value = op.operands[0]
-        if declared_data_type(value).is_float:
+        data_type = declared_data_type(value)
+        if data_type.is_float or (name in _OF_UNSIGNED and data_type is DataType.INT32):
             return lower(builder, op)
         return builder.typecast(builder[value], op.result_type.element_type)
 
@@ -506,6 +519,7 @@ def of_floats(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
 
 def _register(row: Row) -> None:
     is_rounding = row.name in _ROUNDING
+    is_kept = is_rounding or row.name in _OF_UNSIGNED
     of_array = of_floats(row.function) if row.data_types is FLOATS else row.function
     meaning = on_inputs(_rounded(row.function) if is_rounding else of_array)
     ttnn = row.ttnn or row.name
@@ -515,7 +529,7 @@ def _register(row: Row) -> None:
             (operand("input", domain=row.domain),),
             verify=row.verify,
             numpy=meaning,
-            lower=_unless_whole(ttnn) if is_rounding else same_op(ttnn),
+            lower=row.lower or (_unless_kept if is_kept else same_op)(ttnn),
             tile=row.tile or tile_function(f"{row.name}_tile"),
             cpu=cpu_call("elementwise"),
             counts=Trait.TRUTH not in row.traits,

@@ -73,7 +73,7 @@ OPS = (
     Op("gelu", lambda x: torch.nn.functional.gelu(x.double())),
     *(
         Op(name, getattr(torch.nn.functional, name))
-        for name in ("mish", "relu6", "hardsigmoid", "softsign", "selu")
+        for name in ("mish", "relu6", "hardsigmoid", "softsign", "selu", "elu")
     ),
     Op("leaky_relu", torch.nn.functional.leaky_relu, attributes="parameter = 0.01 : f32"),
     Op("cbrt", lambda x: torch.from_numpy(np.cbrt(x.numpy()))),

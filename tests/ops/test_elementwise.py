@@ -21,6 +21,14 @@ def test_selu(evaluate, numbers, scale, alpha):
     np.testing.assert_allclose(ran.lowered[0], expected, rtol=1e-5)
 
 
+@pytest.mark.parametrize("alpha", [1.0, 0.5])
+def test_elu(evaluate, alpha):
+    ran = evaluate("elu", [X], X.shape, alpha=alpha)
+    expected = np.where(X > 0, X, alpha * np.expm1(X))
+    np.testing.assert_allclose(ran.golden[0], expected, rtol=1e-5)
+    np.testing.assert_allclose(ran.lowered[0], expected, rtol=1e-5)
+
+
 def test_leaky_relu(evaluate):
     ran = evaluate("leaky_relu", [X], X.shape, parameter=0.5)
     np.testing.assert_array_equal(ran.lowered[0], np.where(X > 0, X, 0.5 * X))

@@ -51,6 +51,12 @@ CALLS = [
         "ttnn::selu(@, 2.0f, 0.5f)",
     ),
     (
+        f'%r = "ttir.elu"(%x) <{{alpha = 0.5 : f32}}> : ({X}) -> {X}',
+        f"%x: {X}",
+        X,
+        "ttnn::elu(@, 0.5f)",
+    ),
+    (
         f"%r = {ATTENTION}(%q, %q, %q) <{{operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>}}> : "
         f"({Q}, {Q}, {Q}) -> {Q}",
         f"%q: {Q}",

@@ -242,7 +242,11 @@ def _elu(
     graph: Graph, x: SSAValue, alpha: float = 1, scale: float = 1, input_scale: float = 1
 ) -> SSAValue:
     """scale * (x if x > 0 else alpha * (exp(input_scale * x) - 1))."""
-    below = graph.like("expm1", x if input_scale == 1 else graph.apply("multiply", x, input_scale))
+    if input_scale == 1 and scale == 1:
+        return graph.like("elu", x, alpha=float(alpha))
+    if input_scale == 1:
+        return graph.like("selu", x, scale=float(scale), alpha=float(alpha))
+    below = graph.like("expm1", graph.apply("multiply", x, input_scale))
     if alpha != 1:
         below = graph.apply("multiply", below, alpha)
     positive = graph.compare("gt", x, graph.number(0, x), i1)

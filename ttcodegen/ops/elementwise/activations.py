@@ -46,8 +46,12 @@ def _leaky_relu(x: Array, parameter: float) -> Array:
     return np.where(x > 0, x, x * np.float32(parameter))
 
 
+def _elu(x: Array, alpha: float) -> Array:
+    return np.where(x > 0, x, np.float32(alpha) * np.expm1(np.minimum(x, 0)))
+
+
 def _selu(x: Array, scale: float, alpha: float) -> Array:
-    return np.float32(scale) * np.where(x > 0, x, np.float32(alpha) * np.expm1(np.minimum(x, 0)))
+    return np.float32(scale) * _elu(x, alpha)
 
 
 def _register_with_numbers(
@@ -95,6 +99,7 @@ def _register_with_numbers(
 
 
 _register_with_numbers("leaky_relu", _leaky_relu, {"parameter": 0.01})
+_register_with_numbers("elu", _elu, {"alpha": 1.0})
 _register_with_numbers("selu", _selu, {"scale": 1.0507009873390197, "alpha": 1.6732635498046875})
 
 

@@ -394,7 +394,7 @@ ACTIVATIONS = frozenset(("activation", "lhs_activations", "rhs_activations", "po
 APPLIED_AFTER = frozenset(("activation", "post_activations"))
 """Activations of the result, which the optimizer fuses as well."""
 BINARY_ACTIVATIONS = {5: "post_activations", 6: "lhs_activations", 7: "rhs_activations"}
-"""The places of the activations of binary ops among their arguments (binary.hpp, in all releases)."""
+"""Positions of activations of binary ops among their arguments (binary.hpp of all releases)."""
 
 
 def same_parameter(one: str | None, other: str) -> bool:

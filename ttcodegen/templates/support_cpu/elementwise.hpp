@@ -264,6 +264,15 @@ inline Tensor leaky_relu(const Type& type, const Tensor& input, const LeakyRelu&
         type, [&](double x) { return x > 0 ? x : x * attributes.parameter; }, input);
 }
 
+struct Elu {
+    double alpha = 1;
+};
+
+inline Tensor elu(const Type& type, const Tensor& input, const Elu& attributes) {
+    return map_in_floats(
+        type, [&](double x) { return x > 0 ? x : attributes.alpha * std::expm1(x); }, input);
+}
+
 struct Selu {
     double scale = 1.0507009873390197;
     double alpha = 1.6732635498046875;

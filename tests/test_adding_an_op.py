@@ -5,7 +5,11 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
+
+from ttcodegen.ops.core.definition import TTIRDefinition, TTNNDefinition
+from ttcodegen.ops.core.traits import Trait
 
 DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "adding-an-op.md"
 
@@ -91,3 +95,14 @@ def test_the_fields_of_rows_are_those_of_the_tables() -> None:
         for field in fields(table.Row)
     }
     assert reported == known
+
+
+def test_all_fields_and_traits_are_named() -> None:
+    text = DOCUMENT.read_text()
+    named = {
+        *(field.name for field in fields(TTIRDefinition)),
+        *(field.name for field in fields(TTNNDefinition)),
+        *(trait.name for trait in Trait),
+    }
+    missing = {name for name in named if not re.search(rf"\b{name}\b", text)}
+    assert missing == set()

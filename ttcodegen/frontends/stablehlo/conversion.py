@@ -41,7 +41,6 @@ from ttcodegen.foundation.diagnostics import (
     place_of,
 )
 from ttcodegen.foundation.lazy_numpy import Array, np
-from ttcodegen.frontends.canonicalization import outline_loop
 from ttcodegen.frontends.special_functions import Complex, joined, parted
 from ttcodegen.frontends.stablehlo.meshes import (
     NamedMesh,
@@ -70,6 +69,7 @@ from ttcodegen.ops.core.builder import OpBuilder
 from ttcodegen.ops.dialects import ttir_op_classes
 from ttcodegen.parsing.structure import refuse_elements
 from ttcodegen.transforms.const_eval import evaluate
+from ttcodegen.transforms.loops import outline_loop
 from ttcodegen.transforms.rewriting import is_repeatable
 
 _LARGEST_KNOWN = 1 << 16

@@ -31,7 +31,6 @@ from xdsl.utils.exceptions import VerifyException
 from ttcodegen.dialects.core.datatypes import shape_of, tensor_type
 from ttcodegen.dialects.ttcore.dialect import ArgumentType, ArgumentTypeAttr
 from ttcodegen.foundation.diagnostics import CompileError, Diagnostic, SourceLocation
-from ttcodegen.frontends.canonicalization import outline_loop
 from ttcodegen.frontends.special_functions import Complex, joined, parted
 from ttcodegen.frontends.torch.complex_numbers import is_known, translated
 from ttcodegen.frontends.torch.graph import (
@@ -51,6 +50,7 @@ from ttcodegen.frontends.torch.graph import (
 from ttcodegen.frontends.torch.rules import rule_of
 from ttcodegen.frontends.translation import SourceOp
 from ttcodegen.parsing.structure import counted
+from ttcodegen.transforms.loops import outline_loop
 from ttcodegen.transforms.rewriting import erase_dead
 
 # torch's own classes are not known where it is not installed.

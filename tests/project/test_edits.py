@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from tests.project.conftest import SOURCE, write
 from ttcodegen.cli.ttcodegen import main
 from ttcodegen.compilation import CompiledModule, CompileOptions, compile_module
 from ttcodegen.foundation.diagnostics import CompileError, Source
+from ttcodegen.project import edits
 from ttcodegen.project.edits import PRISTINE, edits_patch, read_pristine
 from ttcodegen.project.writer import write_project
 
@@ -163,3 +165,23 @@ def test_the_command_line_merges_and_tells_conflicts(
     assert main([*command, "--force"]) == 0
     expected = compile_module(Source("", model.read_text()), CompileOptions("tiny"))
     assert source.read_text() == expected.files["src/tiny.cpp"]
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "bomb", "folder"])
+def test_an_archive_that_is_no_file_or_unpacks_to_too_much_is_none(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(edits, "_MOST_UNPACKED", 1000)
+    for name in (edits.PRISTINE, edits.LINES):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        if kind == "pipe":
+            os.mkfifo(path)
+        elif kind == "device":
+            path.symlink_to("/dev/zero")
+        elif kind == "folder":
+            path.mkdir()
+        else:
+            path.write_bytes(edits.packed({"a": "b" * 2000}))
+    assert edits.read_pristine(tmp_path) is None
+    assert edits.read_lines(tmp_path) == []

@@ -429,7 +429,7 @@ class _Exchange:
         if self._path != "/apipost/v1/send_command" or len(body) > _MOST_AT_ONCE:
             return None
         found = self._session.kept_text(_json(self._headers.get("Content-Type", ""), body))
-        return found and Answer(found)
+        return Answer(found) if found else None
 
     # Who asks
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ttcodegen.emission.manifest_entries import LoweredOp, OpLines
 from ttcodegen.foundation.diagnostics import CompileError
-from ttcodegen.project.manifest import manifest_hashes, read_manifest
+from ttcodegen.project.manifest import manifest_hashes, read_manifest, regular_bytes
 from ttcodegen.project.staging import locked_project, replace_files
 from ttcodegen.systems.description import DEFAULT_ARCHITECTURE
 
@@ -92,7 +92,20 @@ def packed(content: object) -> bytes:
 def unpacked(path: Path) -> object:
     """The object in a gzip file; raises OSError, ValueError, zlib.error or RecursionError if there
     is none."""
-    return json.loads(zlib.decompress(path.read_bytes(), _GZIP))
+    return json.loads(_unpacked(regular_bytes(path)))
+
+
+_MOST_UNPACKED = 256 << 20
+"""Bytes of a file that is unpacked; a damaged one may say to hold any number."""
+
+
+def _unpacked(data: bytes) -> bytes:
+    """The content of a gzip file; raises ValueError or zlib.error if there is none."""
+    unpacker = zlib.decompressobj(_GZIP)
+    found = unpacker.decompress(data, _MOST_UNPACKED)
+    if not unpacker.eof:
+        raise ValueError("the file is cut off, or unpacks to more than it can hold")
+    return found
 
 
 def read_pristine(out: Path) -> dict[str, str] | None:
@@ -494,7 +507,7 @@ def read_lines(out: Path) -> list[OpLines]:
     """The lines of the ops of a project when it was generated; nothing if it has no record of
     them."""
     try:
-        data = out.joinpath(LINES).read_bytes()
+        data = regular_bytes(out.joinpath(LINES))
     except OSError:
         return []
     return lines_in(data)
@@ -503,7 +516,7 @@ def read_lines(out: Path) -> list[OpLines]:
 def lines_in(data: bytes) -> list[OpLines]:
     """The lines in an archive; nothing if it is none."""
     try:
-        content = cast("dict[str, Any]", json.loads(zlib.decompress(data, _GZIP)))
+        content = cast("dict[str, Any]", json.loads(_unpacked(data)))
         ops = [LoweredOp(*op) for op in cast("list[tuple[str, str, int | None]]", content["ops"])]
         files = cast("dict[str, Sequence[tuple[int, int, int]]]", content["files"])
         return [

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import errno
 import json
+import os
+import stat
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -87,10 +90,23 @@ def indented(value: object, newline: str = "\n") -> str:
 _HOLDERS = (dict, list, tuple)
 
 
+def regular_bytes(path: Path) -> bytes:
+    """The content of a file of a project, which is no link, pipe or device.
+
+    Raises:
+        OSError: if it cannot be read, or is none.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    with open(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "it is no regular file", str(path))
+        return file.read()
+
+
 def read_manifest(folder: Path) -> dict[str, Any] | None:
     """The manifest of a project; None if the folder has none that ttcodegen wrote."""
     try:
-        content: object = json.loads(folder.joinpath(MANIFEST).read_text("utf-8"))
+        content: object = json.loads(regular_bytes(folder.joinpath(MANIFEST)))
     except (OSError, ValueError, RecursionError):
         return None
     return as_manifest(content)

@@ -28,8 +28,7 @@ from ttcodegen.frontends import module_for_passes
 from ttcodegen.ops.dialects import load_dialects
 from ttcodegen.opt.command_line import Request, spelling
 from ttcodegen.parsing.structure import refuse_unregistered
-from ttcodegen.transforms.module_text import module_text
-from ttcodegen.transforms.pass_runner import PassRunner
+from ttcodegen.transforms.pass_runner import PassRunner, module_text
 from ttcodegen.transforms.registry import (
     OptionValue,
     Step,

@@ -25,9 +25,8 @@ from ttcodegen.project.tuning.decisions import (
     uses_constant,
     with_edits,
 )
-from ttcodegen.project.tuning.legality import Legality
 from ttcodegen.project.tuning.matching import Node, matched, program
-from ttcodegen.project.tuning.report import constant_text, described, names_text
+from ttcodegen.project.tuning.report import Legality, constant_text, described, names_text
 from ttcodegen.project.tuning.statements import (
     ACTIVATIONS,
     NOTHING,

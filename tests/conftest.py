@@ -129,18 +129,29 @@ def example(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Callabl
 
 
 @pytest.fixture(scope="session")
-def ttnn_libraries() -> Path:
-    """The folder with the libraries of the released ttnn wheel: $TTNN_LIBRARIES, or downloaded."""
-    if named := os.environ.get("TTNN_LIBRARIES"):
-        return Path(named)
-    cache = ROOT / "build" / "wheels"
-    try:
-        with _locked(cache / "lock"):
-            return wheel_libraries(cache)
-    except LinkCheckError as error:
-        if os.environ.get("CI"):
-            raise
-        pytest.skip(f"the ttnn wheel cannot be had: {error}")
+def ttnn_libraries_of() -> Callable[[str], Path]:
+    """Gives the folder with the libraries of a release's wheel: $TTNN_LIBRARIES, which is of the
+    default one, or downloaded."""
+
+    def libraries(release: str) -> Path:
+        if release == DEFAULT_RELEASE and (named := os.environ.get("TTNN_LIBRARIES")):
+            return Path(named)
+        cache = ROOT / "build" / "wheels"
+        try:
+            with _locked(cache / "lock"):
+                return wheel_libraries(cache, release)
+        except LinkCheckError as error:
+            if os.environ.get("CI"):
+                raise
+            pytest.skip(f"the ttnn wheel cannot be had: {error}")
+
+    return libraries
+
+
+@pytest.fixture(scope="session")
+def ttnn_libraries(ttnn_libraries_of: Callable[[str], Path]) -> Path:
+    """The folder with the libraries of the default release's wheel."""
+    return ttnn_libraries_of(DEFAULT_RELEASE)
 
 
 @pytest.fixture(scope="session")

@@ -102,6 +102,8 @@ def spelled(value: SSAValue | str) -> str:
 def statement(call: KernelCall) -> tuple[str, str]:
     """The header of a call, and the call."""
     arguments = [spelled(argument) for argument in call.arguments]
+    if call.conversion:
+        arguments = [f"{call.conversion}({argument})" for argument in arguments]
     callee = call.callee
     match call.form:
         case CallForm.CONSTANT:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 from scripts.kernel_check import KernelCheck, main
 from scripts.kernel_check_configuration import ARCHITECTURES, ConfigurationError, read_manifest
+from ttcodegen.systems.releases import CATALOGUE_RELEASE
 
 KERNELS = Path(__file__).resolve().parent / "kernels"
 
@@ -117,6 +119,12 @@ def kernels_with(folder: Path, mistake: Mistake) -> int:
     return text[: text.index(mistake.right)].count("\n") + 1
 
 
+@pytest.fixture(scope="module")
+def kernel_check(kernel_checks: Callable[[str], KernelCheck]) -> KernelCheck:
+    """The check for the release in whose spelling the kernels of these tests are."""
+    return kernel_checks(CATALOGUE_RELEASE.name)
+
+
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_right_kernels_pass(kernel_check: KernelCheck, arch: str) -> None:
     manifest = KERNELS / "manifest.json"
@@ -173,7 +181,7 @@ def test_command_line(
     kernel_check: KernelCheck, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     kernels_with(tmp_path, MISTAKES["argument out of range"])
-    cache = ["--cache", str(kernel_check.cache.parent)]
+    cache = ["--cache", str(kernel_check.cache.parent), "--release", CATALOGUE_RELEASE.name]
     configuration = ["--compile-args", "0,2,2048", "--named", "num_tiles=8"]
     assert main([str(tmp_path / "reader.cpp"), *configuration, *cache]) == 0
     assert main([str(tmp_path), *cache]) == 1

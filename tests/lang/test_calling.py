@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from scripts.kernel_check_configuration import KernelConfiguration, read_manifest
-from scripts.link_check import ROOT, check, read_header_only
+from scripts.link_check import ROOT, check, project_objects, read_header_only
 from tests.cli.flatbuffers import result_of
 from ttcodegen.cli.opt import main as opt
 from ttcodegen.cli.ttcodegen import main
@@ -22,6 +22,7 @@ from ttcodegen.numerics.golden_values import Golden
 from ttcodegen.ops.tt_lang import calling
 from ttcodegen.project.cpu_backend import CPUBackend
 from ttcodegen.rt.op_times import expected_calls
+from ttcodegen.systems.releases import DEFAULT_RELEASE
 
 PROGRAM = """import ttl
 
@@ -297,9 +298,8 @@ def test_a_project_with_an_operation_is_one_for_the_release(
     kernels = read_manifest(tmp_path / "manifest.json")
     assert len(kernels) == 6
     assert kernel_faults(kernels) == []
-    objects = sorted(tmp_path.glob("build/CMakeFiles/*_objects.dir/**/*.o"))
-    assert any(path.name == "programs.cpp.o" for path in objects)
-    objects.append(cpu_backend.support_object)
+    objects = project_objects(tmp_path, ROOT / "build" / "link_check", DEFAULT_RELEASE)
+    assert any(path.name.startswith("programs-") for path in objects)
     header_only = read_header_only(ROOT / "standalone" / "header_only.txt")
     assert check(objects, [], ttnn_libraries, header_only) == []
 

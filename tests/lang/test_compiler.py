@@ -217,15 +217,12 @@ def test_what_kernels_leave_out_is_reported_once_at_its_line(
     assert found == expected
     assert len(warnings) == 1
     folder = tmp_path / "out" / "op" / "kernels"
-    assert 'DPRINT << "started" << ENDL();' in (folder / "write.cpp").read_text()
+    assert 'DPRINT("started\\n");' in (folder / "write.cpp").read_text()
     printed = "DataflowBuffer y_dfb: shape=(1, 1), block_count=2, size=4096, "
     assert printed in (folder / "write.cpp").read_text()
     assert 'DeviceZoneScopedN("write y");' in (folder / "write.cpp").read_text()
     assert '#include "api/debug/dprint.h"' in (folder / "compute.cpp").read_text()
-    assert (
-        'DPRINT_MATH(DPRINT << "i=" << i << " of 2" << ENDL());'
-        in (folder / "compute.cpp").read_text()
-    )
+    assert 'MATH(DPRINT("i={} of 2\\n", i));' in (folder / "compute.cpp").read_text()
 
 
 _SIGNPOSTS = """
@@ -274,7 +271,7 @@ def test_signposts_are_scopes_after_which_what_they_declare_is_still_known(tmp_p
         "noc_async_write_barrier();",
         "}",
         "cb_pop_front(cb_y_dfb, 1);",
-        'DPRINT << "copied " << count << ENDL();',
+        'DPRINT("copied {}\\n", count);',
         *["}"] * 3,
     ]
     compute = (projects.written[0] / "kernels" / "compute.cpp").read_text()

@@ -114,25 +114,25 @@ def test_what_a_kernel_cannot_do_as_python_does_is_refused(
         ("if not (row and True): print('first')", "if (node_row == 0) {"),
         ("if row and (0 or row == 1): print('last')", "if (node_row != 0 && node_row == 1) {"),
         ("if 0 < row <= 1 < 2: print('last')", "if (0 < node_row && node_row <= 1) {"),
-        ("print(first(row), second(row))", 'node_row + 1 << " " << node_row + 2 <<'),
-        ("print(scaled(row, **options))", "DPRINT << node_row * 3 <<"),
-        ("print(after(1))", "DPRINT << node_column * 2 + node_row + 1 <<"),
-        ("print(counted(3), row, sep=None)", 'DPRINT << "6 " << node_row <<'),
+        ("print(first(row), second(row))", 'DPRINT("{} {}\\n", node_row + 1, node_row + 2);'),
+        ("print(scaled(row, **options))", 'DPRINT("{}\\n", node_row * 3);'),
+        ("print(after(1))", 'DPRINT("{}\\n", node_column * 2 + node_row + 1);'),
+        ("print(counted(3), row, sep=None)", 'DPRINT("6 {}\\n", node_row);'),
         ("assert row < 2", "noc_async_write_page(node_row * 2 + i"),
-        ("n = 5\nfor k in range(1, 3):\n    n = k\n    print(n)\n    n = 5", "DPRINT << k <<"),
+        ("n = 5\nfor k in range(1, 3):\n    n = k\n    print(n)\n    n = 5", 'DPRINT("{}\\n", k);'),
         ("n = 0\nfor k in range(2):\n    print(n)\n    n = n + 1", "n = n + 1;"),
-        ("n = 0\nfor k in range(2):\n    n += 1\n    m = n\n    print(m)", "DPRINT << n << ENDL"),
+        ("n = 0\nfor k in range(2):\n    n += 1\n    m = n\n    print(m)", 'DPRINT("{}\\n", n);'),
         ("a, b = 0, 1\nfor k in range(2):\n    print(a)\n    a, b = b, a", "b = a_before;"),
-        ("n = 0\nfor k in range(2):\n    m = n\n    n += k\n    print(m)", "DPRINT << n_before"),
-        ("n = 1\nif row == 1: n = 2\nprint(n)", "DPRINT << n << ENDL"),
+        ("n = 0\nfor k in range(2):\n    m = n\n    n += k\n    print(m)", '", n_before);'),
+        ("n = 1\nif row == 1: n = 2\nprint(n)", 'DPRINT("{}\\n", n);'),
         ("n = 1\nif row == 1: n = 2\nelse: n = row + 3\nprint(n)", "n = node_row + 3;"),
         ("n = row * 2\nfor k in range(2): n = max(n, k)\nprint(n)", "n = node_row * 2;"),
         (
             "n = 0\nfor k in range(2):\n    if n == 0: n = 1\n    else: n = 0",
             "if (n == 0) {",
         ),
-        ("print(row ^ 1, 6 & row, row | 4)", 'DPRINT << (node_row ^ 1) << " " << (6 & node_row)'),
-        ("print(row << 2, row >> 1)", 'DPRINT << node_row * 4 << " " << node_row / 2'),
+        ("print(row ^ 1, 6 & row, row | 4)", '"{} {} {}\\n", (node_row ^ 1), (6 & node_row)'),
+        ("print(row << 2, row >> 1)", 'DPRINT("{} {}\\n", node_row * 4, node_row / 2);'),
         ("print(row ** 2, abs(row - 3))", "node_row * node_row"),
         (
             "n = 5 if row == 1 else row\nprint(n)",
@@ -148,7 +148,7 @@ def test_what_a_kernel_cannot_do_as_python_does_is_refused(
         ("for n, m in enumerate(range(row, 4)): print(n, m)", "position < 4 - node_row;"),
         ("for n, m in zip(range(4), range(row, 9)): print(n, m)", "std::min<uint32_t>("),
         ("ns = range(row, 8, 2)\nfor n in ns: print(n)", "n = node_row; n < 8; n += 2"),
-        ("for n in range(4): print(n)\nelse: print(7)", 'DPRINT << "7" <<'),
+        ("for n in range(4): print(n)\nelse: print(7)", 'DPRINT("7\\n");'),
         (
             "n = row\nwhile True:\n    if n >= 4: break\n    print(n)\n    n += 1",
             "n = node_row; n < 4; ++n",
@@ -157,21 +157,21 @@ def test_what_a_kernel_cannot_do_as_python_does_is_refused(
         ("n = row * 9\nwhile n > 0: n -= 1", "n = n - 1;"),
         ("for n in range(9):\n    if n * n > row: break\n    print(n)", "going = 0;"),
         ("n = 0\nfor k in range(3):\n    for m in range(n): print(m)\n    n += 1", "m < n; ++m"),
-        ("for k in range(2): pass\nfor k in range(3):\n    print(k)", "DPRINT << k <<"),
-        ("print(len([row]), [row, 7][1], max([row, 2]))", 'DPRINT << "1 7 " << std::max<'),
-        ("print(max([7]), min((row,)))", 'DPRINT << "7 " << node_row <<'),
-        ("for a, b in zip([row] * 2, [1] + [row]): print(a, b)", 'DPRINT << node_row << " 1"'),
+        ("for k in range(2): pass\nfor k in range(3):\n    print(k)", 'DPRINT("{}\\n", k);'),
+        ("print(len([row]), [row, 7][1], max([row, 2]))", 'DPRINT("1 7 {}\\n", std::max<'),
+        ("print(max([7]), min((row,)))", 'DPRINT("7 {}\\n", node_row);'),
+        ("for a, b in zip([row] * 2, [1] + [row]): print(a, b)", 'DPRINT("{} 1\\n", node_row);'),
         ("for n in range(6, 0, -2): print(n)", "n = 6 - iteration * 2;"),
         ("for n in range(row + 1, 0, -1): print(n)", "n = sum - iteration;"),
         ("n = row\nwhile n < 2:\n    print(n)\n    n += 1", "n = node_row; n < 2; ++n"),
         ("n = 0\nwhile n <= row:\n    print(n)\n    n = n + 3", "n < node_row + 1; n += 3"),
-        ("n = 0\nwhile n < row: n += 1\nprint(n)", "DPRINT << n <<"),
-        ("n = 1\nwhile n < 6: n += 2\nprint(n)", 'DPRINT << "7" <<'),
-        ("n = 4\nwhile n > 2: n -= 1\nprint(n)", 'DPRINT << "2" <<'),
+        ("n = 0\nwhile n < row: n += 1\nprint(n)", 'DPRINT("{}\\n", n);'),
+        ("n = 1\nwhile n < 6: n += 2\nprint(n)", 'DPRINT("7\\n");'),
+        ("n = 4\nwhile n > 2: n -= 1\nprint(n)", 'DPRINT("2\\n");'),
         ("for k in range(5):\n    if k == row: continue\n    print(k)", "if (k != node_row) {"),
-        ("for k in [1, 2]:\n    if k == 1: continue\n    print(k)", 'DPRINT << "2" <<'),
+        ("for k in [1, 2]:\n    if k == 1: continue\n    print(k)", 'DPRINT("2\\n");'),
         ("print([(a, b) for a in range(3) if a for b in range(a)])", "[(1, 0), (2, 0), (2, 1)]"),
-        ("print(*divmod(row + 5, 3))", "DPRINT << sum / 3 <<"),
+        ("print(*divmod(row + 5, 3))", 'DPRINT("{} {}\\n", sum / 3, '),
         ("range = lambda n: (1, 0)", "noc_async_write_page(node_row * 2 + 1,"),
         (
             "for k in range(5):\n    if row:\n        if k: continue\n        print(k)\n"
@@ -197,7 +197,7 @@ def test_what_a_kernel_cannot_do_as_python_does_is_refused(
         ),
         ("match (row, 2):\n    case (1, 3) | (0, 2): print(4)", "if (node_row == 0) {"),
         ("d = {0: 5, 1: 7}\nprint(d[row])", "constexpr uint32_t table[] = {5, 7};"),
-        ("d = dict([(1, 5), (3, 7)])\nprint(d[row * 2 + 1])", "== 1 ? 5 : 7) << ENDL"),
+        ("d = dict([(1, 5), (3, 7)])\nprint(d[row * 2 + 1])", "== 1 ? 5 : 7));"),
         ("d = {n: n * n for n in range(3)}\nprint(d[row + 1])", "table[] = {0, 1, 4};"),
         ("if row in {1, 4}: print(1)", "if (node_row == 1 || node_row == 4) {"),
         (
@@ -209,7 +209,7 @@ def test_what_a_kernel_cannot_do_as_python_does_is_refused(
             "if row == 0: v = 3\nelif row == 1: v = row + 7\nelse: v = 0\nprint(v)",
             "v = node_row + 7;",
         ),
-        ("print(row or 3, row and 4)", '(node_row != 0 ? node_row : 3) << " " <<'),
+        ("print(row or 3, row and 4)", "(node_row != 0 ? node_row : 3), "),
         ("n = 0\ndef f():\n    nonlocal n\n    n += row\nf()\nprint(n)", "n = n + node_row;"),
         ("nonlocal own\nown += 1\nprint(own)", "own = own + 1;"),
         ("import math\nprint(math.ceil(row / 3))", "(node_row + 2) / 3"),
@@ -233,7 +233,7 @@ def test_a_function_may_end_early_several_times(tmp_path: Path) -> None:
     run_program_text(source, [], projects.watch)
     written = (projects.written[0] / "kernels" / "write.cpp").read_text()
     ends = [written.index(f"node_row != {row}") for row in (0, 1)]
-    prints = [written.index(f'DPRINT << "{text}"') for text in "ab"]
+    prints = [written.index(f'DPRINT("{text}') for text in "ab"]
     assert ends[0] < prints[0] < ends[1] < prints[1]
 
 

@@ -70,7 +70,7 @@ def compute_kernel(source: Source, out: Path) -> str:
 
 def test_sums_that_fit_stay_in_the_registers(tmp_path: Path) -> None:
     kernel = compute_kernel(program(STORED.replace("VALUE", "acc"), SMALL), tmp_path)
-    assert kernel.count("tile_regs_acquire") == kernel.count("mm_block_init_short") == 1
+    assert kernel.count("tile_regs_acquire") == kernel.count("matmul_block_init") == 1
     assert "cb_acc" not in kernel
     before, after = kernel.split("matmul_block(")
     assert "cb_wait_front(cb_a_dfb, 4);" in before.split("tile_regs_acquire")[1]

@@ -1,4 +1,4 @@
-"""The C++ calls of convolutions, pooling and normalisations, as tt-metal 0.70.1 has them."""
+"""The C++ calls of convolutions, pooling and normalisations, as tt-metal 0.81.1 has them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The C++ calls of attention, indexing, sorting and training, as tt-metal 0.70.1 has them."""
+"""The C++ calls of attention, indexing, sorting and training, as tt-metal 0.81.1 has them."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ CALLS = [
         f'%r = "ttir.gelu_bw"(%x, %x) <{{approximate = "tanh"}}> : ({X}, {X}) -> {X}',
         f"%x: {X}",
         X,
-        'ttnn::experimental::gelu_bw(@, @, "tanh")',
+        "ttnn::gelu_bw(@, @, ttnn::operations::unary::GeluVariant::TANH)[0].value()",
     ),
     (
         f'%r = "ttir.dropout"(%x) <{{prob = 2.500000e-01 : f32, scale = 2.000000e+00 : f32, '
@@ -189,7 +189,8 @@ def test_update_of_pages_divides_its_users_among_cores():
     assert calls_as("ttnn::to_memory_config(@, tuning::height_sharded_32x64)", text)
     assert calls_as(
         "ttnn::experimental::paged_update_cache(@, @, /*update_idxs=*/std::vector<uint32_t>{}, @, "
-        "std::nullopt, @, /*batch_offset=*/0, std::nullopt, std::nullopt)",
+        "std::nullopt, @, /*batch_offset=*/0, std::nullopt, std::nullopt, std::nullopt, "
+        "std::nullopt, std::nullopt)",
         text,
     )
 
@@ -203,4 +204,4 @@ def test_fill_of_pages():
     )
     call = "ttnn::experimental::paged_fill_cache(@, @, @, @, /*batch_idx=*/0, std::nullopt, "
     assert text.count("ttnn::experimental::paged_fill_cache(") == 2
-    assert calls_as(call + "std::nullopt)", text)
+    assert calls_as(call + ", ".join(["std::nullopt"] * 4) + ")", text)

@@ -19,13 +19,14 @@ from ttcodegen.project.manifest import (
     manifest_text,
     read_manifest,
 )
+from ttcodegen.systems.releases import DEFAULT_RELEASE
 
 
 def test_it_describes_the_module(project: Path) -> None:
     manifest = json.loads((project / MANIFEST).read_text())
     assert manifest["tool"] == "ttcodegen"
     assert manifest["tool_version"] == __version__
-    assert manifest["tt_metal_release"] == "0.70.1"
+    assert manifest["tt_metal_release"] == DEFAULT_RELEASE
     assert (manifest["target"], manifest["arch"]) == ("ttnn", "wormhole_b0")
     assert manifest["kernels"] == []
     forward, types = manifest["functions"]

@@ -29,9 +29,11 @@ from ttcodegen.flatbuffer.program import Binary
 from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.numerics.lowered import read_flatbuffer
 from ttcodegen.ops.core.calls import Call, in_release
-from ttcodegen.systems.releases import CATALOGUE_RELEASE, RELEASES, release_named
+from ttcodegen.systems.releases import CATALOGUE_RELEASE, DEFAULT_RELEASE, RELEASES, release_named
 
 OLDEST, LATER = RELEASES[0], RELEASES[-1]
+OTHER = next(name for name in RELEASES if name != DEFAULT_RELEASE)
+"""A release that is not the default: a sample is linked and compiled, of the default all."""
 WHEELS = ROOT / "build" / "wheels"
 CACHE = """
 func.func @fill(
@@ -116,6 +118,15 @@ def test_what_the_release_takes_alike_stays() -> None:
     assert passed("ttnn::argmax", "x", "1", release=OLDEST) == ["x", "1"]
     assert passed("ttnn::argmax", "x", "1") == ["x", "1"]
     assert passed("ttnn::add", "x", "y") == ["x", "y"]
+
+
+def test_the_newest_release_is_the_default() -> None:
+    numbers = [release_named(name).number for name in RELEASES]
+    assert numbers == sorted(numbers)
+    assert RELEASES[-1] == DEFAULT_RELEASE
+    compiled = compile_module(Source("m.mlir", CACHE), CompileOptions("m"))
+    assert compiled.description.release == DEFAULT_RELEASE
+    assert f"for tt-metal {DEFAULT_RELEASE}" in compiled.files["src/m.cpp"]
 
 
 def test_the_release_that_the_catalogue_states_has_no_rows() -> None:
@@ -266,17 +277,18 @@ def test_kernels_are_spelled_as_each_release_does(written: Write) -> None:
     assert '#include "api/compute/compute_kernel_hw_startup.h"' in later
 
 
-def test_edits_survive_the_change_of_the_release(written: Write) -> None:
-    out = written(CACHE, OLDEST)
+@pytest.mark.parametrize(("before", "after"), [(OLDEST, LATER), (LATER, OLDEST)])
+def test_edits_survive_the_change_of_the_release(written: Write, before: str, after: str) -> None:
+    out = written(CACHE, before)
     file = out / "src" / "model.cpp"
-    before = file.read_text()
-    file.write_text(before.replace("namespace model {", "// by hand\nnamespace model {", 1))
-    assert file.read_text() != before
-    assert written(CACHE, LATER) == out
+    generated = file.read_text()
+    file.write_text(generated.replace("namespace model {", "// by hand\nnamespace model {", 1))
+    assert file.read_text() != generated
+    assert written(CACHE, after) == out
     merged = file.read_text()
-    assert f"for tt-metal {LATER}" in merged
+    assert f"for tt-metal {after}" in merged
     assert "// by hand" in merged
-    assert ", 1, 0);" in merged
+    assert (", 1, 0);" in merged) is (after == LATER)
     assert "<<<<<<<" not in merged
 
 
@@ -291,20 +303,20 @@ def available(made: Callable[[], Path]) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("level", ["0", "2"])
-def test_an_example_links_with_a_later_release(tmp_path: Path, level: str) -> None:
-    libraries = available(lambda: wheel_libraries(WHEELS, LATER))
+def test_an_example_links_with_another_release(tmp_path: Path, level: str) -> None:
+    libraries = available(lambda: wheel_libraries(WHEELS, OTHER))
     source, out = ROOT / "examples/digits/digits.mlir", tmp_path / "digits"
-    arguments = [str(source), "-o", str(out), "-q", "--tt-metal", LATER, "--optimize", level]
+    arguments = [str(source), "-o", str(out), "-q", "--tt-metal", OTHER, "--optimize", level]
     assert main(arguments) == 0
-    objects = project_objects(out, ROOT / "build" / "link_check", LATER)
+    objects = project_objects(out, ROOT / "build" / "link_check", OTHER)
     header_only = read_header_only(ROOT / "standalone" / "header_only.txt")
     assert check(objects, [], libraries, header_only) == []
 
 
 @pytest.mark.slow
-def test_kernels_of_a_later_release_compile(written: Write) -> None:
-    out = written(PRODUCT, LATER, "--target", "ttmetal")
-    device = available(lambda: device_headers(WHEELS, release=LATER))
+def test_kernels_of_another_release_compile(written: Write) -> None:
+    out = written(PRODUCT, OTHER, "--target", "ttmetal")
+    device = available(lambda: device_headers(WHEELS, release=OTHER))
     kernel_check = KernelCheck(find_clang(), device, ROOT / "build" / "kernel_check", jobs=2)
     found = kernel_check.check(read_manifest(out / "manifest.json"))
     assert [str(fault) for fault in found] == []

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
-from scripts.link_check import ROOT, check, read_header_only
+from scripts.link_check import EXACT, ROOT, check, read_header_only
 from ttcodegen.project.toolchain import Toolchain
+from ttcodegen.systems.releases import RELEASES, release_named
 
 INCLUDE = ROOT / "standalone" / "include"
 
@@ -50,8 +52,11 @@ constexpr unsigned short unpack_tile_size[32] = {};
 pytestmark = pytest.mark.slow
 
 
-def compile_object(toolchain: Toolchain, source: Path, target: Path) -> None:
+def compile_object(
+    toolchain: Toolchain, source: Path, target: Path, definitions: Sequence[str] = ()
+) -> None:
     command = [toolchain.compiler, "-std=c++20", "-Wall", "-Wextra", "-Werror", f"-I{INCLUDE}"]
+    command += [f"-D{name}" for name in definitions]
     done = subprocess.run(
         [*command, "-c", source, "-o", target], capture_output=True, text=True, check=False
     )
@@ -84,10 +89,12 @@ def test_headers_of_kernels_compile_in_any_order(
     compile_object(toolchain, source, tmp_path / "kernel.o")
 
 
+@pytest.mark.parametrize("release", RELEASES)
 def test_exported_templates_link(
-    toolchain: Toolchain, ttnn_libraries: Path, tmp_path: Path
+    toolchain: Toolchain, ttnn_libraries_of: Callable[[str], Path], tmp_path: Path, release: str
 ) -> None:
     target = tmp_path / "api_templates.o"
-    compile_object(toolchain, ROOT / "standalone" / "tests" / "api_templates.cpp", target)
+    source = ROOT / "standalone" / "tests" / "api_templates.cpp"
+    compile_object(toolchain, source, target, (*release_named(release).definitions, EXACT))
     header_only = read_header_only(ROOT / "standalone" / "header_only.txt")
-    assert check([target], [], ttnn_libraries, header_only) == []
+    assert check([target], [], ttnn_libraries_of(release), header_only) == []

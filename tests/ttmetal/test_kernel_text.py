@@ -22,23 +22,32 @@ from tests.ttmetal.exp_module import compute_kernel, exp_program
 from ttcodegen.conversions.ttkernel_to_emitc.functions import write_kernel
 from ttcodegen.dialects.core.datatypes import DataType
 from ttcodegen.dialects.ttcore.tile import TileType
-from ttcodegen.dialects.ttkernel.attributes import ReduceDim, ReduceType, ThreadType
+from ttcodegen.dialects.ttkernel.attributes import (
+    DestinationReuse,
+    EltwiseBinaryType,
+    ReduceDim,
+    ReduceType,
+    ThreadType,
+)
 from ttcodegen.dialects.ttkernel.builder import KernelBuilder
 from ttcodegen.dialects.ttmetal.programs import Kernel, NamedConstant
 from ttcodegen.emitc.builder import open_file
 from ttcodegen.emitc.printer import print_module
 from ttcodegen.foundation.diagnostics import CompileError
+from ttcodegen.systems.releases import DEFAULT_RELEASE, RELEASES, release_named
 
 index = IndexType()
 BF16 = TileType(DataType.BFLOAT16)
 
 
-def text_of(function: FuncOp, kernel: Kernel | None = None) -> str:
+def text_of(function: FuncOp, kernel: Kernel | None = None, release: str = DEFAULT_RELEASE) -> str:
     """The file of a kernel of the program `exp`."""
     program = exp_program()
     module = ModuleOp([])
     file = open_file(module, "kernels/kernel.cpp")
-    write_kernel(file, function, kernel or program.kernels[1], program, "a title")
+    write_kernel(
+        file, function, kernel or program.kernels[1], program, "a title", release_named(release)
+    )
     return print_module(module)["kernels/kernel.cpp"]
 
 
@@ -121,10 +130,10 @@ def test_what_a_zone_computes_is_known_after_it() -> None:
         'DeviceZoneScopedN("reserve");',
         "cb_reserve_back(cb_x, 1);",
         "place = get_write_ptr(cb_x);",
-        "DPRINT << sum << ENDL();",
+        'DPRINT("{}\\n", sum);',
         "}",
         "}",
-        'DPRINT << sum << " " << place << ENDL();',
+        'DPRINT("{} {}\\n", sum, place);',
     ]
 
 
@@ -244,7 +253,29 @@ def test_large_numbers_are_hexadecimal() -> None:
     mask = arith.ConstantOp.from_int_and_width(-1, i32)
     kernel.function.body.block.add_op(mask)
     kernel.op("pack_relu_config", mask.result)
-    assert body_of(kernel.finish()) == ["pack_relu_config(0xffffffff);"]
+    assert body_of(kernel.finish()) == ["pack_relu_config(ReluConfig::from_packed(0xffffffff));"]
+
+
+@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("operation", EltwiseBinaryType)
+def test_what_is_in_the_destination_is_an_operand(
+    release: str, operation: EltwiseBinaryType
+) -> None:
+    """Of one function by its template argument, or of a function for each operation."""
+    kernel = KernelBuilder("compute_exp", ThreadType.COMPUTE)
+    x = kernel.circular_buffer("cb_x", 2, BF16)
+    words = {"eltwise_binary_type": operation, "reuse_type": DestinationReuse.DEST_TO_SRCB}
+    kernel.op("binary_dest_reuse_tiles_init", x, **words)
+    kernel.op("binary_dest_reuse_tiles", x, 0, 1, **words)
+    text = text_of(kernel.finish(), release=release)
+    place = "EltwiseBinaryReuseDestType::DEST_TO_SRCB"
+    if release == RELEASES[0]:
+        of = f"<EltwiseBinaryType::ELW{operation.name}, {place}>"
+        assert f"binary_dest_reuse_tiles_init{of}(cb_x);" in text
+        assert f"binary_dest_reuse_tiles{of}(cb_x, 0, dst1);" in text
+    else:
+        assert f"{operation}_reuse_dest_init<{place}>(cb_x);" in text
+        assert f"{operation}_reuse_dest_tiles<{place}>(cb_x, 0, dst1);" in text
 
 
 def test_a_purpose_or_title_cannot_become_code() -> None:

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 import ttcodegen
-from scripts.link_check import ROOT, check, read_header_only
+from scripts.link_check import ROOT, check, project_objects, read_header_only
 from ttcodegen.cli.ttcodegen import main
-from ttcodegen.project.cpu_backend import CPUBackend, ensure_cpu_backend
-from ttcodegen.project.toolchain import Toolchain
+from ttcodegen.project.cpu_backend import CPUBackend
+from ttcodegen.systems.releases import DEFAULT_RELEASE
 
 SOURCE = """
 module {
@@ -199,12 +199,9 @@ def test_a_wrong_weight_is_refused(built: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_what_the_host_calls_is_in_the_release(
-    built: Path, toolchain: Toolchain, ttnn_libraries: Path
-) -> None:
-    objects = sorted(built.glob("build/CMakeFiles/tiny_objects.dir/**/*.o"))
+def test_what_the_host_calls_is_in_the_release(built: Path, ttnn_libraries: Path) -> None:
+    objects = project_objects(built, ROOT / "build" / "link_check", DEFAULT_RELEASE)
     assert objects
-    objects.append(ensure_cpu_backend(toolchain, "ttmetal").support_object)
     header_only = read_header_only(ROOT / "standalone" / "header_only.txt")
     assert check(objects, [], ttnn_libraries, header_only) == []
 

@@ -118,6 +118,12 @@ class CallWriter(KernelFunctions):
             else self._operand(argument, is_register=kind == _REGISTER)
             for argument, kind in zip(call.arguments, kinds, strict=False)
         ]
+        if conversion := call.conversion:
+            type_ = conversion.rpartition("::")[0]
+            arguments = [
+                self.body.call(conversion, argument, type=type_, pure=True)
+                for argument in arguments
+            ]
         labels: Sequence[str] = ()
         if len(arguments) > MOST_UNNAMED:
             labels = _parameter_names(op, function)

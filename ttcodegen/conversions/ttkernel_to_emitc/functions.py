@@ -56,7 +56,6 @@ from ttcodegen.emitc.operators import ComparisonPredicate
 from ttcodegen.emitc.spelling import Text, float_value, identifier
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.naming.sources import constant_name, name_in_text
-from ttcodegen.systems.releases import CATALOGUE_RELEASE
 from ttcodegen.systems.releases.release import Release
 from ttcodegen.transforms.rewriting import body_of
 
@@ -83,7 +82,7 @@ def write_kernel(
     kernel: Kernel,
     program: Program,
     title: str,
-    release: Release = CATALOGUE_RELEASE,
+    release: Release,
 ) -> None:
     """Writes the file of a kernel.
 

@@ -219,6 +219,7 @@ class KernelFunction:
     header: str
     """Path of the header to include, below tt_metal/hw/inc."""
     function: str
+    """Its name; `{eltwise_binary_type}` in it is the word of that attribute."""
     template: tuple[TemplateParameter, ...] = ()
     arguments: tuple[str, ...] | None = None
     """Names of operands and attributes in the order of the call, None for all operands; `<result>`
@@ -226,6 +227,8 @@ class KernelFunction:
 
     An absent one with a default, `linked=false`, is written if an argument after it is."""
     form: CallForm = CallForm.FUNCTION
+    conversion: str = ""
+    """The function that makes the argument of the operand, as in `Config::from_packed`."""
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import ClassVar
+from typing import ClassVar, cast
 
 from xdsl.dialects.builtin import (
     BFloat16Type,
@@ -18,7 +18,7 @@ from xdsl.dialects.builtin import (
     Signedness,
 )
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, Operation, OpTraits, Region, SSAValue
+from xdsl.ir import Attribute, Data, Operation, OpTraits, Region, SSAValue
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 from xdsl.traits import IsTerminator, NoTerminator, OpTrait, Pure
@@ -401,6 +401,8 @@ class KernelCall:
     """Values of the program, or C++ text."""
     form: CallForm
     """Form of the callee and the arguments."""
+    conversion: str = ""
+    """The function that each argument goes through."""
 
 
 def kernel_call(
@@ -429,10 +431,11 @@ def kernel_calls(op: TTKernelOp, thread: ThreadType, release: Release) -> list[K
     return [
         KernelCall(
             header_of(function, thread, op.definition.threads),
-            function.function,
+            _name(op, function),
             _template_arguments(op, function, release),
             _arguments(op, function, release),
             function.form,
+            function.conversion,
         )
         for function in functions
     ]
@@ -459,7 +462,20 @@ def _changed(function: KernelFunction, change: KernelChange) -> KernelFunction:
         function.template if change.template is None else template(change.template),
         function.arguments if words is None else tuple(words.split()),
         function.form,
+        change.conversion,
     )
+
+
+def _name(op: TTKernelOp, function: KernelFunction) -> str:
+    """The name of a function for the attributes of an op."""
+    text, begin, rest = function.function.partition("{")
+    if not begin:
+        return text
+    attribute, _, end = rest.partition("}")
+    word = op.properties.get(attribute)
+    if not isinstance(word, Data):
+        raise CompileError(f"{op.name} needs the attribute '{attribute}'", op)
+    return f"{text}{cast('Data[str]', word).data}{end}"
 
 
 def header_of(function: KernelFunction, thread: ThreadType, threads: frozenset[ThreadType]) -> str:

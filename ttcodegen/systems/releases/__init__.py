@@ -13,7 +13,8 @@ RELEASES = tuple(_KNOWN)
 CATALOGUE_RELEASE = tt_metal_0_70_1.RELEASE
 """The one whose calls the catalogue and the tables of the dialects state."""
 
-DEFAULT_RELEASE = tt_metal_0_70_1.RELEASE.name
+DEFAULT_RELEASE = RELEASES[-1]
+"""The one that is written for unless another is named: the newest."""
 
 PARAMETERS = tt_metal_0_70_1.PARAMETERS
 """The names of parameters as the catalogue has them, by the last part of a function's name."""

@@ -67,12 +67,13 @@ class KernelChange:
     where that is the same.
 
     Attributes:
-        function: its name.
+        function: its name; `{attribute}` in it is the word of an attribute of the op.
         header: the header that declares it, below tt_metal/hw/inc.
         arguments: the names of operands and attributes of the op, in the order of the call, with
             defaults as in `transpose=0`.
         template: its template arguments, attributes of the op or `=text`.
         before: what is called before it.
+        conversion: the function that makes its argument of the operand.
     """
 
     function: str | None = None
@@ -80,6 +81,7 @@ class KernelChange:
     arguments: str | None = None
     template: str | None = None
     before: KernelChange | None = None
+    conversion: str = ""
 
 
 @dataclass(frozen=True, eq=False)

@@ -101,6 +101,13 @@ KERNELS: dict[str, KernelChange] = {
     "fmod_tile": KernelChange(arguments="dst_index"),
     "remainder_tile": KernelChange(arguments="dst_index"),
     # Their precision follows the destination registers.
+    "binary_dest_reuse_tiles_init": KernelChange(
+        "{eltwise_binary_type}_reuse_dest_init", template="reuse_type"
+    ),
+    "binary_dest_reuse_tiles": KernelChange(
+        "{eltwise_binary_type}_reuse_dest_tiles", template="reuse_type"
+    ),
+    "pack_relu_config": KernelChange(conversion="ReluConfig::from_packed"),
     "reduce_init": KernelChange(template="reduce_type reduce_dim"),
     "reduce_tile": KernelChange(template="reduce_type reduce_dim"),
     "reduce_uninit": KernelChange(template=""),
@@ -113,11 +120,6 @@ KERNELS: dict[str, KernelChange] = {
     "topk_merge": KernelChange(header=_TOPK),
     "topk_rebuild": KernelChange(header=_TOPK),
 }
-
-ABSENT = frozenset({"binary_dest_reuse_tiles_init", "binary_dest_reuse_tiles", "pack_relu_config"})
-"""Sums, differences and products with what is in the destination have functions of their own, and
-the configuration of the packer's ReLU is a class."""
-
 
 _GELU = "ttnn::operations::unary::GeluVariant"
 _LATER_ALL_GATHER = (
@@ -181,7 +183,6 @@ RELEASE = Release(
     PARAMETERS,
     calls=CALLS,
     kernels=KERNELS,
-    absent_kernels=ABSENT,
     formats_prints=True,
     names={
         "using Tensor = tt::tt_metal::Tensor;": "using Tensor = ttnn::Tensor;",

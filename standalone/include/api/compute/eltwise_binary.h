@@ -91,4 +91,23 @@ ALWI void binary_dest_reuse_tiles(std::uint32_t in_cb_id, std::uint32_t in_tile_
         in_cb_id, in_tile_index, dst_tile_index, here);
 }
 
+#define TTCODEGEN_REUSE(name, operation)                                                           \
+    template <EltwiseBinaryReuseDestType reuse_dest>                                               \
+    ALWI void name##_reuse_dest_init(std::uint32_t icb,                                            \
+                                     std::uint32_t call_line = __builtin_LINE(), TTCODEGEN_HERE) { \
+        static_assert(reuse_dest != EltwiseBinaryReuseDestType::NONE);                             \
+        binary_dest_reuse_tiles_init<operation, reuse_dest>(icb, call_line, here);                 \
+    }                                                                                              \
+    template <EltwiseBinaryReuseDestType reuse_dest>                                               \
+    ALWI void name##_reuse_dest_tiles(std::uint32_t in_cb_id, std::uint32_t in_tile_index,         \
+                                      std::uint32_t dst_tile_index, TTCODEGEN_HERE) {              \
+        static_assert(reuse_dest != EltwiseBinaryReuseDestType::NONE);                             \
+        binary_dest_reuse_tiles<operation, reuse_dest>(in_cb_id, in_tile_index, dst_tile_index,    \
+                                                       here);                                      \
+    }
+TTCODEGEN_REUSE(add, ELWADD)
+TTCODEGEN_REUSE(sub, ELWSUB)
+TTCODEGEN_REUSE(mul, ELWMUL)
+#undef TTCODEGEN_REUSE
+
 }  // namespace ckernel

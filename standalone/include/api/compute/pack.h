@@ -65,4 +65,15 @@ ALWI void pack_relu_config(const std::uint32_t config, TTCODEGEN_HERE) {
     compute_of(processor).pack_relu(processor, config, here);
 }
 
+/// The configuration that 0.81.1 takes in place of the number.
+struct ReluConfig {
+    static constexpr ReluConfig from_packed(std::uint32_t packed) { return {packed}; }
+
+    std::uint32_t packed;
+};
+
+ALWI void pack_relu_config(const ReluConfig& config, TTCODEGEN_HERE) {
+    pack_relu_config(config.packed, here);
+}
+
 }  // namespace ckernel

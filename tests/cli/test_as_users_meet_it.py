@@ -38,6 +38,9 @@ def source(tmp_path: Path) -> Path:
         ("model.safetensors", "holds weights and no program"),
         ("model.py", "ttcodegen-lang"),
         ("model.tflite", "TOSA"),
+        ("model.bin", "holds weights and no program"),
+        ("model.ttnn", "ttcodegen-rt run"),
+        ("n300.ttsys", "--system-desc"),
     ],
 )
 def test_other_formats_are_named(
@@ -52,7 +55,15 @@ def test_other_formats_are_named(
 
 @pytest.mark.parametrize(
     ("written", "meant"),
-    [("fp16", "f16"), ("float16", "f16"), ("b16", "bf16"), ("bool", "i1"), ("uint8", "ui8")],
+    [
+        ("fp16", "f16"),
+        ("float16", "f16"),
+        ("b16", "bf16"),
+        ("bool", "i1"),
+        ("uint8", "ui8"),
+        ("BF16", "bf16"),
+        ("long", "i64"),
+    ],
 )
 def test_element_types_of_other_systems(
     source: Path, written: str, meant: str, capsys: pytest.CaptureFixture[str]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ttcodegen import __version__, version
-from ttcodegen.cli import explorer, opt, rt, translate, ttcodegen
+from ttcodegen.cli import explorer, lang, opt, rt, translate, ttcodegen
 from ttcodegen.cli.completion import SHELLS, completion_script
 from ttcodegen.cli.ttcodegen import argument_parser as ttcodegen_parser
 from ttcodegen.foundation import messages
@@ -185,3 +185,47 @@ def test_older_pythons_get_one_sentence() -> None:
 def test_arguments_move_no_cursor(capsys: pytest.CaptureFixture[str]) -> None:
     assert opt.main(["--\x1b[31mx", "a.mlir"]) == 2
     assert "found --\\x1b[31mx" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("main", "arguments", "said"),
+    [
+        (ttcodegen.main, ["x.mlir", "-o", "out", "--name", ""], "--name is empty"),
+        (ttcodegen.main, ["x.mlir", "-o", "out", "--seed", "-1", "--check"], "--seed is a number"),
+        (ttcodegen.main, ["tune", "out", "--measured", "nosuch.tsv"], "no table 'nosuch.tsv'"),
+        (lang.main, ["x.py", "--num-devices", "0"], "--num-devices is a number of 1 or more"),
+        (lang.main, ["x.py", "--force"], "--force needs -o"),
+        (rt.main, ["run", "x.ttnn", "-q", "-v"], "--quiet and --log-level exclude each other"),
+        (rt.main, ["run", "x.ttnn", "--pcc", "2"], "--pcc is 2, the maximum is 1"),
+        (rt.main, ["run", "x.ttnn", "--pcc", "nan"], "--pcc is nan, the minimum is -1"),
+        (rt.main, ["run", "x.ttnn", "--rtol", "nan"], "--rtol is nan, the minimum is 0"),
+        (
+            rt.main,
+            ["run", "x.ttnn", "--disable-golden", "--rtol", "1"],
+            "--disable-golden and --rtol exclude each other",
+        ),
+    ],
+)
+def test_what_has_no_effect_is_refused(
+    main: Main, arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_dump_that_cannot_be_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "f.mlir"
+    file.write_text(RELU.replace("OP", "relu"))
+    dump = tmp_path / "f.mlir" / "dump"
+    assert ttcodegen.main([str(file), "-o", str(tmp_path / "out"), "--dump-ir", str(dump)]) == 1
+    assert f"error: cannot write '{dump}'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("rows", [-1, 9])
+def test_a_grid_that_the_chip_does_not_have(
+    rows: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "f.mlir"
+    file.write_text(RELU.replace("OP", "relu"))
+    assert opt.main([f"--ttir-to-ttir-generic=rows={rows}", str(file)]) == 1
+    assert f"there is no grid of {rows}x8 cores" in capsys.readouterr().err

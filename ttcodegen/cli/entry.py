@@ -20,12 +20,24 @@ from ttcodegen.version import __version__
 _TORCH = "compile the module in Python: ttcodegen.torch.compile(module, example, out=...)"
 _WEIGHTS = f"it holds weights and no program; load them into their module and {_TORCH}"
 
+_RUN = (
+    "run it with ttcodegen-rt run; ttcodegen-translate --flatbuffer-to-mlir makes a module of TTNN "
+    "of a .ttnn file"
+)
+
 _FORMATS = {
     ".pt": ("a file of PyTorch", _WEIGHTS),
     ".pth": ("a file of PyTorch", _WEIGHTS),
     ".ckpt": ("a checkpoint", _WEIGHTS),
     ".safetensors": ("a file of weights (safetensors)", _WEIGHTS),
     ".gguf": ("a file of weights (GGUF)", _WEIGHTS),
+    ".bin": ("a file of weights, by its name", _WEIGHTS),
+    ".npz": ("a file of arrays of numpy", _WEIGHTS),
+    ".pkl": ("a file of Python's pickle", _WEIGHTS),
+    ".ttnn": ("a flatbuffer, which is compiled already", _RUN),
+    ".ttm": ("a flatbuffer, which is compiled already", _RUN),
+    ".so": ("a shared object, which is compiled already", _RUN),
+    ".ttsys": ("the description of a system", "give it as --system-desc, and a model as FILE"),
     ".pt2": (
         "a program of torch.export",
         "compile it in Python: ttcodegen.torch.compile(torch.export.load(file), example, out=...)",

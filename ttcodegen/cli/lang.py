@@ -65,6 +65,7 @@ def argument_parser() -> argparse.ArgumentParser:
     add(
         "--force",
         action="store_true",
+        needs=["-o"],
         help="write into folders that ttcodegen did not create, or overwrite edits",
     )
     add_system_options(parser)
@@ -95,6 +96,8 @@ def _run(invocation: Invocation) -> int:
         return ExitStatus.DONE
     if options.file is None:
         parser.error("the following arguments are required: PROGRAM")
+    if options.num_devices < 1:
+        parser.error("--num-devices is a number of 1 or more")
     if not 0 <= options.seconds < inf:
         parser.error("--seconds is a number of 0 or more")
     limit_seconds(options.seconds)

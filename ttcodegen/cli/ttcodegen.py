@@ -213,6 +213,10 @@ def _run(invocation: Invocation) -> int:
 
 def _refuse_contradictions(parser: ArgumentParser, options: argparse.Namespace) -> None:
     """Ends the program where an option would have no effect with the others."""
+    if options.name == "":
+        parser.error("--name is empty")
+    if options.seed is not None and options.seed < 0:
+        parser.error("--seed is a number of 0 or more")
     decisions = {
         "--explain": options.explain,
         "--overrides": options.overrides,

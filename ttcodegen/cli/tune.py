@@ -42,6 +42,8 @@ def run_tune(arguments: Sequence[str]) -> int:
     apply_message_options(options)
     if options.budget is not None and options.budget < 1:
         parser.error("--budget is a number of alternatives, from 1 on")
+    if options.measured is not None and not options.card and not options.measured.is_file():
+        parser.error(f"--measured: there is no table '{options.measured}'")
     return tune(options)
 
 

@@ -382,6 +382,10 @@ _ELEMENT_TYPES = {
     **dict.fromkeys(("fp64", "float64", "double"), "f64"),
     **dict.fromkeys(("b16", "bfp16", "bfloat16", "bfloat", "brain16"), "bf16"),
     **dict.fromkeys(("bool", "boolean", "b1"), "i1"),
+    **dict.fromkeys(("int", "integer"), "i32"),
+    **dict.fromkeys(("uint", "unsigned"), "ui32"),
+    **dict.fromkeys(("long", "size_t"), "i64"),
+    **{name: name for name in ("f16", "f32", "f64", "bf16", "i1", "i8", "i16", "i32", "i64")},
     **{f"int{bits}": f"i{bits}" for bits in (8, 16, 32, 64)},
     **{f"s{bits}": f"si{bits}" for bits in (8, 16, 32, 64)},
     **{f"{name}{bits}": f"ui{bits}" for name in ("uint", "u") for bits in (8, 16, 32, 64)},
@@ -396,10 +400,11 @@ _TYPE_ERRORS = ("expected shape type", "type expected")
 def _element_type_hint(text: str, offset: int) -> str:
     """A question after a message about a shape, if an element type of another system follows."""
     found = re.match(r"(?:x?[0-9?]+x)*x?([A-Za-z]\w*)", text[offset : offset + 100])
-    meant = _ELEMENT_TYPES.get(found[1].lower()) if found is not None else None
-    if found is None or meant is None:
+    if found is None:
         return ""
-    return f": there is no element type {found[1]}; did you mean {meant}?"
+    meant = _ELEMENT_TYPES.get(found[1].lower())
+    hint = f"; did you mean {meant}?" if meant is not None else ""
+    return f": there is no element type {found[1]}{hint}"
 
 
 def _with_element_type_hint(error: CompileError, text: str) -> CompileError:

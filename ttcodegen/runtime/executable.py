@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -527,7 +528,9 @@ def find_files(path: Path, endings: Sequence[str]) -> list[Path]:
 
 
 def _files_below(folder: Path, endings: Sequence[str]) -> Iterator[Path]:
-    for path in folder.rglob("*"):
-        # Projects have build folders with objects that are no module of ours.
-        if path.suffix in endings and path.is_file() and "CMakeFiles" not in path.parts:
-            yield path
+    # A folder that goes while others are searched has no files.
+    for place, _, names in os.walk(folder):
+        for path in (Path(place, name) for name in names):
+            # Projects have build folders with objects that are no module of ours.
+            if path.suffix in endings and path.is_file() and "CMakeFiles" not in path.parts:
+                yield path

@@ -134,8 +134,14 @@ def choose_inputs(
         raise CompileError(f"the inputs of '{info.name}' need more memory than there is") from None
     files = {} if init is not None else _weight_files(executable, info.name)
     origin = kind
+    named = [_named_file(folder, tensor) for tensor in info.arguments]
+    if folder is not None and named and not any(named):
+        raise CompileError(
+            f"'{folder}' has no values for '{info.name}'",
+            remedy=f"they are in NAME.npy: {', '.join(tensor.name for tensor in info.arguments)}",
+        )
     for index, tensor in enumerate(info.arguments):
-        path = _named_file(folder, tensor) or files.get(tensor.name)
+        path = named[index] or files.get(tensor.name)
         if path is not None:
             arrays[index] = read_values(path, tensor)
             origin = "files"

@@ -324,8 +324,11 @@ class PassRunner:
         """Changes `module`. Raises CompileError for what a pass refuses, and when the module that
         a pass leaves does not verify; OSError if the dump cannot be written."""
         if self.dump is not None and self._last is None:
-            self.dump.mkdir(parents=True, exist_ok=True)
-            self._write(module, "input")
+            try:
+                self.dump.mkdir(parents=True, exist_ok=True)
+                self._write(module, "input")
+            except OSError as error:
+                raise CompileError(f"cannot write '{self.dump}': {error.strerror}") from error
         for pass_ in passes:
             for instrument in self.instruments:
                 instrument.before(pass_, module)

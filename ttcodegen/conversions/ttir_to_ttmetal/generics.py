@@ -90,7 +90,13 @@ class TTIRToTTIRGeneric(ModulePass):
         outline_generics(op)
         check_coverage(op)
         system = system_of(op) or default_system(DEFAULT_ARCHITECTURE)
-        rows, columns = self.rows or system.chip.grid[0], self.columns or system.chip.grid[1]
+        most = system.chip.grid
+        rows, columns = self.rows or most[0], self.columns or most[1]
+        if not (0 < rows <= most[0] and 0 < columns <= most[1]):
+            raise CompileError(
+                f"there is no grid of {rows}x{columns} cores",
+                remedy=f"the chip has {most[0]}x{most[1]} of them",
+            )
         grid = GridAttr(Grid((rows, columns)))
         regions = {f.sym_name.data: f for f in functions(op) if is_generic_function(f)}
         for function in functions(op):

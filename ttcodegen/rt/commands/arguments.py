@@ -30,6 +30,7 @@ class Argument:
     default: Any = None
     choices: tuple[str, ...] = ()
     minimum: float | None = None
+    maximum: float | None = None
     refusal: str | None = None
     """Reason for the refusal of an argument that other tools have."""
 
@@ -58,8 +59,10 @@ class Argument:
                 f"{self.name} is '{value}', which is none of {known}"
                 f"{did_you_mean(str(value), self.choices)}"
             )
-        if self.minimum is not None and converted < self.minimum:
+        if self.minimum is not None and not converted >= self.minimum:
             raise CompileError(f"{self.name} is {value}, the minimum is {self.minimum:g}")
+        if self.maximum is not None and converted > self.maximum:
+            raise CompileError(f"{self.name} is {value}, the maximum is {self.maximum:g}")
         return converted
 
     def _converted(self, value: Any) -> Any:
@@ -110,7 +113,7 @@ _COMMON = (
         f"which messages to write, from this level on (INFO): {', '.join(LOG_LEVELS)}",
         choices=LOG_LEVELS,
     ),
-    _flag("--quiet", "write errors only"),
+    _flag("--quiet", "write warnings and errors only, like --log-level warning"),
 )
 _HERE = Path(".")
 _BINARY = Argument(
@@ -197,7 +200,11 @@ COMMANDS: Mapping[str, tuple[Argument, ...]] = {
         Argument("--rtol", "number", "the relative error that elements may have", minimum=0),
         Argument("--atol", "number", "the absolute error that elements may have", minimum=0),
         Argument(
-            "--pcc", "number", "the lowest accepted correlation of outputs that vary", minimum=-1
+            "--pcc",
+            "number",
+            "the lowest accepted correlation of outputs that vary",
+            minimum=-1,
+            maximum=1,
         ),
         _flag("--disable-golden", "do not compare with golden values"),
         _flag("--save-golden-tensors", "keep the golden values, as artifacts"),
@@ -285,7 +292,21 @@ def resolved(command: str, given: Mapping[str, Any]) -> dict[str, Any]:
                 remedy=f"did you mean '{close}'?" if close is not None else None,
             )
     values = {a.key: a.checked(given.get(a.name)) for a in arguments.values()}
+    for name, others in _EXCLUDED.items():
+        if values.get(name) and (other := next((o for o in others if values.get(o)), None)):
+            raise CompileError(f"{_dashed(name)} and {_dashed(other)} exclude each other")
     return values
+
+
+_EXCLUDED = {
+    "quiet": ("log_level",),
+    "disable_golden": ("rtol", "atol", "pcc", "save_golden_tensors"),
+}
+"""What would have no effect beside an argument."""
+
+
+def _dashed(key: str) -> str:
+    return f"--{key.replace('_', '-')}"
 
 
 def shown(command: str) -> Iterator[Argument]:

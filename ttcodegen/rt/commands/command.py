@@ -224,7 +224,7 @@ class Command(ABC):
     ) -> None:
         self.arguments = resolved(self.name, args or {})
         given = args or {}
-        level = "error" if self.arguments["quiet"] else self.arguments["log_level"]
+        level = "warning" if self.arguments["quiet"] else self.arguments["log_level"]
         if logger is None or given.get("--log-file") is not None:
             logger = Logger(self.arguments["log_file"] or "", level)
         self.logger = logger

@@ -158,3 +158,46 @@ def test_the_maximum_may_be_subtracted_in_another_order() -> None:
     result = fused(p, p.make.broadcasting("div", exponentials, total))
     assert sorted(result.names) == ["permute", "softmax"]
     assert result.op("softmax").parameter("numericStable") is True
+
+
+def joined_heads(p: Program, first: SSAValue, second: SSAValue) -> SSAValue:
+    """Scores of heads that are joined with the batch, and two masks: one before they are divided
+    and one after, limited to the lowest number as some decoders do."""
+    make = p.make
+    q, k, v = (p.argument(BATCH * SHARED, LENGTH, SIZE, element=bf16) for _ in range(3))
+    scores = make.broadcasting(
+        "multiply", matmul(p, q, k, transpose_b=True), make.full([1, 1, 1], 0.25, f32)
+    )
+    scores = make.broadcasting("add", first, scores)
+    scores = make.reshape(scores, [BATCH, SHARED, LENGTH, LENGTH])
+    scores = make.broadcasting("add", scores, second)
+    scores = make.broadcasting("maximum", scores, make.full([1, 1, 1, 1], -3e38, f32))
+    weights = make.like("softmax", scores, dimension=3)
+    weights = make.reshape(weights, [BATCH * SHARED, LENGTH, LENGTH])
+    return make.typecast(matmul(p, make.typecast(weights, bf16), v), bf16)
+
+
+def slopes(p: Program) -> SSAValue:
+    """What is added for each head and key: more for later ones."""
+    heads = np.linspace(0.1, 0.9, BATCH * SHARED, dtype=np.float32)
+    return constant(p, heads[:, None, None] * np.arange(LENGTH, dtype=np.float32))
+
+
+def hidden_later(p: Program) -> SSAValue:
+    later = np.triu(np.full((LENGTH, LENGTH), -3e38, np.float32), 1)
+    return constant(p, later[None, None])
+
+
+def test_masks_in_two_places_are_one() -> None:
+    p = Program()
+    result = fused(p, joined_heads(p, slopes(p), hidden_later(p)))
+    op = result.op(ATTENTION)
+    assert op.shape("query") == (1, BATCH * SHARED, LENGTH, SIZE)
+    assert op.shape("attention_mask")[-2:] == (LENGTH, LENGTH)
+    assert op.parameter("scale") == pytest.approx(0.25)
+
+
+def test_keys_that_two_masks_hide_are_not_those_that_one_hides() -> None:
+    p = Program()
+    padding = p.argument(BATCH * SHARED, 1, LENGTH, element=f32)
+    assert ATTENTION not in fused(p, joined_heads(p, padding, hidden_later(p))).names

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.builtin import TensorType, i32
 from xdsl.ir import SSAValue
 
 from tests.transforms.programs import Formulas, Transformed, transformed
@@ -331,7 +331,15 @@ def attention(p: Formulas, mask: str, number: float = -3e38, scale_first: bool =
         scores = p.n("multiply", scores, 0.25)
     seen = p.argument(2, 1, 1, 16, element=bf16)
     hidden = make.full([2, 4, 16, 16], number, bf16)
-    if mask.startswith("causal"):
+    if mask.startswith("around"):
+        places = make.emit("arange", [], TensorType(i32, [16]), start=0, end=16, step=1,
+                           arange_dimension=0)  # fmt: skip
+        rows, columns = make.reshape(places, [1, 1, 16, 1]), make.reshape(places, [1, 1, 1, 16])
+        difference = make.broadcasting("subtract", rows, columns)
+        if mask == "around, unevenly":
+            difference = p.n("add", difference, 1)
+        condition = p.n("lt" if mask == "around, strictly" else "le", p.u("abs", difference), 3)
+    elif mask.startswith("causal"):
         condition = causal(p, 16, strict=mask == "causal, strictly")
         condition = make.reshape(make.typecast(condition, bf16), [1, 1, 16, 16])
     else:
@@ -357,7 +365,15 @@ def test_attention_by_choice(mask: str, scale_first: bool) -> None:
     assert element_of(op.operand("query").type) == bf16
 
 
-@pytest.mark.parametrize("mask", ["causal, strictly"])
+@pytest.mark.parametrize(("mask", "window"), [("around", 7), ("around, strictly", 5)])
+def test_keys_around_each_query(mask: str, window: int) -> None:
+    op = fused(lambda p: attention(p, mask), None).op("scaled_dot_product_attention")
+    assert op.parameter("is_causal") is False
+    assert op.parameter("sliding_window_size") == window
+    assert op.optional_operand("attention_mask") is None
+
+
+@pytest.mark.parametrize("mask", ["causal, strictly", "around, unevenly"])
 def test_another_triangle_is_a_mask(mask: str) -> None:
     op = fused(lambda p: attention(p, mask), None).op("scaled_dot_product_attention")
     assert op.parameter("is_causal") is False

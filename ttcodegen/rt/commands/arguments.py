@@ -302,7 +302,7 @@ _EXCLUDED = {
     "quiet": ("log_level",),
     "disable_golden": ("rtol", "atol", "pcc", "save_golden_tensors"),
 }
-"""What would have no effect beside an argument."""
+"""Arguments that would have no effect beside others."""
 
 
 def _dashed(key: str) -> str:

@@ -70,6 +70,9 @@ class Linear:
         """A multiple."""
         return Linear(tuple(each * number for each in self.coefficients), self.constant * number)
 
+    def __neg__(self) -> Linear:
+        return self.times(-1)
+
     def bounds(self, shape: Sequence[int]) -> tuple[float, float]:
         """The smallest and the largest number in a tensor of that shape."""
         ends = [each * (size - 1) for each, size in zip(self.coefficients, shape, strict=True)]
@@ -137,7 +140,41 @@ class Hiding:
         return Hiding(self.visible.sliced(begins, steps, shape), self.number)
 
 
-Form = Linear | Region | Hiding
+@dataclass(frozen=True)
+class Distance:
+    """The absolute value of a linear function."""
+
+    signed: Linear
+
+    @property
+    def is_constant(self) -> bool:
+        """True if it is the same everywhere."""
+        return self.signed.is_constant
+
+    def varies(self, axis: int) -> bool:
+        """True if it depends on an index."""
+        return self.signed.varies(axis)
+
+    def with_rank(self, rank: int) -> Distance:
+        """With more dimensions in front."""
+        return Distance(self.signed.with_rank(rank))
+
+    def with_places(self, places: Sequence[int | None]) -> Distance:
+        """With other dimensions."""
+        return Distance(self.signed.with_places(places))
+
+    def sliced(self, begins: Sequence[int], steps: Sequence[int], shape: Sequence[int]) -> Distance:
+        """At the positions of a slice."""
+        return Distance(self.signed.sliced(begins, steps, shape))
+
+    def within(self, most: float) -> Region:
+        """The positions where it is at most a number."""
+        linear = self.signed
+        bounds = (Linear(each.coefficients, each.constant + most) for each in (linear, -linear))
+        return Region(frozenset(bounds), len(linear.coefficients))
+
+
+Form = Linear | Region | Hiding | Distance
 
 
 def both(first: Region, second: Region) -> Region:
@@ -174,6 +211,8 @@ def truth_of(form: Form) -> Region | None:
         return form
     if isinstance(form, Hiding):
         return inverted(form.visible)
+    if isinstance(form, Distance):
+        return None
     number = form.number
     return None if number is None else everywhere(len(form.coefficients), number != 0)
 
@@ -214,6 +253,9 @@ def compared(name: str, first: Form, second: Form) -> Form | None:
         return Region(
             frozenset([Linear(difference.coefficients, constant)]), len(difference.coefficients)
         )
+    if isinstance(second, Distance) and isinstance(first, Linear) and first.number is not None:
+        is_bound = name in ("ge", "gt") and second.signed.is_whole and first.is_whole
+        return second.within(first.number - (name == "gt")) if is_bound else None
     truth = _TRUTH[name]
     if isinstance(first, Region) and isinstance(second, Linear) and second.number is not None:
         return _by_truth(first, truth(0, second.number), truth(1, second.number))
@@ -262,6 +304,8 @@ def elements_of(form: Form, shape: Sequence[int]) -> numpy.ndarray:
     """The elements that a form says of a tensor."""
     if isinstance(form, Hiding):
         return np.where(elements_of(form.visible, shape) != 0, 0.0, form.number)
+    if isinstance(form, Distance):
+        return np.abs(elements_of(form.signed, shape))
     if isinstance(form, Region):
         inside = np.ones(shape, bool)
         for bound in form.bounds:

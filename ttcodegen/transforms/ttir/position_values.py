@@ -21,6 +21,7 @@ from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.ops.core.builder import splat_of
 from ttcodegen.transforms.rewriting import is_repeatable
 from ttcodegen.transforms.ttir.position_forms import (
+    Distance,
     Form,
     Hiding,
     Linear,
@@ -121,6 +122,10 @@ def _arange(op: CatalogueOp, forms: list[Form]) -> Form | None:
 def _typecast(op: CatalogueOp, forms: list[Form]) -> Form | None:
     """Whatever a type holds of the positions."""
     (form,) = forms
+    if isinstance(form, Distance):
+        # Negated, it has the same absolute value.
+        linear = _typecast(op, [form.signed])
+        return form if linear == form.signed else None
     data_type = normalized_data_type(element_of(op.results[0].type))
     if not isinstance(form, Linear) or data_type is None or not any(form.coefficients):
         return form
@@ -197,6 +202,16 @@ def _subtract(op: CatalogueOp, forms: list[Form]) -> Form | None:
     if isinstance(second, Linear) and second.number == 0:
         return first
     return None
+
+
+def _absolute(op: CatalogueOp, forms: list[Form]) -> Form | None:
+    (form,) = forms
+    if not isinstance(form, Linear):
+        return form if isinstance(form, Distance | Region) else None
+    low, high = form.bounds(op.result_shape)
+    if low >= 0 or high <= 0:
+        return form.times(-1 if low < 0 else 1)
+    return Distance(form)
 
 
 def _negated(op: CatalogueOp, forms: list[Form]) -> Form | None:
@@ -307,6 +322,7 @@ _RULES: dict[str, _Rule] = {
     "ttir.cumsum": _cumsum,
     "ttir.add": _add,
     "ttir.subtract": _subtract,
+    "ttir.abs": _absolute,
     "ttir.neg": _negated,
     "ttir.multiply": _multiply,
     **{f"ttir.{name}": _comparison for name in ("ge", "gt", "le", "lt", "eq", "ne")},

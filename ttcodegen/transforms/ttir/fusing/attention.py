@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import inf, prod
 from typing import TYPE_CHECKING
@@ -53,13 +54,14 @@ def lowest(value: SSAValue) -> float:
 
 @dataclass(frozen=True)
 class SeenKeys:
-    """Keys that a causal mask shows each query: all up to it, or the last few."""
+    """Keys that a mask shows each query: all up to it, the last few, or those around it."""
 
     window: int | None
+    is_causal: bool = True
 
 
 def seen_keys(mask: SSAValue, scores: tuple[int, ...]) -> SeenKeys | None:
-    """Recognizes an additive causal mask, with or without a window, or returns None."""
+    """Recognizes an additive mask that is causal, a window or both, or returns None."""
     queries, keys = scores[-2:]
     if queries != keys or queries == 1:
         return None
@@ -89,7 +91,7 @@ def hides_nothing(mask: SSAValue) -> bool:
 
 def _band(visible: Region, shape: tuple[int, ...]) -> SeenKeys | None:
     """The keys of a region that is bounded by the distance of query and key alone."""
-    is_causal, window = False, None
+    after, before = None, None
     for bound in visible.bounds:
         if bound.bounds(shape)[0] >= 0:
             continue
@@ -97,12 +99,14 @@ def _band(visible: Region, shape: tuple[int, ...]) -> SeenKeys | None:
         if any(outer) or (query, key) not in ((1, -1), (-1, 1)):
             return None
         if query == 1:
-            if bound.constant != 0:
-                return None
-            is_causal = True
+            after = int(bound.constant)
         else:
-            window = int(bound.constant) + 1
-    return SeenKeys(window) if is_causal and (window is None or window > 0) else None
+            before = int(bound.constant)
+    if after == 0 and (before is None or before >= 0):
+        return SeenKeys(None if before is None else before + 1)
+    if after is not None and after == before and after > 0:
+        return SeenKeys(2 * after + 1, is_causal=False)
+    return None
 
 
 def _seen_in(added: numpy.ndarray, size: int) -> SeenKeys | None:
@@ -166,6 +170,48 @@ def _has_hidden_row(op: CatalogueOp) -> bool:
     except ValueError:
         return True
     return bool((array == -inf).any()) if array.ndim == 0 else bool((array == -inf).all(-1).any())
+
+
+def hides_keys(mask: SSAValue) -> bool:
+    """True if an additive mask may hold numbers that hide keys. Gives up, with yes, on masks that
+    many ops make."""
+    pending = [mask]
+    for _ in range(MASK_OPS):
+        if not pending:
+            return False
+        value = pending.pop()
+        op, splat = value.owner, splat_of(value)
+        if splat is not None:
+            if not splat > HIDES:
+                return True
+        elif not isinstance(op, CatalogueOp):
+            if is_float(value):
+                return True
+        elif op.name == "ttir.constant":
+            try:
+                if not bool((evaluate(op, [])[0] > HIDES).all()):
+                    return True
+            except ValueError:
+                return True
+        else:
+            pending += op.operands
+    return True
+
+
+def sum_of_masks(rewriter: Rewriter, masks: Sequence[SSAValue]) -> SSAValue | None:
+    """The sum of additive masks, without minus infinity.
+
+    None if several of them may hide keys, and not as positions say: where they hide a whole row,
+    keys that one of them hides weigh more than those that two hide.
+    """
+    hiding = [mask for mask in masks if hides_keys(mask)]
+    if len(hiding) > 1 and not all(isinstance(form_of(mask), Hiding) for mask in hiding):
+        return None
+    total, *others = (rewriter.typecast(mask, bf16) for mask in masks)
+    for other in others:
+        shape = np.broadcast_shapes(shape_of(total.type), shape_of(other.type))
+        total = rewriter.emit("add", [total, other], TensorType(bf16, shape))
+    return bounded(rewriter, total)
 
 
 def bounded(builder: OpBuilder, mask: SSAValue) -> SSAValue:
@@ -478,7 +524,7 @@ def emit_attention(
         "scaled_dot_product_attention",
         [query, key, value, None if seen is not None else mask],
         TensorType(bf16, shape_of(query.type)),
-        is_causal=seen is not None,
+        is_causal=seen is not None and seen.is_causal,
         scale=scores.number,
         sliding_window_size=None if seen is None else seen.window,
     )
@@ -512,7 +558,7 @@ def attend_to_earlier_keys(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | No
         "scaled_dot_product_attention",
         [query, key, op.operand("value"), None, op.optional_operand("attention_sink")],
         op.result_type,
-        is_causal=True,
+        is_causal=seen.is_causal,
         scale=op.parameter("scale"),
         sliding_window_size=seen.window,
     )

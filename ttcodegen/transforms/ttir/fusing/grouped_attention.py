@@ -23,7 +23,12 @@ from ttcodegen.ops.core.builder import splat_of
 from ttcodegen.ops.core.dimensions import dimension_groups
 from ttcodegen.transforms.rewriting import PatternSet, Rewriter
 from ttcodegen.transforms.ttir.fusing.activations import product_of
-from ttcodegen.transforms.ttir.fusing.attention import HIDES, Scores, emit_attention
+from ttcodegen.transforms.ttir.fusing.attention import (
+    HIDES,
+    Scores,
+    emit_attention,
+    sum_of_masks,
+)
 from ttcodegen.transforms.ttir.fusing.heads import REPETITIONS
 from ttcodegen.transforms.ttir.movement_passes import broadcast
 from ttcodegen.transforms.ttir.position_forms import Linear
@@ -41,6 +46,7 @@ _MOVES = (*_ORDERINGS, "ttir.typecast")
 _SCALINGS = ("ttir.multiply", "ttir.div")
 _MASKINGS = ("ttir.add", "ttir.where")
 _LONGEST = 16
+_MOST_MASKS = 4
 
 
 @dataclass(frozen=True)
@@ -135,7 +141,7 @@ class _Found:
 
     layout: Layout
     number: float = 1.0
-    mask: _Mask | None = None
+    masks: tuple[_Mask, ...] = ()
     product: CatalogueOp | None = None
 
 
@@ -143,7 +149,7 @@ def _scores(
     rewriter: Rewriter, axes: _Axes, value: SSAValue, found: _Found, depth: int = 0
 ) -> _Found | None:
     """Follows what the scores are made of to the matmul."""
-    names = (*_MOVES, *_SCALINGS, *_MASKINGS, "ttir.matmul")
+    names = (*_MOVES, *_SCALINGS, *_MASKINGS, "ttir.maximum", "ttir.matmul")
     op = rewriter.sole(value, *names)
     if op is None or depth > _LONGEST or 0 in op.result_shape:
         return None
@@ -161,11 +167,23 @@ def _scores(
         scaled = replace(found, number=found.number * product.number)
         return _scores(rewriter, axes, product.factors[0], scaled, depth + 1)
     # The number is multiplied with the products before anything hides them.
-    if found.mask is not None or found.number != 1.0:
+    if found.number != 1.0 or len(found.masks) == _MOST_MASKS:
         return None
+    if op.name == "ttir.maximum":
+        # What is hidden stays hidden above a number that is as low as that.
+        least = splat_of(op.operands[1])
+        if least is None or least > HIDES or not same_type(op.operands[0], op):
+            return None
+        return _scores(rewriter, axes, op.operands[0], found, depth + 1)
     for scores, mask in _masked(op, found.layout):
-        if same_type(scores, op):
-            inner = _scores(rewriter, axes, scores, replace(found, mask=mask), depth + 1)
+        shape = shape_of(scores.type)
+        begin = len(op.result_shape) - len(shape)
+        if op.result_shape == (1,) * begin + shape and element_of(scores.type) == element_of(
+            op.result_type
+        ):
+            layout, masks = found.layout[begin:], (*found.masks, mask)
+            within = replace(found, layout=layout, masks=masks)
+            inner = _scores(rewriter, axes, scores, within, depth + 1)
             if inner is not None:
                 return inner
     return None
@@ -324,12 +342,15 @@ class _Attention:
         shape = [self.axes.size(each) for each in (outer, [*heads, *groups], queries)]
         shared = [self.axes.size(outer), self.axes.size(heads), sizes[self.keys]]
         rewriter = self.rewriter
+        found = self._found(product, number, (outer, [*heads, *groups], queries, [self.keys]))
+        if found is None:
+            return None
         result = emit_attention(
             rewriter,
             rewriter.reshape(arranged, [*shape, size]),
             rewriter.reshape(key.last(rewriter), [*shared, size]),
             rewriter.reshape(self._values(values), [*shared, value_size]),
-            self._found(product, number, (outer, [*heads, *groups], queries, [self.keys])),
+            found,
             (*shape, sizes[self.keys]),
         )
         if result is None:
@@ -370,12 +391,22 @@ class _Attention:
 
     def _found(
         self, product: CatalogueOp, number: float, groups: Sequence[Sequence[int]]
-    ) -> Scores:
-        mask = self.scores.mask
-        if mask is None:
-            return Scores(product, number, None)
-        arranged = mask.arranged(self.rewriter, self.axes, groups)
-        return Scores(product, number, arranged, mask.hidden, mask.inverted)
+    ) -> Scores | None:
+        arranged = [
+            Scores(
+                product,
+                number,
+                mask.arranged(self.rewriter, self.axes, groups),
+                mask.hidden,
+                mask.inverted,
+            )
+            for mask in self.scores.masks
+        ]
+        if len(arranged) < 2:
+            return arranged[0] if arranged else Scores(product, number, None)
+        added = [each.added(self.rewriter) for each in arranged]
+        total = sum_of_masks(self.rewriter, [mask for mask in added if mask is not None])
+        return None if total is None else Scores(product, number, total)
 
 
 DECODING = PatternSet()

@@ -178,7 +178,7 @@ def joined_heads(p: Program, first: SSAValue, second: SSAValue) -> SSAValue:
 
 
 def slopes(p: Program) -> SSAValue:
-    """What is added for each head and key: more for later ones."""
+    """Numbers that are added for each head and key: more for later ones."""
     heads = np.linspace(0.1, 0.9, BATCH * SHARED, dtype=np.float32)
     return constant(p, heads[:, None, None] * np.arange(LENGTH, dtype=np.float32))
 

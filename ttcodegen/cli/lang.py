@@ -18,6 +18,7 @@ from ttcodegen.cli.arguments import (
     chosen_system,
 )
 from ttcodegen.cli.entry import ExitStatus, Invocation, run_program, tell_warnings
+from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.foundation.messages import Level, report
 from ttcodegen.lang.projects.supervision import SECONDS, limit_seconds, supervise
 from ttcodegen.lang.simulator.spelling import overview
@@ -58,6 +59,8 @@ def argument_parser() -> argparse.ArgumentParser:
         "nodes do the same, as one of ttir.generic")  # fmt: skip
     add("--check", action="store_true", help="compile each operation, run it on the emulated "
         "device and compare it with the simulator")  # fmt: skip
+    add("--simulator", metavar="LIB", type=Path, needs=["--check"], help="with --check: run them "
+        "on the vendor's simulator (a .so), built with the tt-metal in TT_METAL_HOME")  # fmt: skip
     add("--num-devices", metavar="N", type=int, default=4, help="the number of "
         "devices that ttnn.GetNumAvailableDevices returns (4)")  # fmt: skip
     add("--seconds", metavar="N", type=float, default=SECONDS, help="end the program after "
@@ -109,6 +112,8 @@ def _run(invocation: Invocation) -> int:
     from ttcodegen.lang.ttnn import set_num_devices
 
     set_num_devices(options.num_devices)
+    if options.simulator is not None and not options.simulator.is_file():
+        raise CompileError(f"there is no simulator '{options.simulator}'")
     if options.out is None and not options.check:
         run_program_text(source, arguments, system=system)
         return ExitStatus.DONE
@@ -122,6 +127,7 @@ def _run(invocation: Invocation) -> int:
         options.build,
         options.mlir,
         options.tt_metal,
+        options.simulator,
     )
     ending: SystemExit | None = None
     try:

@@ -24,6 +24,7 @@ from ttcodegen.project.toolchain import (
     Toolchain,
     cmake_options,
     find_mpirun,
+    find_toolchain,
     first_error,
     flags_remedy,
     run_ninja,
@@ -139,6 +140,9 @@ def _read_record(build: Path) -> dict[str, Any] | None:
 BUILD_FOLDER = "build"
 """The folder in the project; the presets of the project have others."""
 
+TT_METAL_FOLDER = "build-tt-metal"
+"""The folder in the project for what is built with tt-metal, to run on a simulator."""
+
 _LOG = "ttcodegen.log"
 _LOCK = "ttcodegen.lock"
 _CONFIGURATION = "ttcodegen-configuration.txt"
@@ -220,6 +224,41 @@ def build_project(
 
 _NOT_BUILT_IN = re.compile(r"[\x00-\x1f\x7f\"\\|;]")
 """Characters that CMake, Ninja or a shell that they start takes for something else."""
+
+
+def build_with_tt_metal(out: Path, name: str, target: str | None = None) -> Path:
+    """Builds a project with tt-metal in place of the CPU backend; the folder of what is built.
+
+    Args:
+        out: the project's folder.
+        name: that of its module.
+        target: what is built, the shared object if not given.
+
+    Raises:
+        BuildError: if tt-metal is not found, or the project does not build.
+    """
+    toolchain = find_toolchain()
+    build = out.absolute() / TT_METAL_FOLDER
+    build.mkdir(exist_ok=True)
+    log = build / _LOG
+    log.unlink(missing_ok=True)
+    variables = {
+        "CMAKE_BUILD_TYPE": "Release",
+        "CMAKE_CXX_COMPILER": toolchain.compiler,
+        "CMAKE_CXX_FLAGS": toolchain.flags,
+        "CMAKE_MAKE_PROGRAM": toolchain.ninja,
+        "TTCODEGEN_BACKEND": "tt-metal",
+    }
+    command = [toolchain.cmake, "-G", "Ninja", "-S", str(build.parent), "-B", str(build)]
+    command += [f"-D{key}={value}" for key, value in variables.items()]
+    title = f"building {name} with tt-metal"
+    if run_step(command, log) or run_ninja(toolchain, build, log, title, targets=[target or name]):
+        raise BuildError(
+            f"the project does not build with tt-metal: {first_error(log)}; see {log}",
+            remedy="name a source tree of tt-metal with its libraries in TT_METAL_HOME; "
+            "docs/ttmetal.md says what has to be there",
+        )
+    return build
 
 
 def refuse_path(out: Path) -> None:

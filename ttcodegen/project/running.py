@@ -429,12 +429,25 @@ def _gibibytes(size: int) -> str:
 # Runs of a built program.
 
 
+def simulator_environment(simulator: Path) -> dict[str, str]:
+    """The variables for which the library runs on a simulator; kernels are compiled in
+    `TT_METAL_RUNTIME_ROOT`, or `TT_METAL_HOME`."""
+    return {
+        "TT_METAL_SIMULATOR": str(simulator.absolute()),
+        "TT_METAL_SLOW_DISPATCH_MODE": "1",
+        "TT_METAL_DISABLE_SFPLOADMACRO": "1",
+        "TT_METAL_DISABLE_XIP_DUMP": "1",
+        "TT_METAL_LOGGER_LEVEL": "fatal",
+    }
+
+
 def run_executable(
     executable: Path,
     runs: Sequence[FunctionInputs],
     folder: Path,
     timeout: float,
     launcher: Sequence[str] = (),
+    environment: Mapping[str, str] | None = None,
 ) -> Executed:
     """Runs the functions of the numpy runs in the executable, on the same inputs.
 
@@ -444,6 +457,7 @@ def run_executable(
         folder: where files are put for as long as the run takes.
         timeout: seconds that it may take.
         launcher: the command that starts it as several processes.
+        environment: variables that it has besides those of this process.
 
     Returns:
         The outputs by function and name, as far as there are any; and why the program failed,
@@ -459,7 +473,7 @@ def run_executable(
             # The program refuses a folder that has nothing for any function.
             command += ["--inputs", str(inputs)]
         command += [f"--function={run.function.cpp_name}" for run in runs]
-        failure = _run(command, timeout)
+        failure = _run(command, timeout, environment or {})
         outputs = {
             run.function.name: _read_outputs(results / run.function.cpp_name, run.function)
             for run in runs
@@ -481,7 +495,7 @@ def _read_outputs(folder: Path, function: FunctionDescription) -> dict[str, np.n
     }
 
 
-def _run(command: list[str], timeout: float) -> str | None:
+def _run(command: list[str], timeout: float, environment: Mapping[str, str]) -> str | None:
     """Runs the program; why it failed, in words for a user, or None."""
     try:
         done = subprocess.run(
@@ -492,7 +506,7 @@ def _run(command: list[str], timeout: float) -> str | None:
             errors="replace",
             check=False,
             timeout=timeout,
-            env={**os.environ, **MPI_ENVIRONMENT},
+            env={**os.environ, **MPI_ENVIRONMENT, **environment},
         )
     except subprocess.TimeoutExpired:
         return f"the program did not end within {timeout:g} s"

@@ -28,8 +28,8 @@ from ttcodegen.numerics.golden_values import Golden
 from ttcodegen.numerics.tolerances import MATRIX_ENGINE, SIXTEEN_BITS
 from ttcodegen.ops.dialects import load_dialects
 from ttcodegen.parsing.module import parse_module
-from ttcodegen.project.building import BUILD_FOLDER, build_project
-from ttcodegen.project.running import TIMEOUT, FunctionInputs, run_executable
+from ttcodegen.project.building import build_project, build_with_tt_metal
+from ttcodegen.project.running import TIMEOUT, FunctionInputs, run_executable, simulator_environment
 from ttcodegen.project.sources import project_files
 from ttcodegen.project.toolchain import find_toolchain
 from ttcodegen.project.writer import write_project
@@ -146,6 +146,9 @@ class Projects:
     nodes do the same, as one of `ttir.generic`."""
     release: str = DEFAULT_RELEASE
     """The release of tt-metal that they are written for."""
+    simulator: Path | None = None
+    """The vendor's simulator that they are checked on, with tt-metal; the emulated device if it is
+    not given."""
     notes: list[str] = field(default_factory=list[str])
     """Notes on the operations that are no function of whole tensors."""
     diagnostics: Diagnostics = field(default_factory=Diagnostics)
@@ -246,7 +249,7 @@ class Projects:
             if self.builds:
                 build_project(project, compiled.description.name, find_toolchain(), "both")
             if self.checks:
-                self.comparisons += check(compiled, project, runs)
+                self.comparisons += check(compiled, project, runs, self.simulator)
 
 
 def emit(
@@ -270,7 +273,9 @@ def _dtypes(tensors: tuple[Tensor, ...]) -> list[str]:
     return [tensor.data_type.numpy for tensor in tensors]
 
 
-def check(compiled: CompiledModule, project: Path, runs: Sequence[_Run]) -> list[OutputComparison]:
+def check(
+    compiled: CompiledModule, project: Path, runs: Sequence[_Run], vendor: Path | None = None
+) -> list[OutputComparison]:
     """Builds a project, runs it on the emulated device, and compares its outputs with those of the
     simulator.
 
@@ -278,25 +283,30 @@ def check(compiled: CompiledModule, project: Path, runs: Sequence[_Run]) -> list
         compiled: the operation.
         project: its folder.
         runs: what it was given and computed, on each device of a mesh if there is one.
+        vendor: the vendor's simulator, on which it runs in place of the emulated device.
 
     Raises:
         CompileError: if it does not build, or a run fails.
     """
     (function,) = compiled.description.functions
-    built = build_project(project, compiled.description.name, find_toolchain(), "exe")
-    assert built.executable is not None
+    module = compiled.description.name
+    if vendor is None:
+        built = build_project(project, module, find_toolchain(), "exe").executable
+        assert built is not None
+    else:
+        built = build_with_tt_metal(project, module, f"{module}_main") / f"{module}_main"
+    environment = None if vendor is None else simulator_environment(vendor)
+    device_text = "the emulated device" if vendor is None else "the vendor's simulator"
     comparisons: list[OutputComparison] = []
     for device, run in enumerate(runs):
         name = run.operation.name
         where = f" for device {device}" if len(runs) > 1 else ""
         given = FunctionInputs(function, run.inputs)
         outputs, failure = run_executable(
-            built.executable, [given], project / BUILD_FOLDER, TIMEOUT
+            built, [given], built.parent, TIMEOUT, environment=environment
         )
         if failure is not None:
-            raise CompileError(
-                f"the operation '{name}' fails on the emulated device{where}: {failure}"
-            )
+            raise CompileError(f"the operation '{name}' fails on {device_text}{where}: {failure}")
         found = outputs[function.name]
         comparisons += [
             _compare(name, f"{described.name}{where}", found[described.field], tensor, simulated)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ttcodegen.flatbuffer import program as file
-from ttcodegen.flatbuffer.reader import read_ttnn_file
+from ttcodegen.flatbuffer.reader import read_ttm_file, read_ttnn_file
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.optimizer.cost.measurements import call_key
 from ttcodegen.project.tuning.search import Trial, Verdict
@@ -29,6 +28,13 @@ from ttcodegen.rt.judging.python_calls import (
     joined_steps,
     named_operations,
     steps_of_call,
+)
+from ttcodegen.rt.judging.simulated_project import (
+    device_project,
+    lacking,
+    last_words,
+    package_of,
+    simulated_verdicts,
 )
 from ttcodegen.runtime.executable import find_files, open_flatbuffer
 from ttcodegen.runtime.program_inputs import choose_inputs
@@ -46,12 +52,6 @@ its blackhole_implementation.hpp)."""
 _NO_MEMORY = "bad_alloc"
 """In what the library says where it gets no more memory."""
 
-_SIMULATOR_SAID = re.compile(r"^\[\d+\] ERROR: (.*)$", re.MULTILINE)
-_SIMULATOR_LACKS = re.compile(
-    r"(Unsupported|Unimplemented|Untested)Functionality:.*|MissingSpecification:?.*"
-)
-"""Last words of a simulator about what it does not simulate."""
-
 
 class Validate(Command):
     """Makes the calls of flatbuffers on the Python package `ttnn`, on a mocked device or a card.
@@ -65,6 +65,9 @@ class Validate(Command):
         """A result for each file; its content lists the calls that the library refuses, those whose
         results have another layout, and the ops that are not judged."""
         memory = memory_limit(self.arguments["memory"])
+        project = device_project(self.arguments["binary"])
+        if project is not None:
+            return [self._simulated(project)]
         results: list[FileResult] = []
         for path in find_files(self.arguments["binary"], (".ttnn",)):
             try:
@@ -81,6 +84,34 @@ class Validate(Command):
                 continue
             results.append(self._result(path, found))
         return results
+
+    def _simulated(self, project: Path) -> FileResult:
+        """The result of a project of device programs, which runs on a simulator as a whole."""
+        path = project / "model.ttm"
+        try:
+            simulator = self._simulator()
+            if simulator is None:
+                raise CompileError(
+                    "device programs make no calls of the library that a mocked device could judge",
+                    remedy="name the vendor's simulator with --simulator",
+                )
+            named = self.arguments["python"] or os.environ.get(VARIABLE)
+            release = read_ttm_file(path).release
+            package = package_of(python_of_release(named, release)) if named else None
+            found = simulated_verdicts(project, simulator, package)
+        except CompileError as error:
+            return self.failed(path, "ttm", error)
+        return self._result(path, found, "ttm", "runs")
+
+    def _simulator(self) -> Path | None:
+        """The simulator that is named."""
+        simulator: Path | None = self.arguments["simulator"]
+        if simulator is not None:
+            if self.arguments["card"]:
+                raise CompileError("--card and --simulator name two devices: give one of them")
+            if not simulator.is_file():
+                raise CompileError(f"there is no simulator '{simulator}'")
+        return simulator
 
     def _judged(
         self,
@@ -108,12 +139,8 @@ class Validate(Command):
     def _options(self, binary: file.Binary, memory: int) -> list[str]:
         """The device that a file is for, as the library is given it."""
         given = given_system(self.arguments)
-        simulator: Path | None = self.arguments["simulator"]
+        simulator = self._simulator()
         if simulator is not None:
-            if self.arguments["card"]:
-                raise CompileError("--card and --simulator name two devices: give one of them")
-            if not simulator.is_file():
-                raise CompileError(f"there is no simulator '{simulator}'")
             return ["--simulator", str(simulator.absolute())]
         if self.arguments["card"]:
             if given is not None:
@@ -123,10 +150,16 @@ class Validate(Command):
         card = json.dumps(harvesting(system.chip))
         return ["--memory", str(memory), "--mocked", card]
 
-    def _result(self, path: Path, found: Sequence[dict[str, Any]]) -> FileResult:
+    def _result(
+        self,
+        path: Path,
+        found: Sequence[dict[str, Any]],
+        kind: str = "ttnn",
+        judged: str = "calls accepted",
+    ) -> FileResult:
         passed = all(not one["refused"] and not one["different"] for one in found)
         for one in found:
-            accepted = f"{path}: '{one['program']}': {one['accepted']} calls accepted"
+            accepted = f"{path}: '{one['program']}': {one['accepted']} {judged}"
             if one["compared"]:
                 accepted += f", {one['compared']} compared"
             self.logger.info(accepted)
@@ -134,7 +167,7 @@ class Validate(Command):
                 self.logger.error(f"  {problem}")
             if one["not_judged"]:
                 self.logger.info(f"  not judged: {', '.join(one['not_judged'])}")
-        return FileResult(str(path), "ttnn", passed=passed, content={"programs": list(found)})
+        return FileResult(str(path), kind, passed=passed, content={"programs": list(found)})
 
 
 class LibraryJudge:
@@ -344,10 +377,8 @@ def library_answers(
         ended[at] = run.end
     for index, how in ended.items():
         # What a simulator does not simulate says nothing about the call.
-        lacking = _SIMULATOR_LACKS.search(how)
-        said = (
-            {"unsimulated": lacking[0]} if lacking else {"refused": f"the library ended with {how}"}
-        )
+        lacks = lacking(how)
+        said = {"unsimulated": lacks} if lacks else {"refused": f"the library ended with {how}"}
         run.answers[index] = {"index": index, **said}
     for answer in run.answers:
         if _NO_MEMORY in answer.get("refused", "") and "--memory" in command:
@@ -385,8 +416,8 @@ def _end(done: subprocess.CompletedProcess[str]) -> str:
     """End of a process in words."""
     if _NO_MEMORY in done.stderr:
         return f"{_NO_MEMORY}: out of memory"
-    if done.returncode > 0 and (said := _SIMULATOR_SAID.findall(done.stdout + done.stderr)):
-        return said[-1]
+    if done.returncode > 0 and (said := last_words(done.stdout + done.stderr)):
+        return said
     if done.returncode < 0:
         return signal.Signals(-done.returncode).name
     last = done.stderr.strip().splitlines()[-1:] or ["it said nothing"]

@@ -49,7 +49,8 @@ PACKAGES = {"0.70.1": "0.1.0", "0.81.1": "0.1.3"}
 _LIBRARY = "jax_plugins/libtt/libtt.so"
 _COMPILER = "compiler/bin/riscv-tt-elf-g++"
 _MULTILIBS = ("bh-ilp32", "wh-ilp32")
-"""Libraries for blackhole are shipped, which serve wormhole as well."""
+"""Libraries for blackhole are shipped, and those beside them for all processors. Wormhole takes the
+latter: it lacks the instructions for bits (`clz` in sums of floats) of the former."""
 _LACKING = """\
 #pragma once
 #include_next <sfpi.h>
@@ -113,6 +114,7 @@ def device_compiler(cache: Path, release: str) -> Path:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / _COMPILER).is_file():
             _unpack(_wheel(cache, version), folder, release)
+        give_wormhole_libraries(folder)
     return folder
 
 
@@ -141,17 +143,25 @@ def _unpack(wheel: Path, folder: Path, release: str) -> None:
         found = next((path.parents[2] for path in assets.rglob(_COMPILER)), None)
         if found is None:
             raise ToolchainError(f"{wheel.name} unpacked no compiler")
-        shipped, wanted = _MULTILIBS
-        for libraries in sorted(found.rglob(shipped)):
-            other = libraries.with_name(wanted)
-            if not other.exists():
-                other.symlink_to(shipped)
         if release == min(PACKAGES):
             own = found / "own"
             own.mkdir()
             (own / "sfpi.h").write_text(_LACKING)
         shutil.rmtree(folder, ignore_errors=True)
         shutil.move(found, folder)
+
+
+def give_wormhole_libraries(compiler: Path) -> None:
+    """Makes folders of libraries for wormhole where there are some for blackhole."""
+    shipped, wanted = _MULTILIBS
+    for libraries in sorted(compiler.rglob(shipped)):
+        folder = libraries.with_name(wanted)
+        if folder.is_symlink():  # of an earlier version, to those of blackhole
+            folder.unlink()
+        folder.mkdir(exist_ok=True)
+        for name in sorted(each.name for each in libraries.iterdir()):
+            if libraries.with_name(name).exists() and not (folder / name).exists():
+                (folder / name).symlink_to(Path("..", name))
 
 
 def _run(command: Sequence[str], environment: dict[str, str] | None = None) -> str:

@@ -7,7 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from scripts.device_compiler import PACKAGES, Compiled, DeviceCompiler, device_compiler, report
+from scripts.device_compiler import (
+    PACKAGES,
+    Compiled,
+    DeviceCompiler,
+    device_compiler,
+    give_wormhole_libraries,
+    report,
+)
 from scripts.kernel_check_configuration import read_manifest
 from scripts.kernel_check_toolchain import ToolchainError, device_headers
 from scripts.link_check import ROOT, LinkCheckError
@@ -33,6 +40,18 @@ WRONG = """
 
 def test_every_release_has_a_compiler() -> None:
     assert tuple(PACKAGES) == RELEASES
+
+
+def test_wormhole_gets_libraries_without_the_instructions_of_blackhole(tmp_path: Path) -> None:
+    (tmp_path / "gcc" / "bh-ilp32").mkdir(parents=True)
+    for name in ("libgcc.a", "bh-ilp32/libgcc.a", "bh-ilp32/nano.a"):
+        (tmp_path / "gcc" / name).write_text(name)
+    wormhole = tmp_path / "gcc" / "wh-ilp32"
+    wormhole.symlink_to("bh-ilp32")
+    for _ in range(2):
+        give_wormhole_libraries(tmp_path)
+        assert [each.name for each in wormhole.iterdir()] == ["libgcc.a"]
+        assert (wormhole / "libgcc.a").read_text() == "libgcc.a"
 
 
 def test_the_report_has_sizes_and_errors() -> None:

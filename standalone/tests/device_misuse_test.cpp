@@ -63,6 +63,7 @@ const std::vector<MisuseRow> kMisuses{
      "copy_dest_values takes tiles of DST as Float16_b, but DST has 32 bits", true},
     {Misuse::ColumnsAfterRows, "recorded over the instructions of sfpu_reduce_init", true},
     {Misuse::ReuseUndecided, "choose DEST_TO_SRCA or DEST_TO_SRCB"},
+    {Misuse::BroadcastElsewhere, "repeated in the tile that math addressed last", true},
     {Misuse::FullInitInside, "unary_bcast_init is a full initialisation"},
     {Misuse::FullInitBeforeRelease, "mm_init is a full initialisation"},
     {Misuse::MaskLeftBehind, "reduce_uninit is missing"},

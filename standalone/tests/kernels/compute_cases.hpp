@@ -104,6 +104,7 @@ enum class Misuse : std::uint32_t {
     CopyNarrowInWide,
     ColumnsAfterRows,
     ReuseUndecided,
+    BroadcastElsewhere,
     FullInitInside,
     FullInitBeforeRelease,
     TilizeLeft,

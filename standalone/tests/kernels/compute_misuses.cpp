@@ -131,6 +131,11 @@ void misuse_init(Misuse which) {
         case Misuse::TilizeInside:
             tilize_init(kCbA, 1, kCbOut);
             return tilize_block(kCbA, 1, kCbOut);
+        case Misuse::BroadcastElsewhere:
+            reconfig_data_format(kCbInteger, kCbInteger);
+            llk_unpack_A_init<BroadcastType::ROW, false, EltwiseBinaryReuseDestType::NONE, true>();
+            llk_math_eltwise_unary_datacopy_init<DataCopyType::A2D, true, BroadcastType::ROW>();
+            return unary_bcast<BroadcastType::ROW>(kCbInteger, 0, 1);
         case Misuse::FullInitInside:
             unary_bcast_init<BroadcastType::ROW>(kCbA, kCbOut);
             return unary_bcast<BroadcastType::ROW>(kCbA, 0, 0);
@@ -269,6 +274,7 @@ void kernel_main() {
         case Misuse::UntilizeLeft:
         case Misuse::TilizeInside:
         case Misuse::ReuseUndecided:
+        case Misuse::BroadcastElsewhere:
         case Misuse::FullInitInside:
         case Misuse::FullInitBeforeRelease:
         case Misuse::MaskLeftBehind:

@@ -203,6 +203,12 @@ BLOCK_ROWS: tuple[KernelOp, ...] = (
         attributes="width:positive columns:positive number:number reduction:reduction",
     ),
     row(
+        "blocks.address_register",
+        "dst:dst",
+        calls("blocks/register_address.hpp", "blocks::address_register"),
+        engine=Engine.FPU,
+    ),
+    row(
         "blocks.unary_bcast_init_short",
         "in_cb:cb",
         calls(

@@ -130,6 +130,8 @@ struct ComputeFunctions {
     /// copy_tile, unary_bcast, transpose_wh_tile.
     void (*copy)(Processor&, const FpuMode&, std::uint32_t cb, std::uint32_t tile,
                  std::uint32_t destination, Location);
+    /// Has math address a tile, in which unary_bcast moves rows and columns of 32 bits.
+    void (*address)(Processor&, std::uint32_t destination, Location);
     void (*transpose_destination)(Processor&, std::uint32_t destination, Location);
     /// `row` is the row that is broadcast by row broadcast modes.
     void (*binary)(Processor&, const FpuMode&, std::uint32_t cb_a, std::uint32_t cb_b,

@@ -33,6 +33,26 @@ inline void llk_unpack_A_init(const std::uint32_t transpose_of_faces = 0,
                 {.unpack = true, .math = false});
 }
 
+namespace ckernel {
+
+enum DstTileShape { Tile32x32 = 0, Tile32x16 = 1, Tile16x16 = 2 };
+enum UnpackDestination { SrcRegs = 0, DestReg = 1 };
+
+namespace math {
+
+/// Has math address a tile of the destination register.
+template <DstTileShape shape, UnpackDestination destination>
+inline void set_dst_write_addr(const std::uint32_t tile, TTCODEGEN_HERE) {
+    static_assert(shape == Tile32x32 && destination == SrcRegs,
+                  "The emulated device addresses whole tiles, by math");
+    using namespace ttcodegen::device;
+    Processor& processor = current();
+    compute_of(processor).address(processor, tile, here);
+}
+
+}  // namespace math
+}  // namespace ckernel
+
 /// Sets up math for the same.
 template <ckernel::DataCopyType source, bool fp32_dest_acc_en,
           ckernel::BroadcastType type = ckernel::BroadcastType::NONE>

@@ -66,11 +66,17 @@ class Destination {
                             Location here);
     const TileNote& packed_note(std::uint32_t index) const { return sections_[pack_].notes[index]; }
 
+    /// Math addresses a tile: the first at tile_regs_acquire, later that of the last function, which
+    /// is none that a kernel can count on.
+    void address(std::uint32_t index) { addressed_ = index; }
+    bool is_addressed(std::uint32_t index) const { return addressed_ == index; }
+
     /// Completes a computed tile: rounds floats if the register has 16 bits.
     void finish(Processor& processor, std::uint32_t index, Domain domain);
 
   private:
     static constexpr std::uint32_t kSections = 4;
+    static constexpr std::uint32_t kUnknown = ~0U;
 
     Tile& acquired_tile(Processor& processor, std::uint32_t index, const char* function,
                         Location here);
@@ -81,6 +87,7 @@ class Destination {
     std::uint32_t math_ = 0;
     std::uint32_t pack_ = 0;
     std::uint32_t committed_ = 0;  ///< Sections that packing has not released yet.
+    std::uint32_t addressed_ = kUnknown;
     bool acquired_ = false;
     bool waited_ = false;
     Location acquired_at_;

@@ -97,6 +97,7 @@ void Destination::acquire(Processor& processor, Location here) {
     }
     acquired_ = true;
     acquired_at_ = here;
+    addressed_ = 0;
 }
 
 void Destination::commit(Processor& processor, Location here) {
@@ -165,6 +166,7 @@ Tile& Destination::acquired_tile(Processor& processor, std::uint32_t index, cons
 Tile& Destination::math_tile(Processor& processor, std::uint32_t index, const char* function,
                              Location here) {
     Tile& tile = acquired_tile(processor, index, function, here);
+    addressed_ = kUnknown;
     if (sections_[math_].notes[index].packed_early) {
         refuse(processor, here,
                "%s: tile %u of DST is packed already; on the device packing starts at "

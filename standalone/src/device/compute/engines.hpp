@@ -15,6 +15,7 @@ void check_mask_gone(Processor& processor, const char* function, Location here);
 void check_prepared(Processor& processor, const FpuMode& mode, const char* function, Location here);
 void copy(Processor& processor, const FpuMode& mode, std::uint32_t cb, std::uint32_t tile,
           std::uint32_t destination, Location here);
+void address(Processor& processor, std::uint32_t destination, Location here);
 void transpose_destination(Processor& processor, std::uint32_t destination, Location here);
 void binary(Processor& processor, const FpuMode& mode, std::uint32_t cb_a, std::uint32_t cb_b,
             std::uint32_t tile_a, std::uint32_t tile_b, std::uint32_t destination,

@@ -107,6 +107,7 @@ constexpr ComputeFunctions kFunctions{
     .reconfigure = reconfigure,
     .prepare = compute::prepare,
     .copy = compute::copy,
+    .address = compute::address,
     .transpose_destination = compute::transpose_destination,
     .binary = compute::binary,
     .binary_reuse = compute::binary_reuse,

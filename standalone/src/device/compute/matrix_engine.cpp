@@ -269,15 +269,31 @@ void check_prepared(Processor& processor, const FpuMode& mode, const char* funct
     }
 }
 
+/// Whether elements of a buffer are unpacked to DST, past the source registers.
+bool goes_to_destination(const Processor& processor, std::uint32_t cb) {
+    const auto format = static_cast<DataFormat>(processor.circular_buffers[cb].data_format);
+    return format == DataFormat::Float32 ? processor.compute_settings->unpack_to_dest_fp32[cb]
+                                         : is_integer(format) && is_wide(format);
+}
+
 void copy(Processor& processor, const FpuMode& mode, std::uint32_t cb, std::uint32_t tile,
           std::uint32_t destination, Location here) {
     ComputeState& state = *processor.compute_state;
     const char* function = copy_name(mode);
+    const bool addressed = state.destination.is_addressed(destination);
     Tile& output = state.destination.math_tile(processor, destination, function, here);
     check_prepared(processor, mode, function, here);
     // A broadcast row, column or element goes through source B, unless it has 32 bits.
     const bool through_b =
         mode.operation == FpuOperation::UnaryBroadcast && mode.broadcast != Broadcast::None;
+    // Those of 32 bits are repeated within DST, in the tile that math addresses.
+    const bool within = through_b && goes_to_destination(processor, cb);
+    if (within && !addressed) {
+        refuse(processor, here,
+               "%s: tile %u of DST gets the elements of 32 bits, but their rows or columns are "
+               "repeated in the tile that math addressed last; call blocks::address_register first",
+               function, destination);
+    }
     check_format(processor, through_b ? FormatRegister::SourceB : FormatRegister::SourceA, cb,
                  function, here);
     const FpuParameters& parameters = state.unpack.parameters;
@@ -290,7 +306,16 @@ void copy(Processor& processor, const FpuMode& mode, std::uint32_t cb, std::uint
     }
     state.destination.finish(processor, destination, domain);
     state.destination.math_note(destination).reduced = false;
+    if (within) {
+        state.destination.address(destination);
+    }
     ++processor.counters.fpu_tiles;
+}
+
+void address(Processor& processor, std::uint32_t destination, Location here) {
+    Destination& tiles = processor.compute_state->destination;
+    tiles.math_tile(processor, destination, "set_dst_write_addr", here);
+    tiles.address(destination);
 }
 
 void transpose_destination(Processor& processor, std::uint32_t destination, Location here) {

@@ -471,6 +471,7 @@ class BlockWriter:
             kernel.op("reconfig_data_format", buffer, buffer)
             # Within destination registers: unary_bcast_init would reset them.
             kernel.op("blocks.unary_bcast_init_short", buffer, bcast_type=kind)
+            kernel.op("blocks.address_register", register)
             kernel.op("unary_bcast", buffer, source.index, register, bcast_type=kind)
             kernel.op("unary_bcast_uninit", buffer, bcast_type=kind)
         kernel.forget_formats()

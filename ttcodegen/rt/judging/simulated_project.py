@@ -40,7 +40,7 @@ def last_words(output: str) -> str | None:
 
 
 def lacking(words: str) -> str | None:
-    """What a simulator does not simulate, if that is the fault that it names."""
+    """The part that a simulator lacks, if that is the fault that it names."""
     found = _SIMULATOR_LACKS.search(words)
     return None if found is None else found[0]
 
@@ -57,7 +57,7 @@ def device_project(path: Path) -> Path | None:
 def simulated_verdicts(
     folder: Path, simulator: Path, package: Path | None, timeout: float = TIMEOUT
 ) -> list[dict[str, Any]]:
-    """What the programs of a project compute on a simulator, compared with their flatbuffer.
+    """Verdicts on what the programs of a project compute on a simulator, beside their flatbuffer.
 
     Args:
         folder: that of the project.

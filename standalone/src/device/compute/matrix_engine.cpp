@@ -269,7 +269,7 @@ void check_prepared(Processor& processor, const FpuMode& mode, const char* funct
     }
 }
 
-/// Whether elements of a buffer are unpacked to DST, past the source registers.
+/// True if elements of a buffer are unpacked to DST, past the source registers.
 bool goes_to_destination(const Processor& processor, std::uint32_t cb) {
     const auto format = static_cast<DataFormat>(processor.circular_buffers[cb].data_format);
     return format == DataFormat::Float32 ? processor.compute_settings->unpack_to_dest_fp32[cb]

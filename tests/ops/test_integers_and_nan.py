@@ -508,3 +508,14 @@ def test_amounts_of_shifts_beyond_31_leave_the_sign() -> None:
     source = source_of("right_shift", ["8xsi32"] * 2, "8xsi32")
     found = on_device(source, numbers, amounts)
     np.testing.assert_array_equal(found, [-1, 0, -1, 0, -32, 32, -1, 7])
+
+
+@pytest.mark.parametrize("fill", [0.1, -np.inf])
+def test_the_kernel_that_pads_rows_fills_f32_with_zero_alone(fill: float) -> None:
+    text = "0xFF800000" if np.isinf(fill) else str(fill)
+    attributes = f"padding = array<i32: 1, 2, 0, 0>, value = {text} : f32"
+    source = source_of("pad", ["4x4xf32"], "7x4xf32", attributes)
+    assert "ttnn.where" in [name for name, _ in library_calls(source)]
+    x = np.arange(16, dtype=np.float32).reshape(4, 4)
+    expected = np.pad(x, ((1, 2), (0, 0)), constant_values=np.float32(fill))
+    np.testing.assert_array_equal(on_device(source, x), expected)

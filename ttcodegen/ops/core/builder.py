@@ -245,6 +245,11 @@ class OpBuilder:
         )
         name = "pad_row_major" if any(before for before, _ in kept) else "pad"
         padding = [width for pair in kept for width in pair]
+        if name == "pad_row_major" and fill and element_of(value.type) == f32:
+            # The kernel repeats the upper half of the number in the lower one: infinities are NaN.
+            known = self.pad(self.full(shape, 1.0, f32), widths)
+            outside = self.full([1] * len(shape), fill, f32)
+            return self.broadcasting("where", known, self.pad(value, widths), outside)
         return self.emit(name, [value], result, padding=padding, value=fill)
 
     def concat(self, values: Sequence[SSAValue], dim: int) -> SSAValue:

@@ -82,8 +82,6 @@ def test_the_irregular_op() -> None:
 
 
 def test_the_fields_of_rows_are_those_of_the_tables() -> None:
-    from dataclasses import fields
-
     from ttcodegen.ops.elementwise import binary as elementwise_binary
     from ttcodegen.ops.elementwise import unary as elementwise_unary
 
@@ -94,7 +92,9 @@ def test_the_fields_of_rows_are_those_of_the_tables() -> None:
         for table in (elementwise_unary, elementwise_binary)
         for field in fields(table.Row)
     }
-    assert reported == known
+    assert reported >= known
+    fields_of_ops = {f.name for kind in (TTIRDefinition, TTNNDefinition) for f in fields(kind)}
+    assert reported <= known | fields_of_ops | {trait.name for trait in Trait}
 
 
 def test_all_fields_and_traits_are_named() -> None:

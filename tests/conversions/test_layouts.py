@@ -118,15 +118,16 @@ func.func @f(%x: tensor<32x64xui8> {argument("input")}) -> tensor<32x64xf32> {{
 
 def test_bytes_become_tiles_as_larger_integers(lowered, calls):
     module = lowered(f"""
-func.func @f(%x: tensor<32x64xui8> {argument("input")}) -> tensor<32x64xui8> {{
-  %0 = "ttir.relu6"(%x) : (tensor<32x64xui8>) -> tensor<32x64xui8>
-  return %0 : tensor<32x64xui8>
+func.func @f(%x: tensor<32x64xui8> {argument("input")}) -> tensor<64x32xui8> {{
+  %0 = "ttir.permute"(%x) <{{permutation = array<i64: 1, 0>}}>
+    : (tensor<32x64xui8>) -> tensor<64x32xui8>
+  return %0 : tensor<64x32xui8>
 }}""")
     assert [line for line in calls(module) if "deallocate" not in line] == [
         "typecast -> u32 row_major dram",
         "to_layout -> u32 tile dram",
         "typecast -> u8 tile dram",
-        "relu6 -> u8 tile dram",
+        "permute -> u8 tile dram",
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import cast
 
 import pytest
@@ -21,7 +22,7 @@ from ttcodegen.dialects.core.attribute_syntax import (
 from ttcodegen.dialects.ttcore.dialect import SystemDescAttr
 from ttcodegen.dialects.ttcore.layouts import AlignedLayout, MetalLayoutAttr
 from ttcodegen.dialects.ttcore.tile import TILE_FORMATS, WORD_ATTRIBUTES, TileType
-from ttcodegen.foundation.diagnostics import Diagnostics, Source
+from ttcodegen.foundation.diagnostics import CompileError, Diagnostics, Source
 from ttcodegen.ops.dialects import load_dialects
 from ttcodegen.parsing import parse_module
 from ttcodegen.systems.cards import default_system
@@ -182,35 +183,15 @@ def warnings(text: str) -> list[str]:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        (
-            "#ttcore.metal_layout<(d0) -> (d0), undef, <1x1>, memref<1x1xf32>>",
-            "have the same rank, found 1, 2 and 2",
-        ),
-        (
-            f"#ttcore.metal_layout<logical_shape = 4, dim_alignments = 1x1, {INTERVALS}, l1>",
-            "a layout of rank 1 has 2 alignments",
-        ),
         ("#ttcore.metal_layout<(d0) -> (d1), undef, <1>, memref<1xf32>>", "'d1' is no dimension"),
         ("#ttcore.metal_layout<(d0) -> (d0), green, <1>, memref<1xf32>>", "one of undef, zero"),
         ("#ttcore.device<workerGrid = #ttcore.grid<8x8>, chips = [0]>", "a device has no 'chips'"),
         ("#ttcore.device<meshShape = 1, chipIds = [0]>", "a device has a workerGrid"),
-        (
-            "#ttcore.device<workerGrid = #ttcore.grid<8x8>, meshShape = 1x2, chipIds = [0]>",
-            "a mesh of the shape 1x2 has 2 chips, but 1 are listed",
-        ),
-        (
-            "#ttcore.device<workerGrid = #ttcore.grid<8x8, (d0, d1) -> (d0, d1)>, chipIds = [0]>",
-            "leads to chip, row and column, but has 2 results",
-        ),
         ("#ttcore.system_desc<[], [0]>", "lists of chips, expected 4 or 5"),
         (
             "#ttcore.system_desc<[{arch = <wormhole_b0>, grid = 8x8, l2_size = 1}], [0], "
             "[1 : i32], [0x0x0x0]>",
             "there is no field 'l2_size'",
-        ),
-        (
-            "#ttcore.system_desc<[{arch = <grayskull>, grid = 8x8}], [0], [1 : i32], [0x0x0x0]>",
-            "'grayskull', which is not supported",
         ),
     ],
 )
@@ -219,6 +200,36 @@ def test_what_is_not_understood_is_kept_and_reported(text: str, reason: str) -> 
     (message,) = warnings(text)
     assert message.startswith(text[: text.index("<")] + " is ignored: ")
     assert reason in message
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (
+            "#ttcore.metal_layout<(d0) -> (d0), undef, <1x1>, memref<1x1xf32>>",
+            "have the same rank, found 1, 2 and 2",
+        ),
+        (
+            f"#ttcore.metal_layout<logical_shape = 4, dim_alignments = 1x1, {INTERVALS}, l1>",
+            "a layout of rank 1 has 2 alignments",
+        ),
+        (
+            "#ttcore.device<workerGrid = #ttcore.grid<8x8>, meshShape = 1x2, chipIds = [0]>",
+            "a mesh of the shape 1x2 has 2 chips, but 1 are listed",
+        ),
+        (
+            "#ttcore.device<workerGrid = #ttcore.grid<8x8, (d0, d1) -> (d0, d1)>, chipIds = [0]>",
+            "leads to chip, row and column, but has 2 results",
+        ),
+        (
+            "#ttcore.system_desc<[{arch = <grayskull>, grid = 8x8}], [0], [1 : i32], [0x0x0x0]>",
+            "'grayskull', which is not supported",
+        ),
+    ],
+)
+def test_what_contradicts_itself_is_refused(text: str, reason: str) -> None:
+    with pytest.raises(CompileError, match=re.escape(reason)):
+        warnings(text)
 
 
 def system(text: str) -> SystemDescAttr:

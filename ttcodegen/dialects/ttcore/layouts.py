@@ -196,6 +196,8 @@ class MetalLayoutAttr(Data[LinearLayout | AlignedLayout]):
 
 
 def _verify_intervals(intervals: Sequence[tuple[int, int]], rank: int) -> None:
+    if rank == 0:
+        return
     for given in intervals:
         first, end = (bound + rank if bound < 0 else bound for bound in given)
         if not (0 <= first < rank and first <= end <= rank):

@@ -84,7 +84,7 @@ def test_the_program_ends_with_the_compiler(tmp_path: Path) -> None:
         f"#!/bin/sh\necho $$ > {number}.new\nmv {number}.new {number}\nexec sleep 99\n"
     )
     script.chmod(0o755)
-    text = f"from ttcodegen.project.running import _run; _run([{str(script)!r}], 600)"
+    text = f"from ttcodegen.project.running import _run; _run([{str(script)!r}], 600, {{}})"
     compiler = subprocess.Popen([sys.executable, "-c", text])
     try:
         _wait_until(number.is_file)
@@ -99,7 +99,7 @@ def test_a_program_that_the_kernel_kills_is_told_of(tmp_path: Path) -> None:
     script = tmp_path / "program"
     script.write_text("#!/bin/sh\nkill -9 $$\n")
     script.chmod(0o755)
-    said = running._run([str(script)], 60)  # pyright: ignore[reportPrivateUsage]
+    said = running._run([str(script)], 60, {})  # pyright: ignore[reportPrivateUsage]
     assert said == "the program was killed: the machine may have had too little memory for it"
 
 

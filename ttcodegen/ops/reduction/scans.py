@@ -125,11 +125,13 @@ def _scan_program(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
     shape = op.shape("input")
     if 0 in shape or not shape:
         return None
+    axis: int = op.parameter("dim") % len(shape)
+    if shape[axis] == 1:
+        return builder.typecast(builder.operand(op, "input"), op.result_type.element_type)
     is_sum = op.definition.short_name == "cumsum"
     found = (_cumsum_primitives if is_sum else _cumprod_primitives)(builder, op)
     if found is not None:
         return found
-    axis: int = op.parameter("dim") % len(shape)
     # Many numbers of 16 bits would lose more with each step.
     data_type = declared_data_type(op.results[0])
     computed = f32 if data_type.is_float else op.result_type.element_type

@@ -116,7 +116,8 @@ def test_the_modules_use_all_there_is_for_kernels(tmp_path: Path) -> None:
     known = {path.relative_to(BLOCKS).as_posix() for path in BLOCKS.rglob("*.?pp")}
     folders = [emitted(name, "wormhole_b0", tmp_path) for name in (*modules.MODULES, "meshes")]
     folders += [folder for name in PROGRAMS for folder in emitted_program(name, tmp_path)]
-    folders += emitted_program("printed", tmp_path / OTHER, OTHER)
+    for name in ("printed", "elementwise"):
+        folders += emitted_program(name, tmp_path / OTHER, OTHER)
     folders += [emitted("broadcasts", "wormhole_b0", tmp_path / OTHER, OTHER)]
     used: set[str] = set()
     for folder in folders:

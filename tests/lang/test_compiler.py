@@ -409,8 +409,8 @@ def test_what_each_device_of_a_mesh_computes_is_compared(
     """The outputs of the last device are made wrong."""
     runs: list[int] = []
 
-    def run(*arguments: Any) -> Any:
-        outputs, failure = run_executable(*arguments)
+    def run(*arguments: Any, **options: Any) -> Any:
+        outputs, failure = run_executable(*arguments, **options)
         runs.append(len(runs))
         if len(runs) == 4:
             outputs = {

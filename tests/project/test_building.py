@@ -17,6 +17,7 @@ from ttcodegen.compilation import CompiledModule
 from ttcodegen.project.building import BUILD_FOLDER, BuiltProject, build_project
 from ttcodegen.project.cpu_backend import CPUBackend
 from ttcodegen.project.toolchain import BuildError, Toolchain
+from ttcodegen.systems.releases import DEFAULT_RELEASE, release_named
 
 pytestmark = pytest.mark.slow
 
@@ -167,7 +168,9 @@ def test_it_links_with_the_real_libraries(
     (home / "ttnn" / "api").symlink_to(cpu_backend.folder / "include")
     monkeypatch.setenv("TT_METAL_HOME", str(home))
     options = [f"-DCMAKE_MAKE_PROGRAM={toolchain.ninja}", "-DTTCODEGEN_BACKEND=tt-metal"]
-    options += [f"-DCMAKE_CXX_COMPILER={toolchain.compiler}", f"-DCMAKE_CXX_FLAGS=-D{EXACT}"]
+    names = (*release_named(DEFAULT_RELEASE).definitions, EXACT)
+    flags = " ".join(f"-D{name}" for name in names)
+    options += [f"-DCMAKE_CXX_COMPILER={toolchain.compiler}", f"-DCMAKE_CXX_FLAGS={flags}"]
     # The libraries need others, which are nowhere near on most machines.
     options += ["-DCMAKE_EXE_LINKER_FLAGS=-Wl,--allow-shlib-undefined"]
     options += ["-DCMAKE_SHARED_LINKER_FLAGS=-Wl,--no-undefined -Wl,--allow-shlib-undefined"]

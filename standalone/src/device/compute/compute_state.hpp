@@ -66,8 +66,8 @@ class Destination {
                             Location here);
     const TileNote& packed_note(std::uint32_t index) const { return sections_[pack_].notes[index]; }
 
-    /// Math addresses a tile: the first at tile_regs_acquire, later that of the last function, which
-    /// is none that a kernel can count on.
+    /// Math addresses a tile: the first at tile_regs_acquire, later that of the last function,
+    /// which is none that a kernel can count on.
     void address(std::uint32_t index) { addressed_ = index; }
     bool is_addressed(std::uint32_t index) const { return addressed_ == index; }
 

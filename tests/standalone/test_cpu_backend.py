@@ -12,6 +12,7 @@ from scripts.kernel_check_toolchain import ToolchainError, device_headers
 from scripts.link_check import LinkCheckError
 from ttcodegen.project.cpu_backend import CPUBackend
 from ttcodegen.project.toolchain import Toolchain
+from ttcodegen.systems.releases import RELEASES
 
 ROOT = Path(__file__).parents[2]
 BUILD = ROOT / "build" / "standalone-sanitized"
@@ -30,11 +31,10 @@ def run(*command: str | Path, environment: dict[str, str] | None = None) -> None
 
 
 def ttnn_operations() -> dict[str, str]:
-    """Environment variable with the path of the released wheel's kernels, if any."""
-    named = os.environ.get("TTNN_LIBRARIES")
-    unpacked = Path(named).resolve().parent.parent if named else None
+    """Environment variable with the path of a released wheel's kernels, if any: of the earliest
+    release, for later ones are written with dataflow buffers, which our own kernels do without."""
     try:
-        device = device_headers(ROOT / "build" / "wheels", unpacked)
+        device = device_headers(ROOT / "build" / "wheels", release=next(iter(RELEASES)))
     except (LinkCheckError, ToolchainError):
         return {}
     return {"TTNN_OPERATIONS": str(device / "ttnn" / "cpp" / "ttnn" / "operations")}

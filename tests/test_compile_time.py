@@ -17,7 +17,7 @@ from ttcodegen.cli.ttcodegen import main
 from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.frontends import read_module
-from ttcodegen.transforms.pass_runner import module_text
+from ttcodegen.transforms.module_text import module_text
 
 ROOT = Path(__file__).parent.parent
 

@@ -17,7 +17,7 @@ from ttcodegen.dialects.ttcore.device import (
 )
 from ttcodegen.dialects.ttcore.dialect import set_system, system_of
 from ttcodegen.foundation.diagnostics import CompileError, Diagnostics, Source
-from ttcodegen.foundation.messages import Level, did_you_mean, report
+from ttcodegen.foundation.messages import did_you_mean
 from ttcodegen.frontends import source_module
 from ttcodegen.ops.dialects import load_dialects
 from ttcodegen.parsing import check_supported
@@ -26,7 +26,7 @@ from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, SystemDescriptio
 from ttcodegen.systems.releases import DEFAULT_RELEASE
 from ttcodegen.transforms.pass_runner import PassRunner
 from ttcodegen.transforms.registry import OptionValue, Step, passes_of
-from ttcodegen.transforms.ttir.element_types import settle_source_types
+from ttcodegen.transforms.ttir.element_types import note_kept_weights, settle_source_types
 from ttcodegen.transforms.ttnn.pipelines import level_of
 
 if TYPE_CHECKING:
@@ -195,12 +195,8 @@ def compile_module(
             chosen["overrides"] = options.overrides
     if pipeline is not None:
         runner.run(module, passes_of(Step(pipeline, chosen)))
-        if options.weights and not _has_block_floats(module):
-            report(
-                Level.INFO,
-                f"ttcodegen: note: no matmul has weights that can be {options.weights}: all keep "
-                "their type",
-            )
+        if options.weights:
+            note_kept_weights(module, options.weights)
     elif chosen:
         raise CompileError(
             f"the module holds programs of the device already: {', '.join(chosen)} would not be "
@@ -221,12 +217,6 @@ def compile_module(
     embed = None if options.golden_seed is None else _embedding(source, module, options.golden_seed)
     compiled = emit_module(module, options, runner, source.digest, source_dtypes, embed)
     return replace(compiled, decisions=decisions, explanation=explanation)
-
-
-def _has_block_floats(module: ModuleOp) -> bool:
-    """True if a lowered module has tensors of block floats."""
-    types = {value.type for op in module.walk() for value in (*op.results, *op.operands)}
-    return any("bfp_bf" in str(type_) for type_ in types)
 
 
 def _assumed_mesh(options: CompileOptions) -> MeshShape:
@@ -420,7 +410,7 @@ def emit_module(
         functions_in_files,
     )
     from ttcodegen.emission.interface_description import data_file, module_name
-    from ttcodegen.emission.manifest_entries import LoweredOps
+    from ttcodegen.emission.manifest_entries import LoweredOps, exchanged_over_links
     from ttcodegen.emitc.formatting import format_files
     from ttcodegen.emitc.printer import print_with_origins
     from ttcodegen.naming.arguments import prepare_name
@@ -440,10 +430,13 @@ def emit_module(
     has_flatbuffer, flatbuffer = True, b""
     if options.target == "ttmetal":
         from ttcodegen.conversions.mesh import share_on_host
+        from ttcodegen.emission.convert_to_emitc import kernel_texts
+        from ttcodegen.flatbuffer.writer import write_ttm
 
-        has_flatbuffer = _has_meanings(module)
-        with runner.stage("flatbuffer"):
-            flatbuffer = _ttm(module, origin) if has_flatbuffer else b""
+        if has_flatbuffer := _has_meanings(module):
+            with runner.stage("flatbuffer"):
+                exchanges = exchanged_over_links(module)
+                flatbuffer = write_ttm(module, origin, kernel_texts(module), exchanges)
         # The file has whole tensors: its readers need not know how they are divided.
         share_on_host(module)
     with runner.stage("describe"):
@@ -514,15 +507,6 @@ def _origin(options: CompileOptions, input_hash: str) -> Origin:
 
         system = write_ttsys(options.system)
     return Origin(input_hash, options.arch, options.release, system)
-
-
-def _ttm(module: ModuleOp, origin: Origin) -> bytes:
-    """The file of a module of device programs, whose kernels are EmitC already."""
-    from ttcodegen.emission.convert_to_emitc import kernel_texts
-    from ttcodegen.emission.manifest_entries import exchanged_over_links
-    from ttcodegen.flatbuffer.writer import write_ttm
-
-    return write_ttm(module, origin, kernel_texts(module), exchanged_over_links(module))
 
 
 def _interface(module: ModuleOp, target: str) -> list[Entry]:

@@ -81,7 +81,7 @@ def joined_models(models: Mapping[str, FrameworkModel]) -> FrameworkModel:
         CompileError: if one of them is not supported.
     """
     from ttcodegen.frontends import read_module
-    from ttcodegen.transforms.pass_runner import module_text
+    from ttcodegen.transforms.module_text import module_text
 
     joined: ModuleOp | None = None
     for name, model in models.items():

@@ -306,7 +306,7 @@ def flatbuffer_to_mlir(source: Source | bytes) -> Translated:
     """
     from ttcodegen.flatbuffer.modules import module_of
     from ttcodegen.flatbuffer.reader import read_ttnn
-    from ttcodegen.transforms.pass_runner import module_text
+    from ttcodegen.transforms.module_text import module_text
 
     assert isinstance(source, bytes)
     text = module_text(module_of(read_ttnn(source)), locations=True)

@@ -72,7 +72,7 @@ def test_the_system_of_the_module_counts_unless_another_is_named(described, caps
     from ttcodegen.foundation.diagnostics import Source
     from ttcodegen.ops.dialects import load_dialects
     from ttcodegen.parsing import parse_module
-    from ttcodegen.transforms.pass_runner import module_text
+    from ttcodegen.transforms.module_text import module_text
     from ttcodegen.transforms.registry import passes_of, step
 
     module = parse_module(Source("m.mlir", EXP))

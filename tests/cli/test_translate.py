@@ -21,7 +21,8 @@ from ttcodegen.ops.dialects import load_dialects
 from ttcodegen.parsing import parse_module
 from ttcodegen.project.cpu_backend import CPUBackend
 from ttcodegen.project.toolchain import Toolchain
-from ttcodegen.transforms.pass_runner import PassRunner, module_text
+from ttcodegen.transforms.module_text import module_text
+from ttcodegen.transforms.pass_runner import PassRunner
 from ttcodegen.transforms.registry import Step, passes_of
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"

@@ -10,7 +10,7 @@ from ttcodegen.cli.ttcodegen import main
 from ttcodegen.compat.ttmetal_programs import lift_programs
 from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.parsing import parse_module
-from ttcodegen.transforms.pass_runner import module_text
+from ttcodegen.transforms.module_text import module_text
 from ttcodegen.translation import ttkernel_to_cpp
 
 CB = ", ".join(f"%{n}: !ttkernel.cb<0, {i}, memref<64x128xf32, #l1_>>" for i, n in enumerate("abc"))

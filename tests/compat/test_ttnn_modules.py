@@ -8,7 +8,7 @@ from tests.parsing.reading import parse
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.foundation.diagnostics import CompileError, Diagnostics, Source
 from ttcodegen.parsing import parse_module
-from ttcodegen.transforms.pass_runner import module_text
+from ttcodegen.transforms.module_text import module_text
 from ttcodegen.translation import mlir_to_cpp, ttnn_to_flatbuffer
 
 DEVICE = "!tt.device<<#tt.grid<8x8, (d0, d1) -> (0, d0, d1)>, [0]>>"

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from tests.parsing.reading import failure, parse
 from ttcodegen.dialects.operations.operation import CatalogueOp
-from ttcodegen.transforms.pass_runner import module_text
+from ttcodegen.transforms.module_text import module_text
 
 PAIR = "tuple<tensor<4xf32>, tensor<4xf32>>"
 

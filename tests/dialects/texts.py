@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import ModuleOp
 from ttcodegen.dialects.operations.verification import verify_module
 from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.parsing import parse_module
-from ttcodegen.transforms.pass_runner import ModulePrinter
+from ttcodegen.transforms.module_text import ModulePrinter
 
 
 def parse(text: str) -> ModuleOp:

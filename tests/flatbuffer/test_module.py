@@ -15,7 +15,7 @@ from ttcodegen.flatbuffer.reader import read_ttnn
 from ttcodegen.flatbuffer.writer import Origin, write_ttnn
 from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.parsing import parse_module
-from ttcodegen.transforms.pass_runner import module_text
+from ttcodegen.transforms.module_text import module_text
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 

@@ -23,7 +23,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from ttcodegen.dialects.core.datatypes import bf16, f32, i1, si32, ui8, ui32
 from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.parsing import parse_module
-from ttcodegen.transforms.pass_runner import module_text
+from ttcodegen.transforms.module_text import module_text
 
 _INTEGERS = (-(2**63), -(2**31), -2, -1, 0, 1, 2, 3, 7, 31, 33, 65536, 2**31 - 1, 2**31, 2**62)
 _SIZES = (0, 1, 2, 3, 31, 32, 33, 64, 100_000)

@@ -39,7 +39,8 @@ from ttcodegen.rt import API
 from ttcodegen.runtime.executable import TensorInfo
 from ttcodegen.runtime.program_inputs import read_values
 from ttcodegen.systems.cards import default_system
-from ttcodegen.transforms.pass_runner import PassRunner, module_text
+from ttcodegen.transforms.module_text import module_text
+from ttcodegen.transforms.pass_runner import PassRunner
 from ttcodegen.transforms.registry import passes_of
 
 ROOT = Path(__file__).resolve().parents[2]

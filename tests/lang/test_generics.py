@@ -16,8 +16,8 @@ from ttcodegen.lang.compiler.outlining import NotRegularError
 from ttcodegen.lang.projects.programs import run_program_text
 from ttcodegen.lang.projects.projects import GenericModule, Projects, generic_module
 from ttcodegen.lang.simulator.context import Launch
-from ttcodegen.lang.simulator.expressions import record
 from ttcodegen.lang.simulator.functions import MATH_FUNCTIONS
+from ttcodegen.lang.simulator.recording import record
 
 
 def lifted(source: Source, *arguments: object) -> GenericModule:

@@ -57,7 +57,7 @@ from ttcodegen.ops.convolution.sliding_window import FlattenedImage
 from ttcodegen.ops.core.definition import AttributeSpec, Definition
 from ttcodegen.ops.dialects import ttir_op_classes, ttnn_op_classes
 from ttcodegen.parsing import parse_module
-from ttcodegen.transforms.pass_runner import module_text
+from ttcodegen.transforms.module_text import module_text
 
 SAMPLES: dict[int, Any] = {
     id(kinds.INTEGER): -3,

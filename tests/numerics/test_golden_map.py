@@ -14,7 +14,8 @@ from ttcodegen.numerics.golden_values import embed_golden_map
 from ttcodegen.ops.dialects import load_dialects
 from ttcodegen.parsing import parse_module
 from ttcodegen.rt import API
-from ttcodegen.transforms.pass_runner import PassRunner, module_text
+from ttcodegen.transforms.module_text import module_text
+from ttcodegen.transforms.pass_runner import PassRunner
 from ttcodegen.transforms.registry import Step, passes_of
 from ttcodegen.translation import ttnn_to_flatbuffer
 

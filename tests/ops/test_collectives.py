@@ -22,7 +22,8 @@ from ttcodegen.ops.core.definition import TTIRDefinition
 from ttcodegen.ops.core.traits import ChipMovement
 from ttcodegen.ops.dialects import load_dialects
 from ttcodegen.parsing.structure import check_supported
-from ttcodegen.transforms.pass_runner import PassRunner, module_text
+from ttcodegen.transforms.module_text import module_text
+from ttcodegen.transforms.pass_runner import PassRunner
 from ttcodegen.transforms.registry import Step, passes_of
 
 LOCAL = [

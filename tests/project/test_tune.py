@@ -16,7 +16,8 @@ from ttcodegen.emission.manifest_entries import LoweredOp
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.optimizer.cost.measurements import call_key, read_measured, write_measured
 from ttcodegen.project.edits import read_pristine, tune_ops, tuned_files
-from ttcodegen.project.tuning.report import Legality, entries
+from ttcodegen.project.tuning.legality import Legality
+from ttcodegen.project.tuning.report import entries
 from ttcodegen.project.tuning.search import Trial, Tuning, Verdict, table
 from ttcodegen.rt.commands.validate import LibraryJudge
 

@@ -15,7 +15,8 @@ from ttcodegen.dialects.core.datatypes import elements, f32
 from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.ops.dialects import load_dialects
 from ttcodegen.parsing import parse_module
-from ttcodegen.transforms.pass_runner import ELIDED_ELEMENTS, PassRunner, module_text
+from ttcodegen.transforms.module_text import ELIDED_ELEMENTS, module_text
+from ttcodegen.transforms.pass_runner import PassRunner
 from ttcodegen.transforms.rewriting import functions, set_type
 from ttcodegen.transforms.ttir.canonicalize import TTIRCanonicalizePass, TTIRDecomposePass
 

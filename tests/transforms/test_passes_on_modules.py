@@ -14,7 +14,8 @@ from ttcodegen.dialects.operations.verification import verify_module
 from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.frontends import module_for_passes
 from ttcodegen.ops.dialects import load_dialects
-from ttcodegen.transforms.pass_runner import PassRunner, module_text
+from ttcodegen.transforms.module_text import module_text
+from ttcodegen.transforms.pass_runner import PassRunner
 from ttcodegen.transforms.registry import Step, entries, passes_of
 
 WEIGHT = "{ttcore.argument_type = #ttcore.argument_type<parameter>}"

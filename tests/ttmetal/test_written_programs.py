@@ -16,7 +16,8 @@ from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.frontends import source_module
 from ttcodegen.ops.dialects import load_dialects
 from ttcodegen.project.checking import run_in_numpy
-from ttcodegen.transforms.pass_runner import PassRunner, module_text
+from ttcodegen.transforms.module_text import module_text
+from ttcodegen.transforms.pass_runner import PassRunner
 from ttcodegen.transforms.registry import Step, passes_of
 from ttcodegen.transforms.ttmetal.device_programs import call_meanings
 

@@ -28,7 +28,8 @@ from ttcodegen.frontends import module_for_passes
 from ttcodegen.ops.dialects import load_dialects
 from ttcodegen.opt.command_line import Request, spelling
 from ttcodegen.parsing.structure import refuse_unregistered
-from ttcodegen.transforms.pass_runner import PassRunner, module_text
+from ttcodegen.transforms.module_text import module_text
+from ttcodegen.transforms.pass_runner import PassRunner
 from ttcodegen.transforms.registry import (
     OptionValue,
     Step,

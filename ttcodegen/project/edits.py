@@ -220,7 +220,7 @@ def _tuned_again(
 ) -> AppliedDecisions:
     """The new files with the decisions of the old ones; none if no C++ changes."""
     from ttcodegen.project.tuning.application import AppliedDecisions, apply_decisions
-    from ttcodegen.project.tuning.report import Legality
+    from ttcodegen.project.tuning.legality import Legality
 
     now = {path: text for path, text in generated.items() if isinstance(text, str)}
     sources = {path for path in before.keys() | now.keys() if path.startswith("src/")}

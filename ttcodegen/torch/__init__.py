@@ -44,7 +44,7 @@ from ttcodegen.torch.exporting import (
     state_of,
     taking_apart,
 )
-from ttcodegen.transforms.pass_runner import module_text
+from ttcodegen.transforms.module_text import module_text
 
 __all__ = ["CheckError", "CompileError", "compile", "export"]
 

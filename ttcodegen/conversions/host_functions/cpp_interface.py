@@ -27,7 +27,7 @@ from ttcodegen.emitc.statements import FileOp, FuncOp
 from ttcodegen.naming.arguments import prepare_name
 from ttcodegen.naming.members import Array, Shape, Struct, Tensor
 from ttcodegen.systems.releases import DEFAULT_RELEASE
-from ttcodegen.transforms.pass_runner import module_text
+from ttcodegen.transforms.module_text import module_text
 from ttcodegen.version import __version__
 
 # The C++ around the functions of a module: the header with their structures, and what a source

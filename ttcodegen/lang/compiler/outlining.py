@@ -15,7 +15,7 @@ from ttcodegen.dialects.core.datatypes import DataType
 from ttcodegen.dialects.ttcore.tile import TILE_SIDE
 from ttcodegen.lang.compiler.tensor_functions import TENSOR_FUNCTIONS, TensorText, Value
 from ttcodegen.lang.simulator.context import Launch
-from ttcodegen.lang.simulator.expressions import (
+from ttcodegen.lang.simulator.recording import (
     RecordedSlice,
     RecordedValue,
     RecordedWrite,

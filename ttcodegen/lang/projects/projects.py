@@ -21,7 +21,7 @@ from ttcodegen.foundation.diagnostics import CompileError, Diagnostics, Source
 from ttcodegen.lang.compiler.operations import CompiledOperation, compile_operation
 from ttcodegen.lang.compiler.outlining import NotRegularError, whole_function
 from ttcodegen.lang.simulator.context import Launch, current
-from ttcodegen.lang.simulator.expressions import record
+from ttcodegen.lang.simulator.recording import record
 from ttcodegen.lang.simulator.tensors import Tensor
 from ttcodegen.numerics.comparison import Agreement, compare
 from ttcodegen.numerics.golden_values import Golden
@@ -34,7 +34,8 @@ from ttcodegen.project.sources import project_files
 from ttcodegen.project.toolchain import find_toolchain
 from ttcodegen.project.writer import write_project
 from ttcodegen.systems.releases import DEFAULT_RELEASE
-from ttcodegen.transforms.pass_runner import PassRunner, module_text
+from ttcodegen.transforms.module_text import module_text
+from ttcodegen.transforms.pass_runner import PassRunner
 from ttcodegen.transforms.registry import passes_of
 
 # Operations whose nodes all do the same, as modules of `ttir.generic`.

@@ -27,14 +27,7 @@ from ttcodegen.lang.simulator.context import (
     current_chip,
     running_kernel,
 )
-from ttcodegen.lang.simulator.expressions import (
-    Array,
-    BlockExpr,
-    RecordedValue,
-    current_recording,
-    element_shape,
-    elementwise,
-)
+from ttcodegen.lang.simulator.expressions import Array, BlockExpr, element_shape, elementwise
 from ttcodegen.lang.simulator.locations import (
     Instruction,
     ProgramError,
@@ -43,6 +36,7 @@ from ttcodegen.lang.simulator.locations import (
     here,
     place,
 )
+from ttcodegen.lang.simulator.recording import RecordedValue, current_recording
 from ttcodegen.lang.simulator.shapes import Shape, check_layout, shape_text
 from ttcodegen.lang.simulator.tensors import Tensor
 from ttcodegen.layout.collapse import align_up

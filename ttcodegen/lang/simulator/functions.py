@@ -25,12 +25,12 @@ from ttcodegen.lang.simulator.context import KernelKind, running_kernel
 from ttcodegen.lang.simulator.expressions import (
     Array,
     BlockExpr,
-    computed,
     element_shape,
     elementwise,
     operand,
 )
 from ttcodegen.lang.simulator.locations import ProgramError, error, is_dropped
+from ttcodegen.lang.simulator.recording import computed
 from ttcodegen.lang.simulator.shapes import (
     Shape,
     broadcast_axes,

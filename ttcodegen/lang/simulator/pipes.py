@@ -20,8 +20,9 @@ from ttcodegen.lang.simulator.context import (
     in_dimensions,
     running_kernel,
 )
-from ttcodegen.lang.simulator.expressions import Array, recording_of
+from ttcodegen.lang.simulator.expressions import Array
 from ttcodegen.lang.simulator.locations import Instruction, assigned_name, error, here
+from ttcodegen.lang.simulator.recording import recording_of
 from ttcodegen.lang.simulator.shapes import (
     Shape,
     is_integer,

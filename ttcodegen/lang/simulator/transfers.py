@@ -9,9 +9,10 @@ import numpy as np
 from ttcodegen.dialects.core.datatypes import DataType
 from ttcodegen.lang.simulator.buffers import Block, DataflowBuffer, Event
 from ttcodegen.lang.simulator.context import KernelKind, WrittenUnits, running_kernel
-from ttcodegen.lang.simulator.expressions import current_recording, element_shape
+from ttcodegen.lang.simulator.expressions import element_shape
 from ttcodegen.lang.simulator.locations import error
 from ttcodegen.lang.simulator.pipes import DstPipeIdentity, Pipe, SrcPipeIdentity, receive, send
+from ttcodegen.lang.simulator.recording import current_recording
 from ttcodegen.lang.simulator.shapes import is_integer, shape_text
 from ttcodegen.lang.simulator.tensors import Tensor, TensorSlice
 

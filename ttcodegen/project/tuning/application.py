@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -25,15 +24,16 @@ from ttcodegen.project.tuning.decisions import (
     uses_constant,
     with_edits,
 )
+from ttcodegen.project.tuning.legality import Legality
 from ttcodegen.project.tuning.matching import Node, matched, program
-from ttcodegen.project.tuning.report import Legality, constant_text, described, names_text
+from ttcodegen.project.tuning.report import constant_text, described, names_text
+from ttcodegen.project.tuning.rewritten_calls import EditedNode, option_names, source_of
 from ttcodegen.project.tuning.statements import (
     ACTIVATIONS,
     NOTHING,
     TUNING,
     Argument,
     Constant,
-    Statement,
     braced_fields,
     constants_of,
     joined,
@@ -42,61 +42,6 @@ from ttcodegen.project.tuning.statements import (
     same_parameter,
     statements,
 )
-
-
-@dataclass
-class EditedNode:
-    """A call as it is generated, with the arguments that it is to have."""
-
-    text: str
-    statement: Statement
-    positional: list[str] = field(default_factory=list[str])
-    options: dict[str, str] = field(default_factory=dict[str, str])
-    target: str | None = None
-    comments: list[str] = field(default_factory=list[str])
-    changed: bool = False
-
-    def __post_init__(self) -> None:
-        call = self.statement.call
-        assert call is not None
-        self.target = self.statement.target
-        self.positional = [source_of(self.text, each) for each in call.positional]
-        self.options = {
-            each.label: self.text[each.start : each.end].partition("=")[2].strip()
-            for each in call.options
-            if each.label is not None
-        }
-
-    def render(self) -> str:
-        """The statement."""
-        statement, call = self.statement, self.statement.call
-        assert call is not None
-        head = self.text[statement.start : statement.end]
-        head = head[: re.search(re.escape(call.callee) + r"\s*\(", head).end()]  # pyright: ignore[reportOptionalMemberAccess]
-        if self.target != statement.target and statement.target is not None:
-            before, name, after = head.partition(statement.target)
-            head = f"{before}{self.target}{after}" if name else head
-        arguments = list(self.positional)
-        if self.options:
-            # Designated fields are in the order of their declaration.
-            order = option_names(self.text, call.callee)
-            names = [*(n for n in order if n in self.options), *(self.options.keys() - set(order))]
-            fields = ", ".join(f".{name} = {self.options[name]}" for name in names)
-            arguments.append(f"{{{fields}}}")
-        return f"{head}{', '.join(arguments)}{self.text[call.end : statement.end]}"
-
-
-def option_names(text: str, callee: str) -> list[str]:
-    """The fields of the options of a function, in the order of their declaration."""
-    name = callee.rpartition("::")[2]
-    options = re.search(rf"\b{name}\([^;{{}}]*?const (\w+)& options", text)
-    declared = options and re.search(rf"struct {options[1]} {{(.*?)\n}};", text, re.DOTALL)
-    return re.findall(r"(\w+)\s*=", declared[1]) if declared else []
-
-
-def source_of(text: str, argument: Argument) -> str:
-    value = text[argument.start : argument.end]
-    return f"/*{argument.label}=*/{value}" if argument.label else value
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ from ttcodegen.project.tuning.decisions import (
     compared,
 )
 from ttcodegen.project.tuning.edited_calls import EditedCalls
-from ttcodegen.project.tuning.report import Legality
+from ttcodegen.project.tuning.legality import Legality
 from ttcodegen.project.tuning.statements import (
     Constant,
     Statement,

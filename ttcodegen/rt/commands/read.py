@@ -141,7 +141,7 @@ def system_of(binary: Binary | DeviceBinary) -> SystemDescription:
 
 def _mlir(binary: Binary) -> str:
     from ttcodegen.flatbuffer.modules import module_of
-    from ttcodegen.transforms.pass_runner import ELIDED_ELEMENTS, module_text
+    from ttcodegen.transforms.module_text import ELIDED_ELEMENTS, module_text
 
     return module_text(module_of(binary), elide_above=ELIDED_ELEMENTS)
 

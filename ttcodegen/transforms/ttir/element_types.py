@@ -579,3 +579,13 @@ def _outer_elements(module: ModuleOp) -> Iterator[tuple[str, Attribute]]:
                     tensor = cast("TensorType[Attribute]", type_)
                     place = f"{kind} {index} of '@{function.sym_name.data}'"
                     yield place, tensor.element_type
+
+
+def note_kept_weights(module: ModuleOp, weights: str) -> None:
+    """Says it where a lowered module has no weights that could become block floats."""
+    types = {value.type for op in module.walk() for value in (*op.results, *op.operands)}
+    if not any("bfp_bf" in str(type_) for type_ in types):
+        report(
+            Level.INFO,
+            f"ttcodegen: note: no matmul has weights that can be {weights}: all keep their type",
+        )

@@ -148,10 +148,15 @@ class Perf(Command):
                 programs = chosen_programs(self.arguments, executable)
                 ops = [op for index in programs for op in self._measured(executable, index)]
                 before = self._as_generated(executable, programs)
+                has_launches = isinstance(executable, LibraryExecutable) or any(
+                    op.fidelity is not None for op in ops
+                )
             finally:
                 executable.close()
         except CompileError as error:
             return self.failed(path, kind, error)
+        if self.arguments["host_only"] and not has_launches:
+            self.logger.info(f"note: --host-only has no effect: '{path}' has no device programs")
         card = card_roofline(chip)
         loops: int = self.arguments["loops"]
         rows = rows_of_ops(ops, self._host, card, self._places, loops)

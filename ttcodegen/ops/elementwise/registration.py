@@ -181,22 +181,22 @@ def whole_power(builder: OpBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
     """The power of integers, of which the lowest 32 bits are left, by squares: kernels of the
     library raise floats. Of other bases than 1 and -1 a negative exponent leaves 0.
     """
-    known = _filled(b)
+    filled = _filled(b)
+    known = int(filled) if filled is not None and filled >= 0 else None
     base, exponent = (builder.typecast(value, si32) for value in (a, b))
     zero, one = (builder.full([1] * len(shape_of(b.type)), each, si32) for each in (0, 1))
     found, square, rest = one, base, exponent
-    is_known = known is not None and known >= 0
-    for bit in range(int(known).bit_length() if known is not None and is_known else 32):
+    for bit in range(32 if known is None else known.bit_length()):
         if bit:
             square = builder.broadcasting("multiply", square, square)
-            rest = builder.broadcasting("logical_right_shift", rest, one)
-        raised = builder.broadcasting("multiply", square, found)
-        if known is None or not is_known:
+        if known is None:
+            rest = builder.broadcasting("logical_right_shift", rest, one) if bit else rest
             is_set = builder.broadcasting("bitwise_and", rest, one)
+            raised = builder.broadcasting("multiply", square, found)
             found = builder.broadcasting("where", is_set, raised, found, element=si32)
-        elif int(known) >> bit & 1:
-            found = raised
-    if declared_data_type(b) is DataType.INT32 and not is_known:
+        elif known >> bit & 1:
+            found = builder.broadcasting("multiply", square, found)
+    if declared_data_type(b) is DataType.INT32 and known is None:
         is_unit = builder.broadcasting("eq", builder.like("abs", base), one)
         is_whole = builder.broadcasting("ge", exponent, zero)
         is_left = builder.broadcasting("logical_or", is_unit, is_whole)

@@ -1,17 +1,20 @@
-"""Draws the rooms of the compiler and their imports into docs/architecture.md.
+"""Draws the rooms of the compiler and their imports into docs/architecture.md, and the map of each
+room into its docstring.
 
-    python scripts/architecture.py          # writes the picture and the table anew
+    python scripts/architecture.py          # writes picture, table and maps anew
     python scripts/architecture.py --check  # fails if they are not those of the code
 
 A room is a folder of `ttcodegen/`. An arrow says that a room imports from another one; what follows
-from other arrows is left out.
+from other arrows is left out. The map of a room lists its modules and inner rooms.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import re
 import sys
+import textwrap
 import tomllib
 from pathlib import Path
 
@@ -63,9 +66,9 @@ def reduced(used: dict[str, set[str]], order: list[str]) -> dict[str, list[str]]
 
 
 def summary(room: str) -> str:
-    """The first paragraph of a room's docstring, on one line."""
+    """The first paragraph of the docstring of a room or module, on one line."""
     folder = PACKAGE / room
-    file = folder / "__init__.py" if folder.is_dir() else PACKAGE / f"{room}.py"
+    file = folder / "__init__.py" if folder.is_dir() else folder.with_suffix(".py")
     text = ast.get_docstring(ast.parse(file.read_text("utf-8"))) or ""
     return " ".join(text.split("\n\n")[0].split())
 
@@ -94,9 +97,45 @@ def page(text: str) -> str:
     return f"{before}{BEGIN}\n\n{picture()}\n\n{END}{after}"
 
 
+LEAST_MEMBERS = 3
+"""The fewest modules and inner rooms of a room that has a map."""
+WIDTH = 100
+_MAP = re.compile(r"(?:^- `\w+/?`: .*\n(?:^  .*\n)*)+", re.MULTILINE)
+
+
+def room_map(room: Path) -> str:
+    """The modules and inner rooms of a room, each with the first sentence of its docstring."""
+    members = [
+        f"{path.name}/" if path.is_dir() else path.stem
+        for path in sorted(room.iterdir())
+        if path.stem != "__init__" and (path.suffix == ".py" or (path / "__init__.py").is_file())
+    ]
+    if len(members) < LEAST_MEMBERS:
+        return ""
+    lines: list[str] = []
+    for name in members:
+        text = summary(str(room.relative_to(PACKAGE) / name.rstrip("/"))).split(". ")[0]
+        row = f"- `{name}`: {text.rstrip('.:')}"
+        lines += textwrap.wrap(row, WIDTH, subsequent_indent="  ", break_on_hyphens=False)
+    return "\n".join(lines) + "\n"
+
+
+def with_map(room: Path) -> str:
+    """The text of a room's `__init__.py`, with its map in the docstring."""
+    text = (room / "__init__.py").read_text("utf-8")
+    made = room_map(room)
+    head, quotes, rest = text[3:].partition('"""')
+    if (old := _MAP.search(head)) is not None:
+        head = head[: old.start()] + made + head[old.end() :]
+    elif made:
+        first, gap, others = head.partition("\n\n")
+        head = f"{first.rstrip()}\n\n{made}{gap[:1]}{others}"
+    return text[:3] + head + quotes + rest
+
+
 def main() -> None:
-    """Writes the page, or checks it against the code."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    """Writes page and maps, or checks them against the code."""
+    parser = argparse.ArgumentParser(description="Draws the rooms of the compiler.")
     parser.add_argument("--check", action="store_true", help="write nothing; fail on a difference")
     check = parser.parse_args().check
     old = PAGE.read_text("utf-8")
@@ -105,6 +144,12 @@ def main() -> None:
         sys.exit("docs/architecture.md is not that of the code: run scripts/architecture.py")
     if not check:
         PAGE.write_text(new, "utf-8")
+    for file in sorted(PACKAGE.glob("*/**/__init__.py")):
+        text = with_map(file.parent)
+        if check and text != file.read_text("utf-8"):
+            sys.exit(f"the map in {file.relative_to(ROOT)} is old: run scripts/architecture.py")
+        if not check:
+            file.write_text(text, "utf-8")
 
 
 if __name__ == "__main__":

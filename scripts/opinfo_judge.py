@@ -476,7 +476,7 @@ def judged(
     names: Iterable[str] | None,
     dtypes: Sequence[str],
     *,
-    count: int = 4,
+    count: int | Mapping[str, int] = 4,
     part: tuple[int, int] = (0, 1),
     run: str = RUNS[0],
     bundle: int = 12,
@@ -487,20 +487,21 @@ def judged(
     Args:
         names: operations, all if None.
         dtypes: keys of DTYPES.
-        count: how many samples of each operation and element type.
+        count: how many samples of each operation and element type, or of each of these.
         part: which of how many parts of all samples.
         run: one of RUNS.
         bundle: how many samples are compiled together.
         settings: target and level of optimization, as `ttcodegen.torch.compile` takes them.
     """
     place, parts = part
+    counts = dict.fromkeys(dtypes, count) if isinstance(count, int) else count
     number = itertools.count()
     chosen = (
         sample
         for name, operation in operations(names)
         for short in dtypes
         if next(number) % parts == place
-        for sample in samples_of(name, operation, short, count)
+        for sample in samples_of(name, operation, short, counts[short])
     )
     with tempfile.TemporaryDirectory() as folder:
         while together := list(itertools.islice(chosen, bundle)):
@@ -520,7 +521,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--dtypes", default="f32,bf16,i32,bool,i64,u8", help="of " + ",".join(DTYPES)
     )
-    parser.add_argument("--samples", type=int, default=4, help="of each operation and type")
+    parser.add_argument(
+        "--samples", default="4", help="of each operation and type; f32=16,3 has more of a type"
+    )
     parser.add_argument("--part", default="0/1", help="which of how many parts, as 3/40")
     parser.add_argument("--run", choices=RUNS, default=RUNS[0])
     parser.add_argument("--target", choices=["ttnn", "ttmetal"], default="ttnn")
@@ -535,6 +538,12 @@ def _arguments() -> argparse.Namespace:
     return chosen
 
 
+def _counts(text: str, dtypes: Sequence[str]) -> dict[str, int]:
+    """The numbers of samples by type, as `f32=16,3` has them."""
+    given = {name: int(count) for name, _, count in (e.rpartition("=") for e in text.split(","))}
+    return {dtype: given.get(dtype, given.get("", 4)) for dtype in dtypes}
+
+
 def _rows(chosen: argparse.Namespace) -> Iterator[Sequence[str]]:
     """The columns of each sample: of tables that earlier parts have written, or judged now."""
     if chosen.merge:
@@ -543,7 +552,8 @@ def _rows(chosen: argparse.Namespace) -> Iterator[Sequence[str]]:
         return
     place, _, parts = chosen.part.partition("/")
     names = None if chosen.ops is None else chosen.ops.split(",")
-    found = judged(names, chosen.dtypes.split(","), count=chosen.samples,
+    dtypes = chosen.dtypes.split(",")
+    found = judged(names, dtypes, count=_counts(chosen.samples, dtypes),
                    part=(int(place), int(parts)), run=chosen.run, target=chosen.target,
                    optimize=chosen.optimize)  # fmt: skip
     for sample in found:

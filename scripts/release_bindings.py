@@ -21,7 +21,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from ttcodegen.rt.judging.mocked_device import environment
-from ttcodegen.rt.judging.python_calls import CALLS
+from ttcodegen.rt.judging.python_calls import CALLS, PythonCall
 
 _QUERY = """
 import json, sys, ttnn
@@ -113,7 +113,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("old", help="the Python that the package of one release is installed in")
     parser.add_argument("new", help="that of the other")
     options = parser.parse_args(arguments)
-    names = sorted({call.callee or name for name, call in CALLS.items()})
+    names = sorted(
+        {(isinstance(call, PythonCall) and call.callee) or name for name, call in CALLS.items()}
+    )
     found = [stated(python, names) for python in (options.old, options.new)]
     print("| functions | came, and what is assumed | went | other defaults |")
     print("|---|---|---|---|")

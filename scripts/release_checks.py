@@ -6,6 +6,7 @@ Takes modules evenly from the folders, compiles each for one target and level, w
 for every release: the host program has to link with the libraries of its wheel, the kernels to
 compile with its device headers, and the package, on a mocked device, to take the calls of the
 program. Modules that compile for no release, as those that are refused, are replaced by the next.
+With --machine they are compiled for that machine, and the mocked device is one of its chips.
 Prints a line for each fault and a summary; the exit status is 0 if there is none.
 """
 
@@ -51,6 +52,27 @@ FORMS = (
     ("ttnn, level 1", ("--optimize", "1")),
 )
 """Targets and levels, by name."""
+CHECKS = ("link", "kernels", "calls")
+
+
+@dataclass(frozen=True)
+class Checks:
+    """Extent of the checks.
+
+    Attributes:
+        releases: those that modules are compiled for.
+        forms: the targets and levels, which take turns.
+        checks: those of `CHECKS` that are made.
+        machine: the machine that modules are compiled for, the default of the compiler if empty.
+        python: the Pythons that have the library, as `ttcodegen-rt validate` takes them; without
+            them it is not asked.
+    """
+
+    releases: Sequence[str] = tuple(RELEASES)
+    forms: Sequence[tuple[str, tuple[str, ...]]] = FORMS
+    checks: Sequence[str] = CHECKS
+    machine: str = ""
+    python: str = ""
 
 
 @dataclass
@@ -96,35 +118,47 @@ def _halved(size: int) -> Iterator[int]:
         waiting = further
 
 
-def checked(task: tuple[int, Path], python: str, releases: Sequence[str]) -> Finding:
+def checked(task: tuple[int, Path], extent: Checks) -> Finding:
     """Checks a module, in the form of that number."""
     number, module = task
-    form, options = FORMS[number % len(FORMS)]
+    form, options = extent.forms[number % len(extent.forms)]
     found = Finding(module, form)
+    machine = ("--machine", extent.machine) if extent.machine else ()
     with tempfile.TemporaryDirectory() as folder:
-        for release in releases:
+        for release in extent.releases:
             out = Path(folder) / release
             said = io.StringIO()
             with contextlib.redirect_stderr(said), contextlib.redirect_stdout(said):
-                arguments = [str(module), "-o", str(out), "-q", "--tt-metal", release, *options]
-                status = ttcodegen(arguments)
+                arguments = [str(module), "-o", str(out), "-q", "--tt-metal", release]
+                status = ttcodegen([*arguments, *machine, *options])
             if status != 0:
                 first = next((line for line in said.getvalue().splitlines() if "error" in line), "")
                 found.faults.append(f"{release}: does not compile: {first}")
                 continue
             found.compiled.append(release)
-            found.faults += (f"{release}: {each}" for each in _faults(out, release))
-            if python and options[0] == "--optimize":
-                _judge(out, release, python, found)
+            faults = _faults(out, release, extent.checks)
+            found.faults += (f"{release}: {each}" for each in faults)
+            if "calls" in extent.checks and extent.python and options[0] == "--optimize":
+                _judge(out, release, extent.python, found)
             shutil.rmtree(out)
     if not found.compiled:
         found.faults.clear()
     return found
 
 
-def _faults(out: Path, release: str) -> Iterator[str]:
+def _faults(out: Path, release: str, checks: Sequence[str]) -> Iterator[str]:
     """Yields the names that do not link, and the faults of kernels."""
     wheels = ROOT / "build" / "wheels"
+    if "link" in checks:
+        yield from _link_faults(out, release, wheels)
+    if "kernels" in checks and (configurations := read_manifest(out / "manifest.json")):
+        device = device_headers(wheels, release=release)
+        kernel_check = KernelCheck(find_clang(), device, ROOT / "build" / "kernel_check", jobs=1)
+        yield from (f"kernel: {fault}" for fault in kernel_check.check(configurations))
+
+
+def _link_faults(out: Path, release: str, wheels: Path) -> Iterator[str]:
+    """Yields the names that the libraries of the wheel do not have."""
     header_only = read_header_only(ROOT / "standalone" / "header_only.txt")
     try:
         objects = project_objects(out, ROOT / "build" / "link_check", release)
@@ -133,11 +167,6 @@ def _faults(out: Path, release: str) -> Iterator[str]:
     except LinkCheckError as error:
         lines = [line for line in str(error).splitlines() if "error" in line] or [str(error)]
         yield f"the host program does not compile: {lines[0]}"
-    if not (configurations := read_manifest(out / "manifest.json")):
-        return
-    device = device_headers(wheels, release=release)
-    kernel_check = KernelCheck(find_clang(), device, ROOT / "build" / "kernel_check", jobs=1)
-    yield from (f"kernel: {fault}" for fault in kernel_check.check(configurations))
 
 
 def _judge(out: Path, release: str, python: str, found: Finding) -> None:
@@ -154,11 +183,11 @@ def _judge(out: Path, release: str, python: str, found: Finding) -> None:
 
 
 def run(
-    tasks: Iterator[tuple[int, Path]], count: int, jobs: int, python: str, releases: Sequence[str]
+    tasks: Iterator[tuple[int, Path]], count: int, jobs: int, extent: Checks
 ) -> Iterator[Finding]:
     """The findings on a number of modules, in the order in which they were taken."""
     left = count
-    work = partial(checked, python=python, releases=releases)
+    work = partial(checked, extent=extent)
     with ProcessPoolExecutor(jobs) as pool:
         while left > 0 and (some := [task for _, task in zip(range(left), tasks, strict=False)]):
             for found in pool.map(work, some):
@@ -178,12 +207,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--python", default="", help="as ttcodegen-rt validate takes it; without "
                         "it the library is not asked")  # fmt: skip
     parser.add_argument("--release", action="append", choices=RELEASES, help="one of them (all)")
+    parser.add_argument("--machine", default="", help="the machine that modules are compiled for")
+    parser.add_argument("--form", action="append", choices=dict(FORMS), metavar="FORM",
+                        help="one of: " + "; ".join(dict(FORMS)) + " (all in turn)")  # fmt: skip
+    parser.add_argument("--check", action="append", choices=CHECKS, help="one of them (all)")
     options = parser.parse_args(arguments)
-    releases = tuple(options.release or RELEASES)
+    extent = Checks(
+        releases=tuple(options.release or RELEASES),
+        forms=tuple((name, dict(FORMS)[name]) for name in options.form or dict(FORMS)),
+        checks=tuple(options.check or CHECKS),
+        machine=options.machine,
+        python=options.python,
+    )
     counts = Counter[str]()
     not_judged = Counter[str]()
     tasks = islice(enumerate(taken_evenly(options.folders)), options.after, None)
-    found_all = run(tasks, options.count, options.jobs, options.python, releases)
+    found_all = run(tasks, options.count, options.jobs, extent)
     for seen, found in enumerate(found_all, options.after + 1):
         print(f"{seen}: {found.module}", file=sys.stderr)
         if not found.compiled:

@@ -1,7 +1,7 @@
 """Puts the tests of StableHLO's reference interpreter to the compiler.
 
 usage: python -m scripts.stablehlo_interpreter FOLDER [--run flatbuffer|cpp] [--only TEXT]...
-       [--write PAGE] [OPTION...]
+       [--results TABLE | --merge TABLE...] [--write PAGE] [OPTION...]
 
 FOLDER is `stablehlo/tests/interpret` of openxla/stablehlo: functions of constants, whose results
 `check.expect_*` compares with others. The constants become arguments, or stay where an op needs
@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from scripts.stablehlo_values import Judged, argument_parser, array_of, finish, judge
+from scripts.stablehlo_values import Judged, Outcome, argument_parser, array_of, finish, judge
 
 _LEFT_OUT = re.compile(
     r"complex|quant|run_parallel|interpreter\.|xu?i[24]>|tensor<u?i[24]>|f8E|f4E|f6E|expect_serialized|outfeed"
@@ -101,7 +101,11 @@ def functions(folder: Path, only: Sequence[str] = ()) -> Iterator[Judged]:
 def main() -> int:
     """Prints the functions that are not right, and a count of each outcome."""
     chosen, options = argument_parser(__doc__).parse_known_args()
-    outcome = judge(functions(chosen.folder, chosen.only), chosen.run, options)
+    if chosen.merge:
+        outcome = Outcome.merged(chosen.merge)
+    else:
+        asked = functions(chosen.folder, chosen.only)
+        outcome = judge(asked, chosen.run, options, chosen.results)
     finish(outcome, chosen.run, options, "interpreter", chosen.write)
     return 0
 

@@ -1,7 +1,8 @@
 """Puts StableHLO's own testdata to the compiler: functions with inputs and the values jax expects.
 
 usage: python -m scripts.stablehlo_values FOLDER|values|built [--run flatbuffer|cpp]
-       [--only TEXT]... [--sample N] [--write PAGE] [OPTION...]
+       [--only TEXT]... [--sample N | --part K/N] [--results TABLE | --merge TABLE...]
+       [--write PAGE] [OPTION...]
 
 FOLDER has modules as in `stablehlo/testdata` of openxla/stablehlo: `@inputs` and `@expected` give
 constants, `@main` computes. Each is compiled alone, with the OPTIONs of ttcodegen; what compiles is
@@ -9,6 +10,8 @@ run as a flatbuffer, or in bundles as C++ on the CPU backend, and compared: inte
 exactly, floats by 2 % (f16 3 %, bf16 6 %) or 0.4 % of the largest. Modules of complex numbers are
 left out. Prints a line for each that is not right, and how many are; with --write, the page
 docs/judges.md gets these as well, in place of what an earlier run with the same options found.
+What takes long is judged in parts: --results keeps what each has found in a table of its own, as it
+is found, and --merge reads such tables instead of judging.
 `values` and `built` are the selections of tests/judges: values at the edges of numpy's and jax's
 types, and ops with the options of the reference project's golden tests. Needs jax, `built` torch.
 """
@@ -72,13 +75,28 @@ class Outcome:
     counts: Counter[str]
     lines: list[str]
     """Of those that are not right: name, what they are, and why."""
+    results: Path | None = None
+    """The table that gets a line for each."""
 
     def add(self, name: str, kind: str, why: str = "") -> None:
         """Counts one of them, and prints it if it is not right."""
         self.counts[kind] += 1
+        line = f"{name}\t{kind}\t{' '.join(why.split())[:200]}"
+        if self.results is not None:
+            with self.results.open("a") as table:
+                table.write(f"{line}\n")
         if kind != "right":
-            self.lines.append(f"{name}\t{kind}\t{' '.join(why.split())[:200]}")
-            print(self.lines[-1], flush=True)
+            self.lines.append(line)
+            print(line, flush=True)
+
+    @classmethod
+    def merged(cls, tables: Iterable[Path]) -> Outcome:
+        """The outcome of earlier runs; a module that several have judged counts as in the last."""
+        outcome = cls(Counter(), [])
+        lines = (line for table in tables for line in table.read_text().splitlines())
+        for name, kind, why in {each.split("\t")[0]: each.split("\t") for each in lines}.values():
+            outcome.add(name, kind, why)
+        return outcome
 
     def summary(self) -> str:
         """The count of right modules, and the others by outcome."""
@@ -201,13 +219,13 @@ def _compiled(text: str, folder: Path, options: Sequence[str]) -> tuple[int, str
 
 
 def _run_flatbuffer(judged: Judged, folder: Path) -> str:
-    from ttcodegen.flatbuffer.reader import read_ttnn
-    from ttcodegen.numerics.interpreter import Interpreter
+    from ttcodegen.numerics.lowered import interpreter_of, read_flatbuffer
 
-    program = read_ttnn((folder / "one" / "model.ttnn").read_bytes())
+    (file,) = (folder / "one").glob("model.tt*")
     try:
+        program = read_flatbuffer(file.read_bytes())
         with np.errstate(all="ignore"):
-            found = Interpreter(program).run(judged.function, list(judged.inputs))
+            found = interpreter_of(program).run(judged.function, list(judged.inputs))
     except Exception as error:
         return f"{type(error).__name__}: {error}"
     return _all_differences(found, judged)
@@ -261,9 +279,11 @@ def _outcomes(part: Sequence[Judged], file: Path, out: Path, options: Sequence[s
     return said
 
 
-def judge(functions: Iterable[Judged], run: str, options: Sequence[str]) -> Outcome:
+def judge(
+    functions: Iterable[Judged], run: str, options: Sequence[str], results: Path | None = None
+) -> Outcome:
     """Compiles and runs all functions."""
-    outcome, compiled = Outcome(Counter(), []), list[Judged]()
+    outcome, compiled = Outcome(Counter(), [], results), list[Judged]()
     with tempfile.TemporaryDirectory(prefix="values-") as scratch:
         folder = Path(scratch)
         for judged in functions:
@@ -337,9 +357,11 @@ def finish(
         write_rows(page, set_, how, [*numbers, share], others)
 
 
-def functions(folder: Path, only: Sequence[str] = (), sample: int = 0) -> Iterator[Judged]:
+def functions(
+    folder: Path, only: Sequence[str] = (), sample: int = 0, part: tuple[int, int] = (0, 1)
+) -> Iterator[Judged]:
     """The functions of a folder's modules, without those of complex numbers; a sample of them, the
-    same each time, if not all."""
+    same each time, if not all, or a part of so many."""
     found = sorted(folder.glob("*.mlir"))
     chosen = [path for path in found if not only or any(text in path.stem for text in only)]
     real = [
@@ -347,16 +369,18 @@ def functions(folder: Path, only: Sequence[str] = (), sample: int = 0) -> Iterat
     ]
     if sample:
         real = random.Random(0).sample(real, min(sample, len(real)))
-    for index, path in enumerate(real):
+    place, parts = part
+    for index, path in enumerate(real[place::parts]):
         yield read(path, index)
 
 
 def selected(name: str, only: Sequence[str] = ()) -> Iterator[Judged]:
     """The functions of a selection of tests/judges."""
     from tests.judges.built import built
+    from tests.judges.built_ops import built_ops
     from tests.judges.values import cases
 
-    for case in built() if name == "built" else cases():
+    for case in [*built(), *built_ops()] if name == "built" else cases():
         if not only or any(text in case.name for text in only):
             yield Judged(case.name, case.name, case.text(), case.inputs, [case.expected])
 
@@ -367,6 +391,8 @@ def argument_parser(description: str | None) -> argparse.ArgumentParser:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--run", choices=["flatbuffer", "cpp"], default="cpp")
     parser.add_argument("--only", action="append", default=[])
+    parser.add_argument("--results", type=Path, help="a table that gets a line for each function")
+    parser.add_argument("--merge", type=Path, nargs="+", default=[], help="tables to be counted")
     parser.add_argument("--write", type=Path)
     return parser
 
@@ -375,14 +401,19 @@ def main() -> int:
     """Prints the functions that are not right, and a count of each outcome."""
     parser = argument_parser(__doc__)
     parser.add_argument("--sample", type=int, default=0, help="of how many modules, if not of all")
+    parser.add_argument("--part", default="0/1", help="which of how many parts, as 3/40")
     chosen, options = parser.parse_known_args()
     name = str(chosen.folder)
     set_ = name if name in ("values", "built") else "stablehlo"
-    if set_ == "stablehlo":
-        asked = functions(chosen.folder, chosen.only, chosen.sample)
+    place, _, parts = chosen.part.partition("/")
+    if chosen.merge:
+        outcome = Outcome.merged(chosen.merge)
+    elif set_ == "stablehlo":
+        part = int(place), int(parts)
+        asked = functions(chosen.folder, chosen.only, chosen.sample, part)
+        outcome = judge(asked, chosen.run, options, chosen.results)
     else:
-        asked = selected(set_, chosen.only)
-    outcome = judge(asked, chosen.run, options)
+        outcome = judge(selected(set_, chosen.only), chosen.run, options, chosen.results)
     if chosen.sample:
         options = [*options, "--sample", str(chosen.sample)]
     finish(outcome, chosen.run, options, set_, chosen.write)

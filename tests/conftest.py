@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Protocol
 
 import pytest
 from hypothesis import settings
@@ -80,7 +81,8 @@ class _EarlyFailures:
 
 
 @contextmanager
-def _locked(path: Path) -> Generator[None]:
+def locked(path: Path) -> Generator[None]:
+    """Keeps the other processes of a test run from what a file stands for."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -110,14 +112,20 @@ def cpu_backend(toolchain: Toolchain) -> CPUBackend:
 
 
 @pytest.fixture(scope="session")
-def example(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Callable[[str], Path]:
-    """Gives the project of an example by its name: compiled, built and checked."""
+def shared_folder(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
+    """A folder of all processes of a test run."""
     own = tmp_path_factory.getbasetemp()
-    shared = (own if worker_id == "master" else own.parent) / "examples"
+    return own if worker_id == "master" else own.parent
+
+
+@pytest.fixture(scope="session")
+def example(shared_folder: Path) -> Callable[[str], Path]:
+    """Gives the project of an example by its name: compiled, built and checked."""
+    shared = shared_folder / "examples"
 
     def project(name: str) -> Path:
         out, status = shared / name, shared / f"{name}.status"
-        with _locked(shared / f"{name}.lock"):
+        with locked(shared / f"{name}.lock"):
             if not status.exists():
                 source = ROOT / "examples" / name / f"{name}.mlir"
                 arguments = [str(source), "-o", str(out), "--check", "--kind", "both"]
@@ -138,7 +146,7 @@ def ttnn_libraries_of() -> Callable[[str], Path]:
             return Path(named)
         cache = ROOT / "build" / "wheels"
         try:
-            with _locked(cache / "lock"):
+            with locked(cache / "lock"):
                 return wheel_libraries(cache, release)
         except LinkCheckError as error:
             if os.environ.get("CI"):
@@ -165,9 +173,9 @@ def ttnn_pythons() -> Callable[[str], str]:
         wheels = ROOT / "build" / "wheels"
         folder = ROOT / "build" / f"ttnn-{release}-python"
         try:
-            with _locked(wheels / "lock"):
+            with locked(wheels / "lock"):
                 wheel = wheel_file(wheels, release)
-            with _locked(folder.with_name(f"{folder.name}.lock")):
+            with locked(folder.with_name(f"{folder.name}.lock")):
                 return str(environment_python(folder, wheel, release))
         except (LinkCheckError, NoEnvironment) as error:
             pytest.skip(f"there is no Python with ttnn: {error}")
@@ -193,7 +201,7 @@ def kernel_checks() -> Callable[[str], KernelCheck]:
         unpacked = Path(given).resolve().parent.parent if given else None
         try:
             clang = find_clang()
-            with _locked(cache / "lock"):
+            with locked(cache / "lock"):
                 device = device_headers(cache, unpacked, release)
         except (LinkCheckError, ToolchainError) as error:
             if os.environ.get("CI"):
@@ -227,22 +235,30 @@ def _matters_to_a_compiler(kernel: KernelConfiguration) -> Iterator[str]:
     yield f"{processor} {kernel.fp32_dest_acc_en} {kernel.math_fidelity}"
 
 
+class KernelFaults(Protocol):
+    """Checks kernels for a release."""
+
+    def __call__(
+        self, kernels: Sequence[KernelConfiguration], release: str = DEFAULT_RELEASE
+    ) -> list[str]:
+        """A line for each fault."""
+        ...
+
+
 @pytest.fixture(scope="session")
-def kernel_faults(
-    kernel_check: KernelCheck, tmp_path_factory: pytest.TempPathFactory, worker_id: str
-) -> Callable[[Sequence[KernelConfiguration]], list[str]]:
+def kernel_faults(kernel_checks: Callable[[str], KernelCheck], shared_folder: Path) -> KernelFaults:
     """Gives the faults of kernels; of those whose every line, data format and define some kernel of
     this run has had, the order of initialisations alone is followed.
 
     $TTCODEGEN_ALL_KERNELS has all of them compiled.
     """
-    own = tmp_path_factory.getbasetemp()
-    known = (own if worker_id == "master" else own.parent) / "lines_of_kernels"
 
-    def faults(kernels: Sequence[KernelConfiguration]) -> list[str]:
+    def faults(kernels: Sequence[KernelConfiguration], release: str = DEFAULT_RELEASE) -> list[str]:
         chosen: list[KernelConfiguration] = []
+        kernel_check = kernel_checks(release)
+        known = shared_folder / f"lines_of_kernels_{release}"
         lines = {kernel: set(_matters_to_a_compiler(kernel)) for kernel in dict.fromkeys(kernels)}
-        with _locked(known.with_suffix(".lock")):
+        with locked(known.with_name(f"{known.name}.lock")):
             seen = set(known.read_text("utf-8").split("\n")) if known.exists() else set[str]()
             for kernel in sorted(lines, key=lambda kernel: -len(lines[kernel])):
                 if not lines[kernel] <= seen or os.environ.get("TTCODEGEN_ALL_KERNELS"):

@@ -1,10 +1,11 @@
-"""From the text of a module to everything that a project is made of."""
+"""Compilation of a module's text to all parts of a project."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from typing import TYPE_CHECKING
 
 from ttcodegen.dialects.operations.functions import has_kernels
@@ -14,6 +15,7 @@ from ttcodegen.dialects.ttcore.device import (
     MeshShape,
     declared_mesh,
     mark_traced,
+    set_hosts,
 )
 from ttcodegen.dialects.ttcore.dialect import set_system, system_of
 from ttcodegen.foundation.diagnostics import CompileError, Diagnostics, Source
@@ -21,12 +23,12 @@ from ttcodegen.foundation.messages import did_you_mean
 from ttcodegen.frontends import source_module
 from ttcodegen.ops.dialects import load_dialects
 from ttcodegen.parsing import check_supported
-from ttcodegen.systems.cards import card_text, default_system, mesh_system
+from ttcodegen.systems.cards import card_text, default_system, joined_system, mesh_system
 from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, SystemDescription
 from ttcodegen.systems.releases import DEFAULT_RELEASE
 from ttcodegen.transforms.pass_runner import PassRunner
 from ttcodegen.transforms.registry import OptionValue, Step, passes_of
-from ttcodegen.transforms.ttir.element_types import note_kept_weights, settle_source_types
+from ttcodegen.transforms.ttir.source_types import note_kept_weights, settle_source_types
 from ttcodegen.transforms.ttnn.pipelines import level_of
 
 if TYPE_CHECKING:
@@ -47,58 +49,64 @@ if TYPE_CHECKING:
 
 
 PIPELINES = {"ttnn": "ttir-to-ttnn-common-pipeline", "ttmetal": "ttir-to-ttmetal-pipeline"}
-"""Lowering pipelines, by target."""
+"""Lowering pipelines by target."""
 WEIGHT_OPTIONS = {"ttnn": "experimental-weight-dtype", "ttmetal": "weight-dtype"}
-"""The option of these pipelines that says what weights become."""
+"""Pipeline options that set the weight data type, by target."""
 WEIGHT_TYPES = {"bfp8_b": "bfp_bf8", "bfp4_b": "bfp_bf4"}
-"""Block floats by the names of the library, and of the pipelines."""
+"""Pipeline names of block-float types by their ttnn names."""
 TTNN_PIPELINE = "ttnn-to-ttnn-pipeline"
-"""Pipeline of modules that are in TTNN already."""
+"""Pipeline for modules already in TTNN."""
 
 
 @dataclass(frozen=True)
 class CompileOptions:
-    """Options of the generated code."""
+    """Options of compilation."""
 
     module_name: str
-    """The name that the C++ module is called by if the input has none of its own."""
+    """Name of the C++ module if the input has none."""
     target: str = "ttnn"
     arch: str = ""
-    """The architecture; if empty, that of the system the module names, or wormhole_b0."""
+    """Architecture; if empty, that of the module's system, or wormhole_b0."""
     release: str = DEFAULT_RELEASE
     style: str | None = None
-    """The .clang-format text that the C++ is formatted by; None leaves it as it is printed."""
+    """Text of a .clang-format file for the C++; None disables formatting."""
     system: SystemDescription | None = None
-    """The system; None for the default one of the architecture."""
+    """System description; None for the default system of the architecture."""
     optimize: int = 0
-    """Optimization level: 0 none, 1 local choices, 2 search over layouts."""
+    """Optimization level: 0 none, 1 local choices, 2 layout search."""
     weights: str = ""
-    """Weight type of matmuls: bfp8_b, bfp4_b, or unchanged if empty."""
+    """Weight type of matmuls: bfp8_b, bfp4_b, or empty for unchanged."""
     overrides: str = ""
-    """Decisions for the optimizer, as the text of a JSON file."""
+    """Optimizer overrides in JSON."""
     kind: ProjectKind = "both"
     """Project kind: shared object, executable, or both."""
     golden_seed: int | None = None
-    """The seed of the inputs whose golden values go into the flatbuffer; None for no values."""
+    """Seed of the inputs for golden values embedded in the flatbuffer; None for no golden
+    values."""
     mesh: MeshShape = ONE_CHIP
-    """Rows and columns of chips, for a module that names no mesh."""
+    """Mesh shape (rows, columns), for a module that declares none."""
     hosts: MeshShape = ONE_CHIP
-    """Rows and columns of the hosts that have the mesh."""
+    """Rows and columns of hosts in the mesh."""
     fabric: Fabric | None = None
-    """The links between the devices of a mesh that the project configures; linear if it is None,
-    which a module for one device is compiled with."""
+    """Fabric topology that the project configures for a mesh; None for linear.
+
+    None is required for one device.
+    """
     parallel: str = ""
-    """Shardings of a module that says none: auto, or kinds of parallelism with axes of the mesh, as
+    """Parallelism for a module without shardings: auto, or kinds with mesh axes as in
     data=0,tensor=1; empty for none."""
     f16: str = "bfloat16"
-    """Compute type for f16 of the source: bfloat16 or float32."""
+    """Data type that replaces f16 of the source: bfloat16 or float32."""
     stages: str = ""
-    """Stages of a pipeline: their number, or the names of the ops that all but the last end after,
-    with commas; empty for none."""
+    """Pipeline stages: a count, or the comma-separated names of ops that end stages; empty for
+    none.
+
+    The last stage ends with the function.
+    """
     micro_batches: int = 1
-    """Parts of the batch that go through the stages one after the other."""
+    """Number of parts of the batch that go through the stages in turn."""
     trace: bool = False
-    """True if calls of the C++ are captured as traces of the device, and replayed."""
+    """True if calls of the C++ are captured as device traces and replayed."""
 
 
 @dataclass(frozen=True)
@@ -107,22 +115,22 @@ class CompiledModule:
 
     description: ModuleDescription
     files: dict[str, str]
-    """Source files by their path in the project."""
+    """Source files by path in the project."""
     flatbuffer: bytes
-    """Empty if the module has programs that TTIR has no ops for."""
+    """Empty if the module has programs without TTIR equivalents."""
     decisions: str = ""
-    """Decisions of the optimizer, in the format of an overrides file."""
+    """Optimizer decisions, in the format of an overrides file."""
     explanation: str = ""
     """Table that explains the decisions."""
     lines: tuple[OpLines, ...] = ()
-    """The lines of the ops in the source files; of formatted ones they are not known."""
+    """Lines of ops in the source files; empty if these are formatted."""
 
 
 _RECORDS = (
     *("ttcodegen.decisions", "ttcodegen.explanation"),
     *("ttcodegen.shardings", "ttcodegen.shardings-explanation"),
 )
-"""Attributes of a module that the optimizer leaves."""
+"""Module attributes set by the optimizer."""
 
 
 def _recorded(module: ModuleOp, name: str) -> str:
@@ -143,14 +151,14 @@ def compile_module(
     """Compiles a module.
 
     Args:
-        source: its text.
-        options: what becomes of it.
-        runner: runs the passes.
-        diagnostics: takes warnings.
-        divide: puts other functions of TTIR in the place of those of the module.
+        source: text of the module.
+        options: options of compilation.
+        runner: pass runner.
+        diagnostics: receives warnings.
+        divide: replaces the functions of the module, which is still in TTIR.
 
     Raises:
-        CompileError: if the input is wrong or not supported; all unsupported ops are in one error.
+        CompileError: if the input is invalid or unsupported; lists all unsupported ops.
     """
     _refuse_impossible(options)
     runner = runner if runner is not None else PassRunner(load_dialects())
@@ -167,7 +175,7 @@ def compile_module(
     settle_source_types(module, options.f16, source)
     _refuse_mesh_options(module, options)
     if not (options.parallel or _has_shardings(options.overrides)):
-        _settle_undivided(module, options.target, diagnostics)
+        _warn_if_undivided(module, options.target, diagnostics)
     elif pipeline == TTNN_PIPELINE:
         raise CompileError(
             "a module of TTNN says what each device computes: no shardings are left to choose",
@@ -209,9 +217,9 @@ def compile_module(
         from ttcodegen.optimizer.overrides.overrides import with_shardings
 
         if options.parallel and not any(json.loads(shardings).values()):
-            from ttcodegen.transforms.mesh.parallelism import tell_undivided
+            from ttcodegen.transforms.mesh.parallelism import note_undivided
 
-            tell_undivided(module, options.parallel, diagnostics)
+            note_undivided(module, options.parallel, diagnostics)
         decisions = with_shardings(decisions, shardings)
         explanation = "\n".join(filter(None, (shardings_explanation, explanation)))
     embed = None if options.golden_seed is None else _embedding(source, module, options.golden_seed)
@@ -220,16 +228,19 @@ def compile_module(
 
 
 def _assumed_mesh(options: CompileOptions) -> MeshShape:
-    """The mesh of modules that name none: all chips of a system that is named, if the module is to
-    be divided and no mesh is given."""
+    """Returns the mesh for modules that declare none.
+
+    It consists of all chips of the given system, on each host, if the module is to be sharded and
+    no mesh is given.
+    """
     if options.parallel and options.mesh == ONE_CHIP and options.system is not None:
-        return options.system.mesh
+        rows, columns = options.system.mesh
+        return rows * options.hosts[0], columns * options.hosts[1]
     return options.mesh
 
 
 def _refuse_impossible(options: CompileOptions) -> None:
-    """Raises CompileError for options that a target does not have, or values that they cannot
-    have."""
+    """Raises CompileError for options that the target does not support, and invalid values."""
     if options.target not in PIPELINES:
         raise CompileError(
             f"target '{options.target}' is not supported{did_you_mean(options.target, PIPELINES)}"
@@ -246,13 +257,16 @@ def _refuse_impossible(options: CompileOptions) -> None:
     if options.golden_seed is not None:
         raise CompileError("golden values are embedded in .ttnn files only")
     if options.optimize or options.overrides:
-        raise CompileError(
-            "the optimizer decides on calls of the ttnn library, which --target ttmetal has none of"
-        )
+        raise CompileError(no_optimizer("an optimization level", options.target))
+
+
+def no_optimizer(option: str, target: str) -> str:
+    """Returns the error message for an optimizer option on a target without optimizer."""
+    return f"{option} is for calls of the ttnn library: {target} has no optimizer"
 
 
 def _refuse_unusable_names(module: ModuleOp) -> None:
-    """Raises CompileError for names that C strings would cut off."""
+    """Raises CompileError for names that contain NUL, which C strings would truncate."""
     from xdsl.dialects.builtin import StringAttr
     from xdsl.dialects.func import FuncOp
 
@@ -271,7 +285,7 @@ def _refuse_unusable_names(module: ModuleOp) -> None:
 
 
 def _refuse_other_mesh(module: ModuleOp, mesh: MeshShape) -> None:
-    """Raises CompileError if a module names another mesh than the requested one."""
+    """Raises CompileError if a module declares a different mesh than the requested one."""
     named = declared_mesh(module)
     if ONE_CHIP not in (mesh, named) and mesh != named:
         rows, columns = mesh
@@ -283,7 +297,7 @@ def _refuse_other_mesh(module: ModuleOp, mesh: MeshShape) -> None:
 
 
 def _refuse_mesh_options(module: ModuleOp, options: CompileOptions) -> None:
-    """Raises CompileError for hosts or links that the module or its project cannot have."""
+    """Raises CompileError for hosts or a fabric that the module or its project does not support."""
     from ttcodegen.emission.interface_description import refuse_fabric, refuse_hosts
 
     mesh = declared_mesh(module)
@@ -292,8 +306,11 @@ def _refuse_mesh_options(module: ModuleOp, options: CompileOptions) -> None:
 
 
 def _pipeline(module: ModuleOp, target: str) -> str | None:
-    """The pipeline that lowers a module, None for one that holds device programs itself;
-    raises CompileError if it is past that of the target."""
+    """Returns the lowering pipeline of a module; None if it contains device programs.
+
+    Raises:
+        CompileError: if the module is at a later stage than the pipeline of the target.
+    """
     if has_kernels(module) and _holds_programs(module):
         if target != "ttmetal":
             raise CompileError(
@@ -317,17 +334,17 @@ def _holds_programs(module: ModuleOp) -> bool:
     return holds_programs(module)
 
 
-def _settle_undivided(module: ModuleOp, target: str, diagnostics: Diagnostics | None) -> None:
-    """Warns of a module for several chips that does not say what each of them has."""
+def _warn_if_undivided(module: ModuleOp, target: str, diagnostics: Diagnostics | None) -> None:
+    """Warns if a module for several chips has no shardings."""
     if declared_mesh(module) != ONE_CHIP:
-        from ttcodegen.transforms.mesh.parallelism import is_undivided, settle_undivided
+        from ttcodegen.transforms.mesh.parallelism import is_undivided, warn_undivided
 
         if is_undivided(module):
-            settle_undivided(module, target, diagnostics)
+            warn_undivided(module, target, diagnostics)
 
 
 def _has_shardings(overrides: str) -> bool:
-    """True if overrides say how arguments are divided."""
+    """Returns whether overrides contain shardings of arguments."""
     if not overrides:
         return False
     from ttcodegen.optimizer.overrides.overrides import read_shardings
@@ -336,7 +353,8 @@ def _has_shardings(overrides: str) -> bool:
 
 
 def _embedding(source: Source, module: ModuleOp, seed: int) -> Callable[[bytes], bytes]:
-    """Puts golden values of the source into the flatbuffer of its lowered module."""
+    """Returns a function that embeds golden values of the source in the lowered module's
+    flatbuffer."""
 
     def embed(flatbuffer: bytes) -> bytes:
         from ttcodegen.numerics.golden_values import embed_goldens
@@ -347,25 +365,48 @@ def _embedding(source: Source, module: ModuleOp, seed: int) -> Callable[[bytes],
 
 
 def _for_system(module: ModuleOp, options: CompileOptions) -> CompileOptions:
-    """The options with the system that is compiled for, which the module then names.
+    """Returns the options completed with the target system, and sets it in the module.
 
-    Raises CompileError if the options name an architecture and a system of another one.
+    Raises:
+        CompileError: if architecture and system of the options do not match.
     """
     system = options.system or (None if options.arch else system_of(module))
     if system is None:
-        # An architecture alone says nothing of how many chips there are.
+        # An architecture does not determine the number of chips.
         arch, mesh = options.arch or DEFAULT_ARCHITECTURE, declared_mesh(module)
         system = default_system(arch) if mesh == ONE_CHIP else mesh_system(arch, *mesh)
     if options.arch not in ("", system.arch):
         from ttcodegen.flatbuffer.system import other_architecture
 
         raise other_architecture(system, options.arch)
+    system = _of_all_hosts(module, system, options.hosts)
+    if options.hosts != ONE_CHIP:
+        set_hosts(module, options.hosts)
     set_system(module, system)
     return replace(options, arch=system.arch, system=system)
 
 
+def _of_all_hosts(
+    module: ModuleOp, system: SystemDescription, hosts: MeshShape
+) -> SystemDescription:
+    """The system that several hosts make, where each has the one that is described: it has too few
+    chips for the whole mesh. Raises CompileError if one has too few for its block of the mesh."""
+    mesh, chips = declared_mesh(module), len(system.chip_indices)
+    if hosts == ONE_CHIP or chips >= prod(mesh):
+        return system
+    needed = prod(mesh) // prod(hosts)
+    if chips < needed:
+        raise CompileError(
+            f"a mesh of {mesh[0]}x{mesh[1]} needs {needed} chips of each of {hosts[0]}x{hosts[1]} "
+            f"hosts, and the system of a host has {chips}",
+            module,
+            remedy="name a larger system, give more hosts, or take a smaller mesh",
+        )
+    return joined_system(system, hosts)
+
+
 def _source_dtypes(module: ModuleOp) -> dict[str, tuple[list[str], list[str]]]:
-    """The numpy dtypes of arguments and results of each function, as the source has them."""
+    """Returns the numpy dtypes of each function's arguments and results in the source."""
     from xdsl.dialects.func import FuncOp
 
     from ttcodegen.dialects.core.datatypes import element_of, numpy_name
@@ -391,18 +432,18 @@ def emit_module(
     source_dtypes: Mapping[str, tuple[Sequence[str], Sequence[str]]],
     embed: Callable[[bytes], bytes] | None = None,
 ) -> CompiledModule:
-    """Writes a lowered module; it is one of EmitC afterwards.
+    """Emits C++ and the flatbuffer of a lowered module; converts the module to EmitC.
 
     Args:
-        module: what the pipeline of the target left.
-        options: with the system that it was lowered for.
-        runner: runs the passes, and measures the other stages.
-        input_hash: identifies the text that was compiled.
-        source_dtypes: the numpy dtypes of arguments and results of each function in that text.
-        embed: puts golden values into the flatbuffer, while the module is still the lowered one.
+        module: lowered module.
+        options: options with the target system.
+        runner: runs the passes, and records the time of the other stages.
+        input_hash: hash of the source text.
+        source_dtypes: numpy dtypes of each function's arguments and results in the source.
+        embed: embeds golden values in the flatbuffer; called before the conversion to EmitC.
 
     Raises:
-        CompileError: if something has no C++, or nothing can be called.
+        CompileError: if an op has no C++ equivalent, or there is no entry function.
     """
     from ttcodegen.conversions.host_functions.cpp_interface import (
         FileEmission,
@@ -437,7 +478,7 @@ def emit_module(
             with runner.stage("flatbuffer"):
                 exchanges = exchanged_over_links(module)
                 flatbuffer = write_ttm(module, origin, kernel_texts(module), exchanges)
-        # The file has whole tensors: its readers need not know how they are divided.
+        # The flatbuffer has global tensors: its readers need no shardings.
         share_on_host(module)
     with runner.stage("describe"):
         interface = _interface(module, options.target)
@@ -490,7 +531,7 @@ def _kernel_paths(module: ModuleOp, target: str) -> Mapping[tuple[str, str], str
 
 
 def _has_meanings(module: ModuleOp) -> bool:
-    """True if TTIR says what each device program computes."""
+    """Returns whether every device program has a TTIR definition."""
     from ttcodegen.dialects.ttmetal.device_module import functions_of, is_meaning
 
     return not any(op.is_declaration for op in functions_of(module) if is_meaning(op))
@@ -500,7 +541,7 @@ def _origin(options: CompileOptions, input_hash: str) -> Origin:
     from ttcodegen.flatbuffer.writer import Origin
 
     assert options.system is not None
-    # The default system of an architecture is known by its name.
+    # The name of an architecture implies its default system.
     system = b""
     if options.system != default_system(options.arch):
         from ttcodegen.flatbuffer.system import write_ttsys
@@ -510,7 +551,11 @@ def _origin(options: CompileOptions, input_hash: str) -> Origin:
 
 
 def _interface(module: ModuleOp, target: str) -> list[Entry]:
-    """The entry functions of a lowered module; raises CompileError if there are none."""
+    """Returns the entry functions of a lowered module.
+
+    Raises:
+        CompileError: if there are none.
+    """
     from ttcodegen.conversions.host_functions.interface import entries, required
 
     if target == "ttnn":
@@ -523,7 +568,8 @@ def _interface(module: ModuleOp, target: str) -> list[Entry]:
 def _device_manifest(
     module: ModuleOp, called: CalledOperations | None, options: CompileOptions
 ) -> DeviceManifest:
-    """Manifest of device programs, of the module or of the operations that it calls."""
+    """Returns the manifest of the device programs in the module or in the operations that it
+    calls."""
     from ttcodegen.emission.description import DeviceManifest
 
     assert options.system is not None
@@ -551,7 +597,7 @@ def _describe(
     input_hash: str,
     source_dtypes: Mapping[str, tuple[Sequence[str], Sequence[str]]],
 ) -> ModuleDescription:
-    """Description of a lowered module for its users, except for its C++."""
+    """Describes a lowered module to its users, without its C++."""
     from ttcodegen.conversions.host_functions.tuning_constants import product_weights
     from ttcodegen.emission.description import ModuleDescription
     from ttcodegen.emission.interface_description import describe_function
@@ -559,7 +605,7 @@ def _describe(
     estimates: dict[str, FunctionEstimate] = {}
     tuned: Collection[SSAValue] = ()
     if options.target != "ttmetal":
-        # What only device programs need takes longer to import than a small model to lower.
+        # Imports for device programs take longer than lowering a small model.
         tuned = product_weights(functions).arguments
         estimates = _estimates(functions, options)
     return ModuleDescription(
@@ -589,7 +635,7 @@ def _describe(
 
 
 def _estimates(entries: Sequence[Entry], options: CompileOptions) -> dict[str, FunctionEstimate]:
-    """Cost estimates of each function on the chip."""
+    """Returns the cost estimates of each function on the chip."""
     from ttcodegen.cost import function_estimate
 
     assert options.system is not None

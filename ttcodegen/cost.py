@@ -1,4 +1,4 @@
-"""Resource use of a program: cost estimates of calls, device memory, and the roofline."""
+"""Resource use of a program: cost estimates of calls, device memory use, and the roofline."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from xdsl.dialects.func import FuncOp
 import ttcodegen.ops as catalogue
 from ttcodegen.dialects.operations.functions import location_text
 from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.dialects.ttcore.device import declared_hosts
+from ttcodegen.dialects.ttmetal.programs import RUN_PROGRAM, VIEW
 from ttcodegen.dialects.ttnn.placement import TensorPlacement
 from ttcodegen.flatbuffer import program as file
-from ttcodegen.flatbuffer.program import DEALLOCATE_BUFFER, VIEW, Operation, Program
+from ttcodegen.flatbuffer.program import Operation, Program
 from ttcodegen.layout.placements import is_view, stored_bytes
 from ttcodegen.ops.core.definition import TTNN
 from ttcodegen.ops.core.traits import OpShapes, one_per_element
@@ -24,16 +26,22 @@ from ttcodegen.optimizer.cost.calls import CallCost, CostModel
 from ttcodegen.optimizer.programs.matmul import fidelity_passes
 from ttcodegen.systems.cards import performance_of
 from ttcodegen.systems.description import ChipDescription
+from ttcodegen.transforms.device import DEALLOCATIONS
 
-# Device-independent work of an op: data moved and operations computed.
+# Device-independent work of an op: bytes moved and operations computed.
 
 _QUICK = 200_000_000
-"""Operations and bytes in a fifth of the time of the shortest build, 10 s of two cores."""
+"""Work (operations and bytes) that takes a fifth of the shortest build time, 10 s on two cores."""
 _QUICK_OF_PROGRAM = 20_000_000
-"""The same for each device program: its kernels take a second to build."""
+"""The same per device program: its kernels take a second to build."""
 
-# The emulated device, in the same unit: measured were a product of 16,384 tiles and 6 MB,
-# elementwise ops on 8,192 tiles and 50 MB, and models of 25 small programs.
+_CALL = 20_000
+"""Overhead of a call, in the unit of `_QUICK`: numpy runs it twice, the C++ once."""
+_UNKNOWN_TRIPS = 100
+"""Assumed trip count of loops with a data-dependent trip count."""
+
+# Costs of the emulated device in the same unit, fitted to a matmul (16,384 tiles, 6 MB),
+# elementwise ops (8,192 tiles, 50 MB), and models of 25 small programs.
 _LAUNCH = 5_000_000
 _EMULATED_TILE = 4_000
 _EMULATED_BYTE = 11
@@ -41,19 +49,19 @@ _EMULATED_BYTE = 11
 
 @dataclass(frozen=True)
 class Cost:
-    """The work of an op."""
+    """Work of an op."""
 
     moved: int
-    """Bytes of operands and results, each once, as stored in memory."""
+    """Stored bytes of operands and results, each counted once."""
     flops: int
-    """Multiplications and additions, and the like on integers."""
+    """Multiplications and additions, also of integers."""
 
     def __add__(self, other: Cost) -> Cost:
         return Cost(self.moved + other.moved, self.flops + other.flops)
 
 
 def cost_of(program: file.Program, operation: file.Operation) -> Cost:
-    """The work of an op of a program; nothing for calls, whose ops are counted themselves."""
+    """Returns the work of an op in a program; zero for calls, whose ops are counted separately."""
     name = operation.name.partition(".")[2]
     if operation.callee is not None or name == "deallocate":
         return Cost(0, 0)
@@ -63,30 +71,62 @@ def cost_of(program: file.Program, operation: file.Operation) -> Cost:
 
 
 def quick_runs(binary: object) -> int:
-    """Count of runs of a lowered program, in numpy and in C++ on this machine, that take a fifth
-    of the time of its build."""
+    """Returns how many runs of a program take a fifth of its build time on this machine.
+
+    A run consists of one in numpy and one in C++.
+    """
     if isinstance(binary, file.DeviceBinary):
         work = _emulated_work(binary)
         return (_QUICK + len(binary.programs) * _QUICK_OF_PROGRAM) // max(work, 1)
     if not isinstance(binary, file.Binary):
         return 0
-    costs = (cost_of(each, op) for each in binary.programs for op in each.operations)
-    return _QUICK // max(sum(cost.flops + cost.moved for cost in costs), 1)
+    times = _run_counts({each.name: each.operations for each in binary.programs})
+    work = 0
+    for program in binary.programs:
+        costs = [cost_of(program, op) for op in program.operations]
+        once = sum(_CALL + cost.flops + cost.moved for cost in costs)
+        work += times[program.name] * once
+    return _QUICK // max(work, 1)
+
+
+def _run_counts(functions: Mapping[str, Sequence[file.Operation]]) -> dict[str, int]:
+    """Returns how often each function runs if those without callers run once."""
+    callers: dict[str, list[tuple[str, int]]] = defaultdict(list)
+    for name, operations in functions.items():
+        for operation in operations:
+            if operation.callee is not None:
+                callers[operation.callee].append((name, _trips(operation)))
+    found: dict[str, int] = {}
+
+    def times(name: str) -> int:
+        if name not in found:
+            calls = callers.get(name)
+            found[name] = 1 if calls is None else sum(times(by) * trips for by, trips in calls)
+        return found[name]
+
+    return {name: times(name) for name in functions}
+
+
+def _trips(operation: file.Operation) -> int:
+    if operation.name != file.WHILE_LOOP:
+        return 1
+    return int(_attributes(operation).get(file.TRIP_COUNT, _UNKNOWN_TRIPS))
 
 
 def _emulated_work(binary: file.DeviceBinary) -> int:
-    """Work of the emulated device, in the unit of `_QUICK`."""
+    """Returns the work of the emulated device, in the unit of `_QUICK`."""
+    times = _run_counts({each.name: each.operations for each in binary.functions})
     launched = [
-        binary.programs[attribute.value.value].costs
+        (times[function.name], binary.programs[attribute.value.value].costs)
         for function in binary.functions
         for operation in function.operations
-        if operation.name == file.RUN_PROGRAM
+        if operation.name == RUN_PROGRAM
         for attribute in operation.attributes
         if attribute.name == file.PROGRAM and isinstance(attribute.value, file.Integer)
     ]
     return sum(
-        _LAUNCH + _EMULATED_TILE * costs.tiles_computed + _EMULATED_BYTE * costs.noc_bytes
-        for costs in launched
+        count * (_LAUNCH + _EMULATED_TILE * cost.tiles_computed + _EMULATED_BYTE * cost.noc_bytes)
+        for count, cost in launched
     )
 
 
@@ -96,8 +136,10 @@ def call_work(
     results: Sequence[TensorPlacement],
     attributes: Mapping[str, Any],
 ) -> Cost:
-    """The work of a ttnn call; `attributes`: at least those that are numbers, booleans
-    and lists of integers."""
+    """Returns the work of a ttnn call.
+
+    `attributes` contains at least the numbers, booleans and integer lists.
+    """
     moved = sum(stored_bytes(placement) for placement in (*operands, *results))
     if not operands or not results:
         return Cost(moved, 0)
@@ -119,12 +161,12 @@ def _attributes(operation: file.Operation) -> Mapping[str, Any]:
     return found
 
 
-# The shortest time that work can take on a machine: its roofline.
+# Roofline: lower bound of the time of work on a machine.
 
 
-# Multiplications and additions of the matrix engine of a Tensix core in a cycle, 2 x 8 x 16 x 16,
-# in the lowest fidelity (tt-metal, tech_reports/GEMM_FLOPS); HiFi4, in which all bits of bfloat16
-# are multiplied, needs four cycles for them.
+# FLOPs per cycle of the matrix engine of a Tensix core, 2 x 8 x 16 x 16, in the lowest fidelity
+# (tt-metal, tech_reports/GEMM_FLOPS); HiFi4, which multiplies all bits of bfloat16, takes four
+# cycles.
 _FLOPS_PER_CYCLE = 4096
 _HIFI4_CYCLES = 4
 
@@ -134,16 +176,16 @@ class Roofline:
     """Peak rates of a machine."""
 
     flops: float
-    """Per second."""
+    """FLOPs per second."""
     bandwidth: float
     """Bytes per second."""
 
     def least_seconds(self, cost: Cost) -> float:
-        """The time that the work takes at least."""
+        """Returns the lower bound of the time of work."""
         return max(cost.flops / self.flops, cost.moved / self.bandwidth)
 
     def bound(self, cost: Cost) -> str:
-        """compute or memory, whichever takes longer; empty if there is no work."""
+        """Returns "compute" or "memory", whichever takes longer; empty without work."""
         if not cost.flops and not cost.moved:
             return ""
         computes = cost.flops / self.flops > cost.moved / self.bandwidth
@@ -151,9 +193,9 @@ class Roofline:
 
 
 def card_roofline(chip: ChipDescription, passes: int = _HIFI4_CYCLES) -> Roofline:
-    """That of a card: all of its cores, all of its DRAM channels.
+    """Returns the roofline of a card with all cores and all DRAM channels.
 
-    `passes`: how often the matrix engine multiplies in the fidelity; HiFi4 by default.
+    `passes`: passes of the matrix engine in the math fidelity; HiFi4 by default.
     """
     speed = performance_of(chip)
     flops = chip.cores * _FLOPS_PER_CYCLE / passes * speed.clock
@@ -161,7 +203,7 @@ def card_roofline(chip: ChipDescription, passes: int = _HIFI4_CYCLES) -> Rooflin
 
 
 def host_roofline() -> Roofline:
-    """That of this machine, measured: a matmul and a copy, each the best of a few."""
+    """Measures the roofline of this machine with a matmul and a copy; best of three."""
     import numpy as np
 
     size = 768
@@ -182,17 +224,16 @@ def _seconds_of(action: object) -> float:
 
 @dataclass(frozen=True)
 class CallEstimate:
-    """One ttnn call."""
+    """Estimate of a ttnn call."""
 
     op: str
     location: str | None
     cost: CallCost
     least_seconds: float
-    """Its roofline: what it takes at least in its fidelity, with all cores and all of DRAM's
-    bandwidth."""
+    """Roofline time in the call's math fidelity, with all cores and the full DRAM bandwidth."""
 
     def to_json(self) -> dict[str, Any]:
-        """The row of the manifest. Times are in microseconds, `l1_bytes` those of each core."""
+        """Returns the manifest row. Times are in microseconds, `l1_bytes` is per core."""
         return {
             "op": self.op,
             "location": self.location,
@@ -208,12 +249,12 @@ class CallEstimate:
 
 @dataclass(frozen=True)
 class FunctionEstimate:
-    """All calls of a function that take time."""
+    """Estimates of all calls of a function that take time."""
 
     calls: tuple[CallEstimate, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """The entry of the manifest: sums, by what bounds the calls as well, and the calls."""
+        """Returns the manifest entry: totals, time by bound, and the calls."""
         by_bound: defaultdict[str, float] = defaultdict(float)
         for call in self.calls:
             by_bound[call.cost.bound] += call.cost.seconds
@@ -228,9 +269,12 @@ class FunctionEstimate:
         }
 
     def _links(self) -> dict[str, Any]:
-        """Of a program on several chips: how long links are busy, what goes over the busiest ones,
-        and the time if chips computed all the while: at least that of the chips, and of the links.
-        `time_us` is that without such overlap."""
+        """Returns the link estimates of a program on several chips; empty without link traffic.
+
+        These are the busy time of links, the traffic over the busiest ones, and the time if
+        communication overlapped computation: the maximum of chip and link time. `time_us` assumes
+        no overlap.
+        """
         link_seconds = sum(call.cost.link_seconds for call in self.calls)
         if not link_seconds:
             return {}
@@ -244,15 +288,15 @@ class FunctionEstimate:
 
 
 def function_estimate(function: FuncOp, chip: ChipDescription) -> FunctionEstimate:
-    """Estimates the calls of a laid-out function on a chip.
+    """Estimates the calls of a function with layouts on a chip.
 
-    Const-eval functions, computed once from weights alone, are not counted.
+    Const-eval functions, computed once from weights, are not counted.
     """
     return FunctionEstimate(tuple(_calls(function, chip)))
 
 
 def _calls(function: FuncOp, chip: ChipDescription) -> Iterator[CallEstimate]:
-    model = CostModel(chip)
+    model = CostModel(chip, hosts=declared_hosts(function))
     known: dict[object, tuple[CallCost, float]] = {}
     for op in function.walk():
         if not isinstance(op, CatalogueOp):
@@ -273,15 +317,13 @@ def _microseconds(seconds: float) -> float:
     return round(seconds * 1e6, 3)
 
 
-_DEALLOCATIONS = ("ttnn.deallocate", DEALLOCATE_BUFFER)
-
 MEMORIES: tuple[str, ...] = ("dram", "l1")
-"""The memories of the device."""
+"""Memories of the device."""
 
 
 @dataclass(frozen=True)
 class MemoryStep:
-    """The memory after an op, while its operands are still allocated beside its results."""
+    """Memory use after an op, before its operands are deallocated."""
 
     op: str
     location: str | None
@@ -291,7 +333,7 @@ class MemoryStep:
 
 @dataclass(frozen=True)
 class Leak:
-    """A tensor that the program made and neither returns nor deallocates."""
+    """A tensor that the program allocates and neither returns nor deallocates."""
 
     name: str
     memory: str
@@ -303,16 +345,16 @@ class Leak:
 class MemoryUse:
     """Memory use of a program's tensors.
 
-    Arguments and constants are included, circular buffers and kernel-internal memory are not.
+    Arguments and constants are included; circular buffers and kernel-internal memory are not.
     """
 
     steps: tuple[MemoryStep, ...]
     peak: dict[str, int]
-    """The most bytes at any time, by memory."""
+    """Maximum bytes at any time, by memory."""
     leaks: tuple[Leak, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """The entry of a result file."""
+        """Returns the result file entry."""
         return {
             "peak_bytes": self.peak,
             "leaks": [
@@ -325,7 +367,7 @@ class MemoryUse:
 def memory_use(
     program: Program, bytes_of: Callable[[TensorPlacement], int] = stored_bytes
 ) -> MemoryUse:
-    """Computes the memory use of a program's run, in which tensors take `bytes_of` a placement."""
+    """Computes the memory use of a program's run; `bytes_of` returns the size of a tensor."""
     catalogue.load()
     device = _Memory(program, bytes_of)
     for entry in program.inputs:
@@ -335,7 +377,7 @@ def memory_use(
     for operation in program.operations:
         if operation.name == "ttcore.load_cached":
             kept.update(operation.results)
-    # What is given back with a result, because it may share its memory.
+    # Operands whose memory a kept result may share.
     for operation in reversed(program.operations):
         if _may_alias(operation) and not kept.isdisjoint(operation.results):
             kept.add(operation.operands[0])
@@ -344,7 +386,7 @@ def memory_use(
 
 def _steps(program: Program, device: _Memory) -> Iterator[MemoryStep]:
     for operation in program.operations:
-        if operation.name in _DEALLOCATIONS:
+        if operation.name in DEALLOCATIONS:
             device.free(operation.operands[0])
             continue
         aliased = _aliased(program, operation)
@@ -354,7 +396,7 @@ def _steps(program: Program, device: _Memory) -> Iterator[MemoryStep]:
 
 
 def _aliased(program: Program, operation: Operation) -> int | None:
-    """The operand whose memory the results of an op share, if it is there for both."""
+    """Returns the operand whose buffer the results of an op share; None if there is none."""
     if not _may_alias(operation):
         return None
     source = operation.operands[0]
@@ -365,7 +407,7 @@ def _aliased(program: Program, operation: Operation) -> int | None:
 
 
 def _may_alias(operation: Operation) -> bool:
-    # A file may say what it likes of an op.
+    # Ops in a file can be malformed.
     if not operation.operands or not operation.results:
         return False
     definition = TTNN.get(operation.name.partition(".")[2])
@@ -384,7 +426,7 @@ class _Memory:
         self.peak = dict.fromkeys(MEMORIES, 0)
 
     def allocate(self, tensor: int, aliased: int | None = None) -> None:
-        """Takes memory for a tensor; none if it shares that of another one."""
+        """Allocates the buffer of a tensor, unless it shares that of `aliased`."""
         owner = self._owner.get(aliased, tensor) if aliased is not None else tensor
         self._owner[tensor] = owner
         placement = self._program.tensors[tensor].type.placement
@@ -397,13 +439,13 @@ class _Memory:
         self.peak[placement.buffer_type] = max(self.peak[placement.buffer_type], total)
 
     def free(self, tensor: int) -> None:
-        """Gives the memory of a tensor back, once."""
+        """Frees the buffer of a tensor, once."""
         memory, size = self._sizes.pop(self._owner.get(tensor, tensor), ("", 0))
         if memory:
             self.allocated[memory] -= size
 
     def leaks(self, kept: set[int]) -> Iterator[Leak]:
-        """Yields allocations that share no buffer with the kept tensors."""
+        """Yields allocated buffers that no kept tensor uses."""
         owners = {self._owner.get(tensor, tensor) for tensor in kept}
         for tensor, (memory, size) in self._sizes.items():
             if tensor not in owners:

@@ -1,4 +1,4 @@
-"""Compiles models that come from Python: what `ttcodegen.torch` and `ttcodegen.jax` share."""
+"""Compilation of models from Python frameworks; shared by `ttcodegen.torch` and `ttcodegen.jax`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,17 @@ if TYPE_CHECKING:
     import numpy as np
     from xdsl.dialects.builtin import ModuleOp
 
-    from ttcodegen.emission.description import ModuleDescription, StateTensor, Structure
+    from ttcodegen.emission.buckets import Buckets
+    from ttcodegen.emission.description import ModuleDescription, StateTensor
+    from ttcodegen.emission.structure import Structure
+
+
+@dataclass(frozen=True)
+class BucketCall:
+    """A call with sizes between those of buckets, and the outputs of the framework."""
+
+    inputs: tuple[np.ndarray, ...]
+    outputs: tuple[np.ndarray, ...]
 
 
 class CheckError(Exception):
@@ -35,39 +45,43 @@ class CheckError(Exception):
 
 @dataclass(frozen=True)
 class FrameworkFunction:
-    """An entry function that was taken out of its framework."""
+    """An entry function exported from a framework."""
 
     name: str
     weights: Mapping[str, np.ndarray]
-    """By the names of arguments."""
+    """Weights by argument name."""
     structure: tuple[Structure, Structure]
-    """Nesting of inputs (positional and keyword) and outputs."""
+    """Structure of inputs (positional and keyword) and outputs."""
     reference: Reference = field(default_factory=Reference)
-    """The example, and what the framework computes of it."""
+    """Example inputs, and the outputs of the framework."""
 
     def with_weights(self) -> Reference:
-        """The reference with the weights among its inputs, as a golden folder has them."""
+        """Returns the reference with weights among its inputs, as in a golden folder."""
         return Reference({**self.weights, **self.reference.inputs}, self.reference.outputs)
 
 
 @dataclass(frozen=True)
 class FrameworkModel:
-    """A model that was taken out of its framework."""
+    """A model exported from a framework."""
 
     source: Source
     functions: tuple[FrameworkFunction, ...]
     state: tuple[StateTensor, ...] = ()
-    """Tensors that functions change in place and share."""
+    """Tensors that functions share and update in place."""
     steps: tuple[tuple[str, Reference], ...] = ()
-    """Further calls for the check, after one of each function: on the state that those left."""
+    """Further calls for the check, after one call of each function; they continue on its state."""
     generation: Mapping[str, Any] | None = None
-    """Of a decoder: its functions by their roles, as the manifest has them."""
+    """Functions of a decoder by role, as in the manifest."""
+    buckets: Buckets | None = None
+    """Functions by the sizes of dynamic dimensions."""
+    bucket_calls: tuple[BucketCall, ...] = ()
+    """Calls with sizes between those of buckets, for the check."""
 
     def write_reference(self, folder: Path) -> None:
-        """Writes weights, examples and results, as `ttcodegen --check --golden` reads them.
+        """Writes weights, examples and results in the format of `ttcodegen --check --golden`.
 
         Raises:
-            CompileError: if that is not possible.
+            CompileError: if they cannot be written.
         """
         for function in self.functions:
             place = folder / function.name if len(self.functions) > 1 else folder
@@ -75,10 +89,10 @@ class FrameworkModel:
 
 
 def joined_models(models: Mapping[str, FrameworkModel]) -> FrameworkModel:
-    """Models of one function each as the functions of one model, by the names of the mapping.
+    """Joins single-function models into one model; functions are named by the keys of `models`.
 
     Raises:
-        CompileError: if one of them is not supported.
+        CompileError: if a model is not supported.
     """
     from ttcodegen.frontends import read_module
     from ttcodegen.transforms.module_text import module_text
@@ -104,8 +118,7 @@ def joined_models(models: Mapping[str, FrameworkModel]) -> FrameworkModel:
 
 
 def _rename_symbols(module: ModuleOp, entry: str, name: str) -> None:
-    """Gives the entry function of a module another name, and all others names that start with
-    it."""
+    """Renames the entry function of a module; prefixes all other functions with the new name."""
     from xdsl.dialects.builtin import StringAttr, SymbolRefAttr
     from xdsl.dialects.func import FuncOp
 
@@ -124,7 +137,7 @@ def _rename_symbols(module: ModuleOp, entry: str, name: str) -> None:
 
 
 def framework(name: str) -> Any:
-    """The module of a framework, which is an extra of that name.
+    """Imports a framework, which is an extra of the same name.
 
     Raises:
         CompileError: if it is not installed.
@@ -139,11 +152,10 @@ def framework(name: str) -> Any:
 
 @contextmanager
 def refusals_in_full() -> Generator[None]:
-    """While errors leave with all that they say as their message: a caller from Python sees that
-    alone.
+    """Renders all diagnostics of errors into their messages, for callers in Python.
 
     Raises:
-        CompileError: for each that was raised inside.
+        CompileError: for each CompileError raised inside.
     """
     try:
         yield
@@ -153,22 +165,21 @@ def refusals_in_full() -> Generator[None]:
 
 @contextmanager
 def refusing(what: str, function: Callable[..., Any] | None, remedy: str) -> Generator[None]:
-    """While a framework works on a function of the user: what it raises is refused where the
-    function causes it.
+    """Converts errors of a framework on a user's function into located CompileErrors.
 
     Args:
-        what: what the framework cannot do then.
-        function: the user's, None if there is none.
-        remedy: what the user can do about it.
+        what: what the framework cannot do.
+        function: function of the user; None if there is none.
+        remedy: what the user can do.
 
     Raises:
-        CompileError: for whatever was raised inside.
+        CompileError: for any exception raised inside.
     """
     try:
         yield
     except CompileError:
         raise
-    except Exception as error:  # Frameworks raise whatever they come across.
+    except Exception as error:  # Frameworks raise exceptions of any type.
         lines = str(error).strip().splitlines()
         said = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
         place = raised_at(error, function)
@@ -176,10 +187,10 @@ def refusing(what: str, function: Callable[..., Any] | None, remedy: str) -> Gen
 
 
 def raised_at(error: BaseException, function: Callable[..., Any] | None) -> SourceLocation | None:
-    """The line of the user's program that a framework could not follow.
+    """Returns the location in the user's program that caused a framework's error.
 
-    The innermost frame that is neither of a package that is installed nor of Python; where there is
-    none, as for wrong arguments, the line that `function` is defined in.
+    This is the innermost frame outside of installed packages and Python itself; without one, as for
+    wrong arguments, the definition of `function`.
     """
     found = None
     trace = error.__traceback__
@@ -192,7 +203,7 @@ def raised_at(error: BaseException, function: Callable[..., Any] | None) -> Sour
 
 
 def called_at() -> SourceLocation | None:
-    """Source location of the user's call into this library, or None without a file."""
+    """Returns the location of the user's call into this library; None without a file."""
     frame = inspect.currentframe()
     while frame is not None and not is_of_user(frame.f_code.co_filename):
         frame = frame.f_back
@@ -200,7 +211,7 @@ def called_at() -> SourceLocation | None:
 
 
 def defined_at(function: Callable[..., Any]) -> SourceLocation | None:
-    """The line that a function is defined in, None if it has none that is the user's."""
+    """Returns the location where a function of the user is defined; None for other functions."""
     code = getattr(inspect.unwrap(function), "__code__", None)
     if not isinstance(code, CodeType) or not is_of_user(code.co_filename):
         return None
@@ -210,24 +221,24 @@ def defined_at(function: Callable[..., Any]) -> SourceLocation | None:
 def compile_to_project(
     model: FrameworkModel, out: Path, name: str, options: ProjectOptions
 ) -> Path:
-    """Writes the project of a model, builds and checks it on request.
+    """Writes the project of a model; builds and checks it on request.
 
     Returns:
-        The project's folder, as `ttcodegen.load` takes it.
+        The project folder, for `ttcodegen.load`.
 
     Raises:
         CompileError: if the model is not supported, or the project cannot be written or built; the
-            message is complete.
+            message contains all diagnostics.
         CheckError: if an output of the check differs.
     """
     with refusals_in_full():
-        # Of the options, not of the model's text.
+        # Errors about options have no location in the model's text.
         options.refuse_contradictions()
         options.compile_options(name)
     try:
         return _compile_to_project(model, out, name, options)
     except CompileError as error:
-        # The text is nothing that a user has seen; what it says about itself helps all the same.
+        # The exported text is unknown to the user; excerpts of it still help.
         raise _rendered(error, model.source) from None
 
 
@@ -244,6 +255,11 @@ def _compile_to_project(
     from ttcodegen.project.writer import refuse_unrelated_folder
 
     refuse_unrelated_folder(out, force=options.force, keep_edits=options.keep_edits)
+    if model.buckets is not None and options.stages:
+        raise CompileError(
+            "dynamic dimensions of a model in stages are not supported",
+            remedy="give a fixed example, or leave out stages",
+        )
     compiled = compile_framework_model(model, name, options)
     with locked_project(out):
         write_compiled(compiled, out, options)
@@ -255,7 +271,7 @@ def _compile_to_project(
 def compile_framework_model(
     model: FrameworkModel, name: str, options: ProjectOptions
 ) -> CompiledModule:
-    """The model compiled, with its weights and the structure of its arguments."""
+    """Compiles a model; the result includes weights and the structure of arguments."""
     compiled = options.compiled(model.source, name)
     return replace(compiled, description=_described(model, compiled))
 
@@ -279,16 +295,17 @@ def _described(model: FrameworkModel, compiled: CompiledModule) -> ModuleDescrip
         structures={function.name: function.structure for function in model.functions},
         state=model.state,
         generation=model.generation,
+        buckets=model.buckets,
     )
 
 
 def _shared_files(
     module: ModuleDescription, values: Mapping[str, Mapping[str, np.ndarray]]
 ) -> dict[tuple[str, str], str]:
-    """File names of the weights that several functions have, by function and weight.
+    """Returns the file names of weights that functions share, by function and weight name.
 
-    Weights of two functions are one tensor if they are one array in memory, or have the same name
-    and equal elements.
+    Two functions share a weight if its arrays share memory, or have the same name and equal
+    elements.
     """
     if len(module.functions) < 2:
         return {}
@@ -302,7 +319,7 @@ def _shared_files(
             array = values[function.name].get(weight.name)
             if array is None:
                 continue
-            place = _place(array)
+            place = _memory_key(array)
             same = (file for each, file in by_name.get(weight.name, ()) if _equal(each, array))
             file = next(same, None) or by_memory.get(place)
             if file is None:
@@ -315,7 +332,7 @@ def _shared_files(
             by_name.setdefault(weight.name, []).append((array, file))
             here[place] = file
             found[function.name, weight.name] = file
-        # Two weights of one function stay apart: each of them can be set.
+        # Weights within a function are not shared: each can be set on its own.
         by_memory = {**here, **by_memory}
     return found
 
@@ -323,13 +340,14 @@ def _shared_files(
 def _equal(first: np.ndarray, second: np.ndarray) -> bool:
     import numpy as np
 
-    if _place(first) == _place(second):
+    if _memory_key(first) == _memory_key(second):
         return True
     return first.dtype == second.dtype and np.array_equal(first, second)
 
 
-def _place(array: np.ndarray) -> tuple[object, ...]:
-    """Address, shape, strides and dtype of an array, which views of the same elements share."""
+def _memory_key(array: np.ndarray) -> tuple[object, ...]:
+    """Returns address, shape, strides and dtype of an array, equal for views of the same
+    elements."""
     return array.ctypes.data, array.shape, array.strides, array.dtype.str
 
 
@@ -346,13 +364,14 @@ def _build_and_check(
     from ttcodegen.project.checking import check_project
 
     kind = options.project_kind if options.build or options.kind else "exe"
+    calls_buckets = bool(model.bucket_calls) and compiled.description.has_library
     checks = check_project(
         model.source,
         compiled,
         out,
         toolchain,
-        kind="both" if model.state else kind,
-        seed=options.seed,
+        kind="both" if model.state or calls_buckets else kind,
+        seed=options.seed or 0,
         edges=options.check == "edges",
         reference={
             function.name: function.reference
@@ -363,24 +382,25 @@ def _build_and_check(
     reasons = [reason for check in checks for reason in check.reasons]
     if not reasons and model.state and (len(model.functions) > 1 or model.steps):
         reasons = _check_calls(model, out)
+    if not reasons and calls_buckets:
+        reasons = _check_bucket_calls(model, out)
     if reasons:
         raise CheckError("\n".join(reasons))
 
 
 def _check_calls(model: FrameworkModel, out: Path) -> list[str]:
-    """Calls the functions one after the other on the state that the built project keeps, compares
-    with the framework, and adds that to the report.
+    """Runs a sequence of calls on the shared state of the built project and compares with the
+    framework.
+
+    The calls are added to the report.
 
     Returns:
-        Why outputs differ; nothing if all agree.
+        Reasons of mismatches; empty if all outputs match.
     """
-    from ttcodegen.numerics.comparison import compare, reference_tolerance
-    from ttcodegen.project.checking import add_calls
     from ttcodegen.runtime.library import load
 
     calls = [*((each.name, each.reference) for each in model.functions), *model.steps]
-    entries: list[dict[str, Any]] = []
-    reasons: list[str] = []
+    checked = _CheckedCalls()
     with load(out) as loaded:
         for place, (name, reference) in enumerate(calls):
             function = loaded[name]
@@ -399,13 +419,68 @@ def _check_calls(model: FrameworkModel, out: Path) -> list[str]:
                     actual = state.get(changed[index])
                 if actual is None:
                     continue
-                wanted = reference.outputs[each.name]
-                found = compare(actual, wanted, reference_tolerance(wanted.dtype, True))
-                entries.append({"call": place, "function": name, **found.to_json(each.name)})
-                if not found.passed:
-                    reasons.append(
-                        f"call {place} of {len(calls)}, {name}, output '{each.name}', C++ against "
-                        f"reference: {found.reason}"
-                    )
-    add_calls(out, entries, passed=not reasons)
-    return reasons
+                checked.compare(
+                    f"call {place} of {len(calls)}, {name}",
+                    {"call": place, "function": name},
+                    each.name,
+                    (actual, reference.outputs[each.name]),
+                )
+    return checked.reported(out)
+
+
+def _check_bucket_calls(model: FrameworkModel, out: Path) -> list[str]:
+    """Runs calls with sizes between those of buckets and compares with the framework.
+
+    The calls are added to the report.
+
+    Returns:
+        Reasons of mismatches; empty if all outputs match.
+    """
+    from ttcodegen.runtime.library import load
+
+    checked = _CheckedCalls()
+    with load(out) as loaded:
+        for place, call in enumerate(model.bucket_calls):
+            shapes = ", ".join(str(each.shape) for each in call.inputs)
+            results = zip(
+                loaded.buckets.outputs, loaded.buckets.run(call.inputs), call.outputs, strict=True
+            )
+            for output, actual, wanted in results:
+                checked.compare(
+                    f"call with inputs {shapes}",
+                    {"call": place, "inputs": shapes},
+                    output.name,
+                    (actual, wanted),
+                )
+    return checked.reported(out)
+
+
+@dataclass(frozen=True)
+class _CheckedCalls:
+    """Comparison of further calls, after the check of each function, with the framework."""
+
+    entries: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    reasons: list[str] = field(default_factory=list[str])
+
+    def compare(
+        self,
+        call: str,
+        entry: Mapping[str, Any],
+        name: str,
+        arrays: tuple[np.ndarray, np.ndarray],
+    ) -> None:
+        """Compares an output of the C++ with that of the framework."""
+        from ttcodegen.numerics.comparison import compare, reference_tolerance
+
+        actual, wanted = arrays
+        found = compare(actual, wanted, reference_tolerance(wanted.dtype, True))
+        self.entries.append({**entry, **found.to_json(name)})
+        if not found.passed:
+            self.reasons.append(f"{call}, output '{name}', C++ against reference: {found.reason}")
+
+    def reported(self, out: Path) -> list[str]:
+        """Adds the calls to the check report; returns the reasons of mismatches."""
+        from ttcodegen.project.checking import add_calls
+
+        add_calls(out, self.entries, passed=not self.reasons)
+        return self.reasons

@@ -1,4 +1,4 @@
-"""Pipeline parallelism: compiles functions in stages, each for a device of its own."""
+"""Pipeline parallelism: compiles functions in stages, one device each."""
 
 from __future__ import annotations
 
@@ -33,12 +33,13 @@ def compile_stages(
     runner: PassRunner | None = None,
     diagnostics: Diagnostics | None = None,
 ) -> CompiledModule:
-    """Compiles a module as `compile_module` does; its functions in stages if the options say so.
+    """Compiles a module like `compile_module`, divided into pipeline stages if the options request
+    it.
 
-    The C++ has the stages. The flatbuffer has the whole functions, as one device runs them.
+    The C++ contains the stages; the flatbuffer contains the whole functions, for one device.
 
     Raises:
-        CompileError: if the input is wrong or not supported, or does not divide into the stages.
+        CompileError: if the input is invalid or unsupported, or cannot be divided into the stages.
     """
     if not options.stages:
         if options.micro_batches != 1:
@@ -68,6 +69,7 @@ def compile_stages(
                 options.stages,
                 given.system.chip,
                 options.micro_batches,
+                over_hosts=options.hosts != ONE_CHIP,
             )
         )
 
@@ -96,7 +98,7 @@ def compile_stages(
 
 
 def _refuse_options(options: CompileOptions) -> None:
-    """Raises CompileError for options that a pipeline cannot have."""
+    """Raises CompileError for options that a pipeline does not support."""
     if options.target != "ttnn":
         raise CompileError(
             f"stages of a pipeline are calls of the library: there are none for --target "
@@ -125,8 +127,8 @@ def _refuse_options(options: CompileOptions) -> None:
 
 
 def _refuse_hosts(options: CompileOptions, stages: int) -> None:
-    """Raises CompileError for other numbers of hosts than one and that of the stages, and for a
-    system that is named and has too few devices."""
+    """Raises CompileError if hosts are neither one nor one per stage, or the given system has too
+    few devices."""
     hosts, system = prod(options.hosts), options.system
     if hosts == 1 and system is not None and len(system.chip_indices) < stages:
         devices = len(system.chip_indices)
@@ -147,7 +149,8 @@ def _pipeline(
     functions: Mapping[str, FunctionDescription],
     micro_batches: int,
 ) -> PipelineDescription:
-    """Description of a function in stages, by those of the whole and of the stages."""
+    """Describes a function in stages, from the descriptions of the whole function and of the
+    stages."""
     kinds = [argument.is_weight for argument in whole.arguments]
     numbers = [kinds[:place].count(is_weight) for place, is_weight in enumerate(kinds)]
     stages: list[StageDescription] = []

@@ -1,7 +1,7 @@
-"""Translations between modules and what is no MLIR: C++ and flatbuffers.
+"""Translations between modules and other formats: C++ and flatbuffers.
 
-Each of them takes what a file holds and gives files by name; a translation that makes one text can
-give it to the standard output.
+Each translation takes the content of a file and returns files by name; text can also go to the
+standard output.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ if TYPE_CHECKING:
     from ttcodegen.dialects.ttmetal.programs import Kernel, Program
     from ttcodegen.flatbuffer.writer import Origin
 
-_wanted: ContextVar[SystemDescription | None] = ContextVar("wanted system", default=None)
-"""The system that modules which name none are for."""
+_default_system: ContextVar[SystemDescription | None] = ContextVar("default system", default=None)
+"""System for modules that declare none."""
 
 
 @contextmanager
 def for_system(system: SystemDescription | None) -> Generator[None]:
-    """Modules that name no system are for this one; those of another one are refused."""
-    token = _wanted.set(system)
+    """Sets the system for modules that declare none; modules for other systems are refused."""
+    token = _default_system.set(system)
     try:
         yield
     finally:
-        _wanted.reset(token)
+        _default_system.reset(token)
 
 
 @dataclass(frozen=True)
 class Translated:
-    """Result of a translation: files by path, and the whole as one."""
+    """Result of a translation: files by path, and all of them in one."""
 
     files: Mapping[str, str | bytes]
     whole: str | bytes
@@ -56,37 +56,37 @@ class Translated:
 
 @dataclass(frozen=True)
 class Translation:
-    """A translation that the command line offers."""
+    """A translation on the command line."""
 
     name: str
     description: str
     reads_text: bool
-    """True if the input is MLIR; a flatbuffer otherwise."""
+    """True if the input is MLIR, False if it is a flatbuffer."""
     translate: Callable[[Source | bytes], Translated]
 
 
 def mlir_to_cpp(source: Source | bytes) -> Translated:
-    """The C++ of a module of EmitC, a file for each `emitc.file`.
+    """Translates an EmitC module to C++, with one file per `emitc.file`.
 
-    As a whole it is one file that compiles by itself: what the files of the module include of each
-    other is in it once, in the order of the module.
+    The single-file form compiles by itself: it contains each included file of the module once, in
+    module order.
 
     Raises:
-        CompileError: if the text is no module of EmitC.
+        CompileError: if the text is not an EmitC module.
     """
     from ttcodegen.emitc.printer import print_module
 
     module = _module(source)
-    _put_into_file(module)
+    _wrap_in_file(module)
     files = print_module(module)
     return Translated(files, _amalgamated(files))
 
 
 def ttnn_to_flatbuffer(source: Source | bytes) -> Translated:
-    """The `.ttnn` file of a module of TTNN functions with layouts.
+    """Translates a TTNN module with layouts to a `.ttnn` file.
 
     Raises:
-        CompileError: if the text is no such module.
+        CompileError: if the text is not such a module.
     """
     from ttcodegen.conversions.ttnn_to_emitc import complete_layouts
     from ttcodegen.flatbuffer.writer import write_ttnn
@@ -99,10 +99,10 @@ def ttnn_to_flatbuffer(source: Source | bytes) -> Translated:
 
 
 def with_golden_map(translated: Translated, folder: Path) -> Translated:
-    """Adds the golden values of a folder to a translated `.ttnn` file.
+    """Adds the golden values in a folder to a translated `.ttnn` file.
 
     Raises:
-        CompileError: if a value cannot be read, or belongs to no tensor.
+        CompileError: if a value cannot be read, or has no matching tensor.
     """
     from ttcodegen.numerics.golden_values import embed_golden_map, read_golden_map
 
@@ -112,7 +112,7 @@ def with_golden_map(translated: Translated, folder: Path) -> Translated:
 
 
 def _origin(module: ModuleOp, source: Source | bytes) -> Origin:
-    """Origin that a module records, or else this text."""
+    """Returns the origin that a module records, or one for this text."""
     from ttcodegen.flatbuffer.modules import origin_of
     from ttcodegen.flatbuffer.writer import Origin
 
@@ -122,10 +122,10 @@ def _origin(module: ModuleOp, source: Source | bytes) -> Origin:
 
 
 def ttmetal_to_flatbuffer(source: Source | bytes) -> Translated:
-    """The `.ttm` file of a module of device programs.
+    """Translates a module of device programs to a `.ttm` file.
 
     Raises:
-        CompileError: if the text is no such module.
+        CompileError: if the text is not such a module.
     """
     from ttcodegen.emission.convert_to_emitc import kernel_texts
     from ttcodegen.emission.manifest_entries import exchanged_over_links
@@ -138,10 +138,11 @@ def ttmetal_to_flatbuffer(source: Source | bytes) -> Translated:
 
 
 def ttkernel_to_cpp(source: Source | bytes) -> Translated:
-    """The C++ of all kernels of a module: of the programs that it launches, reader and writer
-    kernels too, or of the functions of `ttkernel` ops, if it launches none.
+    """Translates all kernels of a module to C++.
 
-    As a whole each kernel follows a line with the name of its file.
+    These are all kernels of the launched programs, including reader and writer kernels; without
+    launches, the functions of `ttkernel` ops. In the single-file form each kernel follows a comment
+    with its file name.
 
     Raises:
         CompileError: if there are no kernels, or an op has no C++.
@@ -152,7 +153,7 @@ def ttkernel_to_cpp(source: Source | bytes) -> Translated:
     module = _module(source)
     runs = (RUN_PROGRAM, DISPATCH)
     launches = any(op.name in runs for op in module.walk())
-    files = _kernels_of_programs(module, source) if launches else _kernels_alone(module)
+    files = _kernels_of_programs(module, source) if launches else _standalone_kernels(module)
     if not files:
         raise CompileError(
             "the module has no kernels",
@@ -163,7 +164,8 @@ def ttkernel_to_cpp(source: Source | bytes) -> Translated:
 
 
 def _write_kernels(module: ModuleOp, source: Source | bytes) -> Origin:
-    """Makes C++ files of the kernels of a module of device programs; where it comes from."""
+    """Converts the kernels of a module of device programs to C++ files; returns the module's
+    origin."""
     from ttcodegen.emission.convert_to_emitc import ConvertTTKernelToEmitC
     from ttcodegen.ops.dialects import load_dialects
 
@@ -182,9 +184,9 @@ def _kernels_of_programs(module: ModuleOp, source: Source | bytes) -> dict[str, 
     return {file.id.data.removeprefix("kernels/"): print_file(file) for file in files}
 
 
-def _kernels_alone(module: ModuleOp) -> dict[str, str]:
-    """The kernels of a module that does not say what launches them: arguments are named as
-    the values that hold them."""
+def _standalone_kernels(module: ModuleOp) -> dict[str, str]:
+    """Returns the C++ of kernels in a module without launches, with arguments named after
+    values."""
     from xdsl.dialects.builtin import ModuleOp
     from xdsl.dialects.func import FuncOp
 
@@ -208,11 +210,10 @@ def _kernels_alone(module: ModuleOp) -> dict[str, str]:
 
 
 def _infer_threads(module: ModuleOp) -> None:
-    """Gives kernels that do not say what runs them the kind of thread that has all their ops; data
-    movement, if both kinds have.
+    """Infers missing thread types of kernels from their ops; data movement if several types fit.
 
     Raises:
-        CompileError: at an op that the thread of those before it has not.
+        CompileError: at the first op that leaves no thread type.
     """
     from xdsl.dialects.func import FuncOp
 
@@ -246,7 +247,7 @@ def _infer_threads(module: ModuleOp) -> None:
 
 
 def _undeclared_kernel(function: FuncOp) -> tuple[Kernel, Program]:
-    """Kernel attributes with the arguments of an undeclared kernel."""
+    """Derives kernel attributes, including arguments, from the ops of a kernel."""
     from xdsl.dialects.arith import ConstantOp
     from xdsl.dialects.builtin import IntegerAttr, StringAttr
 
@@ -299,10 +300,10 @@ def _undeclared_kernel(function: FuncOp) -> tuple[Kernel, Program]:
 
 
 def flatbuffer_to_mlir(source: Source | bytes) -> Translated:
-    """The module of a `.ttnn` file, with locations.
+    """Translates a `.ttnn` file to a module with locations.
 
     Raises:
-        CompileError: if the data are no such file.
+        CompileError: if the data are not a `.ttnn` file.
     """
     from ttcodegen.flatbuffer.modules import module_of
     from ttcodegen.flatbuffer.reader import read_ttnn
@@ -326,7 +327,7 @@ TRANSLATIONS = (
         "flatbuffer-to-mlir", "a .ttnn file to a module of TTNN", False, flatbuffer_to_mlir
     ),
 )
-"""All translations, in the order of --help."""
+"""All translations, in --help order."""
 
 
 def _module(source: Source | bytes) -> ModuleOp:
@@ -338,15 +339,19 @@ def _module(source: Source | bytes) -> ModuleOp:
     module = module_for_passes(source)
     refuse_unregistered(module)
     verify_module(module)
-    _set_wanted_system(module)
+    _set_default_system(module)
     return module
 
 
-def _set_wanted_system(module: ModuleOp) -> None:
-    """Raises CompileError if the module is for another system: its layouts would not fit."""
+def _set_default_system(module: ModuleOp) -> None:
+    """Sets the default system of a module that declares none.
+
+    Raises:
+        CompileError: if the module declares a different system, for which its layouts were chosen.
+    """
     from ttcodegen.dialects.ttcore.dialect import set_system, system_of
 
-    wanted = _wanted.get()
+    wanted = _default_system.get()
     if wanted is None:
         return
     own = system_of(module)
@@ -360,9 +365,11 @@ def _set_wanted_system(module: ModuleOp) -> None:
         )
 
 
-def _put_into_file(module: ModuleOp) -> None:
-    """Puts a module of EmitC that has no files, as other tools print it, into one; functions of the
-    dialect `func` become those of EmitC."""
+def _wrap_in_file(module: ModuleOp) -> None:
+    """Wraps an EmitC module without files, as other tools print it, in one file.
+
+    `func` functions become EmitC functions.
+    """
     from xdsl.dialects import func
     from xdsl.ir import Block
 
@@ -394,10 +401,10 @@ def _put_into_file(module: ModuleOp) -> None:
 
 
 def _amalgamated(files: Mapping[str, str]) -> str:
-    """All files as one: headers first, without what they include of each other."""
+    """Amalgamates all files into one: headers first, without includes between them."""
     if len(files) == 1:
         return next(iter(files.values()))
-    # A file includes another one by its path in the project, or by that from its own folder.
+    # Includes are relative to the project, or to the including file.
     names = sorted({*files, *(path.rpartition("/")[2] for path in files)})
     own = "|".join(re.escape(name) for name in names)
     line = rf'#pragma once|#include ["<](?:{own})[">]'
@@ -407,11 +414,12 @@ def _amalgamated(files: Mapping[str, str]) -> str:
 
 
 def write_output(translated: Translated, path: str) -> None:
-    """Writes what was made: to standard output (`-`), to a file, or, if `path` is a folder or ends
-    in `/`, to a file for each that was made. A file appears as a whole or not at all.
+    """Writes the result of a translation to standard output (`-`), a file, or a folder.
+
+    Folders exist or end in `/`, and get one file per translated file. File writes are atomic.
 
     Raises:
-        CompileError: if it cannot be written.
+        CompileError: if a file cannot be written.
     """
     if path == "-":
         _write_to_stdout(translated.whole)
@@ -433,7 +441,8 @@ def _write_to_stdout(content: str | bytes) -> None:
         return
     if sys.stdout.isatty():
         raise CompileError(
-            "a flatbuffer is no text for a terminal", remedy="name a file with -o, or pipe it on"
+            "a flatbuffer is binary and cannot go to a terminal",
+            remedy="name a file with -o, or pipe it on",
         )
     sys.stdout.flush()
     sys.stdout.buffer.write(content)

@@ -1,8 +1,7 @@
-"""The version, and the commit that it was made from.
+"""The version, and the commit that it is built from.
 
-What ttcodegen writes into projects and names its cache by is the version alone: the same version
-gives the same bytes, whatever a checkout holds besides. `--version` and the version of the package
-(`pip show ttcodegen`) also show the commit.
+Generated projects and cache keys contain only the version, so that output is the same for equal
+versions. `--version` and the package version (`pip show ttcodegen`) also show the commit.
 """
 
 from __future__ import annotations
@@ -12,26 +11,26 @@ from pathlib import Path
 __version__ = "0.1.0"
 
 COMMIT_FILE = "_commit.txt"
-"""Beside this module in packages: they are built where the history is, and installed where not."""
+"""File in packages that records the commit, next to this module."""
 
 _LENGTH = 12
 
 
 def commit() -> str | None:
-    """The commit, with `+changes` if files of the checkout differ from it; None if unknown."""
+    """Returns the commit, with `+changes` if the checkout is modified; None if unknown."""
     folder = Path(__file__).resolve().parent
     try:
         return folder.joinpath(COMMIT_FILE).read_text("utf-8").strip() or None
     except OSError:
         pass
-    # Not any repository that an installation happens to be in.
+    # Ignore an unrelated repository around an installation.
     if not folder.parent.joinpath(".git").exists():
         return None
     return _git(folder, "describe", "--always", "--dirty=+changes", "--exclude=*")
 
 
 def package_version() -> str:
-    """The version of a package that is built now: that of the commit, unless it is released."""
+    """Returns the version for a package build: includes the commit unless it is a release."""
     known = commit()
     if known is None:
         return __version__
@@ -42,7 +41,7 @@ def package_version() -> str:
 
 
 def _git(folder: Path, command: str, *options: str) -> str | None:
-    # Computed only when the commit is needed.
+    # Imported late: rarely needed.
     import subprocess
 
     call = ["git", "-C", str(folder), command, f"--abbrev={_LENGTH}", *options]

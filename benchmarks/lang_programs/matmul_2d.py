@@ -13,7 +13,7 @@ import ttl
 import ttnn
 
 ROWS, INNER, COLUMNS = (int(size) // 32 for size in sys.argv[1:])
-SIDE, DEPTH = 8, 2
+SIDE, DEPTH = 8, 4
 HEIGHT, WIDTH, STEPS = ROWS // SIDE, COLUMNS // SIDE, INNER // DEPTH
 
 

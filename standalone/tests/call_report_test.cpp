@@ -63,7 +63,8 @@ void test_each_call_has_a_line() {
     }
     expect_text(lines[0],
                 "\"read_bytes\": 8192, \"outputs\": [{\"shape\": [32, 32], \"data_type\": "
-                "\"BFLOAT16\", \"bytes\": 2048}]}");
+                "\"BFLOAT16\", \"bytes\": 2048, \"page\": \"tile\", \"memory\": {\"layout\": "
+                "\"interleaved\", \"buffer\": \"dram\", \"shards\": null}}]}");
     expect_text(lines[3], "\"outputs\": [{\"shape\": [32, 1], ");
 }
 
@@ -78,8 +79,8 @@ void test_calls_of_an_operation_have_none() {
     expect_text(lines[0], "\"op\": \"rdiv\"");
     expect_text(lines[1], "\"op\": \"div\"");
     expect_text(lines[2],
-                "[{\"shape\": [16, 64], \"data_type\": \"FLOAT32\", \"bytes\": 8192}, {\"shape\": "
-                "[16, 64], ");
+                "[{\"shape\": [16, 64], \"data_type\": \"FLOAT32\", \"bytes\": 8192, \"page\": ");
+    expect_text(lines[2], "}, {\"shape\": [16, 64], ");
 }
 
 void test_a_call_that_fails_has_no_line_and_the_next_one_has() {

@@ -6,8 +6,11 @@
 #include "ttnn/operations/data_movement/clone/clone.hpp"
 #include "ttnn/operations/data_movement/pad/pad.hpp"
 #include "ttnn/operations/data_movement/permute/permute.hpp"
+#include "ttnn/operations/data_movement/reshape_view/reshape.hpp"
 #include "ttnn/operations/data_movement/sharded/interleaved_to_sharded/interleaved_to_sharded.hpp"
+#include "ttnn/operations/data_movement/sharded/reshard/reshard.hpp"
 #include "ttnn/operations/data_movement/sharded/sharded_to_interleaved/sharded_to_interleaved.hpp"
+#include "ttnn/operations/data_movement/tilize_with_val_padding/tilize_with_val_padding.hpp"
 #include "ttnn/operations/eltwise/binary/binary.hpp"
 
 using namespace conditions_testing;
@@ -82,6 +85,9 @@ void test_untilizing() {
             Shape({64, 64}), kDRAM,
             sharded(kBlock, 32, 32, 2, 2, ShardOrientation::ROW_MAJOR, BufferType::DRAM));
     });
+    refused("Input tensor width (32) must equal output width (4)", [&] {
+        return to_rows(Shape({32, 4}), sharded(kWidth, 32, 32, 2, 1), sharded(kWidth, 32, 4, 1, 1));
+    });
     refused("Expected single grid range and got 2", [&] {
         const CoreRangeSet cores(
             std::vector<CoreRange>{CoreRange({0, 0}, {1, 0}), CoreRange({0, 1}, {0, 1})});
@@ -103,6 +109,46 @@ void test_tilizing() {
             [&] { return to_tiles(Shape({64}), sharded(kWidth, 1, 32, 2, 1)); });
 }
 
+void test_shard_specs() {
+    const MemoryConfig tall = sharded(kHeight, 32, 64, 2, 1);
+    const MemoryConfig bare(kHeight, BufferType::L1, std::nullopt);
+    refused("Physical shard shape (16, 64) must be tile {32, 32} sized!",
+            [] { return placed(Shape({64, 64}), sharded(kHeight, 16, 64, 4, 1)); });
+    refused("Shard shape 16x64 must be a multiple of the tile's, 32x32", [] {
+        return ttnn::interleaved_to_sharded(placed(Shape({64, 64})), sharded(kHeight, 16, 64, 4, 1),
+                                            std::nullopt, std::nullopt, std::nullopt);
+    });
+    refused("MemoryConfig must have Shard Spec specified for sharded memory layout",
+            [&] { return placed(Shape({64, 64}), bare); });
+    refused("Shard shape must be 1D for 1D tensor!",
+            [] { return rows(Shape({64}), sharded(kWidth, 2, 32, 2, 1)); });
+    refused("Shard spec has no value",
+            [&] { return ttnn::reshape(placed(Shape({64, 64})), Shape({32, 128}), bare); });
+    refused("Typecast operation requires Input and Output memory layout to match.", [&] {
+        return ttnn::typecast(placed(Shape({64, 64}), tall), DataType::FLOAT32, kDRAM, std::nullopt,
+                              std::nullopt);
+    });
+    refused("Row-major shard width 12 with data type DataType::BFLOAT16 gives page size 24 bytes",
+            [&] {
+                return ttnn::reshard(rows(Shape({8, 12}), sharded(kHeight, 4, 12, 2, 1)),
+                                     sharded(kHeight, 2, 12, 4, 1));
+            });
+    refused("Shard page size (24 bytes) must be aligned to 16B", [] {
+        return ttnn::to_memory_config(rows(Shape({8, 12}), sharded(kHeight, 4, 12, 2, 1)),
+                                      sharded(kHeight, 2, 12, 4, 1), std::nullopt);
+    });
+    refused("Input tensor memory layout must be INTERLEAVED", [&] {
+        return ttnn::interleaved_to_sharded(placed(Shape({64, 64}), tall), tall, std::nullopt,
+                                            std::nullopt, std::nullopt);
+    });
+    refused("The CPU backend pads", [] {
+        return ttnn::tilize_with_val_padding(rows(Shape({40, 40})), Shape({96, 64}), 0.0F, kDRAM,
+                                             std::nullopt, true, std::nullopt);
+    });
+    refused("Unsupported DataType",
+            [] { return tt::tt_metal::datatype_to_dataformat_converter(DataType::INVALID); });
+}
+
 void test_broadcasting() {
     const auto add = [](const Shape& a, const Shape& b) {
         return ttnn::add(placed(a), placed(b), std::nullopt, std::nullopt, std::nullopt, {}, {}, {},
@@ -119,6 +165,7 @@ int main() {
     test_shards_of_rows();
     test_untilizing();
     test_tilizing();
+    test_shard_specs();
     test_broadcasting();
     return 0;
 }

@@ -1,5 +1,5 @@
 // Calls whose operands violate one condition of tt-metal 0.70.1 each: sampling, attention,
-// concatenation, copies and heads.
+// concatenation, copies, heads, elementwise ops, reductions and windows.
 
 #include "conditions_testing.hpp"
 #include "ttnn/operations/core/core.hpp"
@@ -7,7 +7,12 @@
 #include "ttnn/operations/data_movement/concat/concat.hpp"
 #include "ttnn/operations/data_movement/gather/gather.hpp"
 #include "ttnn/operations/data_movement/slice/slice.hpp"
+#include "ttnn/operations/eltwise/binary/binary_composite.hpp"
+#include "ttnn/operations/eltwise/unary/unary.hpp"
 #include "ttnn/operations/experimental/transformer/nlp_create_qkv_heads/nlp_create_qkv_heads.hpp"
+#include "ttnn/operations/pool/upsample/upsample.hpp"
+#include "ttnn/operations/reduction/argmax/argmax.hpp"
+#include "ttnn/operations/reduction/generic/generic_reductions.hpp"
 #include "ttnn/operations/reduction/sampling/sampling.hpp"
 #include "ttnn/operations/transformer/sdpa/sdpa.hpp"
 #include "ttnn/operations/transformer/sdpa_decode/sdpa_decode.hpp"
@@ -379,6 +384,60 @@ void test_heads() {
             });
 }
 
+void test_elementwise() {
+    const Tensor square = placed(Shape({64, 64}));
+    const auto divide = [&](const std::string& mode) {
+        return ttnn::div(square, square, false, mode);
+    };
+    accepted([&] { return divide("floor"); });
+    refused("Incorrect rounding mode (expected None, 'trunc', or 'floor')",
+            [&] { return divide("nearest"); });
+    refused("Shape of Output tensor", [&] {
+        return ttnn::add(square, square, std::nullopt, std::nullopt, placed(Shape({32, 64})), {},
+                         {}, {}, std::nullopt);
+    });
+    refused("Op chain cannot be empty", [&] { return ttnn::unary_chain(square, {}); });
+}
+
+void test_reductions() {
+    const MemoryConfig bare(kHeight, BufferType::L1, std::nullopt);
+    const MemoryConfig in_dram =
+        sharded(kHeight, 32, 64, 2, 1, ShardOrientation::ROW_MAJOR, BufferType::DRAM);
+    const auto sum = [](const MemoryConfig& input, const MemoryConfig& output) {
+        return ttnn::sum(placed(Shape({64, 64}), input), 1, true, output);
+    };
+    accepted([&] { return sum(kDRAM, sharded(kHeight, 32, 64, 2, 1)); });
+    refused("Sharded memory layout TensorMemoryLayout::HEIGHT_SHARDED requires either",
+            [&] { return sum(kDRAM, bare); });
+    refused(
+        "reduce: sharded output memory layout TensorMemoryLayout::HEIGHT_SHARDED is only "
+        "supported with L1 buffers",
+        [&] { return sum(kDRAM, in_dram); });
+    refused(
+        "reduce: sharded input memory layout TensorMemoryLayout::HEIGHT_SHARDED is only "
+        "supported with L1 buffers",
+        [&] { return sum(in_dram, kDRAM); });
+    refused("Multicore argmax only supports ROW_MAJOR layout for inputs", [] {
+        return ttnn::argmax(placed(Shape({1, 1, 32, 64})), 3, true, std::nullopt, true, kDRAM,
+                            std::nullopt);
+    });
+}
+
+void test_windows_and_indices() {
+    ttnn::DeviceComputeKernelConfig wide;
+    wide.fp32_dest_acc_en = true;
+    refused("fp32_dest_acc_en as true not supported for upsample bilinear", [&] {
+        return ttnn::upsample(
+            placed(Shape({1, 8, 8, 32}), sharded(kHeight, 8, 32, 8, 1), DataType::BFLOAT16, kRows),
+            2, "bilinear", std::nullopt, wide);
+    });
+    refused("Sharded implementation not supported yet, got", [] {
+        return ttnn::gather(placed(Shape({64, 64})), 1,
+                            placed(Shape({64, 64}), kDRAM, DataType::UINT32), false,
+                            sharded(kHeight, 32, 64, 2, 1));
+    });
+}
+
 }  // namespace
 
 int main() {
@@ -388,5 +447,8 @@ int main() {
     test_joining();
     test_copies();
     test_heads();
+    test_elementwise();
+    test_reductions();
+    test_windows_and_indices();
     return 0;
 }

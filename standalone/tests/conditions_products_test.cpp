@@ -92,6 +92,11 @@ void test_blocks() {
              }},
             {"K (2) must equal in0_block_w (1)",
              [](Call& p) { p.left = placed(Shape({2, 64, 64}), sharded(kHeight, 32, 64, 1, 4)); }},
+            {"Input tensor A must have ROW_MAJOR shard orientation",
+             [&](Call& p) {
+                 p.left =
+                     placed(square, sharded(kBlock, 32, 32, 2, 2, ShardOrientation::COL_MAJOR));
+             }},
             {"Grid bounding box x coordinates must match",
              [](Call& p) {
                  p.left = placed(Shape({2, 64, 64}), sharded(kHeight, 32, 64, 2, 2));
@@ -357,6 +362,95 @@ void test_batches_in_dram() {
         });
 }
 
+/// A matmul whose program config is left to the release.
+struct Automatic {
+    Tensor left = placed(Shape({2, 64, 64}));
+    Tensor right = placed(Shape({2, 64, 64}));
+    MemoryConfig memory = kDRAM;
+    std::optional<const ttnn::CoreGrid> grid = std::nullopt;
+    std::optional<const DataType> dtype = std::nullopt;
+    std::optional<Tensor> output = std::nullopt;
+    std::optional<MatmulProgramConfig> config = std::nullopt;
+    std::optional<const ttnn::Activation> activation = std::nullopt;
+
+    Tensor operator()() const {
+        return ttnn::matmul(left, right, false, false, memory, dtype, config, activation,
+                            std::nullopt, grid, std::nullopt, output, std::nullopt, std::nullopt);
+    }
+};
+
+void test_automatic_configs() {
+    const Shape batches({2, 64, 64});
+    const Shape square({64, 64});
+    const auto tall = sharded(kHeight, 64, 64, 2, 1);
+    const auto wide = sharded(kWidth, 128, 32, 2, 1);
+    Automatic on_grid;
+    on_grid.grid.emplace(2, 1);
+    check_rows<Automatic>(on_grid,
+                          {
+                              {"MatmulMultiCoreReuseProgramConfig: Input A cannot be width sharded",
+                               [&](Automatic& p) { p.left = placed(batches, wide); }},
+                              {"MatmulMultiCoreReuseProgramConfig: Input B cannot be width sharded",
+                               [&](Automatic& p) { p.right = placed(batches, wide); }},
+                          });
+    Automatic shards;
+    shards.left = shards.right = placed(batches, tall);
+    check_rows<Automatic>(
+        shards,
+        {
+            {"Input A memory layout must not be WIDTH_SHARDED",
+             [&](Automatic& p) { p.left = placed(batches, wide); }},
+            {"Input A and B buffer types must match",
+             [&](Automatic& p) {
+                 p.right =
+                     placed(batches, sharded(kHeight, 64, 64, 2, 1, kRowMajor, BufferType::DRAM));
+             }},
+            {"Input A and B memory layouts must match",
+             [&](Automatic& p) { p.right = placed(batches, sharded(kBlock, 64, 64, 1, 2)); }},
+            {"Input A and B shard grids must match",
+             [&](Automatic& p) { p.right = placed(batches, sharded(kHeight, 64, 64, 1, 2)); }},
+            {"Orientation mismatch",
+             [&](Automatic& p) {
+                 p.right =
+                     placed(batches, sharded(kHeight, 64, 64, 2, 1, ShardOrientation::COL_MAJOR));
+             }},
+        });
+    Automatic blocks;
+    blocks.left = placed(square, sharded(kBlock, 32, 32, 2, 2));
+    blocks.right = placed(square);
+    check_rows<Automatic>(
+        blocks,
+        {
+            {"Input tensor A must have ROW_MAJOR shard orientation",
+             [&](Automatic& p) {
+                 p.left =
+                     placed(square, sharded(kWidth, 64, 32, 2, 1, ShardOrientation::COL_MAJOR));
+             }},
+            {"Num cores along y (2) must match provided grid size (1)",
+             [](Automatic& p) { p.left = placed(Shape({32, 64}), sharded(kBlock, 32, 32, 2, 2)); }},
+            {"Num cores along x (2) must match provided grid size (1)",
+             [](Automatic& p) {
+                 p.left = placed(Shape({64, 32}), sharded(kBlock, 32, 32, 2, 2));
+                 p.right = placed(Shape({32, 64}));
+             }},
+            {"Sharded matmul run with an activation",
+             [](Automatic& p) { p.activation.emplace("relu"); }},
+            {"Type mismatch between optional output tensor & output dtype",
+             [&](Automatic& p) {
+                 p.left = placed(square);
+                 p.dtype.emplace(DataType::FLOAT32);
+                 p.output = placed(square);
+             }},
+        });
+}
+
+void test_sums_with_products() {
+    const Tensor square = placed(Shape({64, 64}));
+    accepted([&] { return ttnn::addmm(square, square, square); });
+    refused("input_tensor must have shape matching the result of mat1_tensor @ mat2_tensor",
+            [&] { return ttnn::addmm(placed(Shape({64, 32})), square, square); });
+}
+
 }  // namespace
 
 int main() {
@@ -365,5 +459,7 @@ int main() {
     test_reuse();
     test_weights_in_dram();
     test_batches_in_dram();
+    test_automatic_configs();
+    test_sums_with_products();
     return 0;
 }

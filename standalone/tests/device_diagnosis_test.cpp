@@ -278,7 +278,7 @@ void programs_must_fit_the_memory() {
             add_circular_buffer(program, kCore, 1, 400);
             run(std::move(program));
         },
-        {"Statically allocated circular buffers on core range", "(x=1,y=2)", "grow to 1742112 B",
+        {"Statically allocated circular buffers on core range", "(x=1,y=2)", "grow to 1744224 B",
          "beyond max L1 size of 1499136 B"});
     expect_diagnosis(
         [] {
@@ -287,7 +287,7 @@ void programs_must_fit_the_memory() {
             add_circular_buffer(program, kCore, 0, 500);
             run(std::move(program));
         },
-        {"clash with L1 buffers", "allocated at 974848", "ends at 1127712"});
+        {"clash with L1 buffers", "allocated at 974848", "ends at 1129824"});
     expect_diagnosis([] { make_buffer(64 * 1400 * 1024, 1400 * 1024, BufferType::L1); },
                      {"Out of Memory", "1433600 B"});
     expect_diagnosis([] { make_buffer(3000, 2048); }, {"page size 2048"});

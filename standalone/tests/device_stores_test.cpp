@@ -89,12 +89,12 @@ void expect_stray(const std::string& body, const std::string& part,
 void stores_beyond_a_circular_buffer_are_found() {
     // The next buffer does not begin directly after the first one.
     expect_stray("*at<uint32_t>(data + size) = 1;",
-                 "stores 4 bytes at L1 address 0x1a520, beyond the end of circular buffer 0 "
+                 "stores 4 bytes at L1 address 0x1ad60, beyond the end of circular buffer 0 "
                  "(cb_data)");
     expect_stray("for (uint32_t i = 0; i <= size; ++i) { *at<uint8_t>(data + i) = 7; }",
-                 "stores 1 bytes at L1 address 0x1a520, beyond the end of circular buffer 0");
+                 "stores 1 bytes at L1 address 0x1ad60, beyond the end of circular buffer 0");
     expect_stray("*at<uint64_t>(data + size + 96) = 1;",
-                 "stores 8 bytes at L1 address 0x1a580, 96 bytes beyond the end of circular "
+                 "stores 8 bytes at L1 address 0x1adc0, 96 bytes beyond the end of circular "
                  "buffer 0");
     expect_stray("*at<uint16_t>(next - 2) = 1;", "before circular buffer 1 (cb_next)");
     expect_stray("*at<uint32_t>(next + size) = 1;", "beyond the end of circular buffer 1");
@@ -161,7 +161,7 @@ void stores_to_what_is_there_go_through() {
 void buffers_that_fill_the_memory_stand_side_by_side() {
     Program program = CreateProgram();
     const std::uint32_t first = 300;
-    const std::uint32_t all = (1499136 - 103712) / kTileBytes;
+    const std::uint32_t all = (1499136 - 105824) / kTileBytes;
     add_circular_buffer(program, kCore, 0, first);
     add_circular_buffer(program, kCore, 1, all - first);
     add_writer(program, kCore, kernel("*at<uint32_t>(next + 64) = 1; *at<uint32_t>(data) = 1;"));

@@ -106,7 +106,7 @@ void test_reductions() {
         Tile all;
         Tile maxima;
         for (int call = 0; call <= (twice ? 1 : 0); ++call) {
-            const ReductionStart start{.continues = call == 1};
+            const ReductionStart start{.continues = call == 1, .row_bits = 23};
             reduce_tile(Pool::Sum, Reduction::Row, tile.floats(), scaler.floats(), start,
                         rows.floats());
             reduce_tile(Pool::Average, Reduction::Column, tile.floats(), scaler.floats(), start,
@@ -137,6 +137,23 @@ void test_reductions() {
         expect(std::fabs(at(all.floats(), 0, 0) / (0.25 * total * times) - 1.0) < 1e-3,
                "sum of all");
     }
+}
+
+void test_totals_of_rows_are_cut() {
+    // Each tile adds 32.25, of which the total of three keeps 96.5 and that of four 128: from there
+    // on the quarters are lost.
+    Tile tile{};
+    std::fill_n(tile.floats(), kTileElements, 1.0F + 0x1p-7F);
+    const Tile one = scaler_of(1.0F);
+    Tile rows;
+    for (int call = 0; call < 64; ++call) {
+        const ReductionStart start{.continues = call > 0, .source_bits = 7, .row_bits = 7};
+        reduce_tile(Pool::Sum, Reduction::Row, tile.floats(), one.floats(), start, rows.floats());
+        if (call == 2) {
+            expect(at(rows.floats(), 31, 0) == 96.5F, "the total of three tiles");
+        }
+    }
+    expect(at(rows.floats(), 31, 0) == 2048.0F, "the total of 64 tiles");
 }
 
 void test_fidelity() {
@@ -381,12 +398,13 @@ void test_typecasts() {
         return run_sfpu(SfpuOperation::typecast, {tile}, formats(from, to));
     };
     const Tile whole = cast(DataFormat::Float32, DataFormat::Int32, floats);
-    expect(
-        whole.integers()[0] == -1 && whole.integers()[1] == 2147483647 && whole.integers()[2] == 0,
-        "floats are cut and saturate");
+    constexpr std::int32_t kLowest = std::numeric_limits<std::int32_t>::lowest();
+    expect(whole.integers()[0] == -1 && whole.integers()[1] == kLowest &&
+               whole.integers()[2] == kLowest,
+           "floats are cut, and the lowest integer beyond 32 bits");
     const Tile narrow = cast(DataFormat::Float32, DataFormat::UInt16, floats);
-    expect(narrow.words[0] == 0 && narrow.words[3] == 65535 && narrow.words[4] == 2,
-           "16-bit integers round to nearest even");
+    expect(narrow.words[0] == 0 && narrow.words[3] == 65535 && narrow.words[4] == 3,
+           "16-bit integers round to nearest, ties away from zero");
     expect(cast(DataFormat::Float32, DataFormat::UInt32, floats).words[1] == 3000000000U,
            "unsigned");
     expect(cast(DataFormat::Int32, DataFormat::Float32, whole).floats()[0] == -1.0F, "back");
@@ -509,6 +527,7 @@ int main() {
     test_transposes();
     test_broadcasts();
     test_reductions();
+    test_totals_of_rows_are_cut();
     test_fidelity();
     test_dropped_products_that_are_not_finite();
     test_all_operations_have_rows();

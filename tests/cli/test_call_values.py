@@ -73,6 +73,59 @@ def test_calls_that_compute_the_same_agree(tmp_path: Path, data_type: str) -> No
     assert found["relu"] is None
 
 
+def test_infinities_of_16_bits_are_right_for_nan(tmp_path: Path) -> None:
+    """The device has no NaN in bfloat16: the simulator gives infinities for roots of -1."""
+    infinite = np.where(np.isfinite(X), np.inf, X).astype(np.float32)
+    for data_type, is_right in (("bf16", True), ("f32", False)):
+        given = np.array(X)
+        given[0, 0] = np.nan
+        text = MODULE.replace("f32", data_type)
+        binary = read_ttnn(compiled(text, 0).flatbuffer)
+        (program,) = binary.programs
+        joined = joined_steps([program])
+        values = CallValues(binary, [program], [given, Y], tmp_path)
+        values.give(joined)
+        arrays: dict[int, np.ndarray] = {}
+        called: dict[str, Array] = {
+            "add": lambda x, y: np.where(np.isnan(x + y), infinite, x + y),
+            "relu": lambda x, _: np.maximum(x, 0),
+        }
+        for step in joined[0]:
+            answer(step, arrays, called, tmp_path)
+        found = values.differences(joined)[program.name]
+        first = next(each for index, each in found if joined[0][index]["callee"] == "add")
+        assert (first is None) == is_right
+
+
+def test_places_of_equal_values_are_as_right(tmp_path: Path) -> None:
+    """A window of a pool whose maximum is there twice, of which the library takes another one."""
+    text = f"""
+    func.func @main(%x: tensor<1x2x2x32xbf16> {{{INPUT}}})
+        -> (tensor<1x1x1x32xbf16>, tensor<1x1x1x32xsi32>) {{
+      %0, %1 = "ttir.max_pool2d_with_indices"(%x) <{{kernel = array<i32: 2, 2>,
+        stride = array<i32: 2, 2>, dilation = array<i32: 1, 1>, padding = array<i32: 0, 0, 0, 0>,
+        ceil_mode = false}}> : (tensor<1x2x2x32xbf16>)
+        -> (tensor<1x1x1x32xbf16>, tensor<1x1x1x32xsi32>)
+      return %0, %1 : tensor<1x1x1x32xbf16>, tensor<1x1x1x32xsi32>
+    }}"""
+    binary = read_ttnn(compiled(text, 0).flatbuffer)
+    (program,) = binary.programs
+    given = np.ones((1, 2, 2, 32), np.float32)
+    given[0, 0, 0] = 0
+    for place, is_right in ((3, True), (0, False)):
+        joined = joined_steps([program])
+        values = CallValues(binary, [program], [given], tmp_path)
+        values.give(joined)
+        for step in joined[0]:
+            if step["callee"] == "max_pool2d":
+                shape = step["results"][0]["type"]["shape"]
+                for result, made in zip(step["results"], (1.0, place), strict=True):
+                    np.save(tmp_path / f"{result['id']}.npy", np.full(shape, made, np.float32))
+        found = values.differences(joined)[program.name]
+        (pool,) = [each for index, each in found if joined[0][index]["callee"] == "max_pool2d"]
+        assert (pool is None) == is_right
+
+
 def test_a_call_that_computes_something_else_is_named_alone(tmp_path: Path) -> None:
     """The call after it is compared for the operand that it had."""
     found = differences(tmp_path, {"add": np.subtract, "relu": lambda x, _: np.maximum(x, 0)})

@@ -88,7 +88,8 @@ def test_a_report_is_read_as_far_as_it_is_written(monkeypatch: pytest.MonkeyPatc
     monkeypatch.delenv("TTCODEGEN_CALL_REPORT", raising=False)
     line = (
         '{"op": "add", "begin_us": 2.5, "wall_us": 3, "processor_us": 4, "read_bytes": 10, '
-        '"outputs": [{"shape": [2, 3], "data_type": "BFLOAT16", "bytes": 12}]}\n'
+        '"outputs": [{"shape": [2, 3], "data_type": "BFLOAT16", "bytes": 12, "page": 4, '
+        '"memory": "dram"}]}\n'
     )
     with CallReport() as report:
         assert report.take() == []

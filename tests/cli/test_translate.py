@@ -423,7 +423,7 @@ def test_flatbuffers_are_not_written_to_a_terminal(
             return True
 
     monkeypatch.setattr(sys, "stdout", Terminal())
-    assert "no text for a terminal" in refused(["--ttnn-to-flatbuffer", str(ttnn)], capsys)
+    assert "cannot go to a terminal" in refused(["--ttnn-to-flatbuffer", str(ttnn)], capsys)
 
 
 def test_pipes() -> None:

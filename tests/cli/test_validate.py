@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from ttcodegen.flatbuffer.program import Binary
 from ttcodegen.flatbuffer.system import load_system
 from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.numerics.lowered import read_flatbuffer
-from ttcodegen.rt.commands.validate import VARIABLE
+from ttcodegen.rt.commands.validate import VARIABLE, _end
 from ttcodegen.rt.judging.mocked_device import compiler_of_nothing, environment, executable
 from ttcodegen.rt.judging.python_calls import TAKE, joined_steps, steps
 from ttcodegen.systems.releases import RELEASES
@@ -61,6 +62,14 @@ PROGRAMS = [
 ]
 
 
+IN_DRAM = {"layout": {"page": "tile"}, "device": {"device": None}}
+
+
+def flatbuffer(text: str) -> Binary:
+    """The flatbuffer of a module at level 0."""
+    return read_flatbuffer(compiled(text, 0).flatbuffer)
+
+
 def calls(text: str, level: int) -> dict[str, dict[str, Any]]:
     """The calls of a program by their names."""
     return {step["callee"]: step for step in steps(entry(compiled(text, level)))}
@@ -74,6 +83,93 @@ def test_calls_get_what_the_program_says() -> None:
     assert product["keywords"]["compute_kernel_config"]["compute"]["math_fidelity"] == "HiFi2"
     (result,) = product["results"]
     assert result["type"]["dtype"] == "bf16"
+
+
+GATED = """
+func.func @f(%x: tensor<64x256xbf16>, %y: tensor<64x256xbf16>, %z: tensor<1x256xbf16>)
+    -> (tensor<64x256xbf16>, tensor<64x256xbf16>) {
+  %0 = "ttir.silu"(%x) : (tensor<64x256xbf16>) -> tensor<64x256xbf16>
+  %1 = "ttir.multiply"(%0, %y)
+      : (tensor<64x256xbf16>, tensor<64x256xbf16>) -> tensor<64x256xbf16>
+  %2 = "ttir.gelu"(%z) : (tensor<1x256xbf16>) -> tensor<1x256xbf16>
+  %3 = "ttir.subtract"(%y, %2)
+      : (tensor<64x256xbf16>, tensor<1x256xbf16>) -> tensor<64x256xbf16>
+  return %1, %3 : tensor<64x256xbf16>, tensor<64x256xbf16>
+}
+"""
+
+
+def test_operands_get_activations() -> None:
+    found = calls(GATED, 1)
+    assert found.keys().isdisjoint({"silu", "gelu"})
+    product, difference = found["multiply"]["keywords"], found["subtract"]["keywords"]
+    assert product["input_tensor_a_activations"] == [{"activation": ["silu", []]}]
+    assert difference["input_tensor_b_activations"] == [{"activation": ["gelu", [0.0]]}]
+
+
+@pytest.mark.slow
+def test_activations_of_operands_compute_the_same_and_are_taken(
+    tmp_path: Path, ttnn_pythons: Callable[[str], str]
+) -> None:
+    module, out = tmp_path / "gated.mlir", tmp_path / "out"
+    module.write_text(GATED)
+    for release in RELEASES:
+        given = [str(module), "-o", str(out), "--tt-metal", release, "--optimize", "1", "--check"]
+        assert ttcodegen(given) == 0
+        assert main(["validate", str(out), "--python", ttnn_pythons(release)]) == 0
+
+
+CREATED = """
+func.func @f(%x: tensor<32x64xf32>, %i: tensor<32x64xi32>)
+    -> (tensor<32x64xf32>, tensor<32x64xbf16>, tensor<32x64xi32>, tensor<7x9xui8>,
+        tensor<32x64xi32>, tensor<32x64xbf16>, tensor<32x64xf32>, tensor<4xf32>, tensor<4xi32>) {
+  %0 = "ttir.zeros"() <{shape = array<i32: 32, 64>}> : () -> tensor<32x64xf32>
+  %1 = "ttir.full"() <{shape = array<i32: 32, 64>, fill_value = 2.5 : f32}>
+      : () -> tensor<32x64xbf16>
+  %2 = "ttir.arange"() <{start = 0 : si64, end = 64 : si64, step = 1 : si64,
+      arange_dimension = 1 : i64}> : () -> tensor<32x64xi32>
+  %3 = "ttir.full"() <{shape = array<i32: 7, 9>, fill_value = 3 : i32}> : () -> tensor<7x9xui8>
+  %4 = "ttir.div"(%i, %2) : (tensor<32x64xi32>, tensor<32x64xi32>) -> tensor<32x64xi32>
+  %5 = "ttir.rand"() <{size = [32 : i32, 64 : i32], low = 0.0 : f32, high = 1.0 : f32,
+      seed = 3 : ui32}> : () -> tensor<32x64xbf16>
+  %6 = "ttir.elu"(%x) <{alpha = 0.5 : f32}> : (tensor<32x64xf32>) -> tensor<32x64xf32>
+  %7 = "ttir.constant"() <{value = dense<[1.0, 2.0, 3.0, 4.0]> : tensor<4xf32>}>
+      : () -> tensor<4xf32>
+  %8 = "ttir.constant"() <{value = dense<[1, 2, 3, 4]> : tensor<4xi32>}> : () -> tensor<4xi32>
+  return %0, %1, %2, %3, %4, %5, %6, %7, %8 : tensor<32x64xf32>, tensor<32x64xbf16>,
+      tensor<32x64xi32>, tensor<7x9xui8>, tensor<32x64xi32>, tensor<32x64xbf16>,
+      tensor<32x64xf32>, tensor<4xf32>, tensor<4xi32>
+}
+"""
+
+
+def test_tensors_that_programs_make_are_judged() -> None:
+    found = [
+        step
+        for program in flatbuffer(CREATED).programs
+        for step, operation in zip(steps(program)[1:], program.operations, strict=True)
+        if operation.callee is None
+    ]
+    assert all(step["callee"] is not None for step in found)
+    made = [[step["callee"], step["arguments"]] for step in found]
+    filled = {"call": ["zeros", [[7, 9]], {**IN_DRAM, "dtype": {"dtype": "si32"}}]}
+    # Bytes are filled as integers, as the C++ does.
+    assert ["typecast", [{"call": ["fill", [filled, 3], {}]}, {"dtype": "u8"}]] in made
+    assert ["zeros", [[32, 64]]] in made
+    assert ["Tensor", [{"array": [[4], "float32"]}]] in made
+    assert ["arange", [0, 64, 1]] in made
+
+
+@pytest.mark.slow
+def test_the_library_takes_tensors_that_programs_make(
+    tmp_path: Path, ttnn_pythons: Callable[[str], str], caplog: pytest.LogCaptureFixture
+) -> None:
+    module, out = tmp_path / "created.mlir", tmp_path / "out"
+    module.write_text(CREATED)
+    for release in RELEASES:
+        assert ttcodegen([str(module), "-o", str(out), "--force", "--tt-metal", release]) == 0
+        assert main(["validate", str(out), "--python", ttnn_pythons(release)]) == 0
+    assert "not judged" not in caplog.text
 
 
 def test_what_is_in_dram_only_gets_no_memory() -> None:
@@ -381,3 +477,12 @@ def test_programs_are_judged_on_the_system_that_is_named(
     capsys.readouterr()
     assert main([*command, "--machine", "p15"]) == 1
     assert "there is no system 'p15'; did you mean p150?" in capsys.readouterr().err
+
+
+def test_the_end_of_the_library_is_what_it_said_before_its_trace() -> None:
+    said = (
+        "RuntimeError: TT_FATAL @ cluster.cpp:129\ninfo:\nNo chips detected\nbacktrace:\n --- f()\n"
+    )
+    done = subprocess.CompletedProcess[str]([], 1, "", said)
+    assert _end(done) == "status 1: No chips detected"
+    assert _end(subprocess.CompletedProcess[str]([], 1, "", "")) == "status 1: it said nothing"

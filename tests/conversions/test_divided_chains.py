@@ -76,7 +76,7 @@ def test_any_order_of_calls_and_any_cut(seed: int, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(layer_analysis, "SHORTEST", max(longest // 4, 3))
     monkeypatch.setattr(layers, "LONGEST", longest)
     if random.random() < 0.5:
-        monkeypatch.setattr(layers, "_ordered", _shared_first)
+        monkeypatch.setattr(layers, "_best_order", _shared_first)
     text = chain(random, random.choice([30, 60, 120]))
     files = compile_module(Source("chain.mlir", text), CompileOptions("chain")).files
     # Each sort is called once, whichever of its results are wanted, and wherever.

@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from tests.project.tuned_models import residual_network
 from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.emission.templates import clang_format_style
 from ttcodegen.foundation.diagnostics import Source
@@ -218,15 +219,16 @@ def test_a_file_includes_the_standard_headers_of_the_names_it_uses():
 def test_the_parts_of_a_long_function_name_the_device_as_it_does():
     convolutions = "\n".join(
         f"""
-        %{i + 1} = "ttir.conv2d"(%{i}, %w) {{stride = 1 : i32, padding = 1 : i32,
-            dilation = 1 : i32, groups = 1 : i32}}
+        %{i + 1} = "ttir.conv2d"(%{i}, {"%w" if i * i // 7 % 2 else "%v"}) {{
+            stride = 1 : i32, padding = 1 : i32, dilation = 1 : i32, groups = 1 : i32}}
           : (tensor<1x8x8x4xbf16>, tensor<4x4x3x3xbf16>) -> tensor<1x8x8x4xbf16>
           loc("layer{i // 20}/conv")"""
         for i in range(200)
     )
+    weight = "tensor<4x4x3x3xbf16> {ttcore.argument_type = #ttcore.argument_type<parameter>}"
     source = emit(f"""
-    func.func @forward(%0: tensor<1x8x8x4xbf16>, %w: tensor<4x4x3x3xbf16>
-        {{ttcore.argument_type = #ttcore.argument_type<parameter>}}) -> tensor<1x8x8x4xbf16> {{
+    func.func @forward(%0: tensor<1x8x8x4xbf16>, %w: {weight}, %v: {weight})
+        -> tensor<1x8x8x4xbf16> {{
       {convolutions}
       return %200 : tensor<1x8x8x4xbf16>
     }}
@@ -234,3 +236,10 @@ def test_the_parts_of_a_long_function_name_the_device_as_it_does():
     parts = re.findall(r"^static .*MeshDevice& (\S+?)(?:,|\))", source, re.MULTILINE)
     assert len(parts) > 1
     assert set(parts) == {"device"}
+
+
+def test_prepared_weights_are_assigned_to_their_fields_at_once() -> None:
+    source = Source("net.mlir", residual_network(3))
+    text = compile_module(source, CompileOptions("net")).files["src/net.cpp"]
+    assert re.search(r"constants\.stem\.weight = ttnn::[\w:]+prepare_conv_weights\(", text)
+    assert not re.search(r"constants\.[\w.\[\]]+ = \w+;", text)

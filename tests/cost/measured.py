@@ -21,11 +21,15 @@ from ttcodegen.dialects.ttcore.shards import CoreRange, Layout, Orientation, Sha
 from ttcodegen.dialects.ttnn.placement import TensorPlacement
 from ttcodegen.dialects.ttnn.program_configs import (
     SDPA,
+    Conv2dConfig,
     CoreGrid,
+    FusedActivation,
+    LayerNormSharded,
     MatmulDRAMSharded,
     MatmulMultiCast,
     MatmulMultiCast1D,
     MatmulReuse,
+    Word,
 )
 from ttcodegen.ops.core.definition import call_kind
 from ttcodegen.ops.core.traits import CallKind
@@ -38,7 +42,15 @@ _TYPES = {"bfp8_b": "bfp_bf8", "bfp4_b": "bfp_bf4", "i32": "si32"}
 _LAYOUTS = {"tile": Layout.TILE, "row_major": Layout.ROW_MAJOR}
 _CONFIGS = {
     each.__name__: each
-    for each in (MatmulReuse, MatmulMultiCast, MatmulMultiCast1D, MatmulDRAMSharded, SDPA)
+    for each in (
+        Conv2dConfig,
+        LayerNormSharded,
+        MatmulReuse,
+        MatmulMultiCast,
+        MatmulMultiCast1D,
+        MatmulDRAMSharded,
+        SDPA,
+    )
 }
 
 _WORDS = {"MatmulDRAMSharded": "DRAM-sharded", "MatmulMultiCast1D": "1D", "MatmulMultiCast": "2D"}
@@ -110,7 +122,13 @@ def attributes(values: dict[str, Any]) -> dict[str, Any]:
         fields: dict[str, Any] = dict(config[1])
         if (grid := fields.get("compute_with_storage_grid_size")) is not None:
             fields["compute_with_storage_grid_size"] = CoreGrid(*grid)
-        key = "program_config" if name == "SDPA" else "matmul_program_config"
+        if name == "Conv2dConfig":
+            for field in ("weights_dtype", "shard_layout"):
+                fields[field] = Word(fields[field])
+            if (activation := fields.get("fused_activation")) is not None:
+                fields["fused_activation"] = FusedActivation(activation)
+        keys = {"SDPA": "program_config", "LayerNormSharded": "program_config"}
+        key = keys.get(name, "conv2d_config" if "Conv" in name else "matmul_program_config")
         found[key] = _CONFIGS[name](**fields)
     if (compute := found.pop("compute", None)) is not None:
         fidelity, packer, wide = compute

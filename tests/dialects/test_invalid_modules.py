@@ -340,9 +340,9 @@ CASES = {
         function(
             "ttir.paged_scaled_dot_product_attention_decode",
             "tensor<1x4x2x32xf32>, tensor<16x2x32x32xf32>, tensor<16x2x32x32xf32>, "
-            "tensor<4x4xf32>, tensor<4xi32>",
+            "tensor<4x4xf32>, tensor<1x4x2x32xf32>, tensor<4xi32>",
             "tensor<1x4x2x32xf32>",
-            "is_causal = true, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 1, 0>",
+            "is_causal = true, operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 0, 1, 0>",
         ),
         "expected an operand 'page_table' of integers, found f32",
     ),

@@ -260,9 +260,14 @@ def test_the_graph_of_a_project_is_beside_its_code(page: Any, tmp_path: Path) ->
         page.goto(made.address(out), wait_until="commit")
         beside = f"/ttcodegen/beside?{urlencode({'model': str(out)})}"
         page.goto(urljoin(page.url, beside), wait_until="commit")
-        page.wait_for_function("window.frames.code?.document.querySelector('#edits li')")
+        page.wait_for_function("window.frames.code?.document.querySelector('#edits tbody tr')")
         shown = page.frame("code")
-        assert shown.inner_text("#edits li") == "feed_forward_norm: memory l1"
+        rows = [row.split("\t") for row in shown.inner_text("#edits tbody").split("\n")]
+        (edited,) = (row for row in rows if row[0] == "feed_forward_norm")
+        assert edited[1:2] + edited[4:] == ["ttnn.rms_norm", "memory l1"]
+        assert float(edited[3]) <= float(edited[2])
+        # What reads the result changes with it.
+        assert len(rows) > 1
         assert shown.is_visible("#overrides")
         graph = page.frame("graph")
         graph.wait_for_selector("info-panel")

@@ -285,8 +285,13 @@ def test_decisions_of_a_person_are_on_the_graph_and_in_the_file(tmp_path: Path) 
     (place,) = (index for index, line in enumerate(lines) if "call::matmul(" in line)
     lines[place] = lines[place].replace(");", ", {.memory_config = ttnn::L1_MEMORY_CONFIG});")
     code.write_text("\n".join(lines))
-    (edited,) = (each for file in as_json(session, "code", out) for each in file["edited"])
+    listed = [each for file in as_json(session, "code", out) for each in file["edited"]]
+    (edited,) = (each for each in listed if each["edit"])
     assert edited["edit"] == "memory l1"
+    assert edited["op"] == "ttnn.matmul"
+    assert edited["estimated_us"] > 0
+    # The calls that read the result change with it.
+    assert all(each["before_us"] > 0 for each in listed)
     graphs = as_json(session, "convert", out)
     said = {
         node["id"]: each["value"]

@@ -15,6 +15,7 @@ from tests.flatbuffer.programs import ORIGIN
 from tests.ttmetal.emission import with_kernels_written
 from tests.ttmetal.exp_module import exp_module, exp_program
 from ttcodegen.dialects.core.datatypes import DataType
+from ttcodegen.dialects.ttmetal import programs
 from ttcodegen.flatbuffer import program as device
 from ttcodegen.flatbuffer import program as file
 from ttcodegen.flatbuffer.decoding import encode
@@ -76,7 +77,7 @@ def test_functions_of_the_host_and_meanings() -> None:
     assert (forward.name, forward.kind) == ("forward", "entry")
     assert [port.name for port in (*forward.inputs, *forward.outputs)] == ["x", "y"]
     create, launch = forward.operations
-    assert (create.name, launch.name) == (device.CREATE_BUFFER, device.RUN_PROGRAM)
+    assert (create.name, launch.name) == (programs.CREATE_BUFFER, programs.RUN_PROGRAM)
     assert launch.operands == (forward.inputs[0].tensor, create.results[0])
     assert launch.attributes == (file.Attribute("program", file.Integer(0)),)
 
@@ -138,7 +139,7 @@ def test_buffers_and_views_of_wrong_form() -> None:
     tensor = BINARY.functions[1].inputs[0].tensor
     text = refusal(with_operation(0, operands=(tensor,), operand_sizes=(1,)))
     assert "creates no single buffer" in text
-    assert "views no single tensor" in refusal(with_operation(0, name=device.VIEW))
+    assert "views no single tensor" in refusal(with_operation(0, name=programs.VIEW))
 
 
 def test_a_tensor_of_another_shape() -> None:

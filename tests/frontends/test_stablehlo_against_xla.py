@@ -236,6 +236,64 @@ def _windows() -> Iterator[Case]:
             yield Case(f"windows {name} {body}", operation, *types, first_value)
 
 
+def _selections() -> Iterator[Case]:
+    """Of many equal elements the first or the last; padding is never chosen."""
+    ties = """
+        %c = stablehlo.constant dense<3> : tensor<6x8xi32>
+        %m = stablehlo.remainder %0, %c : tensor<6x8xi32>"""
+    for direction in ("GE", "GT", "LE", "LT"):
+        for element, joins, compares in (("i32", "add", "SIGNED"), ("i1", "or", "UNSIGNED")):
+            number = "0" if element == "i32" else "false"
+            operation = f"""
+              "stablehlo.select_and_scatter"(%{"m" if element == "i32" else "0"}, %1, %i) <{{
+                window_dimensions = array<i64: 2, 3>, window_strides = array<i64: 2, 2>,
+                padding = dense<[[0, 0], [1, 1]]> : tensor<2x2xi64>}}> ({{
+              ^bb0(%x: tensor<{element}>, %y: tensor<{element}>):
+                %z = stablehlo.compare {direction}, %x, %y, {compares} :
+                  (tensor<{element}>, tensor<{element}>) -> tensor<i1>
+                stablehlo.return %z : tensor<i1>
+              }}, {{
+              ^bb0(%x: tensor<{element}>, %y: tensor<{element}>):
+                %z = stablehlo.{joins} %x, %y : tensor<{element}>
+                stablehlo.return %z : tensor<{element}>
+              }}) : (tensor<6x8x{element}>, tensor<3x4x{element}>, tensor<{element}>)
+                -> tensor<6x8x{element}>"""
+            before = f"%i = stablehlo.constant dense<{number}> : tensor<{element}>"
+            before += ties if element == "i32" else ""
+            types = [f"6x8x{element}", f"3x4x{element}"]
+            yield Case(f"{direction} of {element}", operation, types, types[:1], before)
+
+
+def _nothing() -> Iterator[Case]:
+    """Reductions of no elements, which are what they start with, and rows without elements."""
+    for body in ("add", "maximum", "minimum", "multiply"):
+        for dims, result in (("[1]", "3xf32"), ("[0, 1]", "f32"), ("[0]", "0xf32")):
+            operation = f"""
+              stablehlo.reduce(%0 init: %1) applies stablehlo.{body} across dimensions = {dims} :
+                (tensor<3x0xf32>, tensor<f32>) -> tensor<{result}>"""
+            yield Case(f"nothing {body} {dims}", operation, ["3x0xf32", "f32"], [result])
+    operation = """
+      "stablehlo.sort"(%0) <{dimension = 1 : i64, is_stable = true}> ({
+      ^bb0(%x: tensor<f32>, %y: tensor<f32>):
+        %z = stablehlo.compare LT, %x, %y, TOTALORDER : (tensor<f32>, tensor<f32>) -> tensor<i1>
+        stablehlo.return %z : tensor<i1>
+      }) : (tensor<3x0xf32>) -> tensor<3x0xf32>"""
+    yield Case("nothing to sort", operation, ["3x0xf32"], ["3x0xf32"])
+    # As `jax.export` writes a sort: what its comparator compares with is outside.
+    zero = "%zero = stablehlo.constant dense<0.0> : tensor<f32>"
+    operation = """
+      "stablehlo.sort"(%0) <{dimension = 1 : i64, is_stable = true}> ({
+      ^bb0(%x: tensor<f32>, %y: tensor<f32>):
+        %a = stablehlo.compare EQ, %x, %zero, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>
+        %b = stablehlo.select %a, %zero, %x : tensor<i1>, tensor<f32>
+        %c = stablehlo.compare EQ, %y, %zero, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>
+        %d = stablehlo.select %c, %zero, %y : tensor<i1>, tensor<f32>
+        %z = stablehlo.compare LT, %b, %d, TOTALORDER : (tensor<f32>, tensor<f32>) -> tensor<i1>
+        stablehlo.return %z : tensor<i1>
+      }) : (tensor<3x8xf32>) -> tensor<3x8xf32>"""
+    yield Case("sort with a number from outside", operation, ["3x8xf32"], ["3x8xf32"], zero)
+
+
 def _complex() -> Iterator[Case]:
     type_ = "4x6xcomplex<f32>"
     for name in ("add", "subtract", "multiply", "divide", "power"):
@@ -268,7 +326,16 @@ def _pads() -> Iterator[Case]:
 
 CASES = [
     case
-    for cases in (_elementwise, _gathers, _scatters, _windows, _complex, _pads)
+    for cases in (
+        _elementwise,
+        _gathers,
+        _scatters,
+        _windows,
+        _selections,
+        _nothing,
+        _complex,
+        _pads,
+    )
     for case in cases()
 ]
 

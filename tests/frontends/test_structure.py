@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ttcodegen.emission.description import Structure, StructureError, static
+from ttcodegen.emission.structure import Structure, StructureError, static
 
 TENSOR = Structure("tensor", index=0)
 TREE = Structure(

@@ -4,6 +4,7 @@ follow, each in one line at the line of the model and without what torch prints.
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -128,3 +129,82 @@ def test_what_a_module_prints_and_logs_is_seen(capfd: pytest.CaptureFixture[str]
     ttcodegen.torch.export(OfBuffers(function).eval(), (MATRIX,))
     assert "one step" in capfd.readouterr().err
     assert [list(handler.filters) for handler in logger.handlers] == filters
+
+
+class Rows:
+    """A cache that is no module, as the layers of a cache of transformers are none."""
+
+    def __init__(self) -> None:
+        self.keys = torch.zeros(1, 2, 64, 32, dtype=torch.bfloat16)
+
+
+class Stepped(torch.nn.Module):
+    """A step that writes a row to such a cache, whose tensors are buffers of the module."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows = Rows()
+        self.register_buffer("keys", self.rows.keys)
+
+    def forward(self, x: Any, place: Any) -> Any:
+        self.rows.keys.index_copy_(2, place, x)
+        return self.rows.keys.float().sum(-1)
+
+
+def test_buffers_that_an_object_holds_are_buffers() -> None:
+    """torch takes them for constants, and loses what is written to them."""
+    x = torch.arange(64.0).reshape(1, 2, 1, 32).sin().bfloat16()
+    module, place = Stepped().eval(), torch.tensor([5])
+    before = torch.full((1, 2, 64, 32), 0.5)
+    text = ttcodegen.torch.export(module, (x, place))
+    assert text.count('"ttir.update_cache"') == 1
+    given = {"x": x.float(), "place": place, "keys": before}
+    names = re.findall(r'%\w+: [^%]*?ttir.name = "(\w+)"', text.partition("->")[0])
+    scores, keys = run(text, *(given[name].numpy() for name in names))
+    after = before.index_copy(2, place, x.float())
+    np.testing.assert_allclose(keys.astype(np.float32), after.numpy())
+    np.testing.assert_allclose(scores, after.sum(-1).numpy(), rtol=1e-2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        ("qwen3", {}),
+        ("mistral", {"sliding_window": None}),
+        ("gemma3_text", {"sliding_window": 64, "query_pre_attn_scalar": 32}),
+    ],
+)
+def test_static_caches_of_transformers_are_written_row_by_row(
+    kind: str, options: dict[str, Any]
+) -> None:
+    transformers = pytest.importorskip("transformers")
+    exporter = pytest.importorskip("transformers.integrations.executorch")
+    config = transformers.AutoConfig.for_model(
+        kind, hidden_size=64, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
+        intermediate_size=128, vocab_size=128, max_position_embeddings=64, head_dim=32, **options,
+    )  # fmt: skip
+    model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="sdpa")
+    model = model.bfloat16().eval()
+    model.generation_config = transformers.GenerationConfig(
+        use_cache=True, cache_implementation="static", max_length=64,
+        cache_config={"batch_size": 1, "max_cache_len": 64},
+    )  # fmt: skip
+    module = exporter.TorchExportableModuleWithStaticCache(
+        model, batch_size=1, max_cache_len=64, device="cpu"
+    )
+    step = OnTokens(module).eval()
+    text = ttcodegen.torch.export(step, (torch.tensor([[5]]), torch.tensor([7])))
+    assert text.count('"ttir.update_cache"') == 4
+    assert '"ttir.scatter"' not in text
+
+
+class OnTokens(torch.nn.Module):
+    """A step of a decoder with named arguments."""
+
+    def __init__(self, module: Any) -> None:
+        super().__init__()
+        self.module = module
+
+    def forward(self, tokens: Any, place: Any) -> Any:
+        return self.module(input_ids=tokens, cache_position=place)

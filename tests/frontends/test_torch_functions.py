@@ -126,6 +126,12 @@ def test_what_is_no_function_is_refused(given: Any, message: str, tmp_path: Path
     assert not (tmp_path / "out").exists()
 
 
+def test_a_file_in_the_place_of_arguments_by_name_is_refused() -> None:
+    with pytest.raises(CompileError, match="dictionary of arguments by name, found str") as caught:
+        ttcodegen.torch.export(torch.nn.Linear(2, 2), (torch.ones(1, 2),), "model.mlir")  # pyright: ignore[reportArgumentType]
+    assert "out=" in str(caught.value)
+
+
 @pytest.mark.slow
 def test_functions_share_buffers_and_weights(tmp_path: Path) -> None:
     modules = functions()

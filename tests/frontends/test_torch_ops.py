@@ -23,7 +23,40 @@ PLACES = torch.tensor([[0, 5, 2], [7, 7, 1], [3, 0, 4], [6, 2, 5]])
 CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "diagonal": (lambda x: (x.diagonal(), x.diagonal(2), torch.diagonal(x, -1)), (MATRIX,)),
     "diagonal of a batch": (lambda x: x.diagonal(1, 1, 3), (IMAGE,)),
-    "unfold": (lambda x: (x.unfold(1, 3, 2), x.unfold(0, 2, 1)), (MATRIX,)),
+    "unfold": (
+        lambda x, y: (
+            x.unfold(3, 6, 3),
+            x.unfold(2, 4, 1),
+            x.unfold(1, 2, 2),
+            x.unfold(3, 6, 2),
+            x.unfold(2, 5, 1),
+            x[0, 0, 0].unfold(0, 4, 2),
+            (x * 9).long().unfold(3, 3, 2),
+            y.unfold(1, 3, 2),
+            y.unfold(0, 2, 1),
+        ),
+        (IMAGE, MATRIX),
+    ),
+    "complex numbers": (
+        lambda x, y: (
+            *(
+                torch.view_as_real(each)
+                for z in (torch.complex(x, y),)
+                for each in (
+                    *(z**3, z**-2, z**0.5, z.sqrt(), z.square(), z.reciprocal(), z.log()),
+                    *(1 / z, 2 - z, (0.5 + 2j) * x, y - 1j, z * 1j, torch.where(x > 0, z, 0.0)),
+                    *(z.masked_fill(x > 0, 1.0), z.cumsum(-1).tril(), torch.vdot(z[0], z[1])),
+                    *(z @ z.mT, x.to(torch.complex64) @ z.mH, torch.mv(z, z[0])),
+                    torch.bmm(z[None], z.H[None]),
+                )
+            ),
+            torch.complex(x, y).norm(dim=-1),
+            torch.linalg.vector_norm(torch.complex(x, y)),
+            torch.complex(x, y) == torch.complex(x, x),
+            torch.complex(x, y) != torch.complex(x, y),
+        ),
+        (MATRIX, MATRIX.flip(0) + 0.25),
+    ),
     "median": (lambda x: (*x.median(1), *x.median(0, keepdim=True), *x.kthvalue(3, 1)), (MATRIX,)),
     "bucketize": (
         lambda x: (

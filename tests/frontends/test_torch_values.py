@@ -31,7 +31,20 @@ SCALAR = T(2.5)
 NOTHING = torch.zeros(0, 3)
 WITH_NAN = T([[1.0, nan, 3.0], [nan, nan, 0.0], [2.0, 1.0, 0.0], [5.0, 7.0, nan]])
 
+QUERIES, KEYS = (torch.arange(480.0).reshape(1, 6, 5, 16).mul(k).sin() for k in (0.7, 1.3))
+SEEN = torch.ones(5, 5, dtype=torch.bool).tril() & (torch.arange(5) > 1)[:, None]
+
 CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "attention to values of another size, of rows that see nothing": (
+        lambda q, k, m: F.scaled_dot_product_attention(q, k, k[..., :8], attn_mask=m),
+        (QUERIES, KEYS, SEEN),
+    ),
+    "attention with fewer heads of values than of keys": (
+        lambda q, k, m: F.scaled_dot_product_attention(
+            q, k[:, :3], k[:, 3:5, :, :8], attn_mask=m, enable_gqa=True
+        ),
+        (QUERIES, KEYS, SEEN),
+    ),
     **{
         f"lowest of {x.dtype}": (
             lambda x: (x.argmin(), x.argmin(1), *x.min(1), *x.max(0), x.argmax(1, keepdim=True)),
@@ -64,6 +77,7 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         (T([[-inf, -inf], [1.0, 2.0], [-inf, 3.0]]),),
     ),
     "NaN in running extremes": (lambda x: (*x.cummax(1), *x.cummin(0)), (WITH_NAN,)),
+    "signs of NaN": (lambda x: (x.sign(), (x - 1).sgn(), x.bfloat16().sign()), (WITH_NAN,)),
     "NaN in medians": (lambda x: (*x.median(1), *x.median(0, keepdim=True)), (WITH_NAN,)),
     "pools with divisors whose sizes are rounded up": (
         lambda x: (
@@ -100,7 +114,10 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     ),
     "long sides": (
         torch.hypot,
-        (T([1e-30, 3e30, inf, 0.0, 3.0, inf]), T([1e-30, 1e30, 1.0, 0.0, -4.0, -inf])),
+        (
+            T([1e-30, 3e30, inf, 0.0, 3.0, inf, nan, -inf, nan]),
+            T([1e-30, 1e30, 1.0, 0.0, -4.0, -inf, inf, nan, 1.0]),
+        ),
     ),
     "special functions at their ends": (
         lambda x, y: (

@@ -93,6 +93,52 @@ def test_binary(operation: str) -> None:
     check(call(operation, expected, a, b), expected, a, b)
 
 
+EDGES = np.array([0, -0.0, 1, -1, 2.5, np.inf, -np.inf, np.nan, 6, 1e30], np.float32)
+ONE, OTHER = (np.ascontiguousarray(each) for each in np.meshgrid(EDGES, EDGES))
+ROWS = np.array([[1, np.nan, 3], [np.nan] * 3, [-np.inf, np.nan, np.nan], [4, 4, 1]], np.float32)
+WITHOUT_NAN: dict[str, tuple[np.ndarray, tuple[np.ndarray, ...]]] = {
+    "maximum": (np.fmax(ONE, OTHER), (ONE, OTHER)),
+    "minimum": (np.fmin(ONE, OTHER), (ONE, OTHER)),
+    "reduce_max axis": (np.fmax.reduce(ROWS, axis=1, keepdims=True), (ROWS,)),
+    "reduce_min axis": (np.fmin.reduce(ROWS, axis=1, keepdims=True), (ROWS,)),
+    "argmax axis": (np.array([2, 0, 0, 0], np.int32), (ROWS,)),
+    "clamp min_val = -1.0 : f32, max_val": (
+        np.where(np.isnan(EDGES), np.float32(-1), np.clip(EDGES, -1, 2)),
+        (EDGES,),
+    ),
+}
+"""Results of operations with NaN ignored, and their operands."""
+
+
+@pytest.mark.parametrize("name", WITHOUT_NAN)
+def test_nan_is_ignored_where_the_operation_says_so(name: str) -> None:
+    expected, inputs = WITHOUT_NAN[name]
+    operation, _, attribute = name.partition(" ")
+    given = {"": "", "axis": "axis = 1 : i32, "}.get(attribute, f"{attribute} = 2.0 : f32, ")
+    for mode in ("IGNORE", '"IGNORE"'):
+        text = call(f"{operation} {{{given}nan_mode = {mode}}}", expected, *inputs)
+        (found,) = run(text, *inputs)
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("name", ["maximum", "minimum"])
+def test_nan_is_the_extreme_where_nothing_is_said(name: str) -> None:
+    expected = (np.maximum if name == "maximum" else np.minimum)(ONE, OTHER)
+    (found,) = run(call(name, expected, ONE, OTHER), ONE, OTHER)
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_shifts_to_the_right_round_upwards_at_halves() -> None:
+    numbers = np.array([0, 1, -1, 5, -5, 7, 2**24 + 1, 2**31 - 1, -(2**31)], np.int32)
+    x, count = np.meshgrid(numbers, np.array([0, 1, 2, 7, 31], np.int32))
+    x, count = np.ascontiguousarray(x), np.ascontiguousarray(count)
+    last = np.where(count > 0, x.astype(np.int64) >> np.maximum(count - 1, 0) & 1, 0)
+    expected = ((x.astype(np.int64) >> count) + last).astype(np.int32)
+    text = call("arithmetic_right_shift {round = true}", expected, x, count)
+    (found,) = run(text, x, count)
+    np.testing.assert_array_equal(found, expected)
+
+
 REDUCED: dict[str, tuple[Callable[..., np.ndarray], np.ndarray]] = {
     "reduce_sum": (np.sum, A), "reduce_max": (np.max, A), "reduce_min": (np.min, A),
     "reduce_prod": (np.prod, A), "reduce_product": (np.prod, A), "reduce_all": (np.all, P),

@@ -285,7 +285,7 @@ def test_a_bias_that_the_library_does_not_add_is_added(
 def test_activations_that_nothing_is_are_refused() -> None:
     text = LINEAR.replace("MORE", 'activation = "tanhh"').replace("tensor<B>", "tensor<64x32xf32>")
     text = text.replace("tensor<A>", "tensor<32x64xf32>").replace("tensor<C>", "tensor<1x32xf32>")
-    with pytest.raises(CompileError, match="there is no activation 'tanhh' of its results"):
+    with pytest.raises(CompileError, match="there is no activation 'tanhh' that it applies"):
         compiled(text.replace("tensor<R>", "tensor<32x32xf32>"))
 
 

@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from tests.fuzzing.targets import Finding, mutant_of, tried
+from tests.fuzzing.targets import TARGETS, Finding, mutant_of, tried, with_threads
 
 
 def main() -> int:
@@ -20,15 +20,19 @@ def main() -> int:
     parser.add_argument(
         "--findings", type=Path, default=Path("build", "fuzzing"), help="where mutants are kept"
     )
+    parser.add_argument(
+        "--threads", action="store_true", help="the C API under threads, too: builds a project"
+    )
     options = parser.parse_args()
+    targets = with_threads() if options.threads else TARGETS
     counts: Counter[str] = Counter()
     findings = 0
     end = time.monotonic() + options.seconds
     for seed in range(options.first, options.first + options.mutants):
         if time.monotonic() > end:
             break
-        counts[mutant_of(seed)[0].name] += 1
-        finding = tried(seed)
+        counts[mutant_of(seed, targets)[0].name] += 1
+        finding = tried(seed, targets)
         if finding is not None:
             findings += 1
             _keep(finding, options.findings)

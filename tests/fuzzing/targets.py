@@ -6,10 +6,11 @@ import contextlib
 import io
 import os
 import random
+import re
 import resource
 import signal
 import tempfile
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
@@ -19,14 +20,19 @@ from typing import Any
 
 import numpy as np
 
+from tests.dialects.test_ttkernel import kernel_with
 from tests.frontends.test_stablehlo_against_xla import CASES
+from tests.fuzzing.caches import cache_mutant, use_cache
+from tests.fuzzing.edits import edited
 from tests.fuzzing.mutation import mutated_bytes, mutated_record, mutated_text
 from tests.fuzzing.structure import mutated_structure
+from tests.fuzzing.threads import threads_mutant, threads_program, use_threads
 from tests.op_cases.cases import cases, function_of
 from tests.random_programs.checking import module_of
 from tests.random_programs.recipes import RECIPES
 from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.dialects.operations.verification import verify_module
+from ttcodegen.dialects.ttkernel.table import kernel_ops
 from ttcodegen.flatbuffer.decoding import encode
 from ttcodegen.flatbuffer.reader import read_ttm, read_ttnn
 from ttcodegen.flatbuffer.schema import load_schema
@@ -46,6 +52,8 @@ from ttcodegen.transforms.registry import passes_of
 ROOT = Path(__file__).resolve().parents[2]
 SECONDS = 10
 """Processor time after which a mutant counts as a hang; the originals take less than a second."""
+NUMBERS = (0, -1, 2**31 - 1, 2**31, 2**32, 2**63 - 1)
+"""Numbers at the edges of what words hold."""
 MEMORY = 2 << 30
 """Limit of the additional memory of a mutant in bytes: to exceed it is a defect."""
 
@@ -101,6 +109,8 @@ def module_seeds() -> tuple[str, ...]:
 
 
 def module_mutant(numbers: random.Random) -> str:
+    if numbers.random() < 0.3:
+        return edited(numbers.choice(module_seeds()), numbers)
     if numbers.random() < 0.5:
         return mutated_structure(numbers.choice(module_seeds()), numbers)
     return mutated_text(numbers.choice(module_seeds()), numbers.choice(module_seeds()), numbers)
@@ -124,19 +134,66 @@ def calls_seeds() -> tuple[str, ...]:
 
 @cache
 def frontend_seeds() -> tuple[str, ...]:
-    """Modules of StableHLO and TOSA."""
+    """Modules of StableHLO, TOSA and linalg."""
     path = ROOT / "tests" / "lit" / "passes" / "convert-tosa-to-ttir.mlir"
     lines = [line for line in path.read_text("utf-8").splitlines() if not line.startswith("//")]
     tosa = [f"func.func {part}" for part in "\n".join(lines).split("func.func ")[1:]]
-    return (*(case.text for case in CASES), *tosa)
+    linalg = [text for text in module_seeds() if "linalg." in text]
+    return (*(case.text for case in CASES), *tosa, *linalg * 10)
+
+
+@cache
+def device_seeds() -> tuple[str, ...]:
+    """Kernels with each op of TTKernel, programs of TTMetal, and what says of TTCore how devices
+    are used."""
+    found = [module_text(kernel_with(definition)[0]) for definition in kernel_ops().values()]
+    for text in (FUSED, module_seeds()[0], module_seeds()[7]):
+        module = module_for_passes(Source("seed.mlir", text))
+        with contextlib.suppress(CompileError):
+            PassRunner(load_dialects()).run(module, passes_of("ttir-to-ttmetal-pipeline"))
+            found += [module_text(module)] * 20
+    words = ("ttmetal.", "ttcore.device", "ttcore.metal_layout", "ttcore.load_cached")
+    found += [text for text in module_seeds() if any(word in text for word in words)] * 4
+    return tuple(found)
+
+
+def device_mutant(numbers: random.Random) -> str:
+    """A module with changed ops, or one with other numbers, which need not read."""
+    seed = numbers.choice(device_seeds())
+    if numbers.random() < 0.3:
+        return edited(seed, numbers)
+    if numbers.random() < 0.4:
+        return mutated_structure(seed, numbers)
+    if numbers.random() < 0.5:
+        return mutated_text(seed, numbers.choice(device_seeds()), numbers)
+    places = list(re.finditer(r"(?<![\w.%#@])-?\d+(?![\w.])", seed))
+    for place in reversed(numbers.sample(places, min(len(places), numbers.choice((1, 1, 2))))):
+        seed = f"{seed[: place.start()]}{numbers.choice(NUMBERS)}{seed[place.end() :]}"
+    return seed
+
+
+def use_device_module(text: str | bytes) -> None:
+    """Reads, verifies and prints a module of kernels or programs, and emits what it is lowered
+    to."""
+    assert isinstance(text, str)
+    read_module(text)
+    for steps in ("convert-ttkernel-to-emitc", "convert-ttmetal-to-emitc"):
+        with contextlib.suppress(CompileError):
+            module = module_for_passes(Source("mutant.mlir", text))
+            verify_module(module)
+            PassRunner(load_dialects()).run(module, passes_of(steps))
 
 
 def calls_mutant(numbers: random.Random) -> str:
+    if numbers.random() < 0.5:
+        return edited(numbers.choice(calls_seeds()), numbers)
     return mutated_structure(numbers.choice(calls_seeds()), numbers)
 
 
 def frontend_mutant(numbers: random.Random) -> str:
     text, other = numbers.choice(frontend_seeds()), numbers.choice(frontend_seeds())
+    if numbers.random() < 0.6:
+        return edited(text, numbers)
     return mutated_text(text, other, numbers)
 
 
@@ -261,11 +318,7 @@ def _flatbuffer(kind: str, share: int) -> Target:
     def mutant(numbers: random.Random) -> bytes:
         return flatbuffer_mutant(kind, numbers)
 
-    def use(data: str | bytes) -> None:
-        assert isinstance(data, bytes)
-        use_flatbuffer(kind, data)
-
-    return Target(kind, share, mutant, use)
+    return Target(kind, share, mutant, _of_bytes(lambda data: use_flatbuffer(kind, data)))
 
 
 def _use_module(text: str | bytes) -> None:
@@ -273,20 +326,27 @@ def _use_module(text: str | bytes) -> None:
     read_module(text)
 
 
-def _use_array(data: str | bytes) -> None:
-    assert isinstance(data, bytes)
-    use_array(data)
+def _of_bytes(use: Callable[[bytes], None]) -> Callable[[str | bytes], None]:
+    def use_bytes(data: str | bytes) -> None:
+        assert isinstance(data, bytes)
+        use(data)
+
+    return use_bytes
 
 
 TARGETS = (
-    Target("mlir", 30, module_mutant, _use_module),
+    Target("mlir", 25, module_mutant, _use_module),
     Target("calls", 15, calls_mutant, _use_module),
+    Target("device", 5, device_mutant, use_device_module),
     Target("frontends", 15, frontend_mutant, _use_module),
     _flatbuffer("ttnn", 10),
     _flatbuffer("ttm", 10),
     _flatbuffer("ttsys", 10),
-    Target("npy", 10, lambda numbers: mutated_bytes(array_seed(), numbers), _use_array),
+    Target("npy", 10, lambda numbers: mutated_bytes(array_seed(), numbers), _of_bytes(use_array)),
+    Target("cache", 5, cache_mutant, _of_bytes(use_cache)),
 )
+THREADS = Target("threads", 1, threads_mutant, _of_bytes(use_threads))
+"""A target of the long mode alone: its program has to be built."""
 
 
 @dataclass(frozen=True)
@@ -299,16 +359,22 @@ class Finding:
     what: str
 
 
-def mutant_of(seed: int) -> tuple[Target, str | bytes]:
-    """The mutant of that number, always the same one."""
+def with_threads() -> tuple[Target, ...]:
+    """All targets, those of the long mode as well."""
+    threads_program()
+    return (*TARGETS, THREADS)
+
+
+def mutant_of(seed: int, targets: Sequence[Target] = TARGETS) -> tuple[Target, str | bytes]:
+    """The mutant of that number for one of the targets, always the same one."""
     numbers = random.Random(seed)
-    (target,) = numbers.choices(TARGETS, [target.share for target in TARGETS])
+    (target,) = numbers.choices(targets, [target.share for target in targets])
     return target, target.mutant(numbers)
 
 
-def tried(seed: int) -> Finding | None:
+def tried(seed: int, targets: Sequence[Target] = TARGETS) -> Finding | None:
     """Gives the mutant of that number to its target; what went wrong, None if nothing did."""
-    target, mutant = mutant_of(seed)
+    target, mutant = mutant_of(seed, targets)
     try:
         with (
             bounded(),

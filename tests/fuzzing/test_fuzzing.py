@@ -10,9 +10,12 @@ import contextlib
 import random
 import time
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
+from tests.fuzzing.caches import PlantedError, cache_mutant, use_cache
+from tests.fuzzing.edits import edited
 from tests.fuzzing.structure import mutated_structure
 from tests.fuzzing.targets import (
     array_seed,
@@ -25,7 +28,9 @@ from tests.fuzzing.targets import (
     use_array,
     use_flatbuffer,
 )
+from ttcodegen.foundation import cache
 from ttcodegen.foundation.diagnostics import CompileError, Source
+from ttcodegen.frontends import source_module
 from ttcodegen.parsing import parse_module
 
 SECONDS = 60
@@ -63,6 +68,32 @@ def test_mutants_of_structure_are_other_modules_that_read() -> None:
             parse_module(Source("mutant.mlir", mutant))
             read += 1
     assert read > len(seeds) // 3
+
+
+def test_edited_modules_of_all_dialects_read() -> None:
+    """Most edits are met after the parser."""
+    numbers = random.Random(5)
+    for seeds in (module_seeds(), frontend_seeds(), calls_seeds()):
+        read = changed = 0
+        for _ in range(40):
+            seed = numbers.choice(seeds)
+            mutant = edited(seed, numbers)
+            changed += mutant != seed
+            with contextlib.suppress(CompileError):
+                source_module(Source("mutant.mlir", mutant))
+                read += mutant != seed
+        assert changed > 30
+        assert read > 5
+
+
+def test_a_cache_that_trusts_everybody_is_found() -> None:
+    def use_caches() -> None:
+        for seed in range(60):
+            use_cache(cache_mutant(random.Random(seed)))
+
+    use_caches()
+    with patch.object(cache, "fault", lambda _: None), pytest.raises(PlantedError):
+        use_caches()
 
 
 def test_the_originals_are_right() -> None:

@@ -138,7 +138,21 @@ def _others() -> list[Case]:
           dimension_numbers = #stablehlo.conv<[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]>,
           batch_group_count = 1 : i64, feature_group_count = 1 : i64
         } : (tensor<1x4x4x1xf32>, tensor<3x3x1x1xf32>, tensor<2x2xi32>) -> tensor<1x4x4x1xf32>"""
+    signed = np.array([np.nan, -np.nan, -2.5, 0.0, np.inf, -np.inf], np.float32)
     return [
+        Case("sign_of_nan", "%r = stablehlo.sign %0 : tensor<6xf32>", [signed], np.sign(signed)),
+        # Constants of 64 bits are folded, with all of their bits.
+        Case("bits_of_f64", """
+             %c = stablehlo.constant dense<[5, 7]> : tensor<2xui64>
+             %s = stablehlo.constant dense<[40, 3]> : tensor<2xui64>
+             %e = stablehlo.constant dense<4607182418800017408> : tensor<2xui64>
+             %l = stablehlo.shift_left %c, %s : tensor<2xui64>
+             %o = stablehlo.or %l, %e : tensor<2xui64>
+             %b = stablehlo.bitcast_convert %o : (tensor<2xui64>) -> tensor<2xf64>
+             %f = stablehlo.convert %b : (tensor<2xf64>) -> tensor<2xf32>
+             %r = stablehlo.add %f, %0 : tensor<2xf32>""",
+             [np.array([1, 2], np.float32)],
+             np.array([(5 << 40) / 2**52 + 2, 3], np.float32)),
         # Halfway between two: the even one.
         Case("precision_of_one_number", coarse, [number], np.array(1.0, np.float32)),
         # Without a mantissa there is no NaN.

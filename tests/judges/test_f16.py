@@ -52,6 +52,30 @@ def test_fractions_of_arguments_are_cut_off_before_they_are_rounded(target: str)
         np.testing.assert_allclose(total.astype(np.float32), 2 * given, rtol=1e-2)
 
 
+def test_what_is_computed_of_arguments_before_bits_matter_is_float32() -> None:
+    # As jax writes an arccosine; 1.001 is 1 in bf16, and 2.498 is 2.5.
+    text = """
+    func.func @f(%x: tensor<4xf16>) -> (tensor<4xf16>, tensor<4xf16>, tensor<4xi32>, tensor<4xi1>) {
+      %one = stablehlo.constant dense<1.0> : tensor<4xf16>
+      %0 = stablehlo.multiply %x, %x : tensor<4xf16>
+      %1 = stablehlo.subtract %one, %0 : tensor<4xf16>
+      %2 = stablehlo.sqrt %1 : tensor<4xf16>
+      %3 = stablehlo.round_nearest_afz %x : tensor<4xf16>
+      %4 = stablehlo.convert %x : (tensor<4xf16>) -> tensor<4xi32>
+      %5 = stablehlo.compare NE, %x, %one : (tensor<4xf16>, tensor<4xf16>) -> tensor<4xi1>
+      return %2, %3, %4, %5 : tensor<4xf16>, tensor<4xf16>, tensor<4xi32>, tensor<4xi1>
+    }"""
+    given = np.array([1.001, -0.999, 2.498, 5.996], np.float16)
+    compiled = compile_module(Source("f.mlir", text), CompileOptions("f"))
+    found = Interpreter(read_ttnn(compiled.flatbuffer)).run("f", [given])
+    root, rounded, whole, differs = (np.asarray(each).astype(np.float32) for each in found)
+    np.testing.assert_array_equal(np.isnan(root), [True, False, True, True])
+    np.testing.assert_allclose(root[1], np.sqrt(1 - np.float32(given[1]) ** 2), rtol=1e-2)
+    np.testing.assert_array_equal(rounded, np.round(given))
+    np.testing.assert_array_equal(whole, given.astype(np.int32))
+    np.testing.assert_array_equal(differs, given != 1)
+
+
 def test_bfloat16_is_what_f16_is_without_a_word(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -102,3 +102,24 @@ def test_the_page_lists_what_each_run_found(tmp_path: Path) -> None:
         "- `while`: crashed (`no options`, flatbuffer), refused (`--optimize 2`, C++)\n"
         "<!-- end -->\n"
     )
+
+
+def test_parts_that_ran_apart_are_counted_together(tmp_path: Path) -> None:
+    from collections import Counter
+
+    from scripts.stablehlo_values import Outcome, finish
+
+    tables = [tmp_path / "0.tsv", tmp_path / "1.tsv"]
+    parts = [("abs", "right"), ("tan", "wrong")], [("tan", "right")]
+    for table, found in zip(tables, parts, strict=True):
+        outcome = Outcome(Counter(), [], table)
+        for name, kind in found:
+            outcome.add(name, kind, "a\treason\nof two lines")
+    merged = Outcome.merged(tables)
+    assert merged.summary() == "2 right of 2 (0 wrong, 0 refused, 0 crashed)"
+    page = tmp_path / "judges.md"
+    page.write_text(
+        "<!-- stablehlo runs -->\n<!-- end -->\n<!-- stablehlo others -->\n<!-- end -->\n"
+    )
+    finish(Outcome.merged(tables[:1]), "flatbuffer", [], "stablehlo", page)
+    assert "| `no options`, flatbuffer | 2 | 1 | 1 | 0 | 0 | 50.0 % |" in page.read_text()

@@ -106,15 +106,20 @@ def _numbers() -> list[Case]:
 
 
 def _conversions() -> list[Case]:
-    """To narrower integers: those of integers take the lowest bits, those of floats end at the
-    limits, as XLA's do."""
-    floats = np.array([1e9, -1e9, 300.7, -129.5, 3.9, -3.9, np.nan, 255.0], np.float32)
+    """To narrower integers: those of integers take the lowest bits, those of floats are cut off
+    and end at the limits, as XLA's do."""
+    floats = np.array([1e9, -1e9, 300.7, -129.5, 3.9, -3.9, 3e9, -np.inf, 65534.5], np.float32)
     cases: list[Case] = []
     for name in ("int8", "int16", "uint8", "uint16"):
         limits = np.iinfo(name)
         cases.append(_convert(f"i32_to_{name}", WIDE, WIDE.astype(name)))
-        ended = np.clip(np.trunc(np.nan_to_num(floats)), limits.min, limits.max).astype(name)
+        ended = np.clip(np.trunc(floats), limits.min, limits.max).astype(name)
         cases.append(_convert(f"f32_to_{name}", floats, ended))
+    beyond = np.array([3e9, np.inf, 2147483648.0, 2147483520.0, -3e9, -np.inf, -1.9, 1.9], "f4")
+    for name in ("int32", "uint32"):
+        limits = np.iinfo(name)
+        ended = np.clip(np.trunc(beyond.astype(np.float64)), limits.min, limits.max).astype(name)
+        cases.append(_convert(f"f32_to_{name}", beyond, ended))
     small = np.array([200, 255, 127, 128], np.uint8)
     cases.append(_convert("ui8_to_i8", small, small.astype(np.int8)))
     below = np.array([-1, -128, 127, 0], np.int8)
@@ -289,8 +294,8 @@ def _functions() -> list[Case]:
         [_INF, _INF, _INF, 1.26551212, 0.57236494, 0.93580193, 71.25703897, _INF, 46.0517018],
         np.float32,
     )
-    sizes = np.array([1.0, 1.5, 1e20, 0.5], np.float32)
-    inverse = np.array([0.0, 0.96242365, 46.74484904, _NONE], np.float32)
+    sizes = np.array([1.0, 1.5, 1e20, 3e38, _INF, 0.5], np.float32)
+    inverse = np.array([0.0, 0.96242365, 46.74484904, 89.28999013, _INF, _NONE], np.float32)
     bessel = np.array([0.0, -0.5, 3.0, 20.0], np.float32)
     scaled = np.array([0.0, -0.15642080, 0.19682671, 0.08750622], np.float32)
     return [
@@ -328,7 +333,26 @@ def _bits() -> list[Case]:
         %r = stablehlo.maximum %0, %c : tensor<5xui8>"""
     given = np.array([0, 199, 200, 201, 255], np.uint8)
     cases.append(Case("bytes_of_200", body, [given], np.maximum(given, 200)))
-    return cases
+    return [*cases, *_total_orders()]
+
+
+def _total_orders() -> list[Case]:
+    """Comparisons in the total order of floats, which NaN and zeros of both signs are in."""
+    ordered = np.array([-_NONE, -_INF, -2.0, -0.0, 0.0, 0.5, _INF, _NONE], np.float32)
+    places = np.arange(8)
+    pairs = np.repeat(ordered, 8).reshape(8, 8), np.tile(ordered, (8, 1))
+    type_ = type_of(pairs[0])
+    found = {"LT": np.less, "GE": np.greater_equal, "EQ": np.equal}
+    return [
+        Case(
+            f"total_order_{direction.lower()}",
+            f"%r = stablehlo.compare {direction}, %0, %1, TOTALORDER :"
+            f" ({type_}, {type_}) -> tensor<8x8xi1>",
+            pairs,
+            compared(places[:, None], places[None, :]),
+        )
+        for direction, compared in found.items()
+    ]
 
 
 def _scattered() -> list[Case]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Protocol
 
 import pytest
 
-from scripts.kernel_check import KernelCheck
-from scripts.kernel_check_configuration import KernelConfiguration, read_manifest
+from scripts.kernel_check_configuration import read_manifest
+from tests.conftest import KernelFaults, locked
 from tests.random_programs.checking import module_of
 from tests.ttmetal import elementwise, modules
 from ttcodegen.cli.ttcodegen import main
@@ -43,8 +43,6 @@ OTHER = next(name for name in RELEASES if name != DEFAULT_RELEASE)
 """A release that is not the default: a sample is written for it."""
 ON_BLACKHOLE = ("matmuls", "bf16")
 
-Faults = Callable[[Sequence[KernelConfiguration]], list[str]]
-
 pytestmark = pytest.mark.slow
 
 
@@ -69,6 +67,30 @@ def emitted(name: str, arch: str, folder: Path, release: str = DEFAULT_RELEASE) 
     return out
 
 
+class EmittedProjects(Protocol):
+    """Gives the projects of modules, each written once in a test run."""
+
+    def __call__(
+        self, name: str, arch: str = "wormhole_b0", release: str = DEFAULT_RELEASE
+    ) -> Path:
+        """The folder of a project, which is not to be changed."""
+        ...
+
+
+@pytest.fixture(scope="session")
+def emitted_once(shared_folder: Path) -> EmittedProjects:
+    """Gives the projects of modules, each written once in a test run."""
+
+    def project(name: str, arch: str = "wormhole_b0", release: str = DEFAULT_RELEASE) -> Path:
+        folder = shared_folder / "emitted" / f"{arch}-{release}"
+        with locked(folder / f"{name}.lock"):
+            if not (folder / name / "manifest.json").exists():
+                emitted(name, arch, folder, release)
+        return folder / name
+
+    return project
+
+
 @pytest.mark.parametrize(
     ("name", "arch"),
     [
@@ -77,9 +99,9 @@ def emitted(name: str, arch: str, folder: Path, release: str = DEFAULT_RELEASE) 
     ],
 )
 def test_emitted_kernels_compile(
-    kernel_faults: Faults, tmp_path: Path, name: str, arch: str
+    kernel_faults: KernelFaults, emitted_once: EmittedProjects, name: str, arch: str
 ) -> None:
-    kernels = read_manifest(emitted(name, arch, tmp_path) / "manifest.json")
+    kernels = read_manifest(emitted_once(name, arch) / "manifest.json")
     assert {kernel.arch for kernel in kernels} == {arch}
     assert kernel_faults(kernels) == []
 
@@ -93,7 +115,9 @@ def emitted_program(name: str, folder: Path, release: str = DEFAULT_RELEASE) -> 
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_kernels_of_operations_compile(kernel_faults: Faults, tmp_path: Path, name: str) -> None:
+def test_kernels_of_operations_compile(
+    kernel_faults: KernelFaults, tmp_path: Path, name: str
+) -> None:
     folders = emitted_program(name, tmp_path)
     kernels = [kernel for each in folders for kernel in read_manifest(each / "manifest.json")]
     assert kernels
@@ -102,23 +126,24 @@ def test_kernels_of_operations_compile(kernel_faults: Faults, tmp_path: Path, na
 
 @pytest.mark.parametrize("name", ["matmuls", "reductions", "printed"])
 def test_kernels_compile_for_another_release(
-    kernel_checks: Callable[[str], KernelCheck], tmp_path: Path, name: str
+    kernel_faults: KernelFaults, emitted_once: EmittedProjects, tmp_path: Path, name: str
 ) -> None:
     if name in PROGRAMS:
         [folder] = emitted_program(name, tmp_path, OTHER)
     else:
-        folder = emitted(name, "wormhole_b0", tmp_path, OTHER)
-    found = kernel_checks(OTHER).check(read_manifest(folder / "manifest.json"))
-    assert [str(fault) for fault in found] == []
+        folder = emitted_once(name, release=OTHER)
+    assert kernel_faults(read_manifest(folder / "manifest.json"), OTHER) == []
 
 
-def test_the_modules_use_all_there_is_for_kernels(tmp_path: Path) -> None:
+def test_the_modules_use_all_there_is_for_kernels(
+    emitted_once: EmittedProjects, tmp_path: Path
+) -> None:
     known = {path.relative_to(BLOCKS).as_posix() for path in BLOCKS.rglob("*.?pp")}
-    folders = [emitted(name, "wormhole_b0", tmp_path) for name in (*modules.MODULES, "meshes")]
+    folders = [emitted_once(name) for name in (*modules.MODULES, "meshes")]
     folders += [folder for name in PROGRAMS for folder in emitted_program(name, tmp_path)]
     for name in ("printed", "elementwise"):
         folders += emitted_program(name, tmp_path / OTHER, OTHER)
-    folders += [emitted("broadcasts", "wormhole_b0", tmp_path / OTHER, OTHER)]
+    folders += [emitted_once("broadcasts", release=OTHER)]
     used: set[str] = set()
     for folder in folders:
         kernels = folder / "kernels"

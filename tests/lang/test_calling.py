@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from scripts.kernel_check_configuration import KernelConfiguration, read_manifest
+from scripts.kernel_check_configuration import read_manifest
 from scripts.link_check import ROOT, check, project_objects, read_header_only
 from tests.cli.flatbuffers import result_of
+from tests.conftest import KernelFaults
 from ttcodegen.cli.opt import main as opt
 from ttcodegen.cli.ttcodegen import main
 from ttcodegen.flatbuffer.reader import read_ttnn_file
@@ -252,6 +252,16 @@ def test_programs_of_one_name_are_refused(made: Path, capsys: pytest.CaptureFixt
     assert "two programs are called 'made'" in capsys.readouterr().err
 
 
+def test_a_program_that_the_model_does_not_call_is_reported(
+    made: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = made.parent / "other.py"
+    other.write_text("import ttl\n")
+    assert compiled(model(*ONCE), made.parent, "--tt-lang", str(other)) == 0
+    reported = [line for line in capsys.readouterr().err.splitlines() if "calls no" in line]
+    assert reported == [f"warning: the model calls no operation of {other}, which has none"]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("target", ["ttmetal", "ttnn"])
 def test_the_emulated_device_runs_a_model_with_an_operation(
@@ -291,7 +301,7 @@ def test_operations_among_calls_of_the_library(
 def test_a_project_with_an_operation_is_one_for_the_release(
     tmp_path: Path,
     cpu_backend: CPUBackend,
-    kernel_faults: Callable[[Sequence[KernelConfiguration]], list[str]],
+    kernel_faults: KernelFaults,
     ttnn_libraries: Path,
 ) -> None:
     assert called("model", tmp_path, "--build") == 0

@@ -71,8 +71,8 @@ def test_a_kernel_is_told_what_it_cannot_do(statement: str, message: str) -> Non
 @pytest.mark.parametrize(
     ("ending", "status", "message"),
     [
-        ("import sys; sys.exit(0)", 0, "nothing was checked: no operation"),
-        ("import sys; sys.exit(3)", 3, "nothing was checked: no operation"),
+        ("import sys; sys.exit(0)", 0, "nothing was checked: the program called no operation"),
+        ("import sys; sys.exit(3)", 3, "nothing was checked: the program called no operation"),
         ("import sys; sys.exit('no device')", 1, "no device"),
         ("import os; os._exit(0)", 1, "error: the program ends the process, by os._exit"),
         ("import os; os.execv('/bin/true', ['true'])", 1, "ends the process, by os.execv"),
@@ -85,6 +85,16 @@ def test_a_program_that_ends_itself_is_not_taken_for_checked(
     program.write_text(f"{ending}\n")
     assert main([str(program), "--check"]) == status
     assert message in capsys.readouterr().err
+
+
+def test_a_program_without_an_operation_is_not_taken_for_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program, out = tmp_path / "program.py", tmp_path / "out"
+    program.write_text("import ttl\n")
+    assert main([str(program), "-o", str(out)]) == 0
+    assert "nothing was written: the program called no operation" in capsys.readouterr().err
+    assert not out.exists()
 
 
 @pytest.mark.slow
@@ -165,7 +175,11 @@ def test_programs_with_operations_of_a_model_are_watched_too(
 def test_signals_reach_the_program(tmp_path: Path, number: signal.Signals, status: int) -> None:
     program = tmp_path / "program.py"
     program.write_text(operation(BODY.format(statement="print('here', flush=True); input()")))
-    start = "import sys; from ttcodegen.cli.lang import main; sys.exit(main())"
+    # Tests that run in the background of a shell ignore interrupts, and so would their processes.
+    start = (
+        "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
+        "from ttcodegen.cli.lang import main; sys.exit(main())"
+    )
     with subprocess.Popen(
         [sys.executable, "-c", start, str(program)],
         stdin=subprocess.PIPE,

@@ -154,9 +154,12 @@ def test_loops_over_what_has_a_length_are_not_counted(monkeypatch: pytest.Monkey
     run_text(operation(ENDLESS.format(loop="for i in list(range(8)):", step="out += blk")))
 
 
-def test_ranges_have_so_many_numbers_only(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "loop", ["for i in range({numbers}):", "for i in [i + 1 for i in range({numbers})]:"]
+)
+def test_ranges_have_so_many_numbers_only(loop: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loops, "MOST_TURNS", 8)
-    text = operation(ENDLESS.format(loop="for i in range({numbers}):", step="out += blk"))
+    text = operation(ENDLESS.format(loop=loop, step="out += blk"))
     run_text(text.format(numbers=8))
     first, *_ = failure(text.format(numbers=9)).splitlines()
     assert first.endswith(

@@ -146,6 +146,30 @@ def test_traces() -> None:
     assert spans[0]["args"] == {"bytes": 3}
 
 
+@pytest.mark.parametrize(("trips", "again"), [(2, True), (2000, False)])
+def test_loops_count_as_often_as_they_run(trips: int, again: bool) -> None:
+    whole = "tensor<64x256xf32>"
+    text = f"""
+func.func @main(%x: {whole}) -> {whole} {{
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %r:2 = stablehlo.while(%a = %x, %n = %zero) : {whole}, tensor<i32>
+  cond {{
+    %most = stablehlo.constant dense<{trips}> : tensor<i32>
+    %more = stablehlo.compare LT, %n, %most, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %more : tensor<i1>
+  }} do {{
+    %one = stablehlo.constant dense<1> : tensor<i32>
+    %next = stablehlo.add %n, %one : tensor<i32>
+    %y = stablehlo.sine %a : {whole}
+    stablehlo.return %y, %next : {whole}, tensor<i32>
+  }}
+  return %r#0 : {whole}
+}}"""
+    compiled = compile_module(Source("m.mlir", text), CompileOptions("m"))
+    runs = quick_runs(read_flatbuffer(compiled.flatbuffer))
+    assert runs >= 2 if again else runs == 0
+
+
 @pytest.mark.parametrize(
     ("target", "rows", "again"),
     [("ttnn", 64, True), ("ttnn", 16384, False), ("ttmetal", 64, True), ("ttmetal", 4096, False)],

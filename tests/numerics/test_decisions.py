@@ -41,7 +41,7 @@ def test_undecided_elements_are_excused_up_to_one_percent() -> None:
     actual, expected, places = truths(11)
     found = compare_decided(actual, expected, EQUAL, places)
     assert not found.passed
-    assert "11 hang on rounding, more than 1% of 1000" in found.reason
+    assert "11 depend on rounding, more than 1% of 1000" in found.reason
 
 
 def test_a_decided_element_is_never_excused() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from tests.flatbuffer.test_ttm import BINARY, written
 from ttcodegen.dialects.core.datatypes import DataType
+from ttcodegen.dialects.ttmetal import programs
 from ttcodegen.flatbuffer import program as device
 from ttcodegen.flatbuffer import program as file
 from ttcodegen.flatbuffer.program import TensorType
@@ -67,9 +68,9 @@ def binary_of(
         tuple(file.Input(i, "input", f"x{i}") for i in range(inputs)),
         (file.Output(inputs, "y"),),
         (
-            file.Operation(device.CREATE_BUFFER, results=(inputs,)),
+            file.Operation(programs.CREATE_BUFFER, results=(inputs,)),
             file.Operation(
-                device.RUN_PROGRAM,
+                programs.RUN_PROGRAM,
                 tuple(range(inputs + 1)),
                 (inputs + 1,),
                 attributes=(file.Attribute("program", file.Integer(0)),),
@@ -142,7 +143,7 @@ def test_integers_stay_what_they_are() -> None:
 def test_views_have_another_shape() -> None:
     binary = binary_of("bf16", ("exp", (0,)))
     meaning, forward = binary.functions
-    viewed = file.Operation(device.VIEW, (1,), (1,), (2,))
+    viewed = file.Operation(programs.VIEW, (1,), (1,), (2,))
     changed = dataclasses.replace(
         forward,
         tensors=(*forward.tensors, file.Tensor(placed("bf16", (4, 1)))),
@@ -156,7 +157,7 @@ def test_a_tensor_is_not_used_after_its_end() -> None:
     binary = binary_of("bf16", ("exp", (0,)))
     meaning, forward = binary.functions
     create, launch = forward.operations
-    end = file.Operation(device.DEALLOCATE_BUFFER, (0,), (1,))
+    end = file.Operation(programs.DEALLOCATE_BUFFER, (0,), (1,))
     changed = dataclasses.replace(forward, operations=(create, end, launch))
     with pytest.raises(ExecutionError, match="uses tensor 0 after its end"):
         DeviceInterpreter(dataclasses.replace(binary, functions=(meaning, changed)))

@@ -177,6 +177,24 @@ def test_masks_hide_whole_rows() -> None:
     assert np.isfinite(q).all()
 
 
+def test_booleans_by_any_name_are_true_and_false_in_whole_rows() -> None:
+    text = """
+func.func @main(%x: tensor<4x32xf32>, %a: tensor<4x32xi1>, %b: tensor<32xi1>)
+    -> (tensor<4x32xf32>, tensor<4x32xf32>) {
+  %0 = "ttir.where"(%a, %x, %x) : (tensor<4x32xi1>, tensor<4x32xf32>, tensor<4x32xf32>)
+    -> tensor<4x32xf32>
+  %1 = "ttir.where"(%b, %x, %x) : (tensor<32xi1>, tensor<4x32xf32>, tensor<4x32xf32>)
+    -> tensor<4x32xf32>
+  return %0, %1 : tensor<4x32xf32>, tensor<4x32xf32>
+}"""
+    found = cases(text)
+    _, rows, row = found["empty masks"]
+    assert not rows[-1].any()
+    assert rows[:-1].any()
+    assert not row.any()
+    assert all(each.all() for each in found["all equal"][1:])
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("text", [TEXT, ATTENTION], ids=["ops", "attention"])
 def test_a_program_is_checked_on_edges(tmp_path: Path, cpu_backend: object, text: str) -> None:

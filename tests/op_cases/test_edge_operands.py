@@ -5,12 +5,13 @@ against PyTorch or numpy: ten seeds of each, along the first dimension."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytest
 
+from tests.op_cases import edge_steps
+from tests.op_cases.edge_case import Case, Given, Pool, in_torch
 from tests.op_cases.test_edge_families import ORDINARY, POOLS, tensor
 from tests.op_cases.test_edge_values import FLOATS, INTEGERS, NUMPY, SEEDS, kind_that_differs
 from ttcodegen.compilation import CompiledModule, CompileOptions, compile_module
@@ -20,38 +21,12 @@ from ttcodegen.project.running import FunctionRuns
 
 torch = pytest.importorskip("torch")
 functional = torch.nn.functional
-Pool = str | Sequence[float]
 S = SEEDS
 WIDTHS = {"i8": 8, "ui8": 8, "i16": 16, "ui16": 16, "i32": 32, "ui32": 32}
 INF = float("inf")
 MASK = (0.0, 0.0, -INF)
 ATTENTION = 5e-2
 """The largest error of attention of 16 bits, as a part of its range (docs/numbers.md)."""
-
-
-@dataclass(frozen=True)
-class Given:
-    """An operand: its type, and what its elements are drawn from."""
-
-    shape: tuple[int, ...]
-    element: str
-    pool: Pool = "all"
-
-
-@dataclass(frozen=True)
-class Case:
-    """An op of TTIR on such operands, and its first result as PyTorch or numpy has it."""
-
-    name: str
-    operands: tuple[Given, ...]
-    result: tuple[tuple[int, ...], str]
-    meaning: Callable[..., Any]
-    attributes: str = ""
-    exact: bool = True
-    others: tuple[str, ...] = ()
-    """Types of further results."""
-    in_place: bool = False
-    """The result is the first operand, which the op overwrites."""
 
 
 def _shifts() -> list[Case]:
@@ -176,19 +151,6 @@ def _updated(cache: np.ndarray, rows: np.ndarray, place: np.ndarray) -> np.ndarr
     return cache
 
 
-def _in_torch(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of PyTorch on numpy's arrays, bf16 in float32."""
-
-    def apply(*arrays: np.ndarray) -> np.ndarray:
-        given = [
-            torch.from_numpy(each if each.dtype.kind in "bi" else each.astype(np.float32))
-            for each in arrays
-        ]
-        return function(*given).numpy()
-
-    return apply
-
-
 def _slope_of_gelu(gradient: Any, x: Any) -> Any:
     x = x.double().requires_grad_()
     functional.gelu(x).backward(gradient.double())
@@ -214,7 +176,7 @@ def _computed() -> list[Case]:
                 "batch_norm_inference",
                 (Given(image, element, "sums"), channel, channel, channel, positive),
                 (image, element),
-                _in_torch(_normalized),
+                in_torch(_normalized),
                 "dimension = 1 : i32, epsilon = 1.0e-3 : f32",
                 exact=False,
             ),
@@ -222,7 +184,7 @@ def _computed() -> list[Case]:
                 "gelu_bw",
                 (Given((S, 8), element, ORDINARY), Given((S, 8), element, ORDINARY)),
                 ((S, 8), element),
-                _in_torch(_slope_of_gelu),
+                in_torch(_slope_of_gelu),
                 exact=False,
             ),
             Case(
@@ -232,7 +194,7 @@ def _computed() -> list[Case]:
                     Given((5, 2, 2, 2, 2), element, ORDINARY),
                 ),
                 ((S, 2, 3, 3, 5), element),
-                _in_torch(
+                in_torch(
                     lambda x, w: functional.conv3d(x.permute(0, 4, 1, 2, 3), w).permute(
                         0, 2, 3, 4, 1
                     )
@@ -244,7 +206,7 @@ def _computed() -> list[Case]:
                 "max_pool2d_with_indices",
                 (Given((S, 6, 6, 4), element, "numbers"),),
                 ((S, 3, 3, 4), element),
-                _in_torch(
+                in_torch(
                     lambda x: functional.max_pool2d(x.permute(0, 3, 1, 2), 2).permute(0, 2, 3, 1)
                 ),
                 "kernel = 2 : i32, stride = 2 : i32, padding = 0 : i32, dilation = 1 : i32, "
@@ -269,7 +231,7 @@ def _computed() -> list[Case]:
                     Given((S, 1, 32, 32), element, MASK),
                 ),
                 ((S, 2, 32, 32), element),
-                _in_torch(_attended),
+                in_torch(_attended),
                 "is_causal = false, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0>",
                 exact=False,
             ),
@@ -310,13 +272,156 @@ def _numbers() -> list[Case]:
     return found
 
 
+def _bounded() -> list[Case]:
+    """Clamps, and slices from where operands say."""
+    found: list[Case] = []
+    for element, pool in {**INTEGERS, "f32": "numbers", "bf16": "numbers"}.items():
+        is_float = element in ("f32", "bf16")
+        values = (0, 1, 5) if not is_float else (-INF, -2.0, -1.0, 0.0)
+        above = (5, 7, 100) if not is_float else (0.0, 1.0, 3.0, INF)
+        given = (Given((S, 8), element, pool if is_float else "all"),
+                 Given((S, 8), element, values), Given((S, 8), element, above))  # fmt: skip
+        found.append(Case("clamp_tensor", given, ((S, 8), element), _clipped))
+    for element in ("f32", "bf16", "i32", "ui32"):
+        given = (Given((S, 12), element), Given((2,), "i32", (0,)), Given((2,), "i32", (4,)))
+        found.append(
+            Case("slice_dynamic", given, ((2, 4), element), lambda x, _begin, _end: x[:4:2, :4],
+                 "step = [2 : i32, 1 : i32]")
+        )  # fmt: skip
+    size = (Given((S, 3), "f32"),)
+    found.append(
+        Case("get_dimension_size", size, ((1,), "i32"), lambda _: np.array([3], np.int32),
+             "dimension = 1 : i32")
+    )  # fmt: skip
+    return found
+
+
+def _clipped(x: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    return np.minimum(np.maximum(x, low), high).astype(x.dtype)
+
+
+_LAYOUT = (
+    "#ttir<convolution_layout input_batch = 0, input_feature = 3, input_spatial_dimensions = 1x2, "
+    "kernel_output_feature = 3, kernel_input_feature = 2, kernel_spatial_dimensions = 0x1, "
+    "output_batch = 0, output_feature = 3, output_spatial_dimensions = 1x2>"
+)
+
+
+def _convolved(x: Any, weight: Any) -> Any:
+    """With the kernel from right to left, and more padding below than above."""
+    image = functional.pad(x.permute(0, 3, 1, 2), (0, 0, 1, 0))
+    weight = weight.permute(3, 2, 0, 1).flip(3)
+    return functional.conv2d(image, weight).permute(0, 2, 3, 1)
+
+
+def _turned(x: Any, cosines: Any, sines: Any) -> Any:
+    first, second = x.chunk(2, -1)
+    return x * cosines + torch.cat([-second, first], -1) * sines
+
+
+def _decoded(q: Any, k: Any, v: Any, place: Any) -> Any:
+    mask = torch.where(torch.arange(64) <= place[:, None], 0.0, -INF)[:, None, None]
+    found = functional.scaled_dot_product_attention(q.permute(1, 2, 0, 3), k, v, mask)
+    return found.permute(2, 0, 1, 3)
+
+
+def _page_updated(
+    cache: np.ndarray, rows: np.ndarray, place: np.ndarray, pages: np.ndarray
+) -> np.ndarray:
+    cache = cache.copy()
+    cache[pages[0, place[0] // 32], :, place[0] % 32] = rows[0, 0]
+    return cache
+
+
+def _pages_filled(
+    cache: np.ndarray, rows: np.ndarray, pages: np.ndarray, user: np.ndarray
+) -> np.ndarray:
+    cache = cache.copy()
+    cache[pages[user[0], 0]] = rows[0]
+    return cache
+
+
+def _in_windows() -> list[Case]:
+    """Windows of all dimensions, and statistics of a batch."""
+    found: list[Case] = []
+    ones = "base_dilations = array<i64: 1, 1, 1, 1>, window_dilations = array<i64: 1, 1, 1, 1>"
+    none = "padding = array<i64: 0, 0, 0, 0, 0, 0, 0, 0>"
+    sizes = "array<i64: 1, 2, 2, 1>"
+    methods: dict[str, Callable[..., Any]] = {
+        "Max": lambda x: functional.max_pool2d(x, 2),
+        "Average": lambda x: functional.avg_pool2d(x, 2),
+        "Sum": lambda x: functional.avg_pool2d(x, 2, divisor_override=1),
+    }
+    for element in ("f32", "bf16"):
+        image = Given((S, 6, 6, 4), element, "sums")
+        found.append(
+            Case("convolution", (image, Given((2, 2, 4, 5), element, ORDINARY)),
+                 ((S, 6, 5, 5), element), in_torch(_convolved),
+                 "window_strides = array<i64: 1, 1>, padding = array<i64: 1, 0, 0, 0>, "
+                 "input_dilation = array<i64: 1, 1>, weight_dilation = array<i64: 1, 1>, "
+                 f"window_reversal = array<i1: false, true>, convolution_layout = {_LAYOUT}, "
+                 "feature_group_count = 1 : i64, batch_group_count = 1 : i64", exact=False)
+        )  # fmt: skip
+        for method, pool in methods.items():
+            found.append(
+                Case("pooling", (image,), ((S, 3, 3, 4), element),
+                     in_torch(lambda x, f=pool: f(x.permute(0, 3, 1, 2)).permute(0, 2, 3, 1)),
+                     f"pooling_method = #ttir<pooling_method {method}>, "
+                     f"window_dimensions = {sizes}, window_strides = {sizes}, {ones}, {none}",
+                     exact=False)
+            )  # fmt: skip
+        channel = Given((4,), element, ORDINARY)
+        found.append(
+            Case("batch_norm_training",
+                 (Given((S, 4, 3, 3), element, ORDINARY), channel, channel, channel,
+                  Given((4,), element, (0.5, 1.0, 2.0))),
+                 ((S, 4, 3, 3), element),
+                 in_torch(lambda x, g, b, m, v: functional.batch_norm(
+                     x, m.clone(), v.clone(), g, b, training=True, eps=1e-3)),
+                 "dimension = 1 : i32, epsilon = 1.0e-3 : f32, momentum = 1.0e-1 : f32",
+                 exact=False, others=(tensor((4,), element),) * 2)
+        )  # fmt: skip
+    return found
+
+
+def _decoding() -> list[Case]:
+    """Rotations, caches in pages, and attention to what a cache has so far."""
+    table = Given((1, 1, 32, 64), "bf16", ORDINARY)
+    cache = Given((8, 2, 32, 64), "bf16")
+    return [
+        Case("rotary_embedding", (Given((S, 2, 32, 64), "bf16", "sums"), table, table),
+             ((S, 2, 32, 64), "bf16"), in_torch(_turned), exact=False),
+        Case("paged_update_cache",
+             (cache, Given((1, 1, 2, 64), "bf16"), Given((1,), "i32", (63,)),
+              Given((1, 4), "i32", (7,))),
+             ((8, 2, 32, 64), "bf16"), _page_updated, "share_cache = false", in_place=True),
+        Case("paged_fill_cache",
+             (cache, Given((1, 2, 32, 64), "bf16"), Given((2, 1), "i32", (7, 2)),
+              Given((1,), "i32", (1,))),
+             ((8, 2, 32, 64), "bf16"), _pages_filled, in_place=True),
+        *(Case("scaled_dot_product_attention_decode",
+               (Given((1, 2, 4, 32), "bf16", ORDINARY), Given((2, 2, 64, 32), "bf16", ORDINARY),
+                Given((2, 2, 64, 32), "bf16", ORDINARY), Given((2,), "i32", (place,))),
+               ((1, 2, 4, 32), "bf16"),
+               in_torch(lambda q, k, v, at: _decoded(
+                   q, k.repeat_interleave(2, 1), v.repeat_interleave(2, 1), at)),
+               "is_causal = true, operandSegmentSizes = array<i32: 1, 1, 1, 0, 1, 0>",
+               exact=False)
+          for place in (0, 31, 32, 63)),
+    ]  # fmt: skip
+
+
 GROUPS = {
+    "bounded": _bounded(),
+    "in_windows": _in_windows(),
+    "decoding": _decoding(),
     "shifts": _shifts(),
     "conversions": _conversions(),
     "truths": _truths(),
     "moved": _moved(),
     "computed": _computed(),
     "numbers": _numbers(),
+    **edge_steps.GROUPS,
 }
 OPS = {case.name for cases in GROUPS.values() for case in cases}
 
@@ -398,7 +503,7 @@ def differs(case: Case, expected: np.ndarray, found: np.ndarray) -> str | None:
     finite = np.isfinite(first)
     first, second = first[finite], second[finite]
     size = np.abs(first) if case.exact else max(np.abs(first).max(initial=1.0), 1.0)
-    inexact = ATTENTION if case.name.startswith("scaled_dot") else 2e-2
+    inexact = ATTENTION if "dot_product" in case.name else 2e-2
     limit = (2.0**-8 if case.exact else inexact) * size + 1e-38
     return None if (np.abs(first - second) <= limit).all() else "numbers"
 

@@ -237,6 +237,15 @@ def test_refusals(refusal, shapes, mask, attributes, message):
     assert message in found
 
 
+@pytest.mark.parametrize("place", range(3))
+def test_refuses_integers(refusal, place):
+    operands = [draw(1, 4, 8, 16) for _ in range(3)]
+    operands[place] = operands[place].astype(np.int32)
+    name = "query", "key", "value"
+    found = refusal("scaled_dot_product_attention", [*operands, None, None], (1, 4, 8, 16))
+    assert f"expected an operand '{name[place]}' of floats, found si32" in found
+
+
 def test_refuses_a_sink_of_another_shape(refusal):
     query = draw(1, 4, 8, 16)
     found = refusal(

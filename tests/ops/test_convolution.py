@@ -184,9 +184,19 @@ def test_conv2d_refuses(refusal, weight, result, changed, message):
     )
 
 
-def test_conv2d_refuses_a_bias_of_another_size(refusal):
-    operands = [draw(1, 6, 5, 3), draw(4, 3, 3, 3), draw(1, 1, 1, 3)]
+@pytest.mark.parametrize("shape", [(1, 1, 1, 3), (2, 2), (1, 2, 2, 1), (), (0,)])
+def test_conv2d_refuses_a_bias_of_another_shape(refusal, shape):
+    operands = [draw(1, 6, 5, 3), draw(4, 3, 3, 3), draw(*shape)]
     assert "expected a bias of 4 elements" in refusal("conv2d", operands, (1, 4, 3, 4), **ONE)
+
+
+@pytest.mark.parametrize(("channels", "outputs"), [(0, 4), (3, 0), (0, 0)])
+def test_conv2d_of_no_channels_is_nothing_but_the_bias(evaluate, channels, outputs):
+    operands = [draw(1, 6, 5, channels), draw(outputs, channels, 3, 3), draw(outputs)]
+    ran = evaluate("conv2d", operands, (1, 4, 3, outputs), **ONE)
+    expected = np.broadcast_to(operands[2], (1, 4, 3, outputs))
+    assert_close(ran.golden[0], expected)
+    assert_close(ran.lowered[0], expected)
 
 
 def scatter(x, weight, stride, padding, output_padding, dilation, groups):
@@ -338,3 +348,25 @@ def test_many_channels_are_multiplied_where_they_lie(dtype, sizes, dilation, gro
         expected = np.tensordot(weight[outputs].astype(np.float64), seen, axes)
         expected = np.moveaxis(expected, 0, -1)
         np.testing.assert_allclose(found[..., outputs], expected, rtol=1e-4, atol=1e-2)
+
+
+def test_a_long_depthwise_sequence_is_convolved_in_parts(evaluate):
+    """One call has room in L1 for 4608 weights, in an image of one row."""
+    x, weight, bias = draw(1, 5, 2100), draw(2100, 1, 3), draw(1, 1, 2100)
+    ran = evaluate(
+        "conv1d",
+        [x, weight, bias],
+        (1, 5, 2100),
+        stride=[1],
+        padding=[1, 1],
+        dilation=[1],
+        groups=2100,
+        batch_dim=0,
+        length_dim=1,
+        channel_dim=2,
+    )
+    assert ran.names.count("ttnn.conv2d") == 3
+    padded = np.pad(x, [(0, 0), (1, 1), (0, 0)])
+    expected = sum(padded[:, tap : tap + 5] * weight[:, 0, tap] for tap in range(3)) + bias
+    assert_close(ran.golden[0], expected)
+    assert_close(ran.lowered[0], expected)

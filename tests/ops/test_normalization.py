@@ -217,3 +217,29 @@ def test_batch_norm_refuses_statistics_of_another_size(refusal):
     operands = [draw(3), *(draw(3) for _ in range(4))]
     message = refusal("batch_norm_inference", operands, (3,), dimension=0, epsilon=1e-5)
     assert "expected an operand of rank 2 to 5" in message
+
+
+INTEGERS = "expected floats, found elements of type si32"
+
+
+@pytest.mark.parametrize("place", range(5))
+def test_batch_norm_refuses_integers(refusal, place):
+    operands = [draw(2, 3, 4, 4), *(draw(3) for _ in range(4))]
+    operands[place] = operands[place].astype(np.int32)
+    shape = operands[0].shape
+    found = refusal("batch_norm_inference", operands, shape, dimension=1, epsilon=1e-5)
+    assert INTEGERS in found
+
+
+@pytest.mark.parametrize(
+    ("name", "attributes"),
+    [
+        ("layer_norm", {"normalized_shape": [4]}),
+        ("rms_norm", {"normalized_shape": [4]}),
+        ("group_norm", {"num_groups": 1}),
+    ],
+)
+def test_other_norms_refuse_integers(refusal, name, attributes):
+    x = draw(1, 2, 4, 4).astype(np.int32)
+    nothing = [None] * (3 if name == "group_norm" else 2)
+    assert INTEGERS in refusal(name, [x, *nothing], x.shape, **attributes)

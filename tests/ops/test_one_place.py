@@ -25,7 +25,7 @@ KNOWN = {
     ),
     "conversions/ttir_to_ttmetal/grouping/tile_operations.py": (1, "how kernels combine tiles"),
     "optimizer/circular_buffers.py": (
-        4,
+        5,
         "buffers of the program factories, read and measured",
     ),
     "optimizer/cost/work.py": (1, "traffic of collectives over links, as measured"),
@@ -39,7 +39,7 @@ KNOWN = {
     "transforms/ttir/position_forms.py": (1, "comparisons of two numbers, functions"),
     "transforms/ttir/position_values.py": (4, "forms of values by positions, functions"),
     "transforms/ttir/queries.py": (4, "signs of results, for this pass's look at a few ops"),
-    "transforms/ttir/element_types.py": (1, "functions on which a rounded f16 shows"),
+    "transforms/ttir/source_types.py": (1, "functions on which a rounded f16 shows"),
 }
 """Number of such collections by file, and why they are no traits.
 

@@ -248,7 +248,7 @@ def _attributes(
         wide = "fp32acc" in compute[0]
         attributes["compute_config"] = ComputeConfig(fp32_dest_acc_en=wide)
     if "use_multicore" in variant:
-        return None  # No call of ours says so.
+        attributes["use_multicore"] = True
     if "max_cores_per_head_batch" in variant:
         return None  # The row does not give the chunks.
     if "core_grid=" in variant or "bias, Reuse(" in variant:

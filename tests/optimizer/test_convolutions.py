@@ -321,3 +321,43 @@ def test_random_chains_of_convolutions_mean_the_same_in_cpp(
 ) -> None:
     text = "".join(chain(seed) for seed in range(100, 112))
     assert failures_built_together(text, toolchain, optimize=2) == {}
+
+
+STEM = f"""
+func.func @main(%x: tensor<1x3x160x160xbf16> {{{INPUT}}}, %w: tensor<16x3x3x3xbf16> {{{WEIGHT}}}) -> tensor<1x80x80x16xbf16> {{
+  %0 = "ttir.permute"(%x) <{{permutation = array<i64: 0, 2, 3, 1>}}> : (tensor<1x3x160x160xbf16>) -> tensor<1x160x160x3xbf16>
+  %1 = "ttir.conv2d"(%0, %w) <{{dilation = array<i32: 1, 1>, groups = 1 : i32, padding = array<i32: 1, 1, 1, 1>, stride = array<i32: 2, 2>}}> : (tensor<1x160x160x3xbf16>, tensor<16x3x3x3xbf16>) -> tensor<1x80x80x16xbf16>
+  return %1 : tensor<1x80x80x16xbf16>
+}}
+"""
+"""The first layer of a network for images, whose tiles are 29 parts of padding to 3 of channels."""
+
+
+STEM_BESIDE_ANOTHER_USE = STEM.replace(
+    "-> tensor<1x80x80x16xbf16> {\n", "-> (tensor<1x80x80x16xbf16>, tensor<1x160x160x3xbf16>) {\n"
+).replace(
+    "  return %1 : tensor<1x80x80x16xbf16>",
+    '  %2 = "ttir.exp"(%0) : (tensor<1x160x160x3xbf16>) -> tensor<1x160x160x3xbf16>\n'
+    "  return %1, %2 : tensor<1x80x80x16xbf16>, tensor<1x160x160x3xbf16>",
+)
+
+
+@pytest.mark.parametrize("level", [0, 1, 2])
+def test_images_of_few_channels_are_never_put_into_tiles(level: int) -> None:
+    program = entry(compiled(STEM, level))
+    assert names(program)[:3] == ["permute_row_major", "reshape_row_major", "conv2d"]
+    (call,) = [each for each in program.operations if each.name == "ttnn.conv2d"]
+    assert program.tensors[call.operands[0]].type.placement.layout is Layout.ROW_MAJOR
+
+
+def test_a_permutation_that_others_use_as_well_stays_in_tiles() -> None:
+    assert "permute" in names(entry(compiled(STEM_BESIDE_ANOTHER_USE, 0)))
+
+
+@pytest.mark.parametrize("level", [0, 2])
+def test_images_of_few_channels_mean_the_same_in_rows(level: int) -> None:
+    text = STEM
+    for seed, kind in enumerate((INPUT, WEIGHT)):
+        drawn = f"drawn.low = -2.0 : f64, drawn.high = 2.0 : f64, drawn.seed = {seed} : i64"
+        text = text.replace(kind, f"{kind}, {drawn}")
+    assert failures_in_numpy(text, optimize=level) == []

@@ -226,7 +226,7 @@ def test_a_refused_operation_in_a_form_of_its_own_gives_its_reason() -> None:
     errors = [line for line in message.splitlines() if ": error: " in line]
     assert errors == [
         "in.mlir:2:8: error: 'ttir.ttnn_metal_layout_cast' is not supported: it describes memory "
-        "that a later stage of compilation has placed",
+        "that a later stage of compilation has allocated",
         "in.mlir:3:8: error: unknown operation 'ttir.foo'",
     ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -69,6 +70,10 @@ def test_the_cpp_runs_beside_numpy(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert summary == (
         "checked: 1 output agrees between C++, flatbuffer and source "
         "(C++ to 0.9999 and 0.1% of the range); figures in out/check.json"
+    )
+    with_reference = [replace(checks[0], reference=checks[0].device)]
+    assert "C++, flatbuffer, source and reference (" in checking.check_summary(
+        with_reference, Path("out")
     )
 
 

@@ -13,7 +13,8 @@ from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.emission.manifest_entries import LoweredOp, OpLines
 from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.optimizer.overrides.overrides import read_overrides
-from ttcodegen.project.tuning.decisions import EditedFile, compared
+from ttcodegen.project.tuning.decisions import compared
+from ttcodegen.project.tuning.edited_files import EditedFile
 from ttcodegen.project.tuning.report import entries, report_lines
 from ttcodegen.project.tuning.statements import statements
 

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,9 +16,11 @@ import pytest
 from tests.optimizer.test_parallelism import CNN, EXPERTS, LLAMA
 from ttcodegen.cli.ttcodegen import main
 from ttcodegen.compilation import CompileOptions, compile_module
+from ttcodegen.flatbuffer.system import load_system
 from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.project.running import MPI_ENVIRONMENT
 from ttcodegen.project.sources import project_files
+from ttcodegen.systems.cards import joined_system
 
 MODULE = """
 #devices = #ttcore.shard_type<devices>
@@ -75,6 +78,60 @@ def test_the_files_for_tt_run_name_the_mesh_and_its_hosts() -> None:
         "1",
     ]
     assert f'mesh_graph_desc_path: "{DESCRIPTOR}"' in bindings
+
+
+def test_a_machine_that_is_named_is_that_of_each_host() -> None:
+    options = CompileOptions("m", system=load_system("n300"), mesh=(4, 2), hosts=(4, 1))
+    compiled = compile_module(Source("m.mlir", MODULE), options)
+    assert compiled.description.mesh == (4, 2)
+    with pytest.raises(CompileError, match="needs 4 chips of each of 2x1 hosts, and the system"):
+        compile_module(Source("m.mlir", MODULE), replace(options, hosts=(2, 1)))
+    with pytest.raises(CompileError, match="a mesh of 4x2 needs 8 chips, and the system has 2"):
+        compile_module(Source("m.mlir", MODULE), replace(options, hosts=(1, 1)))
+
+
+def test_chips_of_joined_systems_are_counted_row_by_row() -> None:
+    system = load_system("p150_x4")
+    joined = joined_system(system, (1, 2))
+    assert joined.mesh == (2, 4)
+    assert joined.chip_coordinates == tuple((0, 0, row, x) for row in (0, 1) for x in range(4))
+    assert joined.check().chip == system.chip
+    # A chip that is reached by PCIe is the first of a row of its host.
+    assert joined.chip_capabilities == (1, 0, 1, 0, 1, 0, 1, 0)
+
+
+def test_the_mesh_of_all_hosts_is_divided() -> None:
+    text = """func.func @relu(%x: tensor<512x512xbf16>) -> tensor<512x512xbf16> {
+      %0 = "ttir.relu"(%x) : (tensor<512x512xbf16>) -> tensor<512x512xbf16>
+      return %0 : tensor<512x512xbf16>
+    }"""
+    options = CompileOptions("m", system=load_system("t3000"), hosts=(2, 1), parallel="data=0")
+    assert compile_module(Source("m.mlir", text), options).description.mesh == (4, 4)
+
+
+def test_hosts_without_a_mesh_are_refused() -> None:
+    text = """func.func @relu(%x: tensor<32x32xbf16>) -> tensor<32x32xbf16> {
+      %0 = "ttir.relu"(%x) : (tensor<32x32xbf16>) -> tensor<32x32xbf16>
+      return %0 : tensor<32x32xbf16>
+    }"""
+    with pytest.raises(CompileError, match="the program is for one chip") as error:
+        compile_module(Source("m.mlir", text), CompileOptions("m", hosts=(2, 1)))
+    assert "--mesh-shape" in (error.value.diagnostics[0].remedy or "")
+
+
+@pytest.mark.parametrize("given", ["0x1", "2x1x2", "two"])
+def test_what_is_no_grid_of_hosts_is_said_to_be_none(
+    given: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["m.mlir", "--hosts", given]) == 2
+    assert f"--hosts: '{given}' is no grid of hosts" in capsys.readouterr().err
+
+
+def test_leading_dimensions_of_one_chip_are_left_out(tmp_path: Path) -> None:
+    module = tmp_path / "m.mlir"
+    module.write_text(MODULE)
+    out = str(tmp_path / "out")
+    assert main([str(module), "-o", out, "-q", "--mesh-shape", "1x4x2"]) == 0
 
 
 def test_a_program_of_one_host_has_nothing_of_several() -> None:

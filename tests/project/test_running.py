@@ -103,6 +103,14 @@ def test_a_program_that_the_kernel_kills_is_told_of(tmp_path: Path) -> None:
     assert said == "the program was killed: the machine may have had too little memory for it"
 
 
+def test_the_last_words_of_a_simulator_say_why_a_program_ended(tmp_path: Path) -> None:
+    script = tmp_path / "program"
+    script.write_text("#!/bin/sh\necho '[7] ERROR: UndefinedBehavior: sem: value=16'\nexit 1\n")
+    script.chmod(0o755)
+    said = running._run([str(script)], 60, {})  # pyright: ignore[reportPrivateUsage]
+    assert said == "the program ended with status 1: UndefinedBehavior: sem: value=16"
+
+
 def _wait_until(holds: Callable[[], bool], seconds: float = 30) -> None:
     end = time.monotonic() + seconds
     while not holds():

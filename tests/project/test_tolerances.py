@@ -292,7 +292,7 @@ def test_nothing_runs_again_for_places_of_values_as_large(monkeypatch: pytest.Mo
     assert (places == 5).all()
     for place, passes in ((7, True), (9, False)):
         found = {output.field: np.full_like(places, place)}
-        (check,) = check_function(run, found, None, compiled.flatbuffer)
+        (check,) = check_function(run, found, None)
         assert check.passed is passes
 
 

@@ -100,7 +100,7 @@ def test_what_the_host_does_between_calls_is_refused() -> None:
     text = caught.value.render()
     assert "the input 'x', which is on the host" in text
     assert (
-        "'ttnn.distribute_tensor' cannot be part of a trace: an operand of it is on the host"
+        "'ttnn.distribute_tensor' cannot be part of a trace: one of its operands is on the host"
         in text
     )
     assert "without --trace" in text

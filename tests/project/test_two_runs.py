@@ -13,6 +13,8 @@ import pytest
 
 from ttcodegen.cli.ttcodegen import main
 from ttcodegen.foundation import messages
+from ttcodegen.foundation.diagnostics import CompileError
+from ttcodegen.project import building
 from ttcodegen.project.edits import edited_files
 from ttcodegen.project.staging import ProjectLock, locked_project
 
@@ -109,3 +111,37 @@ def test_a_run_says_once_that_it_waits(
     waiting.join()
     second.release()
     assert capsys.readouterr().err.count("another run is at work") == 1
+
+
+def test_builds_with_tt_metal_in_one_folder_wait_for_each_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[str] = []
+
+    def step(*_: object, **__: object) -> int:
+        steps.append("begins")
+        time.sleep(0.2)
+        steps.append("ends")
+        return 0
+
+    monkeypatch.setattr(building, "run_step", step)
+    monkeypatch.setattr(building, "run_ninja", lambda *_, **__: 0)
+    builds = [
+        threading.Thread(target=building.build_with_tt_metal, args=(tmp_path, "m"))
+        for _ in range(2)
+    ]
+    for build in builds:
+        build.start()
+    for build in builds:
+        build.join()
+    assert steps == ["begins", "ends"] * 2
+
+
+def test_a_build_with_tt_metal_does_not_follow_links_out_of_the_project(tmp_path: Path) -> None:
+    project, other = tmp_path / "project", tmp_path / "other"
+    project.mkdir()
+    other.mkdir()
+    project.joinpath(building.TT_METAL_FOLDER).symlink_to(other)
+    with pytest.raises(CompileError, match="link"):
+        building.build_with_tt_metal(project, "m")
+    assert not list(other.iterdir())

@@ -85,7 +85,7 @@ class Checked:
     def reasons(self, run: FunctionRuns, cpp: Mapping[str, np.ndarray] | None = None) -> list[str]:
         """Failures of a function's outputs, and of those of the C++ if there are any."""
         written = cpp if cpp is not None else _as_written(run)
-        checks = check_function(run, written, None, self.compiled.flatbuffer)
+        checks = check_function(run, written, None)
         return [reason for check in checks for reason in check.reasons]
 
 

@@ -20,7 +20,7 @@ from ttcodegen.project.cpu_backend import CPUBackend
 from ttcodegen.project.toolchain import Toolchain
 
 KEPT = sorted(Path(__file__).parent.joinpath("kept").glob("*.mlir"))
-SEEDS = range(100)
+SEEDS = range(64)
 """The functions that CI builds and runs, in one program; `search.py` looks for others."""
 
 

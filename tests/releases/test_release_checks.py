@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.release_checks import FORMS, checked, main, taken_evenly
+from scripts.release_checks import FORMS, Checks, checked, main, taken_evenly
 from ttcodegen.systems.releases import RELEASES
 
 RELU = """
@@ -37,8 +37,23 @@ def test_modules_are_taken_evenly(tmp_path: Path) -> None:
 def test_what_no_release_takes_is_no_fault(tmp_path: Path) -> None:
     module = tmp_path / "wrong.mlir"
     module.write_text(RELU.replace("ttir.relu", "ttir.rleu"))
-    found = checked((0, module), "", RELEASES)
+    found = checked((0, module), Checks())
     assert (found.compiled, found.faults, found.form) == ([], [], FORMS[0][0])
+
+
+def test_modules_are_compiled_for_the_machine_that_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # The mesh has two chips, which a p300 has and a p150 does not.
+    module = RELU.replace("func.func", "module attributes {ttcore.meshes = "
+                          '#ttcore.meshes<[<"mesh" = 1x2>]>} {\nfunc.func') + "}\n"  # fmt: skip
+    (tmp_path / "pair.mlir").write_text(module)
+    given = [str(tmp_path), "--count", "1", "-j", "1", "--check", "calls"]
+    given += ["--form", "ttnn, level 1", "--release", RELEASES[0]]
+    assert main([*given, "--machine", "p300"]) == 0
+    assert "1 ttnn, level 1: without fault" in capsys.readouterr().out
+    assert main([*given, "--machine", "p150"]) == 0
+    assert "1 refused for every release" in capsys.readouterr().out
 
 
 @pytest.mark.slow

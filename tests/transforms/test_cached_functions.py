@@ -62,4 +62,4 @@ def test_a_buffer_without_layout_is_refused_by_name(
         "  return %0 : tensor<32x32xf32>\n}\n"
     )
     assert opt([str(module), "--convert-ttmetal-to-emitc"]) == 1
-    assert "nothing says where it is placed" in capsys.readouterr().err
+    assert "makes a tensor that has no layout" in capsys.readouterr().err

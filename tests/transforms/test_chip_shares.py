@@ -40,13 +40,13 @@ def fields(text: str, target: str) -> dict[str, str]:
 @pytest.mark.parametrize("target", ["ttnn", "ttmetal"])
 def test_fields_say_what_each_chip_has(target: str) -> None:
     assert fields(SHARDINGS, target) == {
-        "x": "Each chip has 2x64: dimension 0 along axes 1 and 0 of the mesh (8 chips).",
-        "y": "Each chip has 2x64: dimension 0 along axes 0 and 1 of the mesh (8 chips).",
-        "w": "Each chip has 64x8: dimension 1 along axis 1 of the mesh (4 chips).",
-        "scale": "Each chip has the whole.",
-        "output0": "Put together of 8x8: dimension 0 along axis 0 of the mesh (2 chips), "
-        "dimension 1 along axis 1 of the mesh (4 chips).",
-        "output1": "What the first chip has.",
+        "x": "Shards of 2x64: dimension 0 along axes 1 and 0 of the mesh (8 devices).",
+        "y": "Shards of 2x64: dimension 0 along axes 0 and 1 of the mesh (8 devices).",
+        "w": "Shards of 64x8: dimension 1 along axis 1 of the mesh (4 devices).",
+        "scale": "Replicated on all devices.",
+        "output0": "Concatenated from shards of 8x8: dimension 0 along axis 0 of the mesh "
+        "(2 devices), dimension 1 along axis 1 of the mesh (4 devices).",
+        "output1": "Read from the first device.",
     }
 
 

@@ -65,6 +65,68 @@ def test_rows_that_see_nothing_are_zero(target: str, element: str, queries: int,
     np.testing.assert_allclose(found, expected, atol=0.1)
 
 
+@pytest.mark.parametrize("target", ["ttnn", "ttmetal"])
+@pytest.mark.parametrize("element", ["bf16", "f32"])
+def test_rows_whose_window_is_masked_are_zero(target: str, element: str) -> None:
+    """A mask and a window that hide no whole row may do so together."""
+    body = text(element, 32, 32, "1x1x1x32")
+    body = body.replace("is_causal = false,", "is_causal = false, sliding_window_size = 8 : ui32,")
+    rng = np.random.default_rng(0)
+    dtype = "bfloat16" if element == "bf16" else "float32"
+    arrays = [rng.standard_normal((2, HEADS, 32, SIZE)).astype(dtype) for _ in range(3)]
+    mask = np.where(np.arange(32) < 16, 0, -np.inf).reshape(1, 1, 1, 32)
+    apart = np.abs(np.arange(32)[:, None] - np.arange(32))
+    expected = attended([*arrays, mask + np.where(apart <= 4, 0, -np.inf)])
+    assert not expected[:, :, 20:].any()
+    compiled = compile_module(Source("m.mlir", body), CompileOptions("m", target=target))
+    interpreter = interpreter_of(read_flatbuffer(compiled.flatbuffer))
+    (found,) = interpreter.run("main", [*arrays, mask.astype(dtype)])
+    np.testing.assert_allclose(found.astype(np.float32), expected, atol=0.2)
+    assert not found[:, :, 20:].any()
+
+
+@pytest.mark.parametrize("target", ["ttnn", "ttmetal"])
+@pytest.mark.parametrize("heads", [1, 4])
+@pytest.mark.parametrize(("element", "paged"), [("bf16", False), ("f32", False), ("bf16", True)])
+def test_users_that_decode_and_see_nothing_get_zero(
+    target: str, heads: int, element: str, paged: bool
+) -> None:
+    query, mask = f"tensor<1x2x4x{SIZE}x{element}>", f"tensor<2x1x{heads}x64x{element}>"
+    keys = f"tensor<{'4x2x32' if paged else '2x2x64'}x{SIZE}x{element}>"
+    table, kind = ("%t, %q, ", "paged_") if paged else ("", "")
+    given = f"{query}, {keys}, {keys}, {f'tensor<2x2xi32>, {query}, ' if paged else ''}{mask}"
+    sizes = "1, 1, 1, 1, 1, 1, 0, 0" if paged else "1, 1, 1, 1, 0, 0"
+    source = Source(
+        "m.mlir",
+        f"""
+func.func @main(%q: {query}, %k: {keys}, %v: {keys}, %t: tensor<2x2xi32>, %m: {mask}) -> {query} {{
+  %0 = "ttir.{kind}scaled_dot_product_attention_decode"(%q, %k, %v, {table}%m)
+    <{{is_causal = false, operandSegmentSizes = array<i32: {sizes}>}}> : ({given}) -> {query}
+  return %0 : {query}
+}}""",
+    )
+    rng = np.random.default_rng(0)
+    dtype = "bfloat16" if element == "bf16" else "float32"
+    q, k, v = (rng.standard_normal((2, n, m, SIZE)) for n, m in ((4, 1), (2, 64), (2, 64)))
+    hidden = np.where(rng.random((2, 1, heads, 64)) < 0.5, 0, -np.inf)
+    hidden[0, :, 0] = -np.inf
+    in_pages = [each.reshape(2, 2, 2, 32, SIZE).swapaxes(1, 2).reshape(4, 2, 32, SIZE)
+                for each in (k, v)]  # fmt: skip
+    arrays = [
+        q.transpose(2, 0, 1, 3).astype(dtype),
+        *(each.astype(dtype) for each in (in_pages if paged else (k, v))),
+        np.arange(4, dtype=np.int32).reshape(2, 2),
+        hidden.astype(dtype),
+    ]
+    whole = [each.repeat(2, 1).astype(np.float32) for each in (k, v)]
+    expected = attended([q, *whole, hidden.swapaxes(1, 2)]).transpose(2, 0, 1, 3)
+    assert not expected[0, 0, 0].any()
+    compiled = compile_module(source, CompileOptions("m", target=target))
+    (found,) = interpreter_of(read_flatbuffer(compiled.flatbuffer)).run("main", arrays)
+    assert not found[0, 0, 0].any()
+    np.testing.assert_allclose(found.astype(np.float32), expected, atol=0.1)
+
+
 @pytest.mark.parametrize("element", [bf16, f32])
 def test_a_mask_that_hides_no_row_costs_nothing(element: Attribute) -> None:
     p = Program()

@@ -63,6 +63,13 @@ def test_arguments_of_64_bits_count_as_what_programs_take() -> None:
     assert users(function(line, "%0", "tensor<100xi1>", LONG)) == []
 
 
+@pytest.mark.parametrize(("element", "expected"), [("i64", 1), ("ui64", 0)])
+def test_signs_that_are_shifted_down_are_upper_halves(element: str, expected: int) -> None:
+    long = f"tensor<100x{element}>"
+    line = f'%0 = "ttir.logical_right_shift"(%x, %x) : ({long}, {long}) -> {long} '
+    assert len(users(function(line, "%0", long, long))) == expected
+
+
 def test_ranges_hold_what_random_chains_compute() -> None:
     """No chain of ops of small integers leaves 32 bits without its reader being named."""
     rng = np.random.default_rng(0)

@@ -10,6 +10,7 @@ import pytest
 from ttcodegen.cli.ttcodegen import main
 from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.flatbuffer.reader import read_ttnn
+from ttcodegen.flatbuffer.system import load_system
 from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.systems.cards import default_system, mesh_system
 
@@ -90,6 +91,19 @@ def test_a_described_system_has_the_chips_that_it_has() -> None:
     with pytest.raises(CompileError, match="a mesh of 2x4 needs 8 chips, and the system has 1"):
         compiled("2x4", system=small)
     assert compiled("2x4", system=mesh_system("wormhole_b0", 8, 4)).description.mesh == (2, 4)
+
+
+@pytest.mark.parametrize(
+    ("card", "mesh", "named"),
+    [("n300", "2x4", "t3000, galaxy"), ("p150", "2x2", "p150_x4, p150_x8, bh_galaxy")],
+)
+def test_the_machines_of_the_architecture_that_have_the_chips_are_named(
+    card: str, mesh: str, named: str
+) -> None:
+    with pytest.raises(CompileError) as error:
+        compiled(mesh, system=load_system(card))
+    assert error.value.diagnostics[0].remedy is not None
+    assert f"with --machine ({named})," in error.value.diagnostics[0].remedy
 
 
 def test_chips_of_a_mesh_stand_in_rows() -> None:

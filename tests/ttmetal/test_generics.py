@@ -336,7 +336,7 @@ func.func @f(%0: {typed}, %1: {typed}, %2: {typed}) -> {typed} {{
             ),
             "'ttir.dropout' only goes with elementwise ops, not with 'ttir.max'",
         ),
-        (MERGED.replace("#map, #row, #map", "#map, #row, #column"), "says of its loops"),
+        (MERGED.replace("#map, #row, #map", "#map, #row, #column"), "do not match its region"),
         (MERGED.replace("grid<8x8>", "grid<9x9>"), "its grid is <9x9>, that of the chip <8x8>"),
         (
             MERGED.replace("#parallel, #parallel", "#parallel, #reduction"),
@@ -373,7 +373,7 @@ func.func @f(%0: {typed}, %1: {typed}, %2: {typed}) -> {typed} {{
         ),
         (
             MERGED.replace("(d0, d1) -> (d1)", "(d0, d1) -> (0)"),
-            "says of its loops what its region does not do",
+            "do not match its region",
         ),
     ],
 )
@@ -503,4 +503,4 @@ def test_a_generic_may_reduce_to_one_dimension(
     first = grouped(text)
     assert grouped(first) == first
     assert [program.name for program in programs(first)] == names
-    assert "says of its loops" in refusal(text.replace(f"({row})>", "(0)>"))
+    assert "do not match its region" in refusal(text.replace(f"({row})>", "(0)>"))

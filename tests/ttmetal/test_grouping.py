@@ -128,7 +128,7 @@ def test_a_chain_a_reduction_and_a_chain_are_one_program() -> None:
     [program] = programs(_around_a_reduction(96))
     assert program.purpose == "exp, multiply, sum, sqrt, add"
     buffers = {buffer.name: program.value(buffer.pages) for buffer in program.circular_buffers}
-    assert buffers == {"a0": 2, "a1": 2, "a2": 2, "root": 2, "scaler": 1, "partial": 2}
+    assert buffers == {"a0": 2, "a1": 2, "a2": 2, "root": 2, "scaler": 2, "partial": 2}
 
 
 def test_padding_between_a_chain_and_its_sum_is_left_out() -> None:

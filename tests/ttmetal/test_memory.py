@@ -28,6 +28,7 @@ from ttcodegen.layout.device import Bank
 from ttcodegen.ops.dialects import load_dialects
 from ttcodegen.parsing import parse_module
 from ttcodegen.project.cpu_backend import CPUBackend
+from ttcodegen.systems.cards import performance
 from ttcodegen.transforms.pass_runner import PassRunner
 from ttcodegen.transforms.registry import passes_of, step
 
@@ -127,7 +128,7 @@ def test_the_allocator_finds_room_for_what_is_placed() -> None:
     ops += [product(f"%{count + i - 1}", f"%{count - 1 - i}", shape) for i in range(count)]
     module = lowered(function("crossed", [tensor(shape, "bf16")], ops))
     [host] = [function for function in functions_of(module) if is_host_function(function)]
-    bank, blocks = Bank(1_499_136 - 103_712), dict[object, tuple[int, int]]()
+    bank, blocks = Bank(performance("wormhole_b0").l1_bank), dict[object, tuple[int, int]]()
     placed = set[str]()
     for op in host.body.block.ops:
         if op.name == "ttmetal.create_buffer":

@@ -27,8 +27,8 @@ from ttcodegen.project.cpu_backend import CPUBackend
 from ttcodegen.project.toolchain import Toolchain
 
 MOST_OPS = 8
-SEEDS = range(60)
-LEAST_FUNCTIONS = 40
+SEEDS = range(36)
+LEAST_FUNCTIONS = 24
 """Of the random functions, so many have programs for all of their ops."""
 
 pytestmark = pytest.mark.slow

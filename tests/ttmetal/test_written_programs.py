@@ -54,6 +54,18 @@ def test_programs_compile_to_what_their_source_compiles_to() -> None:
     assert sources(programs()) == sources(Source("several.mlir", TEXT))
 
 
+def test_programs_beside_functions_of_the_cpu_compile_to_what_their_source_compiles_to() -> None:
+    text = f"""func.func @f(%x: {IMAGE}) -> {IMAGE} {{
+  %0 = "ttir.exp"(%x) : ({IMAGE}) -> {IMAGE}
+  %1 = "ttir.neg"(%0) {{ttir.should_hoist}} : ({IMAGE}) -> {IMAGE}
+  %2 = "ttir.exp"(%1) : ({IMAGE}) -> {IMAGE}
+  return %2 : {IMAGE} }}
+"""
+    found = sources(programs(text))
+    assert "src/cpu_functions.cpp" in found
+    assert found == sources(Source("several.mlir", text))
+
+
 def test_a_program_that_was_edited_compiles() -> None:
     written = programs()
     edited = re.sub(r'(name = "buffer_depth", value =) 2', r"\1 3", written.text)

@@ -1,4 +1,4 @@
-"""Options that all command lines share, and suggestions for misspelled ones."""
+"""Options shared by all command lines, and suggestions for misspelled ones."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LEVELS = tuple(level.name for level in sorted(Level, reverse=True))
 
 
 class ArgumentParser(argparse.ArgumentParser):
-    """A parser whose messages name the option or the value that was meant."""
+    """Parser whose messages suggest the intended option or value."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(
@@ -38,10 +38,10 @@ class ArgumentParser(argparse.ArgumentParser):
         """Adds an option.
 
         Args:
-            names: its names, as argparse has them.
-            needs: other options, one of which has to be given with it.
-            alone: of an option that ends the program, the only options that it may be given with.
-            settings: those of argparse.
+            names: its names, as in argparse.
+            needs: other options, one of which is required with it.
+            alone: for an option that ends the program, the only options that may accompany it.
+            settings: argparse's settings.
         """
         action = super().add_argument(*names, **settings)
         if needs:
@@ -51,7 +51,7 @@ class ArgumentParser(argparse.ArgumentParser):
         return action
 
     def _refuse_without_effect(self, options: argparse.Namespace) -> None:
-        """Ends the program for an option that has no effect with the others."""
+        """Ends the program for an option without effect in combination."""
         given = [
             action
             for action in self._actions
@@ -73,7 +73,7 @@ class ArgumentParser(argparse.ArgumentParser):
     def parse_args(  # pyright: ignore[reportIncompatibleMethodOverride]
         self, args: Sequence[str] | None = None, namespace: None = None
     ) -> argparse.Namespace:
-        """The options; ends the program with a message if there is an unknown one."""
+        """Parses options; ends the program with a message for an unknown one."""
         options, unknown = self.parse_known_args(args, namespace)
         if unknown:
             self._refuse_unknown(unknown, getattr(options, "command", None))
@@ -81,7 +81,7 @@ class ArgumentParser(argparse.ArgumentParser):
         return options
 
     def error(self, message: str) -> NoReturn:
-        """Ends the program for wrong usage: what is wrong comes first, before all options."""
+        """Ends the program for wrong usage, with the error before a hint to --help."""
         report(Level.ERROR, f"{self.prog}: error: {message}")
         report(Level.ERROR, f"note: {self.prog} --help lists the options")
         self.exit(2)
@@ -95,7 +95,7 @@ class ArgumentParser(argparse.ArgumentParser):
         self.error(f"there is no option {name}{did_you_mean(name, known)}")
 
     def all_actions(self, command: str | None = None) -> list[argparse.Action]:
-        """The options and arguments, those of a sub-command included; without hidden ones."""
+        """Visible options and arguments, including those of a sub-command."""
         parsers = self.sub_commands()
         own = [
             action
@@ -105,7 +105,7 @@ class ArgumentParser(argparse.ArgumentParser):
         return own + (parsers[command].all_actions() if command in parsers else [])
 
     def sub_commands(self) -> dict[str, ArgumentParser]:
-        """The parsers of the sub-commands by name."""
+        """Parsers of the sub-commands by name."""
         found: dict[str, ArgumentParser] = {}
         for action in self._actions:
             parsers: Any = action.choices
@@ -114,8 +114,7 @@ class ArgumentParser(argparse.ArgumentParser):
         return found
 
     def _print_message(self, message: str, file: Any = None) -> None:
-        """Writes help or usage. argparse ignores that it cannot; a standard output that takes
-        nothing is an error, as it is for all else that is written there."""
+        """Writes help or usage; unlike argparse's, a failure on standard output is an error."""
         if file is sys.stdout:
             file.write(message)
         else:
@@ -166,7 +165,7 @@ def add_level_options(parser: argparse._ActionsContainer) -> None:  # pyright: i
 
 
 def add_system_options(parser: argparse.ArgumentParser) -> None:
-    """Adds --arch, --system-desc and --machine: what is compiled for."""
+    """Adds --arch, --system-desc and --machine, which select the target system."""
     parser.add_argument("--arch", choices=ARCHITECTURES, help="the architecture (wormhole_b0)")
     parser.add_argument(
         "--system-desc",
@@ -178,7 +177,7 @@ def add_system_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_release_option(parser: argparse.ArgumentParser) -> None:
-    """Adds --tt-metal: the release that is written for."""
+    """Adds --tt-metal, which selects the target release."""
     parser.add_argument(
         "--tt-metal",
         choices=RELEASES,
@@ -188,10 +187,10 @@ def add_release_option(parser: argparse.ArgumentParser) -> None:
 
 
 def chosen_system(options: argparse.Namespace) -> SystemDescription | None:
-    """The system that the options name, None if they name none.
+    """System that the options select, None if they select none.
 
     Raises:
-        CompileError: if there is no such system, or it is of another architecture than --arch.
+        CompileError: if there is no such system, or it contradicts --arch.
     """
     from ttcodegen.flatbuffer.system import chosen_system
 
@@ -199,27 +198,50 @@ def chosen_system(options: argparse.Namespace) -> SystemDescription | None:
 
 
 def mesh_shape(text: str) -> tuple[int, int]:
-    """Rows and columns of chips in `2x4` or `2,4`; a single number is a row of so many.
+    """Parses mesh rows and columns, `2x4` or `2,4`; a single number is a row.
 
     Raises:
-        argparse.ArgumentTypeError: if the text says no such mesh.
+        argparse.ArgumentTypeError: if no such mesh is possible.
     """
-    from ttcodegen.dialects.ttcore.device import require_possible, sizes_in
+    from ttcodegen.dialects.ttcore.device import (
+        ONE_CHIP,
+        require_possible,
+        sizes_in,
+        two_dimensional,
+    )
     from ttcodegen.foundation.diagnostics import CompileError
 
     try:
         sizes = sizes_in(text.strip())
-        shape = sizes if len(sizes) > 1 else (1, *sizes)
-        require_possible(shape)
+        require_possible(sizes if len(sizes) > 1 else (1, *sizes))
     except CompileError as error:
         [found] = error.diagnostics
         raise argparse.ArgumentTypeError(f"{found.message}: {found.remedy}") from None
-    rows, columns = shape
-    return rows, columns
+    return two_dimensional(sizes) or ONE_CHIP
+
+
+def host_shape(text: str) -> tuple[int, int]:
+    """Rows and columns of hosts in `2x1` or `2,1`; a single number is a row of so many.
+
+    Raises:
+        argparse.ArgumentTypeError: if the text says no hosts.
+    """
+    from ttcodegen.dialects.ttcore.device import sizes_in, two_dimensional
+    from ttcodegen.foundation.diagnostics import CompileError
+
+    try:
+        shape = two_dimensional(sizes_in(text.strip()))
+    except CompileError:
+        shape = None
+    if shape is None or min(shape) < 1:
+        raise argparse.ArgumentTypeError(
+            f"'{text}' is no grid of hosts: give their rows and columns, such as 2x1"
+        )
+    return shape
 
 
 class _ShowVersion(argparse.Action):
-    """Prints the version. Finding out the commit takes time, so it is not done before."""
+    """Prints the version, with the commit determined on demand, as that takes time."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
         print(version_text(parser.prog))
@@ -227,7 +249,7 @@ class _ShowVersion(argparse.Action):
 
 
 def version_text(program: str) -> str:
-    """The text of --version: the version, and the commit if it is known."""
+    """Text of --version: the version, and the commit if known."""
     known = commit()
     return f"{program} {__version__}" + (f" (commit {known})" if known else "")
 
@@ -238,5 +260,5 @@ def add_version_option(parser: argparse.ArgumentParser) -> None:
 
 
 def apply_message_options(options: argparse.Namespace) -> None:
-    """Sets the lowest level of messages that are written."""
+    """Sets the minimum level of written messages."""
     set_level(Level[options.log_level])

@@ -1,4 +1,4 @@
-"""Completion of the command lines in bash, zsh and fish: options, sub-commands and words."""
+"""Shell completion of the command lines in bash, zsh and fish."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ class Words:
     """Arguments that a program or one of its sub-commands accepts."""
 
     options: dict[str, str] = field(default_factory=dict[str, str])
-    """With dashes; what --help says of each."""
+    """Options with dashes, with their text in --help."""
     values: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
-    """Values of options that take one: words, or files if there are none."""
+    """Values of options that take one; empty for files."""
     commands: dict[str, Words] = field(default_factory=dict[str, "Words"])
 
 
 def completion_script(shell: str, parser: argparse.ArgumentParser) -> str:
-    """The text that a shell reads to complete the options of all programs.
+    """Shell script that completes the arguments of all programs.
 
     Args:
         shell: one of `SHELLS`.
-        parser: that of `ttcodegen`.
+        parser: the parser of `ttcodegen`.
     """
     scripts: Mapping[str, Callable[[Mapping[str, Words]], Iterable[str]]] = {
         "bash": _bash,

@@ -63,8 +63,7 @@ _FORMATS = {
 
 
 def other_format(path: str) -> tuple[str, str] | None:
-    """The format that the name of a file says, and what to do with it; None for all else, which
-    is read as MLIR."""
+    """File format by the name's ending, with a remedy; None for files that are read as MLIR."""
     return _FORMATS.get(PurePath(path).suffix.lower())
 
 
@@ -84,24 +83,24 @@ class ExitStatus(IntEnum):
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM, as `kill`, `timeout` and supervisors send it: handled as an interrupt is."""
+    """SIGTERM, as sent by `kill`, `timeout` and supervisors; handled like an interrupt."""
 
 
 class Invocation:
-    """One run of a program: its arguments, and the text that it reads once it has read it."""
+    """Run of a program: its arguments, and its source once read."""
 
     def __init__(self, program: str, arguments: Sequence[str]) -> None:
         self.program = program
         self.arguments = list(arguments)
         self.source: Source | None = None
-        """The source that messages point into and that a bug report holds."""
+        """Source for messages and bug reports."""
 
     def read(self, path: str, accepted: tuple[str, ...] = ()) -> Source:
         """Reads the input; `-` is standard input.
 
         Args:
             path: the file.
-            accepted: endings of files beside MLIR that the program is made for.
+            accepted: additional file endings that the program reads.
 
         Raises:
             CompileError: if it cannot be read, is no text, or by its name no MLIR.
@@ -116,18 +115,18 @@ class Invocation:
 def run_program(
     program: str, command: Callable[[Invocation], int], argv: Sequence[str] | None
 ) -> int:
-    """Runs `command`, and makes a message and an exit status of whatever it raises.
+    """Runs `command`; converts exceptions to a message and an exit status.
 
     Args:
         program: the name of the program, for messages.
         command: does the work and returns the exit status.
-        argv: the arguments; those of the process if None.
+        argv: the arguments; by default the process's.
     """
     set_level(Level.INFO)
     if argv is None:
-        # A short run that keeps nearly everything it makes: collecting would find nothing.
+        # Short runs keep nearly all objects, so that garbage collection only costs time.
         gc.disable()
-        # One that the caller has set to be ignored stays ignored.
+        # Keep a SIGTERM that the caller ignores ignored.
         if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
             signal.signal(signal.SIGTERM, _terminate)
     _replace_closed_streams()
@@ -135,7 +134,7 @@ def run_program(
         status = _run(Invocation(program, sys.argv[1:] if argv is None else argv), command)
         sys.stdout.flush()
         if argv is None:
-            # Nor would the collections with which the interpreter ends.
+            # Likewise the collections at the interpreter's exit.
             gc.freeze()
         return status
     except BrokenPipeError:
@@ -159,13 +158,12 @@ def run_program(
 def run_program_with_code(
     program: str, command: Callable[[Invocation], int], argv: Sequence[str] | None
 ) -> int:
-    """Runs `command` as `run_program` does; as a command that is given programs of TT-Lang, in a
-    process that another one watches."""
+    """Runs `command` as `run_program`; with TT-Lang programs, in a supervised process."""
     if argv is not None or not any(each.startswith("--tt-lang") for each in sys.argv[1:]):
         return run_program(program, command, argv)
     from ttcodegen.lang.projects.supervision import supervise
 
-    # Only what runs the user's code has a limit of time: a build may take any.
+    # No time limit here, as builds may take any time; user code has its own.
     report_status = supervise(seconds=0)
     return report_status(run_program(program, command, None))
 
@@ -177,8 +175,8 @@ def _terminate(number: int, frame: object) -> None:
 
 
 def _end_at_once(status: int) -> None:
-    """Has a further interrupt end the process: it would raise where the interpreter waits for
-    threads, of which nobody catches it."""
+    """Makes further interrupts end the process, which would otherwise raise at the interpreter's
+    exit."""
 
     def end(number: int, frame: object) -> None:
         os._exit(status)
@@ -188,8 +186,10 @@ def _end_at_once(status: int) -> None:
 
 
 def _end_children() -> None:
-    """Ends what was started and runs on, such as a build that another thread waits for: an
-    interrupt reaches all of a terminal's programs, one that is sent to a process that one alone."""
+    """Terminates child processes, such as a build of another thread.
+
+    A terminal's interrupt reaches all processes, a signal to this process does not.
+    """
     found = "".join(_text(file) for file in Path("/proc/self/task").glob("*/children"))
     for child in map(int, found.split()):
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -204,15 +204,14 @@ def _text(file: Path) -> str:
 
 
 class _ClosedOutput(io.TextIOBase):
-    """Replaces a standard output that the caller closed: an error only if something is to be
-    written there."""
+    """Replacement of a closed standard output, which fails only if written to."""
 
     def write(self, text: str, /) -> int:
         raise OSError(errno.EBADF, os.strerror(errno.EBADF))
 
 
 def _replace_closed_streams() -> None:
-    """Python has no objects for streams that are closed when it starts."""
+    """Replaces streams that were closed at start, for which Python has no objects."""
     if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]
         sys.stdout = _ClosedOutput()
     if sys.stderr is None:  # pyright: ignore[reportUnnecessaryComparison]
@@ -220,14 +219,13 @@ def _replace_closed_streams() -> None:
 
 
 def _give_up_stdout() -> None:
-    """Nobody takes what is left. Python would complain when it flushes at the end: give it another
-    place."""
+    """Redirects standard output to /dev/null, so that Python's final flush succeeds."""
     if not isinstance(sys.stdout, _ClosedOutput):
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def _failure(error: OSError) -> str:
-    """The failure that the system reported; one without a file is of standard output."""
+    """Message for a system error; without a file, it is of standard output."""
     if error.filename is not None:
         return f"cannot write '{error.filename}': {error.strerror}"
     if error.errno in _FAILURES_OF_MEMORY:
@@ -240,7 +238,7 @@ _FAILURES_OF_MEMORY = frozenset([errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno
 _FAILURES_OF_THE_SYSTEM = _FAILURES_OF_MEMORY | frozenset(
     [errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS, errno.EBADF]
 )
-"""Failures that may happen to any file at any time and are no fault of the program."""
+"""Errors of the system that may affect any file and are no fault of the program."""
 
 
 def _run(invocation: Invocation, command: Callable[[Invocation], int]) -> int:
@@ -270,7 +268,7 @@ def _run(invocation: Invocation, command: Callable[[Invocation], int]) -> int:
 
 
 def tell_warnings(diagnostics: Diagnostics, source: Source) -> None:
-    """Writes what a stage had to say and did not fail for."""
+    """Writes the warnings of a stage."""
     if is_reported(Level.WARNING):
         diagnostics.write(sys.stderr, source)
 
@@ -282,7 +280,7 @@ def _status_of(error: CompileError) -> ExitStatus:
 
 
 def _bug_report(error: Exception, invocation: Invocation) -> str:
-    """Puts what reproduces an internal error into a folder; the message for the user."""
+    """Writes a reproducer of an internal error to a folder; returns the message for the user."""
     import platform
     import shlex
     import tempfile

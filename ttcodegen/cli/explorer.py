@@ -1,4 +1,4 @@
-"""`ttcodegen-explorer`: shows models as graphs, and compiles, runs and tunes them from there."""
+"""`ttcodegen-explorer`: shows models as graphs, compiles, runs and tunes them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 
 PROGRAM = "ttcodegen-explorer"
 _TOKEN = "TTCODEGEN_EXPLORER_TOKEN"
-_DEFAULT_LEVEL = 2
-"""Default optimization level for ttnn; ttmetal has none."""
 
 _EPILOG = f"""\
 examples:
@@ -87,16 +86,17 @@ def _run(invocation: Invocation) -> int:
     apply_message_options(options)
     from ttcodegen.explorer.server import Server
     from ttcodegen.explorer.session import Session
-    from ttcodegen.explorer.stages import Settings
+    from ttcodegen.explorer.stages import Settings, read_settings
     from ttcodegen.explorer.workers import Workers
 
-    level = _level(options.target, options.optimize)
+    given = {"target": options.target, "arch": options.arch, "optimize": options.optimize}
+    settings = read_settings({k: v for k, v in given.items() if v is not None}, Settings())
     path: Path | None = options.path
     if path is not None and not path.exists():
         raise CompileError(f"there is no file '{path}'")
     model = None if path is None else Path(os.path.realpath(path))
     described = None if options.system_desc is None else chosen_system(options)
-    settings = Settings(options.target, options.arch or "", level, system=described)
+    settings = replace(settings, system=described)
     workers = Workers()
     workers.warm_up()
     listed = model is None or not _is_model(model)
@@ -135,27 +135,18 @@ def _run(invocation: Invocation) -> int:
 
 
 def _take_descriptors() -> None:
-    """Raises the limit of open files as far as it goes: each connection is one."""
+    """Raises the limit of open files to the maximum, as each connection is one."""
     import resource
 
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     except (OSError, ValueError):
-        pass  # Some systems have a hard limit that is none.
-
-
-def _level(target: str, given: int | None) -> int:
-    """The level of optimization; raises CompileError for one that the target does not have."""
-    if target == "ttmetal" and given:
-        raise CompileError(
-            "the optimizer decides on calls of the ttnn library, which --target ttmetal has none of"
-        )
-    return _DEFAULT_LEVEL if given is None else given
+        pass  # On some systems the reported hard limit cannot be set.
 
 
 def _stages(session: Session, model: Path | None, stages: str | None) -> list[str]:
-    """The graphs that are shown side by side."""
+    """Ids of the graphs that are shown side by side."""
     if stages is None:
         return []
     from ttcodegen.explorer.server import MOST_PANES
@@ -167,7 +158,7 @@ def _stages(session: Session, model: Path | None, stages: str | None) -> list[st
 
 
 def _folder(model: Path | None) -> Path:
-    """The folder that may be read: that of the model, or the model if it is one."""
+    """Folder with read access: the model's, or the model itself if it is a folder."""
     if model is None:
         return Path.cwd()
     return model if model.is_dir() else model.parent

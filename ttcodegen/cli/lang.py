@@ -79,10 +79,7 @@ def argument_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command line; returns the exit status.
-
-    As a command, in a process that another one watches.
-    """
+    """Runs the command line in a supervised process; returns the exit status."""
     if argv is not None:
         return run_program("ttcodegen-lang", _run, argv)
     report_status = supervise(remedy="--seconds N gives it another limit, 0 none")
@@ -137,7 +134,12 @@ def _run(invocation: Invocation) -> int:
     finally:
         tell_warnings(projects.diagnostics, source)
     status = _report(projects)
-    if options.check and not projects.comparisons:
+    if not projects.written:
+        does = "written or checked" if options.out and options.check else "written"
+        if options.check and not options.out:
+            does = "checked"
+        report(Level.WARNING, f"warning: nothing was {does}: the program called no operation")
+    elif options.check and not projects.comparisons:
         report(Level.WARNING, "warning: nothing was checked: no operation was called that writes")
     if ending is not None and status == ExitStatus.DONE:
         raise ending
@@ -145,7 +147,7 @@ def _run(invocation: Invocation) -> int:
 
 
 def _report(projects: Projects) -> int:
-    """Reports what was compared."""
+    """Reports the comparisons; returns the exit status."""
     failed = False
     for note in projects.notes:
         report(Level.INFO, f"  {note}")

@@ -1,4 +1,4 @@
-"""`ttcodegen-lit`: runs MLIR files that hold the commands of their tests, as LLVM's lit does.
+"""`ttcodegen-lit`: runs the RUN lines of MLIR tests, like LLVM's lit.
 
 The programs of the project and filecheck are called in this process: starting Python costs more
 than most tests. A RUN line is a pipe of commands, with `not`, `NAME=VALUE`, `2>&1`, `> FILE`,
@@ -41,20 +41,22 @@ _CONDITION = re.compile(r"^\s*//\s*(REQUIRES|UNSUPPORTED):\s*(.*)$", re.MULTILIN
 _FEATURE = re.compile(r"\s*(&&|\|\||!|\(|\)|[\w.=+-]+)")
 SYSTEM_DESC = "SYSTEM_DESC_PATH"
 DEFAULT_SYSTEM = "n150"
-"""The system without that variable."""
+"""Default system, if SYSTEM_DESC_PATH is not set."""
 
 
 _PIPELINES = ("functional", "perf")
 _DURATIONS = ("push", "pr")
-"""Durations that the reference's tests may be limited to; all of them run here."""
+"""Durations of tt-mlir's tests; all of them run."""
 
 
 def features(extra: Collection[str] = ()) -> frozenset[str]:
-    """Features that a file may require: an operating system, the architecture and the family of the
-    system that SYSTEM_DESC_PATH names, kinds of tests, and what is `extra`.
+    """Features that a file may require.
+
+    These are the operating system, architecture and family of the system of SYSTEM_DESC_PATH, kinds
+    of tests, and `extra`.
 
     Raises:
-        CompileError: if SYSTEM_DESC_PATH names no system.
+        CompileError: if SYSTEM_DESC_PATH is no system.
     """
     found = {sys.platform, f"system-{sys.platform}", *_PIPELINES, *_DURATIONS, *extra}
     named = os.environ.get(SYSTEM_DESC)
@@ -64,7 +66,7 @@ def features(extra: Collection[str] = ()) -> frozenset[str]:
 
 @cache
 def _of_system(named: str) -> tuple[str, ...]:
-    """The architecture of a system, and the machines that it is one of."""
+    """Architecture and names of matching machines of a system."""
     from ttcodegen.flatbuffer.system import load_system
 
     system = load_system(named)
@@ -78,10 +80,10 @@ def _of_system(named: str) -> tuple[str, ...]:
 
 
 def unmet(text: str, present: frozenset[str]) -> str | None:
-    """The condition of a file that keeps it from running with these features; None if it runs.
+    """First unmet condition of a file; None if it runs with these features.
 
     Raises:
-        LitError: if a condition is no expression of features, `&&`, `||`, `!` and brackets.
+        LitError: if a condition is no expression of features, `&&`, `||`, `!` and parentheses.
     """
     for kind, conditions in _CONDITION.findall(text):
         for condition in conditions.split(","):
@@ -104,11 +106,11 @@ def _holds(condition: str, present: frozenset[str]) -> bool:
 
 
 class LitError(Exception):
-    """A RUN line failed; the message shows what it wrote."""
+    """Failure of a RUN line, with its output."""
 
 
 def run_lines(text: str) -> list[str]:
-    """The commands of a test, those that end in a backslash joined with the next line."""
+    """RUN lines of a test, with continuation lines joined."""
     lines: list[str] = []
     open_ = False
     for line in _RUN.findall(text):
@@ -124,8 +126,9 @@ def run_lines(text: str) -> list[str]:
 
 
 def run_test(path: Path, folder: Path, *, inside: bool = False) -> None:
-    """Runs all RUN lines of a file in order; what they write goes to `folder`, which is also the
-    working directory if they run `inside`.
+    """Runs all RUN lines of a file; output files go to `folder`.
+
+    It is also the working directory with `inside`.
 
     Raises:
         LitError: at the first line that fails.
@@ -153,7 +156,7 @@ def run_test(path: Path, folder: Path, *, inside: bool = False) -> None:
 
 
 def run_command_line(command: str) -> str:
-    """Runs one line; gives what its last command wrote, on either stream.
+    """Runs a line; returns the output of its last command on both streams.
 
     Raises:
         LitError: if it fails.
@@ -164,7 +167,7 @@ def run_command_line(command: str) -> str:
 
 @contextmanager
 def _temporary_files_in(folder: Path):
-    """Lets reproducers and the like end up in the folder of the test."""
+    """Redirects temporary files, such as reproducers, to the test's folder."""
     before, tempfile.tempdir = tempfile.tempdir, str(folder)
     try:
         yield
@@ -173,13 +176,13 @@ def _temporary_files_in(folder: Path):
 
 
 def shlex_tokens(command: str) -> list[str]:
-    """The words of a command; operators are words of their own."""
+    """Tokens of a command, with operators separate."""
     lexer = shlex.shlex(command, posix=True, punctuation_chars="|<>;&")
     lexer.whitespace_split = True
     lexer.commenters = ""
     tokens: list[str] = []
     for token in lexer:
-        # `2>&1` and `2>` come apart at the sign.
+        # Rejoin `2>&1` and `2>`, which shlex splits at the operator.
         if token.startswith((">", ">&")) and tokens and tokens[-1] == "2":
             tokens[-1] = "2" + token
         elif tokens and tokens[-1] == "2>&":
@@ -207,7 +210,7 @@ class _Done:
 
 
 def _run_pipe(tokens: Sequence[str], line: str) -> str:
-    """Runs the commands of a pipe; gives what the last one wrote."""
+    """Runs the commands of a pipe; returns the last one's output."""
     data = b""
     written = ""
     reported: list[str] = []
@@ -226,7 +229,7 @@ def _run_pipe(tokens: Sequence[str], line: str) -> str:
 
 
 def _run_command(tokens: Sequence[str], stdin: bytes) -> _Done:
-    """One command of a pipe. A status other than 0 means that the test fails."""
+    """Runs a command of a pipe; a nonzero status fails the test."""
     words: list[str] = []
     redirections: dict[str, str] = {}
     rest = iter(tokens)
@@ -243,7 +246,7 @@ def _run_command(tokens: Sequence[str], stdin: bytes) -> _Done:
     negated = bool(words) and words[0] == "not"
     done = _call_in_environment(words[1:] if negated else words, stdin)
     if negated:
-        # A bug of the program is no failure that a test may expect.
+        # `not` does not accept an internal error.
         done.status = 1 if done.status in (0, 70) else 0
     if merged or "&>" in redirections:
         done = _Done(done.status, done.err.encode() + done.out, "")
@@ -277,7 +280,7 @@ def _programs() -> dict[str, Callable[[list[str]], int | None]]:
 
 
 def _call_in_environment(words: Sequence[str], stdin: bytes) -> _Done:
-    """Calls a program with the variables before it, as in a shell."""
+    """Calls a program with preceding variable assignments, as in a shell."""
     variables: dict[str, str] = {}
     while words and (assigned := _ASSIGNMENT.fullmatch(words[0])):
         variables[assigned[1]] = assigned[2]
@@ -343,13 +346,13 @@ def _cat(arguments: list[str]) -> int:
 
 
 def lit_files(folder: Path) -> list[Path]:
-    """The files below a folder that have RUN lines."""
+    """Files below a folder that have RUN lines."""
     return [p for p in sorted(folder.rglob("*.mlir")) if _RUN.search(p.read_text("utf-8"))]
 
 
 PROGRAM = "ttcodegen-lit"
 _BUILD = "build"
-"""The folder of what tests write, below the working directory."""
+"""Folder of the tests' output files, below the working directory."""
 
 _EPILOG = f"""\
 examples:
@@ -420,7 +423,7 @@ def _run_tests(options: argparse.Namespace) -> int:
 def _report(
     tests: Sequence[Path], build: Path, present: frozenset[str], options: argparse.Namespace
 ) -> int:
-    """Runs tests, and prints the outcome of each requested one; the exit status."""
+    """Runs tests and prints their outcomes; returns the exit status."""
     counts = Counter[str]()
     for number, test in enumerate(tests, 1):
         outcome, said = _outcome(test, _folder(test, build), present)
@@ -437,8 +440,7 @@ def _report(
 
 
 def _tests(path: Path, build: Path) -> list[Path]:
-    """The tests that a path names. One below the folder of what tests write stands for the tests
-    that wrote it.
+    """Tests at a path; a path in the output folder stands for the tests that wrote it.
 
     Raises:
         CompileError: if there are none.
@@ -457,7 +459,7 @@ def _tests(path: Path, build: Path) -> list[Path]:
 
 
 def _folder(test: Path, build: Path) -> Path:
-    """The folder of what a test writes: as the test is in the working directory."""
+    """Output folder of a test, mirroring its path in the working directory."""
     beside = Path(os.path.relpath(test.parent))
     if beside.parts[:1] == ("..",):
         beside = Path(*test.parent.parts[1:])
@@ -465,7 +467,7 @@ def _folder(test: Path, build: Path) -> Path:
 
 
 def _outcome(test: Path, folder: Path, present: frozenset[str]) -> tuple[str, str]:
-    """The outcome of a test, and what it says of it."""
+    """Outcome of a test with its message."""
     try:
         condition = unmet(test.read_text("utf-8"), present)
         if condition is not None:

@@ -1,4 +1,4 @@
-"""`ttcodegen-opt`: runs passes on a module and prints what they made."""
+"""`ttcodegen-opt`: runs passes on a module and prints the result."""
 
 from __future__ import annotations
 

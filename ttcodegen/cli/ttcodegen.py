@@ -18,6 +18,7 @@ from ttcodegen.cli.arguments import (
     add_version_option,
     apply_message_options,
     chosen_system,
+    host_shape,
     mesh_shape,
 )
 from ttcodegen.cli.completion import SHELLS
@@ -27,15 +28,15 @@ from ttcodegen.cli.entry import (
     run_program_with_code,
     tell_warnings,
 )
-from ttcodegen.foundation.diagnostics import CompileError, Diagnostics, Source
+from ttcodegen.foundation.diagnostics import Diagnostics, Source
 from ttcodegen.foundation.messages import Level, is_reported, printable, report
 from ttcodegen.lang.projects.called_operations import callable_operations
 
 if TYPE_CHECKING:
     from ttcodegen.compilation import CompiledModule
     from ttcodegen.project.running import Reference
+    from ttcodegen.project.settings import ProjectOptions
     from ttcodegen.project.toolchain import Toolchain
-    from ttcodegen.systems.description import SystemDescription
     from ttcodegen.transforms.pass_runner import PassRunner
 
 
@@ -75,7 +76,7 @@ def argument_parser() -> ArgumentParser:
     add_system_options(parser)
     add("--mesh-shape", metavar="RxC", type=mesh_shape, default=(1, 1), help="rows and columns "
         "of the mesh of chips, such as 2x4, for a module that names none")  # fmt: skip
-    add("--hosts", metavar="RxC", type=mesh_shape, default=(1, 1), help="rows and columns of the "
+    add("--hosts", metavar="RxC", type=host_shape, default=(1, 1), help="rows and columns of the "
         "hosts that have the mesh, such as 2x1: the program runs as a process on each, and files "
         "for tt-run are written")  # fmt: skip
     add("--fabric", choices=("linear", "ring", "torus"), help="the links of a "
@@ -86,7 +87,7 @@ def argument_parser() -> ArgumentParser:
     add("--stages", metavar="N", help="divide functions into stages of a pipeline, each for a "
         "device of its own: their number, or the names of the ops that all but the last stage end "
         "after, as in layer1,layer2")  # fmt: skip
-    add("--micro-batches", metavar="N", type=int, default=1, needs=["--stages"],
+    add("--micro-batches", metavar="N", type=int, default=1,
         help="parts of the batch that go through the stages one after the other (1)")  # fmt: skip
     add_release_option(parser)
     add("--optimize", type=int, choices=(0, 1, 2), metavar="LEVEL", help="0: all "
@@ -118,8 +119,7 @@ def argument_parser() -> ArgumentParser:
     add("--golden", metavar="DIR", type=Path, needs=["--check"], help="with --check: take the "
         "inputs from DIR/inputs, and compare with the results of a framework in DIR/outputs "
         "(MODEL.golden beside MODEL.mlir)")  # fmt: skip
-    add("--seed", type=int, needs=["--check", "--embed-goldens"],
-        help="seed of the random inputs (0)")  # fmt: skip
+    add("--seed", type=int, help="seed of the random inputs (0)")
     add("--embed-goldens", action="store_true", help="add to the flatbuffer results of each "
         "op of the source on random inputs")  # fmt: skip
     edited = parser.add_mutually_exclusive_group()
@@ -161,8 +161,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _with_edges(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> list[str]:
-    """The arguments with `--check=edges` in two: an option with an optional value would take the
-    file that follows it."""
+    """Splits `--check=edges`: an option with an optional value would consume the file that
+    follows."""
     found: list[str] = []
     for argument in arguments:
         name, _, value = argument.partition("=")
@@ -196,65 +196,70 @@ def _run(invocation: Invocation) -> int:
         from ttcodegen.cli.tune import run_tune
 
         return run_tune([str(options.tune), "--op", options.op])
-    if options.check and options.kind == "sources":
-        parser.error("--check needs an executable: leave out --kind sources")
     if options.check:
         _touch_memory_in_small_pages()
-    _refuse_contradictions(parser, options)
+    if options.name == "":
+        parser.error("--name is empty")
+    project = _project_options(options)
+    if (message := project.contradiction(_spelled)) is not None:
+        parser.error(message)
     if options.file is None or options.out is None:
         parser.error("FILE and -o OUT are needed")
     source = invocation.read(options.file)
     system = None
     if options.system_desc is not None or (options.arch and options.tt_lang):
         system = chosen_system(options)
-    with callable_operations(options.tt_lang, system):
-        return _compile(options, source, None if options.system_desc is None else system)
+    with callable_operations(options.tt_lang, system, all_are_used=True):
+        return _compile(options, project, source)
 
 
-def _refuse_contradictions(parser: ArgumentParser, options: argparse.Namespace) -> None:
-    """Ends the program where an option would have no effect with the others."""
-    if options.name == "":
-        parser.error("--name is empty")
-    if options.seed is not None and options.seed < 0:
-        parser.error("--seed is a number of 0 or more")
-    decisions = {
-        "--explain": options.explain,
-        "--overrides": options.overrides,
-        "--write-overrides": options.write_overrides,
-    }
-    asked = [name for name, value in decisions.items() if value]
-    explains = (options.parallel or options.stages) and asked == ["--explain"]
-    if options.target == "ttmetal" and ((asked and not explains) or options.optimize):
-        name = asked[0] if asked else "--optimize"
-        parser.error(
-            f"{name} is for calls of the ttnn library: --target ttmetal has no optimizer yet"
-        )
-    if options.overrides and options.optimize == 0:
-        parser.error("--overrides decides at level 1 or 2, not at --optimize 0")
-    if asked and not (options.optimize or options.overrides or options.parallel or explains):
-        parser.error(f"{asked[0]} needs --optimize 1 or 2, or --parallel")
-    if options.embed_goldens and options.target == "ttmetal":
-        parser.error("--embed-goldens is for .ttnn files, which --target ttmetal does not write")
+def _project_options(options: argparse.Namespace) -> ProjectOptions:
+    """Project options, as in the Python API."""
+    from ttcodegen.project.settings import ProjectOptions
+
+    return ProjectOptions(
+        options.target,
+        options.arch or "",
+        options.system_desc,
+        build=options.build,
+        check="edges" if options.check_edges else options.check,
+        force=options.force,
+        optimize=options.optimize,
+        weights=options.weights or "",
+        overrides=options.overrides,
+        write_overrides=options.write_overrides,
+        trace=options.trace,
+        mesh=options.mesh_shape,
+        hosts=options.hosts,
+        fabric=options.fabric,
+        parallel=options.parallel or "",
+        stages=options.stages or "",
+        micro_batches=options.micro_batches,
+        kind=options.kind,
+        tt_metal=options.tt_metal,
+        f16=options.f16 or "bfloat16",
+        seed=options.seed,
+        keep_edits=options.keep_edits,
+        embed_goldens=options.embed_goldens,
+        explain=options.explain,
+        format=not options.no_format,
+        dump_ir=options.dump_ir,
+    )
+
+
+def _spelled(name: str, value: object = None) -> str:
+    """Spells a project option for the command line."""
+    return f"--{name.replace('_', '-')}" + ("" if value is None else f" {value}")
 
 
 def _touch_memory_in_small_pages() -> None:
-    """Keeps numpy, which is not imported yet, from asking for huge pages for its arrays.
+    """Disables huge pages for numpy, which is not imported yet.
 
-    A check touches gigabytes of fresh memory, and most of it once. The first touch of a huge page
-    is dear on virtual machines, whose hosts have to find all of it: 2.8 s of the kernel for a
-    gigabyte against 0.5 s, which was a third of the time of a check.
+    A check touches gigabytes of fresh memory, mostly once. The first touch of a huge page is
+    expensive on virtual machines: 2.8 s of kernel time per gigabyte instead of 0.5 s, a third of a
+    check's time.
     """
     os.environ.setdefault("NUMPY_MADVISE_HUGEPAGE", "0")
-
-
-def _overrides(options: argparse.Namespace) -> str:
-    """The decisions that are given; raises CompileError if their file cannot be read."""
-    if options.overrides is None:
-        return ""
-    try:
-        return options.overrides.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise CompileError(f"the overrides cannot be read: {error}") from error
 
 
 def _print_cpu_backend() -> int:
@@ -281,9 +286,8 @@ def _print_edits(out: Path, overrides: Path | None) -> int:
     return ExitStatus.DONE
 
 
-def _compile(options: argparse.Namespace, source: Source, system: SystemDescription | None) -> int:
-    from ttcodegen.compilation import CompileOptions
-    from ttcodegen.emission.interface_description import default_module_name
+def _compile(options: argparse.Namespace, project: ProjectOptions, source: Source) -> int:
+    from ttcodegen.emission.interface_description import name_of_file
     from ttcodegen.ops.dialects import load_dialects
     from ttcodegen.project.staging import locked_project
     from ttcodegen.project.writer import refuse_unrelated_folder
@@ -291,7 +295,7 @@ def _compile(options: argparse.Namespace, source: Source, system: SystemDescript
     from ttcodegen.transforms.pass_runner import PassRunner
 
     if options.stages and options.kind is None:
-        options.kind = "exe"
+        options.kind = project.project_kind
     # What cannot end well is refused before the work, and before anything is written.
     refuse_unrelated_folder(options.out, force=options.force, keep_edits=options.keep_edits)
     toolchain = None
@@ -303,8 +307,7 @@ def _compile(options: argparse.Namespace, source: Source, system: SystemDescript
         toolchain = find_toolchain()
     runner = PassRunner(load_dialects(), dump=options.dump_ir, count_ops=options.time_passes)
     diagnostics = Diagnostics()
-    stem = "model" if options.file == "-" else Path(options.file).name.partition(".")[0]
-    name = options.name or default_module_name(stem)
+    name = options.name or name_of_file(options.file)
     if not options.force and options.name is None:
         from ttcodegen.project.manifest import project_name
 
@@ -313,26 +316,7 @@ def _compile(options: argparse.Namespace, source: Source, system: SystemDescript
     try:
         compiled = compile_stages(
             source,
-            CompileOptions(
-                name,
-                options.target,
-                options.arch or "",
-                options.tt_metal,
-                system=system,
-                optimize=options.optimize or 0,
-                weights=options.weights or "",
-                overrides=_overrides(options),
-                kind="both" if options.kind == "so" and options.check else options.kind or "both",
-                golden_seed=options.seed or 0 if options.embed_goldens else None,
-                mesh=options.mesh_shape,
-                hosts=options.hosts,
-                fabric=options.fabric,
-                parallel=options.parallel or "",
-                stages=options.stages or "",
-                micro_batches=options.micro_batches,
-                trace=options.trace,
-                f16=options.f16 or "bfloat16",
-            ),
+            project.compile_options(name),
             runner,
             diagnostics,
         )
@@ -343,8 +327,7 @@ def _compile(options: argparse.Namespace, source: Source, system: SystemDescript
             refuse_too_large(compiled)
         if options.explain:
             print(printable(compiled.explanation), end="")
-        if options.write_overrides is not None:
-            options.write_overrides.write_text(compiled.decisions, encoding="utf-8")
+        project.save_decisions(compiled.decisions)
         with locked_project(options.out):
             if _write(options, compiled, runner):
                 return ExitStatus.CONFLICTS
@@ -355,7 +338,7 @@ def _compile(options: argparse.Namespace, source: Source, system: SystemDescript
 
 
 def _write(options: argparse.Namespace, compiled: CompiledModule, runner: PassRunner) -> bool:
-    """Writes the project; whether edits are in conflict with it."""
+    """Writes the project; returns whether edits conflict with it."""
     from ttcodegen.project.edits import edited_files
     from ttcodegen.project.sources import project_files
     from ttcodegen.project.writer import write_project
@@ -379,14 +362,14 @@ def _write(options: argparse.Namespace, compiled: CompiledModule, runner: PassRu
             "note: the rest is merged; resolve the text between <<<<<<< and >>>>>>>, then build",
         )
     else:
-        report(Level.INFO, _written(options, compiled, len(files), edited))
+        report(Level.INFO, _summary(options, compiled, len(files), edited))
     return bool(conflicts)
 
 
 def _reference(
     options: argparse.Namespace, source: Source, compiled: CompiledModule
 ) -> dict[str, Reference] | None:
-    """Reference outputs of a framework: in the given folder, else beside the module."""
+    """Reference outputs of a framework: in the given folder, else next to the module."""
     from ttcodegen.project.running import read_reference, reference_beside
 
     if options.golden is not None:
@@ -398,10 +381,10 @@ def _reference(
     return found
 
 
-def _written(
+def _summary(
     options: argparse.Namespace, compiled: CompiledModule, count: int, edited: Sequence[str]
 ) -> str:
-    """One line that says what was written, which edits are in it, and what comes next."""
+    """One-line summary of the written files, the kept edits and the next step."""
     name, out = compiled.description.name, shlex.quote(str(options.out))
     kept = f", with your edits of {', '.join(edited)}" if edited else ""
     line = f"ttcodegen: wrote {count} files of the project '{name}' to {options.out}{kept}"

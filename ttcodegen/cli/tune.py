@@ -1,4 +1,4 @@
-"""`ttcodegen tune`: searches around the edits of a project, and writes what is faster as edits."""
+"""`ttcodegen tune`: searches faster alternatives of a project's ops, and writes them as edits."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def run_tune(arguments: Sequence[str]) -> int:
 
 
 def tune(options: argparse.Namespace) -> int:
-    """Tunes a project as options of the sub-command say."""
+    """Tunes a project as the options request."""
     from ttcodegen.optimizer.cost.measurements import read_measured, write_measured
     from ttcodegen.project.edits import tune_ops
     from ttcodegen.project.manifest import read_manifest

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 SPELLINGS = ("2024", "2025")
-"""The years whose spelling of modules can be written; here, for command lines read it without the
-passes that write it."""
+"""Supported years of module spellings.
+
+Defined here, so that command lines read it without importing the printing passes.
+"""
 
 # Passes of the reference compiler (tt-mlir, 2024 to 2026) that are not here, and why.
 #
@@ -130,7 +132,7 @@ _REASONS: dict[str, tuple[str, ...]] = {
 
 
 def reason(name: str) -> str | None:
-    """Reason for the absence of a pass of the reference compiler, None if it has no such pass."""
+    """Reason for the absence of a pass of tt-mlir, None if it has no such pass."""
     for why, names in _REASONS.items():
         if name in names:
             return why
@@ -143,7 +145,7 @@ def reason(name: str) -> str | None:
 # the reason that the options are listed under.
 
 Refused = Mapping[str, Mapping[str, bool | int | str]]
-"""By reason: the options with the only value that they may have."""
+"""Options that accept a single value only, by the reason."""
 
 _OPTIMIZER_OPTIONS = "the optimizer has no such setting: see --optimization-level and --overrides"
 _CALL_OPTIONS = "what the library asks of its operands is always respected"

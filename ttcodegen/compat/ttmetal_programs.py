@@ -13,6 +13,7 @@ from xdsl.rewriter import Rewriter
 
 from ttcodegen.dialects.core.datatypes import without_encoding
 from ttcodegen.dialects.operations.functions import change_types
+from ttcodegen.dialects.ttcore.device import allocation_fault
 from ttcodegen.foundation.diagnostics import CompileError, copy_source_offset
 from ttcodegen.ops.dialects import ttir_op_classes
 
@@ -22,17 +23,17 @@ from ttcodegen.ops.dialects import ttir_op_classes
 
 KERNEL = "ttir.kernel"
 TEXT = ("ttir.alloc", "ttir.dealloc", KERNEL)
-"""Text that has none of these words has nothing of the kind."""
+"""Words without which a text has no such ops."""
 
 MISSPELLED = {"mulitply": "multiply", "power": "pow", "divide": "div"}
-"""Names of kernels that differ from those of the ops."""
+"""Kernel names that differ from the ops' names."""
 
 
 def take_over(module: ModuleOp) -> None:
-    """Turns these ops on tensors into today's.
+    """Upgrades these ops on tensors.
 
     Raises:
-        CompileError: at a kernel that no op computes.
+        CompileError: at a kernel without an op, or memory that cannot be allocated.
     """
     for op in list(module.walk()):
         if not isinstance(op, UnregisteredOp) or op.op_name.data not in TEXT:
@@ -42,6 +43,8 @@ def take_over(module: ModuleOp) -> None:
                 op.detach()
                 op.erase()
             case "ttir.alloc" if all(isinstance(r.type, TensorType) for r in op.results):
+                if (fault := allocation_fault(op)) is not None:
+                    raise CompileError(f"'ttir.alloc' {fault}", op)
                 _replace(op, "ttir.empty", 0)
             case "ttir.kernel" if op.results and all(
                 isinstance(r.type, TensorType) for r in op.results
@@ -52,7 +55,7 @@ def take_over(module: ModuleOp) -> None:
 
 
 def kernel_op(op: Operation) -> str:
-    """The name of the op that computes what a kernel does, without that of the dialect.
+    """Name of the op that computes a kernel, without its dialect.
 
     Raises:
         CompileError: at the kernel, if there is none.
@@ -70,7 +73,7 @@ def kernel_op(op: Operation) -> str:
 
 
 def _replace(op: Operation, name: str, count: int) -> None:
-    """Puts an op of that name, with the first `count` operands, in place of `op`."""
+    """Replaces `op` by an op with its first `count` operands."""
     op_class = ttir_op_classes()[name.removeprefix("ttir.")]
     made = op_class.create(
         operands=op.operands[:count],
@@ -90,8 +93,10 @@ DISPATCH = "ttmetal.dispatch"
 
 @dataclass(frozen=True)
 class LiftPrograms(ModulePass):
-    """Turns functions that dispatch programs of 2024 into the functions of TTIR that compute the
-    same, which every pipeline lowers anew. Raises CompileError where `lift_programs` does."""
+    """Lifts functions that dispatch programs of 2024 to equivalent TTIR, which any pipeline lowers.
+
+    Raises CompileError where `lift_programs` does.
+    """
 
     name = "ttmetal-lift-programs"
 
@@ -100,10 +105,10 @@ class LiftPrograms(ModulePass):
 
 
 def lift_programs(module: ModuleOp) -> bool:
-    """Turns functions that dispatch such programs into functions of TTIR; whether there were any.
+    """Lifts functions that dispatch such programs to TTIR; returns whether there were any.
 
     Raises:
-        CompileError: at a program that computes no more or less than one builtin.
+        CompileError: at a program that is not exactly one builtin.
     """
     found = False
     for function in list(module.ops):

@@ -30,7 +30,7 @@ from ttcodegen.dialects.core.datatypes import element_of, shape_of, without_enco
 from ttcodegen.dialects.operations.attribute_kinds import INTEGERS
 from ttcodegen.dialects.operations.functions import change_types
 from ttcodegen.dialects.operations.operation import CatalogueOp
-from ttcodegen.dialects.ttcore.device import MESHES, set_mesh, shape_in
+from ttcodegen.dialects.ttcore.device import MESHES, allocation_fault, set_mesh, shape_in
 from ttcodegen.dialects.ttcore.dialect import GetTupleElementOp, TupleOp
 from ttcodegen.dialects.ttcore.shards import LAYOUTS_WANTED
 from ttcodegen.foundation.diagnostics import (
@@ -55,11 +55,10 @@ from ttcodegen.ops.dialects import ttir_op_classes, ttnn_op_classes
 # get layouts.
 
 DESTINATION = "ttcodegen.destination"
-"""Marks a tensor that was made to hold the result of another op."""
+"""Mark of a tensor that was created as another op's destination."""
 
 _PERHAPS = "ttcodegen.perhaps_destination"
-"""Marks a tensor that was filled, maybe only to hold the result of another op: it is an operand
-where an op can have as many."""
+"""Mark of a filled tensor that is a destination unless the op can have as many operands."""
 
 DEVICE_OPS = ("ttnn.open_device", "ttnn.get_device", "ttnn.close_device")
 _WITHOUT_EFFECT = {
@@ -85,44 +84,49 @@ _TO_A_DEVICE = frozenset({
     *("prepare_moe_compute_w0_w1_weights", "prepare_moe_compute_w2_weights"),
     *("distributed_rms_norm", "distributed_layer_norm"),
 })  # fmt: skip
-"""Calls that take a device after a tensor, in one year or another (TTNNOps.td)."""
+"""Calls that take a device after a tensor in some year (TTNNOps.td)."""
 _CREATIONS = {"ttnn.zeros": 0.0, "ttnn.ones": 1.0, "ttnn.empty": 0.0, "ttnn.alloc": 0.0}
 
 TEXT = ("ttnn.device", "tt.device<", *DEVICE_OPS, "ttnn.empty", "ttnn.alloc", *_RENAMED,
         *_WITHOUT_EFFECT, "ttnn.zeros", "ttnn.ones", "ttnn.transpose", "ttnn.to_dtype",
         "ttnn.moreh_cumsum")  # fmt: skip
-"""Text that has none of these words holds no such module."""
+"""Words without which a text is no such module."""
 
 
 _OF_OTHER_YEARS = re.compile(
     r"[!#]tt\.|ttnn\.(?:open_device|close_device|alloc|clamp|div|slice|transpose|to_dtype|"
     r"moreh_cumsum|model_preprocessing|register_pre_operation_hook)\""
 )
+STRING_OR_COMMENT = re.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*')
+"""Comment, or string, in which slashes do not begin one."""
 
 
 def is_of_other_years(text: str) -> bool:
-    """True if a text may hold such a module: today's modules of TTNN are read with the layouts that
-    they give, by the front end for them."""
+    """Returns whether a text may be such a module.
+
+    Current TTNN modules, with layouts, are read by the frontend `ttnn`.
+    """
     if not any(word in text for word in TEXT):
         return False
+    text = STRING_OR_COMMENT.sub(lambda found: "" if found[0].startswith("/") else found[0], text)
     return "#ttnn.ttnn_layout" not in text or _OF_OTHER_YEARS.search(text) is not None
 
 
 def is_device(type_: Attribute) -> bool:
-    """True if a type is a device type: `!tt.device<...>`, `!ttcore.device<...>`,
-    `!ttnn.device`."""
+    """Returns whether a type is `!tt.device<...>`, `!ttcore.device<...>` or `!ttnn.device`."""
     name = type_.attr_name.data if isinstance(type_, UnregisteredAttr) else type_.name
     return name in ("tt.device", "ttcore.device", "ttnn.device")
 
 
 def name_of(op: Operation) -> str:
-    """The full name of an op, registered or not."""
+    """Full name of an op, registered or not."""
     return op.op_name.data if isinstance(op, UnregisteredOp) else op.name
 
 
 def take_over(module: ModuleOp, diagnostics: Diagnostics) -> None:
-    """Turns functions of TTNN with devices, destinations or names of other years into ours; leaves
-    other functions alone. Destinations are marked; dropping them is left to the upgrade of ops.
+    """Upgrades TTNN functions with devices, destinations or old names; leaves others unchanged.
+
+    Destinations are marked, and removed by the upgrade of ops.
 
     Raises:
         CompileError: as `check_counts`.
@@ -136,11 +140,12 @@ def take_over(module: ModuleOp, diagnostics: Diagnostics) -> None:
 
 
 def check_counts(function: FuncOp) -> None:
-    """Makes sure that ops have the operands and results without which they cannot be brought into
-    canonical form; what else they need is verified when they are.
+    """Checks the operand and result counts that canonicalization relies on.
+
+    Other requirements are verified by it.
 
     Raises:
-        CompileError: with all calls that have not.
+        CompileError: listing all calls that violate them.
     """
     diagnostics = Diagnostics()
     for op in function.walk():
@@ -170,8 +175,7 @@ _SPACE = re.compile(r"#(?:ttnn\.buffer_type<)?(dram|l1|system_memory)\b")
 
 
 def _fault_of_memory(config: str) -> str:
-    """Contradiction in a `#ttnn.memory_config`, which the type of the result stands for; empty if
-    there is none."""
+    """Contradiction in a `#ttnn.memory_config`, which the result's type replaces; empty if none."""
     divided, space = _DIVIDED.search(config), _SPACE.search(config)
     specs = "#ttnn.shard_spec" in config, "#ttnn.nd_shard_spec" in config
     if divided is None or space is None:
@@ -186,7 +190,7 @@ def _fault_of_memory(config: str) -> str:
 
 
 def _fault_of_devices(op: Operation, devices: int) -> str | None:
-    """Returns why a call does not take the devices among its operands, None if it does."""
+    """Reason for which a call does not take its device operands, None if it does."""
     dialect, _, name = name_of(op).partition(".")
     if dialect not in ("ttnn", "ttir"):
         return None
@@ -204,8 +208,7 @@ def _fault_of_devices(op: Operation, devices: int) -> str | None:
 
 
 def _counts_of(op: Operation) -> tuple[int, int | None]:
-    """Minimum number of operands of an op, without devices, and its number of results, None if
-    any."""
+    """Minimum number of non-device operands of an op, and its number of results, None if any."""
     name = name_of(op)
     if name in _CREATIONS:
         return 0, 1
@@ -221,10 +224,10 @@ def _counts_of(op: Operation) -> tuple[int, int | None]:
     if cls is None:
         return 0, None
     definition = cls.definition
-    # Where operands are counted one by one, calls of some years leave out what is needed today.
+    # Calls of some years omit operands that are required today.
     segments = _property(op, "operandSegmentSizes")
     least = 0 if segments else sum(spec.count == "one" for spec in definition.operands)
-    # Calls that overwrite an operand gave it back in other years.
+    # In other years, calls that overwrite an operand returned it.
     return least, definition.results if definition.results > 0 else None
 
 
@@ -240,7 +243,8 @@ def _is_of_other_years(function: FuncOp) -> bool:
 
 
 def _keep_mesh(module: ModuleOp, function: FuncOp) -> None:
-    """Says of the module what mesh of several devices the function opens: devices will be gone."""
+    """Records a function's mesh of several devices on the module, before its devices are
+    removed."""
     for op in function.walk():
         mesh = shape_in(op) if name_of(op) in DEVICE_OPS else ()
         if prod(mesh) > 1 and MESHES not in module.attributes:
@@ -248,10 +252,10 @@ def _keep_mesh(module: ModuleOp, function: FuncOp) -> None:
 
 
 def keep_local_collectives(function: FuncOp) -> None:
-    """Takes ops between devices out where there is one device only.
+    """Erases collectives on a single device.
 
     Raises:
-        CompileError: at one that has a dimension or a reduction that there is not.
+        CompileError: at one with an invalid dimension or reduction.
     """
     for op in list(function.walk()):
         if name_of(op).removeprefix("ttnn.") in collectives() and is_local(op):
@@ -284,7 +288,7 @@ def _take_over(function: FuncOp, diagnostics: Diagnostics) -> None:
             op.detach()
             op.erase()
         elif name_of(op) in _MOVES:
-            _forget_move(op)
+            _drop_move(op)
     _take_off_devices_and_layouts(function)
 
 
@@ -307,8 +311,8 @@ def _replace(op: Operation, value: SSAValue) -> None:
     Rewriter.replace_op(op, [], [value])
 
 
-def _forget_move(op: Operation) -> None:
-    """Placement is decided again; a change of data type is kept."""
+def _drop_move(op: Operation) -> None:
+    """Drops a change of placement, which is decided again; keeps a conversion."""
     value = op.operands[0]
     if element_of(value.type) != element_of(op.results[0].type):
         plain = cast("TensorType[Attribute]", without_encoding(op.results[0].type))
@@ -318,6 +322,8 @@ def _forget_move(op: Operation) -> None:
 
 def _filled(op: Operation, number: float) -> None:
     type_ = op.results[0].type
+    if name_of(op) == "ttnn.alloc" and (fault := allocation_fault(op)) is not None:
+        raise CompileError(f"'ttnn.alloc' {fault}", op)
     named = _property(op, "shape")
     if named is not None and shape_attribute(op, named) != list(shape_of(type_)):
         named_shape = tuple(shape_attribute(op, named))
@@ -340,8 +346,7 @@ def _full(op: Operation) -> None:
 
 
 def shape_attribute(op: Operation, attribute: Attribute) -> list[int]:
-    """The sizes in `#ttnn.shape<2x1x3>`, or in an array of integers; raises CompileError if the
-    attribute is neither."""
+    """Sizes in `#ttnn.shape<2x1x3>`, or in an array; raises CompileError for other attributes."""
     try:
         if isinstance(attribute, UnregisteredAttr):
             text = attribute.value.data.strip("<> ")
@@ -365,7 +370,7 @@ def _create(name: str) -> Callable[[Operation], None]:
 
 
 def _rename(name: str) -> Callable[[Operation], None]:
-    """The same op under its name of today; destinations are dropped later."""
+    """Makes a rule that renames an op; destinations are dropped later."""
 
     def rule(op: Operation) -> None:
         attributes = {k: v for k, v in op.attributes.items() if k != "op_name__"}
@@ -382,8 +387,7 @@ def _rename(name: str) -> Callable[[Operation], None]:
 
 
 def exchange(op: Operation, dims: Sequence[int]) -> list[int]:
-    """The permutation of the operand's dimensions that exchanges two, which may be counted from the
-    end; raises CompileError if they are none of them."""
+    """Permutation that swaps two dimensions; raises CompileError if they are out of range."""
     order = list(range(len(shape_of(op.operands[0].type))))
     if any(not -len(order) <= dim < len(order) for dim in dims):
         raise CompileError(f"'{name_of(op)}': {list(dims)} are no dimensions of the operand", op)
@@ -412,7 +416,7 @@ RULES: dict[str, Callable[[Operation], None]] = {
 
 
 def forget_destinations(module: ModuleOp) -> None:
-    """Takes the marks off tensors that are no destinations after all, and drops unused ones."""
+    """Removes destination marks, and erases unused marked ops."""
     for op in list(module.walk()):
         marks = [mark for mark in (DESTINATION, _PERHAPS) if op.attributes.pop(mark, None)]
         if isinstance(op, CatalogueOp) and marks:
@@ -425,15 +429,15 @@ def forget_destinations(module: ModuleOp) -> None:
 # argument or a result of its own.
 
 TUPLE_TEXT = "tuple<"
-"""Text without it has no tuples."""
+"""Word without which a text has no tuples."""
 
 
 def unpack(module: ModuleOp) -> None:
-    """Takes all tuples of tensors out of functions of tensors.
+    """Unpacks all tuples of tensors in functions.
 
     Raises:
-        CompileError: if a function keeps its arguments' attributes and has tuples among them, or an
-            element is requested that a tuple does not have.
+        CompileError: if a function has argument attributes and tuple arguments, or an element does
+            not exist.
     """
     for op in module.walk():
         if isinstance(op, GetTupleElementOp | TupleOp):
@@ -563,7 +567,7 @@ _SEGMENTS = re.compile(r"(operandSegmentSizes = array<i32: [^>]*)>")
 
 
 def respelled(text: str, year: str) -> str:
-    """The text of a module in the spelling of a year, one of `SPELLINGS`."""
+    """Respells a module's text for a year, one of `SPELLINGS`."""
 
     def token(found: re.Match[str]) -> str:
         if (name := found["op"]) is not None:
@@ -579,7 +583,7 @@ def respelled(text: str, year: str) -> str:
 
 
 def _with_destination(line: str) -> Iterable[str]:
-    """A TTIR op on a line of its own, and before it the tensor that it writes its result to."""
+    """Adds a destination tensor before a TTIR op's line."""
     found = _RESULT.fullmatch(line)
     if found is None or found["op"] in _WITHOUT_DESTINATION:
         return (line,)

@@ -44,21 +44,22 @@ from ttcodegen.parsing.structure import operation_name
 from ttcodegen.transforms.rewriting import body_of as rebuilding_body_of
 from ttcodegen.transforms.rewriting import set_type
 
-# Lets the host give each chip of a mesh its part of an argument, and put a result together of the
-# parts that chips have, where a host function of device programs would do it between programs.
+# Moves the sharding of arguments and the composition of results from host functions to their
+# interface.
 #
-# In the module an argument is whole, and a copy of it on the host becomes parts. In C++ the
-# argument is what the chips have: the host uploads to each its part alone. The type of the
-# argument becomes that of a part, and `ttcodegen.divided` says which dimension is divided along
-# each axis. The same goes for results.
+# In the module an argument is the whole tensor, of which a copy on the host is sharded. In C++ the
+# argument is already sharded: the host uploads only its shard to each device. The type of the
+# argument becomes that of a shard, and `ttcodegen.divided` gives the dimension that is divided
+# along each mesh axis. Results are treated likewise.
 
 Dims = tuple[int, ...]
-"""For each axis of the mesh the dimension that is divided along it, -1 for none."""
+"""For each mesh axis the dimension that is divided along it, -1 for none."""
 
 
 def share_on_host(module: ModuleOp) -> None:
-    """Gives the host functions of a module arguments and results that are parts; the functions for
-    the CPU that nothing calls afterwards are removed."""
+    """Makes arguments and results of host functions shards where they are sharded or composed.
+
+    CPU functions that nothing calls afterwards are removed."""
     if declared_mesh(module) == ONE_CHIP:
         return
     known = {function.sym_name.data: function for function in cpu_functions(module)}
@@ -72,7 +73,7 @@ def share_on_host(module: ModuleOp) -> None:
 
 
 def composed_by_host(module: ModuleOp) -> set[Operation]:
-    """The calls of functions for the CPU that the host does for results, once it has them."""
+    """Returns the CPU calls that compose results, which the host does after the run."""
     if declared_mesh(module) == ONE_CHIP:
         return set()
     known = {function.sym_name.data: function for function in cpu_functions(module)}
@@ -86,18 +87,18 @@ def composed_by_host(module: ModuleOp) -> set[Operation]:
 
 @dataclass(frozen=True)
 class _Transfer:
-    """A copy of a tensor to the host, what is made of it there, and the copy of that back."""
+    """Copy of a tensor to the host, call of a CPU function there, and copy back."""
 
     source: SSAValue
     target: SSAValue
     symbol: str
     dims: Dims
     ops: tuple[Operation, ...]
-    """The copies and the call, without what makes the target."""
+    """The two copies and the call, without the creation of the target."""
 
 
 class _HostFunction:
-    """A host function, of which some transfers become a matter of its interface."""
+    """Host function of which some transfers move to its interface."""
 
     def __init__(self, function: FuncOp, cpu: Mapping[str, FuncOp]) -> None:
         self._function = function
@@ -115,8 +116,7 @@ class _HostFunction:
                 self._writers[self._roots[value]].append(op)
 
     def share(self) -> set[str]:
-        """Changes the function; the functions for the CPU that it called for what it does not do
-        any more."""
+        """Changes the function; returns the CPU functions whose calls were removed."""
         replaced: set[str] = set()
         for argument in self._block.args:
             replaced |= self._share_argument(argument)
@@ -130,7 +130,7 @@ class _HostFunction:
         return replaced
 
     def composing_calls(self) -> list[Operation]:
-        """The calls that put results together, none of which `share` leaves."""
+        """Returns the calls that compose results; `share` removes them."""
         return [transfer.ops[1] for transfer in self._compositions().values()]
 
     def _compositions(self) -> dict[SSAValue, _Transfer]:
@@ -149,7 +149,7 @@ class _HostFunction:
         if not all(map(self._is_uploadable, transfers)):
             return set()
         set_type(argument, transfers[0].target.type)
-        self._function.arg_attrs = _said(
+        self._function.arg_attrs = _annotated(
             self._function.arg_attrs, len(self._block.args), {argument.index: transfers[0].dims}
         )
         for transfer in transfers:
@@ -179,11 +179,11 @@ class _HostFunction:
             for op in (*reversed(transfer.ops), value.owner):
                 self._erase(op)
         if divided:
-            self._function.res_attrs = _said(self._function.res_attrs, len(results), divided)
+            self._function.res_attrs = _annotated(self._function.res_attrs, len(results), divided)
         return replaced
 
     def _transfers(self, argument: BlockArgument) -> list[_Transfer]:
-        """All that becomes of an argument; none if something takes it as a whole."""
+        """Returns the transfers that are all uses of an argument; none if it has another use."""
         found: list[_Transfer] = []
         for use in argument.uses:
             transfer = self._transfer(use.operation, to_parts=True)
@@ -205,16 +205,16 @@ class _HostFunction:
             return None
         function = self._cpu.get(symbol)
         ops = [] if function is None else list(body_of(function).ops)
-        # The op and the return of its result.
+        # A single op, and the return of its result.
         dims = divided_dims(ops[0], to_parts=to_parts) if len(ops) == 2 else None
         source = read.operands[0]
         part, whole = (target, source) if to_parts else (source, target)
-        if dims is None or not _can_be_part(part, whole):
+        if dims is None or not _can_be_shard(part, whole):
             return None
         return _Transfer(source, target, symbol, tuple(dims), (read, call, write))
 
     def _is_uploadable(self, transfer: _Transfer) -> bool:
-        """True if nothing but the transfer writes the parts, and they are no result."""
+        """Returns whether only the transfer writes the shards, and they are not a result."""
         root = transfer.target
         terminator = self._block.last_op
         assert terminator is not None
@@ -222,7 +222,9 @@ class _HostFunction:
         return not is_result and self._writers[root] == [transfer.ops[-1]]
 
     def _composition(self, value: SSAValue, terminator: Operation) -> _Transfer | None:
-        """Composition of a result from shards, None if the function uses it or them otherwise."""
+        """Returns the composition of a result from shards.
+
+        None if the function uses the result or writes the shards otherwise."""
         writers = self._writers[value]
         if len(writers) != 1 or operation_name(writers[0]) != ENQUEUE_WRITE_BUFFER:
             return None
@@ -252,23 +254,24 @@ def _only_user(value: SSAValue) -> Operation | None:
     return uses[0].operation if len(uses) == 1 else None
 
 
-def _can_be_part(value: SSAValue, whole: SSAValue) -> bool:
-    """True if the host can give a tensor to its chips, or take it from them, in place of another
-    one: that has the same elements, and memory stays free for others."""
+def _can_be_shard(value: SSAValue, whole: SSAValue) -> bool:
+    """Returns whether the host may upload or read shards in place of the whole tensor.
+
+    Requires the same data type, and interleaved DRAM, so that L1 stays free."""
     placement = placement_of(value)
     is_in_dram = placement.buffer_type == "dram" and placement.shards is None
     return is_in_dram and placement.data_type is placement_of(whole).data_type
 
 
-def _said(
-    given: ArrayAttr[DictionaryAttr] | None, count: int, divided: Mapping[int, Sequence[int]]
+def _annotated(
+    attributes: ArrayAttr[DictionaryAttr] | None, count: int, divided: Mapping[int, Sequence[int]]
 ) -> ArrayAttr[DictionaryAttr]:
-    """The attributes of arguments or results, with those that are divided saying so."""
+    """Adds the divided dimensions to the attributes of arguments or results."""
     return ArrayAttr(
         [
             DictionaryAttr(
                 {
-                    **attributes_at(given, place),
+                    **attributes_at(attributes, place),
                     **(
                         {DIVIDED: DenseArrayBase.from_list(i64, list(divided[place]))}
                         if place in divided
@@ -281,24 +284,25 @@ def _said(
     )
 
 
-# What the chips of a mesh exchange over their ethernet links, between device programs.
+# Exchange between the devices of a mesh over their ethernet links, between device programs.
 #
-# Host functions read a tensor, call a function for the CPU, and write what it gives. Where that
-# function only moves whole tiles between the chips of rows or of columns, the chips do it
-# themselves: each sends pages of the tensor to the others, through the fabric.
+# Host functions read a tensor, call a CPU function, and write its result back. Where that function
+# only moves whole tiles along a mesh axis, the devices exchange the pages of the tensor through
+# the fabric instead.
 
 MOST_PAGE_BYTES = 4352
-"""The most that a packet carries (tt-metal, tt_metal/fabric/erisc_datamover_builder.hpp,
-`default_packet_payload_size_bytes`)."""
+"""Maximum payload of a fabric packet.
+
+Source: tt-metal, tt_metal/fabric/erisc_datamover_builder.hpp,
+`default_packet_payload_size_bytes`."""
 
 EXCHANGE_KERNEL = "exchange_pages.cpp"
-"""The kernel of all exchanges."""
+"""Kernel that all exchanges use."""
 
 
 @dataclass(frozen=True)
 class Sharing:
-    """Shares that each device along an axis gives to each other; `support::Sharing` of the
-    projects."""
+    """Exchange of shards along a mesh axis: `support::Sharing` of the projects."""
 
     axis: int
     chips: int
@@ -308,16 +312,17 @@ class Sharing:
     divides: bool
     joins: bool
     pairs: tuple[tuple[int, int], ...] = ()
-    """Chips that send, each with one that receives; without, each gives to all."""
+    """Senders with their receivers; without pairs, each device sends to all."""
 
     @property
     def connects(self) -> bool:
-        """True if anything goes over links."""
+        """Returns whether any page goes over a link."""
         return self.joins or any(source != target for source, target in self.pairs)
 
     def pages_over_busiest_link(self, mesh: MeshShape) -> int:
-        """The most pages that a link between two neighbours carries in one direction: pages go
-        straight along their line, to each chip on their own."""
+        """Returns the maximum number of pages that a link carries in one direction.
+
+        Pages go straight along their line, separately to each device."""
         carried = Counter[tuple[int, int]]()
         for line in groups_along(mesh, self.axis):
             all_pairs = product(line, line) if self.joins else self.pairs
@@ -332,7 +337,7 @@ class Sharing:
 
 @dataclass(frozen=True)
 class ChipExchange:
-    """An exchange between two tensors of the device, in place of a call for the CPU."""
+    """Exchange between two device tensors that replaces the call of a CPU function."""
 
     call: CallOp
     source: SSAValue
@@ -341,14 +346,14 @@ class ChipExchange:
 
     @property
     def ops(self) -> tuple[Operation, ...]:
-        """The call with the copies to the host and back, none of which the host makes."""
+        """The call with the copies to the host and back, which the exchange replaces."""
         read = self.call.operands[0].owner
         assert isinstance(read, Operation)
         return (read, self.call, *(use.operation for use in self.call.results[0].uses))
 
 
 def chip_exchanges(hosts: Iterable[FuncOp], cpu_functions: Iterable[FuncOp]) -> list[ChipExchange]:
-    """The calls of host functions that the chips do themselves, in order."""
+    """Returns the calls of host functions that become exchanges between devices, in order."""
     found = {function.sym_name.data: function for function in cpu_functions}
     return [
         exchange
@@ -361,17 +366,16 @@ def chip_exchanges(hosts: Iterable[FuncOp], cpu_functions: Iterable[FuncOp]) -> 
 def called_on_cpu(
     hosts: Iterable[FuncOp], cpu_functions: Iterable[FuncOp], exchanges: Iterable[ChipExchange]
 ) -> list[FuncOp]:
-    """The functions for the CPU that host functions call, where chips do not exchange tiles."""
-    by_chips = {each.call for each in exchanges}
+    """Returns the CPU functions that are called other than by exchanges."""
+    replaced = {each.call for each in exchanges}
     called = {
-        callee_of(op) for host in hosts for op in rebuilding_body_of(host).ops if op not in by_chips
+        callee_of(op) for host in hosts for op in rebuilding_body_of(host).ops if op not in replaced
     }
     return [function for function in cpu_functions if function.sym_name.data in called]
 
 
 def stays_on_chips(call: CallOp, cpu_functions: Mapping[str, FuncOp]) -> bool:
-    """True if a call for the CPU, of a value in tiles of the device, is one that the
-    chips do themselves."""
+    """Returns whether a call of a CPU function on tiled tensors can become an exchange."""
     function = cpu_functions.get(callee_of(call) or "")
     placements = [
         TensorPlacement(shape_of(value.type), declared_data_type(value))
@@ -383,14 +387,14 @@ def stays_on_chips(call: CallOp, cpu_functions: Mapping[str, FuncOp]) -> bool:
 
 
 def _sharing(function: FuncOp, source: TensorPlacement, target: TensorPlacement) -> Sharing | None:
-    """Exchange of a function whose only op moves a tensor between devices."""
+    """Exchange of a function whose only op moves a tensor between devices; None otherwise."""
     op, *rest = rebuilding_body_of(function).ops
     movement = _movement(op) if len(rest) == 1 else None
     return movement and sharing_of(source, target, movement, declared_mesh(op))
 
 
 def _movement(op: Operation) -> ChipMovement | None:
-    """Movement of an op along one axis of the mesh, None if it does more than that."""
+    """Movement of an op along one mesh axis; None for other ops."""
     definition = op.definition if isinstance(op, CatalogueOp) else None
     rule = definition.between_chips if isinstance(definition, TTIRDefinition) else None
     return rule(op) if rule is not None and isinstance(op, CatalogueOp) else None
@@ -413,7 +417,9 @@ def _exchange(call: CallOp, cpu_functions: Mapping[str, FuncOp]) -> ChipExchange
 def sharing_of(
     source: TensorPlacement, target: TensorPlacement, movement: ChipMovement, mesh: MeshShape
 ) -> Sharing | None:
-    """The pages that chips share, None if these are no whole tiles of one format."""
+    """Returns the exchange of pages for a movement.
+
+    None unless both tensors have whole tiles of one format that fit a packet."""
     if any(each.layout.name != "TILE" for each in (source, target)):
         return None
     if source.data_type != target.data_type or page_bytes(source, 1) > MOST_PAGE_BYTES:

@@ -26,13 +26,14 @@ from ttcodegen.transforms.rewriting import body_of, keep, rebuild
 from ttcodegen.transforms.ttir.own_buffers import drop_clones
 from ttcodegen.transforms.ttnn.layout import RemoveDeadValues, assign_wanted_layouts
 
-# TTIR ops become TTNN ops by the lowering that the catalogue has for each.
+# Each TTIR op is lowered by the `lower` rule of its definition.
 
 
 def lower_op(builder: OpBuilder, op: CatalogueOp) -> SSAValue | Sequence[SSAValue]:
-    """Makes the TTNN ops for one TTIR op; an op of TTNN stays.
+    """Lowers one TTIR op to TTNN ops; a TTNN op is kept.
 
-    Raises CompileError if the op has no lowering, or none for these operands and attributes.
+    Raises:
+        CompileError: if the op has no lowering, or none for these operands and attributes.
     """
     if isinstance(op, TTNNOp):
         keep(builder, op, [builder[value] for value in op.operands])
@@ -53,8 +54,9 @@ def lower_op(builder: OpBuilder, op: CatalogueOp) -> SSAValue | Sequence[SSAValu
 
 
 def _refuse_other_ops(module: ModuleOp) -> None:
-    """Raises CompileError with all ops of TTIR that say what single cores do: they are for programs
-    of the device, and nothing lowers them to ttnn calls."""
+    """Raises CompileError that lists all TTIR ops outside of the catalogue.
+
+    These describe the work of single cores, which has no ttnn calls."""
     diagnostics = Diagnostics()
     for op in module.walk():
         if op.dialect_name() == "ttir" and not isinstance(op, CatalogueOp | UnregisteredOp):
@@ -63,7 +65,7 @@ def _refuse_other_ops(module: ModuleOp) -> None:
 
 
 def _note_all_bits(module: ModuleOp) -> None:
-    """Reports extremes and lookups that take more than one call so that no bits are lost."""
+    """Reports f32 extremes and lookups that take several calls in order to be exact."""
     count = sum(isinstance(op, CatalogueOp) and needs_all_bits(op) for op in module.walk())
     if count:
         noun = "maxima or minima" if count > 1 else "maximum or minimum"
@@ -85,8 +87,9 @@ def _note_all_bits(module: ModuleOp) -> None:
 
 @dataclass(frozen=True)
 class ConvertTTIRToTTNN(ModulePass):
-    """Lowers every TTIR op; layouts are assigned by the next pass, unless `ttnn-layout` ran before
-    this one: then they are assigned here."""
+    """Lowers every TTIR op.
+
+    The next pass assigns layouts; if `ttnn-layout` ran before this one, they are assigned here."""
 
     name = "convert-ttir-to-ttnn"
 
@@ -103,17 +106,17 @@ class ConvertTTIRToTTNN(ModulePass):
             assign_wanted_layouts(ctx, op)
 
 
-# Calls of functions that run on the CPU.
+# Functions that run on the CPU, and their calls.
 
 
 def cpu_functions(module: ModuleOp) -> list[FuncOp]:
-    """The functions of a module that run on the CPU, in order."""
+    """Returns the functions of a module that run on the CPU, in order."""
     found = (op for op in module.body.block.ops if isinstance(op, FuncOp))
     return [function for function in found if is_cpu_function(function)]
 
 
 def overwritten_arguments(function: FuncOp) -> list[int]:
-    """The positions of the arguments that a function overwrites."""
+    """Returns the positions of the arguments that a function overwrites."""
     found: set[int] = set()
     for op in body_of(function).ops:
         if isinstance(op, CatalogueOp) and op.definition.in_place is not None:
@@ -124,7 +127,7 @@ def overwritten_arguments(function: FuncOp) -> list[int]:
 
 
 def overwritten_operands(call: CallOp) -> Sequence[SSAValue]:
-    """The operands that a call overwrites."""
+    """Returns the operands that a call overwrites."""
     module = call.get_toplevel_object()
     assert isinstance(module, ModuleOp)
     symbol = call.callee.string_value()

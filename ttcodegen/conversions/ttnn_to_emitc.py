@@ -25,12 +25,12 @@ from ttcodegen.conversions.host_functions.cpp_interface import (
     title_of,
     write_header,
 )
+from ttcodegen.conversions.host_functions.entry_functions import write_entry_function
 from ttcodegen.conversions.host_functions.function_writer import (
     Body,
     FunctionWriter,
     Members,
     SourceFile,
-    write_entry_function,
 )
 from ttcodegen.conversions.host_functions.interface import (
     Entry,
@@ -41,7 +41,7 @@ from ttcodegen.conversions.host_functions.interface import (
     required,
     uniform_name,
 )
-from ttcodegen.conversions.host_functions.loops import names_of_loops, with_loops
+from ttcodegen.conversions.host_functions.loops import with_loops
 from ttcodegen.conversions.host_functions.outlining import (
     OutlinedFunction,
     write_outlined,
@@ -52,12 +52,12 @@ from ttcodegen.conversions.host_functions.preparation import (
     write_preparation,
 )
 from ttcodegen.conversions.host_functions.statements import (
-    TENSOR,
     Recorder,
     SourceFacts,
     Statement,
     is_deallocation,
 )
+from ttcodegen.conversions.host_functions.step_loops import names_of_loops, vectors_of_loops
 from ttcodegen.conversions.host_functions.tuning_constants import HEADER
 from ttcodegen.conversions.host_functions.variables import definitions
 from ttcodegen.conversions.mesh import chip_exchanges
@@ -68,7 +68,7 @@ from ttcodegen.dialects.ttcore.dialect import LoadCachedOp
 from ttcodegen.dialects.ttcore.loops import WhileLoopOp
 from ttcodegen.dialects.ttcore.shards import LAYOUTS_WANTED
 from ttcodegen.dialects.ttnn.placement import TTNNLayoutAttr, has_placement, placement_of
-from ttcodegen.emitc.builder import open_file
+from ttcodegen.emitc.builder import TENSOR, open_file
 from ttcodegen.emitc.spelling import NameScope, identifier
 from ttcodegen.emitc.statements import FileOp, VerbatimOp
 from ttcodegen.foundation.diagnostics import CompileError
@@ -88,7 +88,7 @@ __all__ = [
 ]
 
 
-# TTNN functions become C++ functions that call the ttnn library.
+# Each TTNN function becomes a C++ function that calls the ttnn library.
 
 
 def convert_ttnn_to_emitc(
@@ -152,7 +152,7 @@ class _RecordedLoop:
     loop: LoopFunction
     recorder: Recorder
     iteration: str
-    """The C++ name of the function that is an iteration."""
+    """C++ name of the function of one iteration."""
     statements: Sequence[Statement]
     terminator: ReturnOp
 
@@ -188,6 +188,7 @@ def _record(entry: Entry, facts: SourceFacts, function_names: NameScope) -> _Rec
     held, calling = hold_weights(entry, calling, functions, members.places, returned)
     calling = with_loops(calling, functions, returned, members.places)
     recorder.names = names.renamed(names_of_loops(calling, functions))
+    recorder.vectors |= vectors_of_loops(calling, functions)
     return _Recorded(replace(body, entry=held), calling, functions, terminator, loops)
 
 
@@ -225,7 +226,7 @@ def _write_entry(source: SourceFile, recorded: _Recorded) -> None:
 
 
 def _write_loop(source: SourceFile, recorded: _RecordedLoop) -> None:
-    """Defines a loop as two functions: an iteration, and its calls while the condition holds."""
+    """Defines a loop as two functions: one iteration, and the loop that calls it."""
     loop, names = recorded.loop, recorded.recorder.names
     flags = ["going"][: flags_of_loop(loop.function)]
     scope = NameScope([DEVICE, *flags, "trip"])
@@ -244,9 +245,9 @@ def _write_loop(source: SourceFile, recorded: _RecordedLoop) -> None:
         specifiers=["static"],
         fixed_names=[DEVICE],
     )
-    *given, device = builder.arguments
+    *inputs, device = builder.arguments
     writer = FunctionWriter(source, builder, Members(), {DEVICE: device}, recorded.recorder)
-    writer.values.update(zip(arguments, given, strict=True))
+    writer.values.update(zip(arguments, inputs, strict=True))
     returned = recorded.terminator.operands
     writer.write(recorded.statements, returned=returned, reserved=parameters)
     writer.return_values(returned, state)
@@ -261,41 +262,41 @@ def _write_loop(source: SourceFile, recorded: _RecordedLoop) -> None:
         specifiers=["static"],
         fixed_names=[DEVICE],
     )
-    going, passed = body.arguments[: len(flags)], body.arguments[len(flags) :]
+    condition, passed = body.arguments[: len(flags)], body.arguments[len(flags) :]
     kept = passed[: len(carried)]
     trips = f"std::uint32_t trip = 0; trip < {loop.trip_count}; ++trip"
     head = "while (support::read_flag({}))" if flags else f"for ({trips})"
     body.verbatim(
         f"{head} {{{{\n"
-        f"    std::tie({_places(going + kept)}) = {recorded.iteration}({_places(passed)});\n"
+        f"    std::tie({_placeholders(condition + kept)}) = "
+        f"{recorded.iteration}({_placeholders(passed)});\n"
         "}",
-        *going,
-        *going,
+        *condition,
+        *condition,
         *kept,
         *passed,
     )
-    form = "return {};" if len(kept) == 1 else f"return {{{{{_places(kept)}}};"
+    form = "return {};" if len(kept) == 1 else f"return {{{{{_placeholders(kept)}}};"
     body.verbatim(form, *kept)
     source.file.blank()
 
 
-def _places(values: Sequence[SSAValue]) -> str:
-    """Placeholders of values in C++ that is written verbatim."""
+def _placeholders(values: Sequence[SSAValue]) -> str:
+    """Placeholders of values in verbatim C++."""
     return ", ".join(["{}"] * len(values))
 
 
-# The conversion of TTNN functions to C++ files as a pass.
+# Pass that converts TTNN functions to C++ files.
 
 
 @dataclass(frozen=True)
 class ConvertTTNNToEmitC(FileEmission):
-    """Makes one `emitc.file` per source file of what was a module of TTNN functions.
+    """Replaces the TTNN functions of a module by one `emitc.file` per source file.
 
-    Constants that the code reads from files go along in the module's attribute
-    `ttcodegen.constants`.
+    Constants that the code reads from files are in the module's attribute `ttcodegen.constants`.
 
-    Raises CompileError if there is nothing to call, or the functions are not those of TTNN with
-    layouts.
+    Raises:
+        CompileError: if there is no entry function, or an op is not of TTNN or has no layout.
     """
 
     name = "convert-ttnn-to-emitc"
@@ -306,18 +307,20 @@ class ConvertTTNNToEmitC(FileEmission):
         program = convert_ttnn_to_emitc(
             self.cpp_name(op), functions, self.source_hash(op), self.release, self.trace
         )
-        # Operations of the module's own became files before.
+        # Files that earlier passes made of the module's operations are kept.
         others = [inner for inner in op.ops if isinstance(inner, FileOp)]
         replace_content(op, [*program.module.ops, *others])
         hold_constants(op, program.constants)
 
 
 def complete_layouts(context: Context, module: ModuleOp) -> None:
-    """Assigns layouts to a module that is marked to get them, lowers ops of TTIR among calls, and
-    takes changes of layout apart into ttnn calls, if that is still to be done.
+    """Completes the lowering of a module to TTNN ops with layouts.
+
+    Assigns layouts where the module is marked for it, lowers TTIR ops among ttnn calls, and
+    decomposes changes of layout into ttnn calls.
 
     Raises:
-        CompileError: if a function has ops of TTIR, or tensors without layouts.
+        CompileError: if TTIR ops or tensors without layouts are left.
     """
     assign_wanted_layouts(context, module)
     if _is_partly_lowered(module):
@@ -328,9 +331,9 @@ def complete_layouts(context: Context, module: ModuleOp) -> None:
 
 
 def _is_partly_lowered(module: ModuleOp) -> bool:
-    """True if functions that call the library are still to be lowered: there are ops of TTIR among
-    the calls, or in place of all of them, which stand for calls in forms that the library does not
-    take, tensors without layouts, or calls of other functions."""
+    """Returns whether a module with ttnn calls still needs lowering.
+
+    That is so if it has TTIR ops, tensors without layouts, or calls of functions on the device."""
     names = {op.name.partition(".")[0] for op in module.walk()}
     if "ttnn" not in names:
         return LAYOUTS_WANTED in module.attributes
@@ -342,7 +345,7 @@ def _is_partly_lowered(module: ModuleOp) -> bool:
 
 
 def _lacks_layout(op: Operation) -> bool:
-    """True if an op is a call with a tensor that has no layout."""
+    """Returns whether an op has an operand or result without a layout."""
     return isinstance(op, CatalogueOp) and any(
         not isinstance(getattr(value.type, "encoding", None), TTNNLayoutAttr)
         for value in (*op.operands, *op.results)
@@ -373,7 +376,7 @@ def _require_ttnn(module: ModuleOp) -> None:
             )
 
 
-# What a trace of the device cannot capture.
+# Limits of traces.
 #
 # Between the begin and the end of a capture the host neither writes to the device nor reads from
 # it (tt-metal: tt_metal/distributed/fd_mesh_command_queue.cpp).
@@ -386,15 +389,15 @@ def require_traceable(entries: Sequence[Entry], cpu_functions: Iterable[FuncOp] 
 
     Args:
         entries: the functions.
-        cpu_functions: those that the host calls between device programs; what chips exchange
-            in place of such a call is captured.
+        cpu_functions: functions that the host calls between device programs; exchanges between
+            devices that replace such calls can be captured.
 
     Raises:
         CompileError: with all reasons.
     """
     exchanges = chip_exchanges([entry.function for entry in entries], cpu_functions)
     captured = {op for exchange in exchanges for op in exchange.ops}
-    # What the prepare function does is no part of a trace.
+    # The prepare function runs before the capture.
     captured.update(op for entry in entries for op in device_constants(entry.function).ops)
     found = [error for entry in entries for error in _unsupported_calls(entry, captured)]
     if found:
@@ -413,23 +416,23 @@ def _unsupported_calls(entry: Entry, captured: Container[Operation]) -> Iterator
 
 
 def _reason(op: Operation) -> str:
-    """Reason for which an op cannot be captured; empty if it can."""
+    """Returns the reason for which an op cannot be captured; empty if it can."""
     if isinstance(op, LoadCachedOp):
-        # What it gives was made before the first call; only its placement matters to its users.
+        # Its results are computed before the first call; uses check their placement.
         return ""
     if isinstance(op, WhileLoopOp) and op.trip_count is None:
         return "the host reads in each iteration whether there is another one"
     if any(map(_is_on_host, op.results)):
         return "its result goes to the host"
     if any(map(_is_on_host, op.operands)):
-        return "an operand of it is on the host"
+        return "one of its operands is on the host"
     if has_trait(op, Trait.USES_HOST):
-        return "the host participates in each call of it"
+        return "the host participates in each call"
     return ""
 
 
 def _is_on_host(value: SSAValue) -> bool:
-    """True if a tensor is one of the host: in its memory, or without a layout of the device."""
+    """Returns whether a tensor is in host memory or has no device layout."""
     if not isinstance(value.type, TensorType):
         return False
     return not has_placement(value) or placement_of(value).buffer_type == "system_memory"

@@ -73,19 +73,20 @@ from ttcodegen.systems.releases import release_named
 from ttcodegen.systems.releases.release import Release
 from ttcodegen.transforms.rewriting import body_of
 
-# The conversion of the kernels of device programs to C++ files as a pass.
+# Pass that converts kernels of device programs to C++ files.
 
 KERNELS = "ttcodegen.kernels"
-"""Attribute of a module whose kernels are C++ files: their paths, by the names of their programs
-and their own."""
+"""Attribute of a module whose kernels are C++ files: their paths, by program and kernel name."""
 
 
 @dataclass(frozen=True)
 class ConvertTTKernelToEmitC(FileEmission):
-    """Makes one `emitc.file` of each kernel that the programs of a module run, and of what they
-    include; host functions stay as they are. Kernels with the same text share a file.
+    """Adds an `emitc.file` for each kernel, and for the headers that kernels include.
 
-    Raises CompileError if no program is launched, or an op has no C++.
+    Host functions are kept. Kernels with equal text share a file.
+
+    Raises:
+        CompileError: if no program is launched, or an op has no C++.
     """
 
     name = "convert-ttkernel-to-emitc"
@@ -127,10 +128,10 @@ def _require_lowered(function: FuncOp) -> None:
 
 
 def lift_programs_of_2024(module: ModuleOp) -> None:
-    """Makes programs of today of what dispatches those of 2024; leaves other modules alone.
+    """Converts modules that dispatch programs of the 2024 dialect; keeps other modules.
 
     Raises:
-        CompileError: at a program that computes no more or less than one builtin.
+        CompileError: at a program that does not compute exactly one builtin.
     """
     from ttcodegen.compat.ttmetal_programs import lift_programs
     from ttcodegen.ops.dialects import load_dialects
@@ -147,13 +148,13 @@ def kernel_cpp(
     title: str,
     release: Release,
 ) -> dict[str, str]:
-    """The C++ of the kernels of programs, by the symbols of their functions.
+    """Returns the C++ of the kernels of programs, by the symbols of their functions.
 
     Args:
-        functions: those of the kernels among others, by their symbols.
+        functions: functions by symbol, including those of the kernels.
         programs: the programs.
         title: the lines at the head of each file.
-        release: the release of tt-metal that the functions are those of.
+        release: the tt-metal release whose kernel API is called.
     """
     holder = ModuleOp([])
     paths: dict[str, str] = {}
@@ -168,7 +169,7 @@ def kernel_cpp(
 
 
 def kernel_paths(module: ModuleOp) -> dict[tuple[str, str], str]:
-    """The file of each kernel of a module, by the names of its program and its own."""
+    """File of each kernel of a module, by the names of program and kernel."""
     paths: dict[tuple[str, str], str] = {}
     kept = cast("DictionaryAttr", module.attributes[KERNELS])
     for program, kernels in kept.data.items():
@@ -178,22 +179,24 @@ def kernel_paths(module: ModuleOp) -> dict[tuple[str, str], str]:
 
 
 def kernel_texts(module: ModuleOp) -> dict[tuple[str, str], str]:
-    """The C++ of each kernel of a module, by the names of its program and its own."""
+    """C++ of each kernel of a module, by the names of program and kernel."""
     texts = {op.id.data: print_file(op) for op in module.ops if isinstance(op, FileOp)}
     return {key: texts[path] for key, path in kernel_paths(module).items()}
 
 
-# The conversion of host functions of device programs to C++ files as a pass.
+# Pass that converts host functions of device programs to C++ files.
 
 
 @dataclass(frozen=True)
 class ConvertTTMetalToEmitC(FileEmission):
-    """Makes one `emitc.file` per source file of what was a module of device programs; kernels that
-    are no files yet become such first (`convert-ttkernel-to-emitc`).
+    """Replaces a module of device programs by one `emitc.file` per source file.
 
-    The host functions are ops of EmitC; the functions that build programs are rendered from a
-    template, so their text is kept as it is. Raises CompileError if there is nothing to call, or an
-    op has no C++.
+    Kernels that are not files yet are converted first (`convert-ttkernel-to-emitc`). Host functions
+    become EmitC ops; the functions that build programs are rendered from a template and kept as
+    text.
+
+    Raises:
+        CompileError: if there is no entry function, or an op has no C++.
     """
 
     name = "convert-ttmetal-to-emitc"
@@ -225,17 +228,17 @@ _MEMORIES = {"dram": "ttnn::DRAM_MEMORY_CONFIG", "l1": "ttnn::L1_MEMORY_CONFIG"}
 
 @dataclass(frozen=True)
 class _Called:
-    """A program that calls of one operation on tensors of the same kinds run."""
+    """Program for calls of an operation on tensors with equal placements."""
 
     program: CalledProgram
     placements: tuple[TensorPlacement, ...]
-    """Of what the operation is called with."""
+    """Placements of the operation's tensors."""
     read: int
-    """Number of these that it reads."""
+    """Number of tensors that it reads."""
 
     @property
     def device_program(self) -> DeviceProgram:
-        """The program with what it is launched on."""
+        """The program with the placements of its operands."""
         places = self.program.inputs + self.program.outputs
         placements = tuple(self.placements[place] for place in places)
         return DeviceProgram(self.program.program, placements, "")
@@ -243,21 +246,24 @@ class _Called:
 
 @dataclass(frozen=True)
 class CalledOperations:
-    """The operations that the functions of a module call."""
+    """Operations that the functions of a module call."""
 
     programs: tuple[DeviceProgram, ...]
     paths: Mapping[tuple[str, str], str]
-    """The file of each kernel, by the names of its program and its own."""
+    """File of each kernel, by the names of program and kernel."""
     launches: Mapping[str, int]
-    """Number of launches per program in a call of all functions, by its name."""
+    """Number of launches per program in a call of all functions."""
 
 
 @dataclass(frozen=True)
 class ConvertTTLangToEmitC(FileEmission):
-    """Makes C++ files of the operations that TTNN functions call: one of each kernel, and
-    src/programs.cpp with a function that runs each program. Leaves other modules alone.
+    """Adds C++ files for the operations that TTNN functions call.
 
-    Raises CompileError if an operation is not known, or is no program for its tensors.
+    These are one per kernel, and src/programs.cpp with a function that runs each program. Other
+    modules are unchanged.
+
+    Raises:
+        CompileError: if an operation is unknown, or cannot be a program for its tensors.
     """
 
     name = "convert-tt-lang-to-emitc"
@@ -269,8 +275,7 @@ class ConvertTTLangToEmitC(FileEmission):
 def write_called_operations(
     module: ModuleOp, name: str, source_hash: str, release: str
 ) -> CalledOperations:
-    """Adds the C++ files of the operations that a module of TTNN functions calls, and names their
-    functions in the calls.
+    """Adds the C++ files of called operations, and sets the C++ function of each call.
 
     Args:
         module: TTNN functions with layouts.
@@ -279,7 +284,7 @@ def write_called_operations(
         release: the tt-metal release that the files are written for.
 
     Raises:
-        CompileError: if an operation is not known, or is no program for its tensors.
+        CompileError: if an operation is unknown, or cannot be a program for its tensors.
     """
     calls = list(_calls(module))
     if not calls:

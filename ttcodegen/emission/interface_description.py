@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ttcodegen.dialects.core.datatypes import constant_array
@@ -49,9 +50,9 @@ def describe_function(
 
     Args:
         entry: the function.
-        tuned: the weights whose data type is a constant of src/tuning.hpp.
-        argument_dtypes: the numpy dtypes of its arguments in the source.
-        result_dtypes: those of its results.
+        tuned: weights whose data type is a constant of src/tuning.hpp.
+        argument_dtypes: numpy dtypes of its arguments in the source.
+        result_dtypes: numpy dtypes of its results in the source.
     """
     return FunctionDescription(
         entry.name,
@@ -85,7 +86,7 @@ def _tensor(
 
 
 def refuse_fabric(mesh: MeshShape, fabric: Fabric | None, target: str, kind: ProjectKind) -> None:
-    """Raises CompileError if a fabric was chosen that nothing of the project would configure."""
+    """Raises CompileError if a fabric was chosen that the project would not configure."""
     if fabric is None:
         return
     if mesh == ONE_CHIP:
@@ -107,11 +108,15 @@ def refuse_fabric(mesh: MeshShape, fabric: Fabric | None, target: str, kind: Pro
 
 
 def refuse_hosts(mesh: MeshShape, hosts: MeshShape, target: str, kind: ProjectKind) -> None:
-    """Raises CompileError if the mesh of a module does not divide among the hosts, or the project
-    has nothing that runs on them."""
+    """Raises CompileError if the mesh does not divide among the hosts, or nothing runs on them."""
     if hosts == ONE_CHIP:
         return
     named = f"{hosts[0]}x{hosts[1]}"
+    if mesh == ONE_CHIP:
+        raise CompileError(
+            f"{named} hosts have a mesh of chips in common, and the program is for one chip",
+            remedy="give the mesh with --mesh-shape, the chips of all hosts",
+        )
     if any(devices % count for devices, count in zip(mesh, hosts, strict=True)):
         raise CompileError(
             f"a mesh of {mesh[0]}x{mesh[1]} chips does not divide among {named} hosts",
@@ -130,9 +135,9 @@ def refuse_hosts(mesh: MeshShape, hosts: MeshShape, target: str, kind: ProjectKi
         )
 
 
-# CMake keeps these target names to itself (policy CMP0037), and a target for the executable, the
-# objects and the support sources is next to that of the module. `-ldl` and the like would be taken
-# for a target of that name.
+# CMake reserves these target names (policy CMP0037), and the project has targets for the
+# executable, the objects and the support sources. `-ldl` and the like would link a target of that
+# name.
 _RESERVED_TARGETS = frozenset(
     """
     all all_build clean depend edit_cache experimental continuous nightly help install list
@@ -141,8 +146,8 @@ _RESERVED_TARGETS = frozenset(
     """.split()
 )
 
-# What the C library declares in the global namespace, where the module's namespace is as well:
-# functions, types and variables without an underscore that read like a model's name.
+# Names that the C library declares in the global namespace, where the module's namespace is as
+# well: functions, types and variables without an underscore that could be a model's name.
 _TAKEN_BY_C = frozenset(
     """
     abort abs accept access acos acosh alarm asin asinh atan atan2 atanh atexit basename bind brk
@@ -164,14 +169,14 @@ _TAKEN_BY_C = frozenset(
 )
 
 
-# The other files in src/, and what else is called like a module.
+# The other files in src/, and other names that a module must not have.
 _OTHER_SOURCES = re.compile(
     r"main|generate|capi|entry_points|programs(?:_\d+)?|tuning|cpu_functions|ttcodegen"
 )
 
 
 def module_name(text: str, taken: Iterable[str] = ()) -> str:
-    """The name of a module for C++ and CMake that reads like `text` (the stem of a file)."""
+    """Returns the C++ and CMake name of a module for a text such as the stem of a file."""
     name = file_stem(text, "model")
     reserved = (
         name.lower() in _RESERVED_TARGETS
@@ -183,13 +188,20 @@ def module_name(text: str, taken: Iterable[str] = ()) -> str:
 
 
 LONGEST_NAME = 30
-"""The most characters of a module's name that nobody chose."""
+"""Maximum length of a default module name."""
 
 
 def default_module_name(text: str) -> str:
-    """The name of a module after the stem of its file or the like, kept short: the last part of a
-    path that is written with `__`, and as many of its words as fit."""
+    """Returns a short name for a module, from the stem of its file.
+
+    A long name is cut to its part after the last `__`, and to its leading words."""
     words = file_stem(text.rpartition("__")[2] if len(text) > LONGEST_NAME else text).split("_")
     while len(words) > 1 and len("_".join(words)) > LONGEST_NAME:
         words.pop()
     return "_".join(words)[:LONGEST_NAME]
+
+
+def name_of_file(path: str) -> str:
+    """Returns the module name for the file that it is read from; - is standard input."""
+    stem = "" if path == "-" else Path(path).name.partition(".")[0]
+    return default_module_name(stem or "model")

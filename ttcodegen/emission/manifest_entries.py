@@ -61,9 +61,9 @@ _PROCESSORS = {
 _IS_L1, _IS_DRAM = 0, 2
 """`tensor_accessor::ArgConfig::IsDram` (tt-metal, hostdevcommon arg_config.hpp)."""
 _PACKET_HEADER_BYTES = 64
-"""Of the longest headers along lines (tt-metal, fabric_edm_packet_header.hpp)."""
+"""Size of the longest header on a line (tt-metal, fabric_edm_packet_header.hpp)."""
 _ROW_ALIGNMENT = 32
-"""Bytes that rows are padded to on the host: `row_alignment` of support/pages.hpp."""
+"""Alignment of rows on the host: `row_alignment` of support/pages.hpp."""
 
 _SHARDED = 1
 """`ArgConfig::Sharded` of the same file."""
@@ -79,12 +79,12 @@ def page_size(placement: TensorPlacement) -> int:
 def device_manifest(
     module: ModuleOp, paths: Mapping[tuple[str, str], str], chip: ChipDescription
 ) -> DeviceManifest:
-    """The entries of a module of device programs.
+    """Returns the manifest entries of a module of device programs.
 
     Args:
-        module: host functions, and the functions for the CPU.
-        paths: the file of each kernel, by the names of its program and its own.
-        chip: what pages are aligned for.
+        module: host functions and CPU functions.
+        paths: file of each kernel, by the names of program and kernel.
+        chip: alignments of pages.
     """
     hosts = [function for function in functions_of(module) if is_host_function(function)]
     programs = device_programs(hosts)
@@ -100,8 +100,10 @@ def device_manifest(
 
 
 def exchanged_over_links(module: ModuleOp) -> dict[Operation, tuple[int, int]]:
-    """For each call of a host function that chips do themselves over their links: the bytes that
-    the busiest one carries in one direction, and the most links that any of them passes."""
+    """Returns the calls that become exchanges over links, with their traffic.
+
+    The traffic is the bytes of the busiest link in one direction, and the maximum number of
+    hops."""
     hosts = [function for function in functions_of(module) if is_host_function(function)]
     by_host = composed_by_host(module)
     return {
@@ -117,8 +119,7 @@ def _link_bytes(exchange: ChipExchange) -> int:
 
 
 def link_entries(exchanges: Iterable[ChipExchange]) -> Iterator[Entry]:
-    """The exchanges between chips, with the axis of the mesh along which pages are sent and the
-    bytes that the busiest link carries in one direction."""
+    """Yields the exchanges between devices, with their mesh axis and bytes of the busiest link."""
     for number, exchange in enumerate(exchanges):
         yield {
             "name": f"exchange_{number}",
@@ -128,7 +129,7 @@ def link_entries(exchanges: Iterable[ChipExchange]) -> Iterator[Entry]:
 
 
 def exchange_entries(exchanges: Iterable[ChipExchange], chip: ChipDescription) -> Iterator[Entry]:
-    """The kernels of exchanges between chips, as `support/fabric/exchange.hpp` makes them."""
+    """Yields the kernels of exchanges, as `support/fabric/exchange.hpp` creates them."""
     for number, exchange in enumerate(exchanges):
         placements = [placement_of(exchange.source), placement_of(exchange.target)]
         size, sharing = page_size(placements[0]), exchange.sharing
@@ -173,7 +174,7 @@ def exchange_entries(exchanges: Iterable[ChipExchange], chip: ChipDescription) -
 
 
 def _accessor(placement: TensorPlacement, chip: ChipDescription) -> list[int]:
-    """The compile-time arguments that say where the pages of a tensor are."""
+    """Compile-time arguments of a tensor's accessor."""
     if placement.buffer_type == "dram":
         memory, alignment = _IS_DRAM, chip.noc_dram_address_align_bytes
     else:
@@ -186,13 +187,14 @@ def _accessor(placement: TensorPlacement, chip: ChipDescription) -> list[int]:
 def kernel_entries(
     programs: Iterable[DeviceProgram], paths: Mapping[tuple[str, str], str], chip: ChipDescription
 ) -> tuple[Entry, ...]:
-    """The kernels with what they are compiled with; the keys are those of `CreateKernel`'s
-    arguments, and what the check of kernels reads.
+    """Returns the kernels with their compile options, as the kernel check reads them.
+
+    The keys are those of `CreateKernel`'s arguments.
 
     Args:
         programs: the programs with their kernels.
-        paths: the file of each kernel, by the names of its program and its own.
-        chip: what pages are aligned for.
+        paths: file of each kernel, by the names of program and kernel.
+        chip: alignments of pages.
     """
     return tuple(
         _kernel(kernel, program, paths[program.program.name, kernel.name], chip)
@@ -202,8 +204,10 @@ def kernel_entries(
 
 
 def _shards(placement: TensorPlacement) -> list[int]:
-    """Shard description of a tensor's accessor: rank, cores, shapes in pages, and the cores, two to
-    a word; a card has other coordinates for them. Nothing if it has no shards."""
+    """Shard description of a tensor's accessor; empty if it has no shards.
+
+    Contains the rank, the number of cores, shapes in pages, and the logical coordinates of the
+    cores, two per word; on a card these are other coordinates."""
     if placement.shards is None:
         return []
     height, width = placement.collapsed_shape()
@@ -275,12 +279,12 @@ def program_entries(
     launches: Mapping[str, int],
     shared: Mapping[str, SharedProgram],
 ) -> list[Entry]:
-    """The programs with what they take of each core and of the DRAM.
+    """Returns the programs with their use of cores, L1 and DRAM.
 
     Args:
         programs: the programs.
-        launches: how often each of them runs in a call of all functions.
-        shared: by their names the programs of the C++ that they are, where it shares any.
+        launches: number of launches of each program in a call of all functions.
+        shared: shared C++ program of each program, by name.
     """
     return [_program(p.program, launches[p.program.name], shared) for p in programs]
 
@@ -288,7 +292,7 @@ def program_entries(
 def cpu_function_entries(
     hosts: Sequence[FuncOp], cpu_functions: Iterable[FuncOp]
 ) -> Iterator[Entry]:
-    """The functions that run on the CPU, with their ops and how often the others call them."""
+    """Yields the CPU functions, with their ops and number of calls."""
     calls = Counter(callee_of(op) for host in hosts for op in body_of(host).ops)
     for function in cpu_functions:
         name = function.sym_name.data
@@ -319,13 +323,13 @@ def _program(program: Program, launches: int, shared: Mapping[str, SharedProgram
 
 
 class LoweredOp(NamedTuple):
-    """An op of a lowered module, as those know it who do not have the module."""
+    """Identifies an op of a lowered module without reference to the module."""
 
     function: str
     name: str
-    """Its name among the ops of the function."""
+    """Name among the ops of the function."""
     offset: int | None
-    """The location in the source of the op that it was made from."""
+    """Source location of the op that it was lowered from."""
 
 
 class OpLines(NamedTuple):
@@ -339,24 +343,24 @@ class OpLines(NamedTuple):
 
 @dataclass(frozen=True)
 class _Launched:
-    """A device program, as it is launched."""
+    """A launched device program."""
 
     launch: LoweredOp
     kernels: Sequence[str]
-    """The files of its kernels."""
+    """Files of its kernels."""
     computed: Sequence[LoweredOp]
-    """The ops that say what it computes."""
+    """Ops that define its meaning."""
 
 
 @dataclass
 class LoweredOps:
-    """The ops of the functions of a module, collected before it becomes C++.
+    """Ops of the functions of a module, collected before its conversion to C++.
 
-    Device programs are known by the ops that launch them.
+    Device programs are identified by the ops that launch them.
 
     Args:
         module: the lowered module.
-        kernel_paths: the file of each kernel, by the names of its program and its own.
+        kernel_paths: file of each kernel, by the names of program and kernel.
     """
 
     module: ModuleOp
@@ -372,7 +376,7 @@ class LoweredOps:
                 computed[function.sym_name.data] = self._add(function, launches)
         if not launches:
             return
-        # What only device programs need takes longer to import than a small model to lower.
+        # Imported on demand: it takes longer than the lowering of a small model.
         from ttcodegen.dialects.ttmetal.device_module import launch_of
 
         for op in launches:
@@ -410,14 +414,14 @@ class LoweredOps:
     def lines(
         self, files: Mapping[str, str], printed: Mapping[str, Sequence[PrintedLines]]
     ) -> tuple[OpLines, ...]:
-        """The lines of the ops.
+        """Returns the lines of the ops.
 
-        A kernel belongs as a whole to the launches of its program, and both belong to the ops that
-        the program computes.
+        A whole kernel belongs to the launches of its program, and both belong to the ops that the
+        program computes.
 
         Args:
             files: the text of each file that was printed.
-            printed: which of its lines belong to which op.
+            printed: lines of each file with their ops.
         """
         found = list(self._printed(printed))
         launching: dict[LoweredOp, list[OpLines]] = {}

@@ -1,7 +1,7 @@
-"""The files of a project that have to do with its device programs.
+"""Files of a project for its device programs.
 
-The functions that build and run programs come from templates; kernels were printed before.
-"""
+The functions that build and run programs are rendered from templates; kernels were printed
+before."""
 
 from __future__ import annotations
 
@@ -61,48 +61,49 @@ from ttcodegen.naming.programs import (
 from ttcodegen.transforms.ttmetal.device_programs import general_purpose
 
 KERNELS = "kernels"
-"""The folder of the kernels in a project."""
+"""Folder of the kernels in a project."""
 
 KINDS_IN_FILE = 24
-"""The most kinds of programs in one file."""
+"""Maximum number of kinds of programs per file."""
 
 LONGEST_BUILD = 100
-"""The most lines, about, of a function that builds a program with all of its kernels; in others
-each kernel has a function."""
+"""Approximate maximum number of lines of a function that builds a program with its kernels.
+
+In longer ones each kernel has a function of its own."""
 
 _BLOCK = re.compile(r'^#include "(blocks/[\w/]+\.hpp)"', re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class ArgumentStyle:
-    """Style of the run-time arguments of kernels."""
+    """Spelling of run-time arguments of kernels."""
 
     address: str
-    """The member function of a tensor that describes its placement."""
+    """Member function of a tensor that returns its address."""
     number_suffix: str = ""
 
 
 DEVICE_TENSORS = ArgumentStyle("address")
 LIBRARY_TENSORS = ArgumentStyle("buffer", "U")
-"""Tensors of ttnn: an argument is a buffer or a number without a sign."""
+"""Tensors of ttnn: an argument is a buffer or an unsigned integer."""
 
 
 @dataclass(frozen=True)
 class KernelFiles:
-    """The kernels of a project."""
+    """Files of the kernels of a project."""
 
     files: dict[str, str]
-    """Texts by path in the project; those that kernels include among them."""
+    """Texts by path in the project, including headers that kernels include."""
     paths: dict[tuple[str, str], str]
-    """The file of each kernel, by the names of its program and its own."""
+    """File of each kernel, by the names of program and kernel."""
 
 
 def kernel_files(programs: Sequence[DeviceProgram], texts: Mapping[str, str]) -> KernelFiles:
-    """The files of all kernels; kernels with the same text share one.
+    """Returns the files of all kernels; kernels with equal text share one.
 
     Args:
         programs: the programs with their kernels.
-        texts: the C++ of the kernels, by the symbols of their functions.
+        texts: C++ of the kernels, by the symbols of their functions.
     """
     files: dict[str, str] = {}
     paths: dict[tuple[str, str], str] = {}
@@ -126,15 +127,14 @@ def kernel_files(programs: Sequence[DeviceProgram], texts: Mapping[str, str]) ->
 
 @cache
 def kernel_blocks() -> Path:
-    """The folder with the building blocks of kernels: in the package if it is installed, else next
-    to it."""
+    """Folder of the building blocks of kernels, in the package or next to it."""
     package = Path(__file__).resolve().parents[1]
     installed = package / "_kernels"
     return installed if installed.is_dir() else package.parent / KERNELS
 
 
 def _blocks(texts: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """The building blocks that kernels include, and those that these include."""
+    """Yields the building blocks that kernels include, directly or indirectly."""
     open_: list[str] = sorted({name for text in texts for name in _BLOCK.findall(text)})
     seen: set[str] = set()
     while open_:
@@ -144,7 +144,7 @@ def _blocks(texts: Sequence[str]) -> Iterator[tuple[str, str]]:
         seen.add(name)
         text = kernel_blocks().joinpath(name).read_text("utf-8")
         yield f"{KERNELS}/{name}", text
-        # Blocks are in one folder, so that they include each other without its name.
+        # Blocks include each other without the name of their common folder.
         inner = re.findall(r'^#include "(\w+\.hpp)"', text, re.MULTILINE)
         open_ += sorted({*_BLOCK.findall(text), *(f"blocks/{other}" for other in inner)})
 
@@ -156,13 +156,11 @@ def render_programs(
     exchanges: int = 0,
     trace: bool = False,
 ) -> dict[str, str]:
-    """`src/programs.hpp` and `src/programs.cpp`, with a function for each program, and
-    `src/tuning.hpp` with their tuning knobs, by path.
+    """Renders `src/programs.hpp`, `src/programs.cpp` and `src/tuning.hpp`, by path.
 
-    Programs of a kind share the functions that build them. Many kinds are divided among several
-    files: `programs_2.cpp` and so on. `exchanges` is how many there are between chips of a mesh.
-    With `trace`, calls become traces.
-    """
+    Each program has a function that runs it; programs of a kind share the functions that build
+    them. Many kinds are divided among several files: `programs_2.cpp` and so on. `exchanges` is the
+    number of exchanges between devices of a mesh. With `trace`, calls become traces."""
     environment = template_environment()
     programs = shared.programs
     kinds = program_kinds([_shared_text(program, shared.paths) for program in programs])
@@ -189,7 +187,7 @@ def render_programs(
 
 
 def _shared_text(shared: SharedProgram, paths: KernelPaths) -> ProgramText:
-    """Template text of a program, and of the tensors that the calling function makes."""
+    """Template text of a program, and of the tensors that its run function creates."""
     placements = shared.described.placements
     text = program_text(shared.program, len(placements), paths)
     names = text.operands
@@ -220,9 +218,9 @@ def program_text(
 
     Args:
         program: the program.
-        tensors: how many it reads and writes.
-        paths: the file of each kernel, by the names of its program and its own.
-        style: how run-time arguments are written.
+        tensors: number of tensors that it reads and writes.
+        paths: file of each kernel, by the names of program and kernel.
+        style: spelling of run-time arguments.
     """
     constants = _shared_constants(program)
     variables = kernel_variables(program)
@@ -251,7 +249,7 @@ def program_text(
 
 
 def _lines_to_build(program: Program) -> int:
-    """About how many lines the C++ has that builds a program."""
+    """Estimates the lines of C++ that build a program."""
     lines = 12 + 2 * len(program.circular_buffers) + len(program.semaphores)
     for kernel in program.kernels:
         is_compute = kernel.processor is Processor.COMPUTE
@@ -260,7 +258,7 @@ def _lines_to_build(program: Program) -> int:
 
 
 def _built_with(program: Program) -> Iterator[int]:
-    """The operands that say where tensors are when the program is built."""
+    """Operands whose placement is needed when the program is built."""
     for kernel in program.kernels:
         yield from kernel.accessors
     yield from (buffer.operand for buffer in program.circular_buffers if buffer.is_alias)
@@ -283,7 +281,7 @@ def _head(program: Program) -> list[str]:
 
 
 _SCOPE = "Tuning::"
-"""The scope of the names of settings in the functions of a program."""
+"""Qualifier of the names of settings in the functions of a program."""
 
 
 def _core_range(area: CoreArea) -> str:
@@ -306,8 +304,7 @@ def _buffer(buffer: CircularBuffer, operands: Sequence[str]) -> BufferText:
 
 
 def _shared_constants(program: Program) -> dict[str, int]:
-    """The compile-time arguments that are no circular buffers, and that mean one thing in all
-    kernels of the program."""
+    """Compile-time arguments with one value in all kernels, other than circular buffers."""
     values: dict[str, set[int]] = {}
     for kernel in program.kernels:
         buffers = program.buffers_of(kernel)
@@ -365,8 +362,9 @@ def _kernel(
 def _argument_loops(
     program: Program, variables: Sequence[str], operands: Sequence[str], style: ArgumentStyle
 ) -> list[ArgumentLoop]:
-    """Loops over cores that set the run-time arguments of kernels: those with the same cores and
-    the same needs share one."""
+    """Loops over cores that set run-time arguments.
+
+    Kernels with the same cores and the same dependence on the core share a loop."""
     found: dict[tuple[str, str], list[ArgumentRow]] = {}
     for kernel, variable in zip(program.kernels, variables, strict=True):
         if not kernel.arguments:
@@ -384,8 +382,9 @@ def _loop_cores(kernel: Kernel, program: Program) -> str:
 
 
 def _loop_kind(values: Iterable[RuntimeValue]) -> str:
-    """`work` where cores have parts of linear work, `grid` where their position matters, `all`
-    where all get the same."""
+    """Dependence of arguments on the core.
+
+    `work` for shares of linear work, `grid` for positions, `all` if all cores get the same."""
     places = {place for value in values for place in _places(value)}
     if not places.isdisjoint((Place.FIRST, Place.COUNT)):
         return "work"
@@ -403,7 +402,7 @@ def _places(value: RuntimeValue) -> Iterator[int | Place | BufferAddress]:
 def _argument_text(
     value: RuntimeValue, kind: str, operands: Sequence[str], style: ArgumentStyle
 ) -> str:
-    """The C++ of a run-time argument."""
+    """C++ of a run-time argument."""
     match value:
         case BufferAddress(operand):
             return f"{operands[operand]}.{style.address}()"
@@ -419,7 +418,7 @@ def _argument_text(
 
 
 def _coordinate(place: int | Place, kind: str) -> str:
-    """The C++ of the column or the row of a core."""
+    """C++ of the column or the row of a core."""
     core = "share.core" if kind == "work" else "core"
     match place:
         case Place.COLUMN:

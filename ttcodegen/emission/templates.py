@@ -1,4 +1,4 @@
-"""Templates of the package, texts of device programs in them, and their src/tuning.hpp."""
+"""Templates of the package, template texts of device programs, and their src/tuning.hpp."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 
-# The templates of the package: how they are rendered, and the files that are copied from them.
+# Rendering of the package's templates, and files that are copied from them.
 
 TEMPLATES = Path(__file__).parent.parent / "templates"
 
@@ -34,14 +34,14 @@ _CPU_INCLUDE = re.compile(r'^#include "support/cpu/(\w+)\.hpp"', re.MULTILINE)
 
 
 def template_text(path: str) -> str:
-    """The text of a file, by its path in the folder of templates."""
+    """Text of a file, by its path in the folder of templates."""
     return TEMPLATES.joinpath(path).read_text("utf-8")
 
 
 @cache
 def template_environment() -> Environment:
     """Jinja environment of the package's templates."""
-    # Imported here: who only gets a diagnostic must not wait for it.
+    # Imported on demand: a run that ends in a diagnostic does not need it.
     from jinja2 import Environment, FunctionLoader, StrictUndefined
 
     return Environment(
@@ -50,15 +50,15 @@ def template_environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
-        # What is rendered is C++, CMake and Markdown: texts from the input are escaped for each of
-        # them where the context is made.
+        # The output is C++, CMake and Markdown: texts from the input are escaped accordingly when
+        # the context is built.
         autoescape=False,
     )
 
 
 @cache
 def clang_format_style() -> str:
-    """The text of the .clang-format file that is shipped with each project."""
+    """Text of the .clang-format file that is shipped with each project."""
     return template_text(".clang-format")
 
 
@@ -68,10 +68,10 @@ def _cpu_header(name: str) -> str:
 
 
 def cpu_support_files(headers: Iterable[str]) -> dict[str, str]:
-    """Headers of CPU functions, with those that they include, by path.
+    """Returns the headers of CPU functions, with those that they include, by path.
 
     Args:
-        headers: the stems of the headers that they name; if there are none, nothing is needed.
+        headers: stems of the headers that sources include; may be empty.
     """
     pending = list(headers)
     found: set[str] = set()
@@ -97,7 +97,7 @@ _INFIX = {
     Operator.AT_LEAST: (">=", 3),
     Operator.EQUAL: ("==", 2),
 }
-"""The operators of C++, and how tightly they bind."""
+"""Operators of C++, and their precedence."""
 _CONDITIONAL = 1
 _ATOM = 6
 _COMMUTATIVE = (Operator.PRODUCT, Operator.SUM)
@@ -110,7 +110,7 @@ _APPROXIMATE_REMARK = "Faster, less precise functions of the vector engine."
 
 
 def cpp_size(size: Size, scope: str = "") -> str:
-    """A size in C++; `scope` qualifies the names of settings."""
+    """C++ of a size; `scope` qualifies the names of settings."""
     return _cpp(size, scope)[0]
 
 
@@ -126,7 +126,7 @@ def _cpp(size: Size, scope: str) -> tuple[str, int]:
             return f"{condition} ? {then} : {otherwise}", _CONDITIONAL
         case Operation(operator, (left, right)):
             symbol, binding = _INFIX[operator]
-            # A chain of one operator needs no parentheses where its order does not matter.
+            # A chain of one associative operator needs no parentheses.
             chains = operator in _COMMUTATIVE
             after = _side(right, binding + (not chains), scope)
             return f"{_side(left, binding, scope)} {symbol} {after}", binding
@@ -140,7 +140,7 @@ def _side(size: Size, least: int, scope: str) -> str:
 
 
 def render_tuning(name: str, programs: Sequence[Program], title: str, trace: bool = False) -> str:
-    """The text of src/tuning.hpp of the model `name`; with `trace`, its calls become traces."""
+    """Renders src/tuning.hpp of the model `name`; with `trace`, its calls become traces."""
     template = template_environment().get_template("ttmetal/tuning.hpp.jinja")
     return template.render(
         name=name,
@@ -153,8 +153,9 @@ def render_tuning(name: str, programs: Sequence[Program], title: str, trace: boo
 
 
 def _structs(programs: Sequence[Program]) -> Iterator[dict[str, Any]]:
-    """Template text of each program's struct; one with the settings of an earlier equal one refers
-    to that."""
+    """Yields the template text of each program's struct.
+
+    A struct with the settings of an earlier equal program derives from that one."""
     known: dict[str, str] = {}
     for program in programs:
         struct = _struct(program)
@@ -184,14 +185,14 @@ def _struct(program: Program) -> dict[str, Any]:
         "settings": [*settings, *(_compute_settings(program) if program.has_compute else ())],
         "derived": [(identifier(d.name), cpp_size(d.value)) for d in tuning.derived],
         L1_BYTES: _l1_bytes(program),
-        # First, so that these are what a compiler says of a setting that nothing follows from.
+        # First, so that a compiler reports a violated setting before its consequences.
         "rules_of_settings": rules[True],
         "rules": rules[False],
     }
 
 
 def _condition(condition: Size) -> str:
-    """The C++ of a condition; a flag is not compared with a number."""
+    """C++ of a condition; flags are not compared with numbers."""
     text = cpp_size(condition)
     flag, _, value = text.partition(" == ")
     if flag not in (FP32_DESTINATION, MATH_APPROX_MODE) or value not in ("0", "1"):
@@ -216,7 +217,7 @@ def _flag(value: bool) -> str:
 
 
 def _l1_bytes(program: Program) -> str:
-    """The bytes of each core's L1 that the circular buffers take."""
+    """Bytes of L1 per core that the circular buffers take."""
     terms = [_buffer_bytes(buffer) for buffer in program.circular_buffers if not buffer.is_alias]
     return " + ".join(terms) or "0"
 
@@ -227,7 +228,7 @@ def _buffer_bytes(buffer: CircularBuffer) -> str:
     return f"{_side(buffer.pages, _INFIX[Operator.PRODUCT][1], '')} * {buffer.page_size}"
 
 
-# What templates say of a device program: pieces of C++, and how often which is written.
+# Template texts of device programs: pieces of C++.
 
 
 @dataclass(frozen=True)
@@ -235,9 +236,9 @@ class BufferText:
     """A circular buffer of a program."""
 
     name: str
-    """The constant with its number."""
+    """Constant with its number."""
     tensor: str
-    """The tensor whose shards hold it; empty for none."""
+    """Tensor whose shards it aliases; empty for none."""
     index: int
     format: str
     pages: str
@@ -251,52 +252,52 @@ class KernelText:
     variable: str
     file: str
     purpose: str
-    """A comment on what it does."""
+    """Comment that describes it."""
     general_purpose: str
-    """The same for any program."""
+    """The same without names of a program."""
     is_compute: bool
     config: str
-    """The type of its configuration."""
+    """Type of its config."""
     cores: str
     """Cores that it runs on; empty for all cores of the program."""
     named: Sequence[tuple[str, str]]
-    """Its compile-time arguments: names as literals, and values."""
+    """Compile-time arguments: names as literals, and values."""
     semaphores: Sequence[str]
     unpack_to_fp32: Sequence[str]
     accessors: str
     """Addresses of the tensors that it has accessors of, as arguments."""
     tensors: Sequence[str]
-    """These tensors, each once."""
+    """These tensors without repetition."""
     uses_variant: bool = False
     """True if it differs between programs of a kind."""
 
 
 @dataclass(frozen=True)
 class ArgumentRow:
-    """The run-time arguments of a kernel."""
+    """Run-time arguments of a kernel."""
 
     kernel: str
-    """Its variable."""
+    """Variable of the kernel."""
     values: Sequence[str]
 
 
 @dataclass(frozen=True)
 class ArgumentLoop:
-    """A loop over cores that sets run-time arguments."""
+    """Loop over cores that sets run-time arguments."""
 
     kind: str
-    """`work`, `grid` or `all`: how arguments depend on the core."""
+    """`work`, `grid` or `all`: dependence of arguments on the core."""
     cores: str
     rows: Sequence[ArgumentRow]
 
 
 @dataclass(frozen=True)
 class MadeTensor:
-    """A tensor that the function makes which runs a program."""
+    """Tensor that the run function of a program creates."""
 
     name: str
     arguments: str
-    """Those of what creates it."""
+    """Arguments of its creation."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -305,23 +306,23 @@ class ProgramText:
 
     name: str
     head: Sequence[str]
-    """Comments on what it computes, and what that takes."""
+    """Comments on its purpose and costs."""
     computes: str
-    """The first of them."""
+    """First of these comments."""
     operands: Sequence[str]
     """Names of its tensors."""
     used_to_build: frozenset[str]
-    """Those that say where they are when the program is built."""
+    """Tensors whose placement is needed when the program is built."""
     cores: str
     work_units: int
     """Number of linear work units that are divided among the cores; 0 for none."""
     work: str
-    """The constant with their number."""
+    """Constant with the number of work units."""
     buffers: Sequence[BufferText]
     constants: Sequence[tuple[str, str]]
-    """Compile-time arguments that mean one thing in all kernels, and their values."""
+    """Compile-time arguments with one value in all kernels."""
     semaphores: Sequence[tuple[str, int]]
-    """Their names and initial values."""
+    """Names and initial values."""
     kernels: Sequence[KernelText]
     loops: Sequence[ArgumentLoop]
     uses_noc: bool
@@ -330,9 +331,9 @@ class ProgramText:
     """True if each kernel is created by a function of its own."""
     made: Sequence[MadeTensor] = ()
     taken: Sequence[str] = ()
-    """The operands that the function takes which runs it."""
+    """Operands of the run function."""
     returned: str = ""
-    """The type of what that function returns."""
+    """Return type of the run function."""
     variant: Sequence[tuple[str, str]] = ()
     """Fields and values that distinguish it from others of its kind."""
     variant_in_arguments: bool = False
@@ -340,13 +341,13 @@ class ProgramText:
 
     @property
     def aliases(self) -> list[BufferText]:
-        """The circular buffers in shards of tensors."""
+        """Circular buffers in shards of tensors."""
         return [buffer for buffer in self.buffers if buffer.tensor]
 
 
 @dataclass(frozen=True)
 class WrittenTensor:
-    """A tensor that a call of `ttnn::generic_op` makes."""
+    """Tensor that a call of `ttnn::generic_op` creates."""
 
     name: str
     shape: str
@@ -359,7 +360,7 @@ class CalledText(ProgramText):
     """A program that `ttnn::generic_op` runs."""
 
     tensors: Sequence[str]
-    """In the order of the call."""
+    """Tensors in the order of the call."""
     read: Sequence[str]
     written: Sequence[WrittenTensor]
     fidelity: str
@@ -367,32 +368,32 @@ class CalledText(ProgramText):
     approximate: str
 
 
-# Programs of one kind: those that the same C++ builds, from other files and for other sizes.
+# Kinds of programs: the same C++ builds all programs of a kind, which differ in files and sizes.
 
 _VARIANT = "variant."
 """Parameter name of the variant in the functions of a kind."""
 _OF_EACH = ("name", "head", "made", "taken", "returned", "purpose", "has_kernel_functions")
-"""Texts written for each program, whatever its kind, or alike in equal ones."""
+"""Fields that are specific to a program, or equal in equal programs."""
 
 
 @dataclass(frozen=True)
 class ProgramKind:
-    """Some programs that the same functions build and start."""
+    """Programs that the same functions build and start."""
 
     row: ProgramText
-    """Template text of all of them: where they differ, the name of a field of `Variant`."""
+    """Template text of all programs: differing values are fields of `Variant`."""
     programs: tuple[ProgramText, ...]
     fields: tuple[tuple[str, str], ...] = ()
-    """The types and names of the fields of `Variant`."""
+    """Types and names of the fields of `Variant`."""
 
     @property
     def is_shared(self) -> bool:
-        """True if it has several programs."""
+        """Returns whether it has several programs."""
         return len(self.programs) > 1
 
 
 def program_kinds(programs: Sequence[ProgramText]) -> list[ProgramKind]:
-    """The kinds of some programs, in the order of their first ones."""
+    """Returns the kinds of some programs, in the order of their first ones."""
     found: dict[object, list[ProgramText]] = {}
     for program in programs:
         everything = {field.name for field in _fields(program)}
@@ -445,7 +446,7 @@ class _Field:
 
 
 def _fields(program: ProgramText) -> Iterator[_Field]:
-    """Fields that may differ between a program and others of its kind."""
+    """Yields the fields that may differ between a program and others of its kind."""
     for kernel in program.kernels:
         yield _Field(_file_field(kernel), "const char*", kernel.file)
     if program.work_units:
@@ -476,7 +477,7 @@ def _argument_field(kernel: KernelText, key: str) -> str:
 
 
 def _with_fields(program: ProgramText, names: Collection[str]) -> ProgramText:
-    """Template text of a program, with the names of these fields in place of values."""
+    """Replaces the values of these fields by their names."""
 
     def chosen(name: str, value: str) -> str:
         return _VARIANT + name if name in names else value
@@ -512,7 +513,7 @@ def _kernel(
 
 
 def _frozen(part: object) -> object:
-    """Hashable part of a program that is the same in all programs of its kind."""
+    """Hashable part of a program that is equal in all programs of its kind."""
     if is_dataclass(part):
         names = (field.name for field in fields(part))
         return tuple((n, _frozen(getattr(part, n))) for n in names if n not in _OF_EACH)

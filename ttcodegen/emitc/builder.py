@@ -98,7 +98,7 @@ Argument = SSAValue | Text
 
 
 def open_file(module: ModuleOp, path: str) -> EmitCBuilder:
-    """Appends a file to `module`, `path` below the project's folder, and gives its builder."""
+    """Appends a file to `module`, `path` below the project's folder, and returns its builder."""
     file = FileOp(path)
     module.body.block.add_op(file)
     return EmitCBuilder(file.body.block)
@@ -107,9 +107,8 @@ def open_file(module: ModuleOp, path: str) -> EmitCBuilder:
 class EmitCBuilder:
     """Appends ops to a block.
 
-    Set `origins` to the op that is being lowered, and others that the same text implements: what is
-    created then has the source location of the first one.
-    """
+    Set `origins` to the op that is being lowered, followed by other ops that the same text
+    implements: new ops get the source location of the first one."""
 
     def __init__(self, block: Block, *, origins: Sequence[Operation] = ()) -> None:
         self.block = block
@@ -117,7 +116,7 @@ class EmitCBuilder:
 
     @property
     def arguments(self) -> tuple[SSAValue, ...]:
-        """The parameters of the function whose body this is."""
+        """Parameters of the function whose body this is."""
         return tuple(self.block.args)
 
     def insert(self, op: Operation) -> None:
@@ -149,10 +148,9 @@ class EmitCBuilder:
             args: the arguments in order.
             type: the type of the result.
             template_args: types or values, as C++ text or a number.
-            name: what the variable is called; after the callee if None.
+            name: name of the variable, by default after the callee.
             pure: the call may be written where its value is used (once, and unless it has a name).
-            labels: what is written before the arguments as comments, "" for none: the names of the
-                parameters.
+            labels: names of the parameters, written as comments before the arguments; "" for none.
         """
         op = self._call(callee, args, [type], template_args, labels)
         if pure:
@@ -216,7 +214,7 @@ class EmitCBuilder:
     ) -> SSAValue:
         """`type{.field = value, ...}`; the fields in the order of their declaration.
 
-        Unless `typed`, only the braces are written: where a call says what they initialise.
+        Unless `typed`, only the braces are written: the type follows from the parameter.
         """
         return self._initialized(type, tuple(fields), tuple(fields.values()), name, typed)
 
@@ -276,15 +274,15 @@ class EmitCBuilder:
     def _named(self, op: Operation, name: str | None) -> SSAValue:
         result = op.results[0]
         if name is not None:
-            # The hint is for readers of the IR. It cannot hold every name: endings such as `_0` are
-            # cut off, because the printer of the IR numbers equal names itself.
+            # The hint is for readers of the IR. It cannot hold every name: suffixes such as `_0`
+            # are dropped, because the IR printer numbers equal names itself.
             result.name_hint = identifier(name)
             if result.name_hint != name:
                 op.attributes[NAME] = StringAttr(name)
         return result
 
     def named(self, value: SSAValue, name: str) -> SSAValue:
-        """Gives a computed value a variable of that name."""
+        """Assigns a computed value to a variable of that name."""
         assert isinstance(value.owner, Operation)
         return self._named(value.owner, name)
 
@@ -292,9 +290,8 @@ class EmitCBuilder:
         """`variable = ...;` instead of a declaration, where the value is written.
 
         Args:
-            value: what a call or another op of this builder gave, with a name or without.
-            variable: the name of the variable of another value, of the same type, which nobody
-                uses any more.
+            value: result of an op of this builder, named or not.
+            variable: name of the variable of a dead value of the same type.
         """
         owner = value.owner
         assert isinstance(owner, Operation)
@@ -305,11 +302,11 @@ class EmitCBuilder:
     # --- Values ----------------------------------------------------------------------------------
 
     def literal(self, text: str, type: str) -> SSAValue:
-        """A piece of C++ as a value, written at each use."""
+        """Piece of C++ as a value, written at each use."""
         return self._value(LiteralOp(text, cpp_type(type)))
 
     def constant(self, value: bool | float, type: str) -> SSAValue:
-        """A number, written at each use; `type` is an arithmetic type."""
+        """Number, written at each use; `type` is an arithmetic type."""
         result_type = cpp_type(type)
         attribute: Attribute
         match result_type:
@@ -373,8 +370,9 @@ class EmitCBuilder:
     def variable(
         self, name: str, type: str, initializer: Text | None = None, *, fixed: bool = False
     ) -> SSAValue:
-        """`type name = initializer;`, a place to `assign` to and `load` from; `fixed` if pieces of
-        C++ in the body refer to it by its name."""
+        """`type name = initializer;`, to `assign` to and `load` from.
+
+        `fixed` keeps the name, because verbatim C++ in the body refers to it."""
         text = "" if initializer is None else initializer.text
         op = VariableOp(_opaque(text), EmitC_LValueType(cpp_type(type)))
         if fixed:
@@ -387,14 +385,14 @@ class EmitCBuilder:
         self.insert(AssignOp(place, value))
 
     def load(self, place: SSAValue, *, held: bool = False) -> SSAValue:
-        """The value of a variable now; `held` if it does not change as long as that is used."""
+        """Current value of a variable; `held` if it does not change before the last use."""
         op = LoadOp(place)
         if held:
             op.attributes[HELD] = UnitAttr()
         return self._value(op)
 
     def if_(self, condition: SSAValue, *, otherwise: bool = False) -> tuple[EmitCBuilder, ...]:
-        """An `if`: the builder of its body, and that of the `else` if requested."""
+        """An `if`: returns the builder of its body, and that of the `else` if requested."""
         blocks = [Block() for _ in range(2 if otherwise else 1)]
         self.insert(IfOp(condition, *blocks))
         return tuple(self.nested(block) for block in blocks)
@@ -408,8 +406,9 @@ class EmitCBuilder:
         type: str | None = None,
         name: str | None = None,
     ) -> EmitCBuilder:
-        """A counting loop: the builder of its body, whose first argument is the counter, of `type`
-        or of that of the start."""
+        """A counting loop: returns the builder of its body, whose first argument is the counter.
+
+        The counter has the type `type`, by default that of the start."""
         block = Block(arg_types=[start.type if type is None else cpp_type(type)])
         if name is not None:
             block.args[0].name_hint = identifier(name)
@@ -417,7 +416,7 @@ class EmitCBuilder:
         return self.nested(block)
 
     def scope(self) -> EmitCBuilder:
-        """`{ ... }`: the builder of its contents."""
+        """`{ ... }`: returns the builder of its contents."""
         block = Block()
         self.insert(ScopeOp(block))
         return self.nested(block)
@@ -441,14 +440,14 @@ class EmitCBuilder:
         specifiers: Sequence[str] = (),
         fixed_names: Collection[str] = (),
     ) -> EmitCBuilder:
-        """Defines a function and gives the builder of its body.
+        """Defines a function and returns the builder of its body.
 
         Args:
             name: an identifier.
             parameters: name and type of each.
             result: the type it returns, None for void.
             specifiers: `static`, `inline`, ...
-            fixed_names: the parameters that pieces of C++ in the body refer to by their names.
+            fixed_names: parameters that verbatim C++ in the body refers to by name.
         """
         block = Block(arg_types=[cpp_type(type) for _, type in parameters])
         for argument, (parameter, _) in zip(block.args, parameters, strict=True):
@@ -457,10 +456,9 @@ class EmitCBuilder:
         return self.nested(block)
 
     def drop_unused_parameters(self) -> list[bool]:
-        """Drops the parameters that the body of this function does not use.
+        """Drops unused parameters of the function with this complete body.
 
-        To be called when the body is complete; returns which ones are left.
-        """
+        Returns which parameters are kept."""
         function = self.block.parent_op()
         assert isinstance(function, FuncOp)
         assert function.arg_attrs is not None
@@ -496,7 +494,7 @@ class EmitCBuilder:
         self._function(name, parameters, result, Region(), specifiers)
 
     def declare_ahead(self, name: str) -> None:
-        """Declares a function that is defined further down in this file."""
+        """Declares a function that is defined later in this file."""
         self.insert(DeclareFuncOp(name))
 
     def _function(
@@ -532,8 +530,9 @@ class EmitCBuilder:
         comment: str | None = None,
         field_comments: Mapping[str, str] | None = None,
     ) -> None:
-        """Defines a structure; `name` and the names of the fields are identifiers. The comments of
-        fields, by their names, precede them."""
+        """Defines a structure; `name` and the names of the fields are identifiers.
+
+        The comments of fields, by their names, precede them."""
         if comment is not None:
             self.comment(comment)
         op = ClassOp(name)
@@ -568,7 +567,7 @@ class EmitCBuilder:
     # --- Text ------------------------------------------------------------------------------------
 
     def comment(self, text: str) -> None:
-        """`// text`; each line of it becomes a comment line, whatever it holds."""
+        """`// text`; each line of the text becomes a comment line."""
         for line in text.splitlines() or [""]:
             self.verbatim(comment_line(line))
 
@@ -577,13 +576,14 @@ class EmitCBuilder:
         self.verbatim("")
 
     def verbatim(self, text: str, *operands: SSAValue) -> None:
-        """Lines of C++ verbatim; with operands `{}` is replaced by the next one, `{{` for a
-        brace."""
+        """Lines of C++ verbatim.
+
+        With operands, `{}` is replaced by the next one and `{{` is a brace."""
         self.insert(VerbatimOp(text, operands))
 
 
 def type_of(value: SSAValue) -> str:
-    """The C++ type of a value that a builder made."""
+    """C++ type of a value of a builder."""
     text = type_text(value.type)
     if text is None:
         raise ValueError(f"{value.type} has no C++ spelling")

@@ -60,7 +60,7 @@ DICTIONARIES = BaseAttr(ArrayAttr)
 
 
 def operand_index(attribute: Attribute) -> int | None:
-    """The number of the operand that an element of `args` refers to; None for other elements."""
+    """Operand number that an element of `args` refers to; None for other elements."""
     if not isinstance(attribute, IntegerAttr):
         return None
     number = cast("IntegerAttr[IntegerType | IndexType]", attribute)
@@ -200,7 +200,7 @@ class CallOpaqueOp(EmitCOperation):
 
 @irdl_op_definition
 class LoadOp(EmitCOperation):
-    """The value that an lvalue holds now."""
+    """Current value of an lvalue."""
 
     name = "emitc.load"
     operand = operand_def(LVALUE)
@@ -347,7 +347,7 @@ class GetGlobalOp(EmitCOperation):
 
 @irdl_op_definition
 class GetFieldOp(EmitCOperation):
-    """The field of the object whose member function this is in."""
+    """Field of the object whose member function contains the op."""
 
     name = "emitc.get_field"
     field_name = prop_def(FlatSymbolRefAttrConstr)
@@ -377,11 +377,10 @@ class YieldOp(EmitCOperation):
 
 @irdl_op_definition
 class ExpressionOp(EmitCOperation):
-    """A tree of value ops that becomes one C++ expression.
+    """Tree of value ops that becomes one C++ expression.
 
-    The arguments of its block are the operands; values from outside may also be used
-    directly, as LLVM before release 22 has it.
-    """
+    The arguments of its block are the operands; values from outside may also be used directly, as
+    in LLVM before release 22."""
 
     name = "emitc.expression"
     do_not_inline = opt_prop_def(UnitAttr)

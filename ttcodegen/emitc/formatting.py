@@ -23,20 +23,19 @@ from ttcodegen.foundation.cache import (
 )
 from ttcodegen.foundation.diagnostics import CompileError
 
-# Keeps formatted text: formatting a large model takes clang-format longer than printing it, and
-# most of a model is the same the next time.
+# Cache of formatted text: clang-format takes longer than printing for a large model, most of which
+# is unchanged the next time.
 
 _MOST_BYTES = 64 << 20
-"""Of all texts that are kept; beyond that the ones that were not used for longest go."""
+"""Maximum size of the cache; beyond it the texts unused for longest are dropped."""
 
 
 class FormattedTexts:
-    """The texts that a clang-format made of others in a style.
+    """Cache of the texts that clang-format formatted in a style.
 
-    A text is found by everything that it follows from: the binary, the style, the name of its file,
-    which decides the language and the include that comes first, and the text that was formatted. A
-    folder that cannot be read or written, or is not the user's own, costs nothing but the time.
-    """
+    The key covers everything that the result depends on: the binary, the style, the file name,
+    which determines the language and the main include, and the text. If the folder is not
+    accessible or not owned by the user, nothing is cached."""
 
     def __init__(self, binary: str, style: str) -> None:
         self._folder: Path | None = None
@@ -52,13 +51,13 @@ class FormattedTexts:
         self._context.update(f"\0{binary}\0{status.st_size}\0{status.st_mtime_ns}".encode())
 
     def key(self, name: str, text: str) -> str:
-        """Cache key of the formatted text of a file of that name."""
+        """Cache key of the formatted text of a file."""
         content = self._context.copy()
         content.update(f"\0{name}\0{text}".encode())
         return content.hexdigest()
 
     def find(self, key: str) -> str | None:
-        """The formatted text, None if it is not kept."""
+        """Returns the formatted text; None if it is not cached."""
         if self._folder is None:
             return None
         path = self._folder / key
@@ -73,7 +72,7 @@ class FormattedTexts:
         return data.decode()
 
     def keep(self, key: str, text: str) -> None:
-        """Keeps a formatted text."""
+        """Stores a formatted text."""
         if self._folder is None:
             return
         try:
@@ -84,7 +83,7 @@ class FormattedTexts:
         self._grown = True
 
     def close(self) -> None:
-        """Makes room, if anything was added."""
+        """Evicts old texts if any were added."""
         if self._folder is None or not self._grown:
             return
         try:
@@ -102,10 +101,10 @@ class FormattedTexts:
             pass
 
 
-# What is formatted at a time.
+# Pieces of text.
 
 PIECE_SIZE = 64_000
-"""Characters that are formatted at once: about 0.1 s of work, against 0.01 s for a process."""
+"""Minimum characters of a piece: about 0.1 s of work, compared with 0.01 s per process."""
 
 REMEDY = "install the Python package clang-format, or switch formatting off (--no-format)"
 """Remedy for a missing or failing clang-format."""
@@ -113,10 +112,10 @@ REMEDY = "install the Python package clang-format, or switch formatting off (--n
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """A text that is formatted in a file of its own."""
+    """Text that is formatted as a file of its own."""
 
     path: str
-    """The path of the whole file in the project."""
+    """Path of the whole file in the project."""
     text: str
     key: str
     """Cache key of its formatted text."""
@@ -124,25 +123,25 @@ class Piece:
 
 # Formats C++ with clang-format, in the style that is shipped with the generated project.
 #
-# clang-format spends its time on where to break lines, in proportion to the text. Long files are
-# therefore cut after function bodies and the pieces are formatted side by side; since a line
-# break never depends on another function, the result is the same. What was made of a piece is
-# kept for the next time. The processes run in the background, so a caller can do other work
-# between `start_formatting` and `Formatting.result`.
+# The time of clang-format is proportional to the length of the text. Long files are therefore cut
+# after function bodies and the pieces are formatted in parallel; since a line break never depends
+# on another function, the result is the same. Formatted pieces are cached. The processes run in
+# the background, so a caller can do other work between `start_formatting` and `Formatting.result`.
 
 _END_OF_FUNCTION = re.compile(r"^\}\n\n", re.MULTILINE)
 _UNFORMATTED = re.compile(
     r"(\n*^// clang-format off\n.*?^// clang-format on\n\n*)", re.MULTILINE | re.DOTALL
 )
-"""Tables that are laid out already. clang-format would leave them as they are, but for a table of
-thousands of rows it takes hundreds of megabytes to do so."""
+"""Tables with their own layout.
+
+clang-format keeps them, but needs hundreds of megabytes for a table of thousands of rows."""
 
 
 @cache
 def clang_format_binary() -> str:
-    """The path of clang-format: of the Python package if installed, else found on PATH.
+    """Returns the path of clang-format: from the Python package if installed, otherwise from PATH.
 
-    The package's own entry point is a Python program that takes longer to start than to format.
+    The package's entry point is a Python program that starts slower than it formats.
 
     Raises:
         CompileError: if there is none.
@@ -161,7 +160,7 @@ def clang_format_binary() -> str:
 
 
 class Formatting:
-    """The formatting of some files, under way."""
+    """Formatting of files in the background."""
 
     def __init__(self, files: Mapping[str, str], style: str) -> None:
         binary = clang_format_binary()
@@ -178,7 +177,7 @@ class Formatting:
             self._formatted = FormattedPieces(binary, style, pieces)
 
     def _piece(self, path: str, text: str) -> Piece | str:
-        """A text that is to be formatted, or what was made of it before."""
+        """Returns a text to be formatted, or its cached result."""
         # The name of the file determines the language, and which include comes first.
         key = self._kept.key(Path(path).name, text)
         known = self._kept.find(key)
@@ -203,13 +202,13 @@ class Formatting:
         }
 
     def close(self) -> None:
-        """Ends the formatting, finished or not."""
+        """Stops the formatting, finished or not."""
         if self._formatted is not None:
             self._formatted.close()
 
 
 def start_formatting(files: Mapping[str, str], style: str) -> Formatting:
-    """Begins to format `files`, texts by path.
+    """Starts the formatting of `files`, texts by path.
 
     Args:
         files: the paths only determine the language and appear in messages.
@@ -222,7 +221,7 @@ def start_formatting(files: Mapping[str, str], style: str) -> Formatting:
 
 
 def format_files(files: Mapping[str, str], style: str, *, enabled: bool = True) -> dict[str, str]:
-    """The formatted text of each of `files`; the texts as they are unless `enabled`.
+    """Returns the formatted text of each of `files`, or the original texts unless `enabled`.
 
     Raises:
         CompileError: if there is no clang-format, or it fails.
@@ -233,10 +232,9 @@ def format_files(files: Mapping[str, str], style: str, *, enabled: bool = True) 
 
 
 def _split(text: str) -> Iterator[tuple[str, bool]]:
-    """Pieces that make up the text, and whether each is to be formatted.
+    """Yields pieces of a text, and whether each is to be formatted.
 
-    A long text is cut after function bodies.
-    """
+    A long text is cut after function bodies."""
     for index, part in enumerate(_UNFORMATTED.split(text)):
         if index % 2 or not part:
             yield part, False
@@ -250,12 +248,11 @@ def _split(text: str) -> Iterator[tuple[str, bool]]:
         yield part[start:], True
 
 
-# Runs clang-format. Apart from what decides whether it has to run, for most texts are formatted
-# already, and starting processes takes imports of its own.
+# Processes of clang-format.
 
 
 class FormattedPieces:
-    """Pieces that processes of clang-format work on side by side."""
+    """Pieces that several clang-format processes format in parallel."""
 
     def __init__(self, binary: str, style: str, pieces: Sequence[Piece]) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="ttcodegen-format-")
@@ -264,7 +261,7 @@ class FormattedPieces:
         numbers = Counter[str]()
         self._files: dict[Piece, Path] = {}
         for piece in pieces:
-            # The name of the file stays, for the style depends on it.
+            # The file keeps its name, because the style depends on it.
             name = Path(piece.path).name
             folder = Path(self._folder.name, str(numbers[name]))
             numbers[name] += 1
@@ -292,14 +289,14 @@ class FormattedPieces:
         return {piece: file.read_bytes().decode() for piece, file in self._files.items()}
 
     def close(self) -> None:
-        """Ends the processes, finished or not, and removes their files."""
+        """Stops the processes, finished or not, and removes their files."""
         for process in self._processes:
             process.end()
         self._folder.cleanup()
 
 
 def _batches(pieces: Sequence[Piece]) -> list[list[Piece]]:
-    """Batches per process: as many as there are processors, unless there is little to do."""
+    """Divides pieces into one batch per processor, or fewer if there is little to do."""
     total = sum(len(piece.text) for piece in pieces)
     count = max(1, min(os.cpu_count() or 1, -(-total // PIECE_SIZE)))
     batches: list[list[Piece]] = [[] for _ in range(count)]
@@ -309,14 +306,14 @@ def _batches(pieces: Sequence[Piece]) -> list[list[Piece]]:
 
 
 class _Process:
-    """A clang-format at work on some pieces."""
+    """A clang-format process on some pieces."""
 
     def __init__(
         self, command: Sequence[str], pieces: Sequence[Piece], files: Sequence[Path]
     ) -> None:
         self._paths = ", ".join(dict.fromkeys(piece.path for piece in pieces))
         self._folder = str(files[0].parent.parent)
-        # A file, not a pipe: a pipe would have to be read at the same time.
+        # A file, because a pipe would have to be drained concurrently.
         self._messages = tempfile.TemporaryFile()
         try:
             self._process = subprocess.Popen(
@@ -330,7 +327,7 @@ class _Process:
             raise self._did_not_run(error) from None
 
     def wait(self) -> None:
-        """Raises CompileError if clang-format fails."""
+        """Waits for the process; raises CompileError if it fails."""
         try:
             status = self._process.wait(timeout=600)
         except subprocess.TimeoutExpired as error:
@@ -345,7 +342,7 @@ class _Process:
         return CompileError(f"clang-format did not run on {self._paths}: {error}", remedy=REMEDY)
 
     def end(self) -> None:
-        """Ends it, finished or not."""
+        """Ends the process, finished or not."""
         if self._process.poll() is None:
             self._process.kill()
             self._process.wait()

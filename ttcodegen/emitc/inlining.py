@@ -45,26 +45,26 @@ from ttcodegen.emitc.statements import (
     VerbatimOp,
 )
 
-# Decides which values are written where they are used, and which get a variable.
+# Decides which values are inlined at their uses, and which get a variable.
 #
-# The rule: a value that is only a name (`weights.conv1_weight`, a number, `&x`) is written at
-# each use; a value that costs a computation is written at its only use, if it has one and no
-# name; a call with effects always is a statement of its own. A read of memory moves to its use
-# only if nothing that may write runs in between.
+# A value that is only a name (`weights.conv1_weight`, a number, `&x`) is written at each use; a
+# computed value is written at its use if it has exactly one and no name; a call with effects is
+# always a statement. A load moves to its use only if nothing that may write runs in between.
 #
-# That last condition is checked with epochs: each block counts the ops with effects in it, so two
-# places of a block with the same count see the same memory. One pass over the uses, backwards.
+# The last condition is checked with epochs: each block counts its ops with effects, so two places
+# of a block with equal counts see the same memory. This takes one backward pass.
 
 PURE = "ttcodegen.pure"
 HELD = "ttcodegen.held"
-"""Marks a load of a variable that nothing changes before the value is used for the last time."""
+"""Marks a load of a variable that does not change before the last use of the value."""
 NAME = "ttcodegen.name"
 FIXED_NAME = "ttcodegen.fixed_name"
-"""Marks a parameter whose name pieces of C++ in the body refer to, so that it has to stay."""
+"""Marks a parameter that verbatim C++ in the body refers to by name."""
 NAMES = "ttcodegen.names"
 ASSIGNS = "ttcodegen.assigns"
-"""Names the variable that the result of an op goes into, instead of one of its own: that of a value
-of the same type that is not used any more."""
+"""Variable that the result of an op is assigned to, instead of a new one.
+
+The variable belongs to a dead value of the same type."""
 
 # Membership of the exact type is several times faster than `isinstance` on abstract classes.
 _NAME_LIKE: frozenset[type[Operation]] = frozenset(
@@ -92,7 +92,7 @@ Place = tuple[Block, int]
 
 
 def has_effects(op: Operation) -> bool:
-    """True if `op` may write memory (or do what no one can take back)."""
+    """Returns whether an op may write memory or have other side effects."""
     kind = type(op)
     if kind in _WITHOUT_EFFECTS:
         return False
@@ -104,13 +104,13 @@ def has_effects(op: Operation) -> bool:
 
 
 def is_named(op: Operation) -> bool:
-    """True if a result of `op` has a name."""
+    """Returns whether a result of an op has a name."""
     named = NAME in op.attributes or NAMES in op.attributes or ASSIGNS in op.attributes
     return named or any(result.name_hint is not None for result in op.results)
 
 
 class InliningPlan:
-    """The ops of a function whose values are written where they are used."""
+    """Set of the ops of a function whose values are inlined at their uses."""
 
     def __init__(self, body: Region, constant_globals: frozenset[str] = frozenset()) -> None:
         self._constant_globals = constant_globals
@@ -167,7 +167,7 @@ class InliningPlan:
         return len(uses) == 1 and _statement_of(uses[0].operation).parent is place[0]
 
     def _place_of_uses(self, op: Operation) -> Place | None:
-        """The one location where all uses of `op` are evaluated; None if there are several."""
+        """Place at which all uses of an op are evaluated; None if there are several."""
         places: set[Place | None] = set()
         for result in op.results:
             for use in result.uses:
@@ -187,7 +187,7 @@ class InliningPlan:
         )
 
     def _is_stable(self, lvalue: SSAValue) -> bool:
-        """True if `lvalue` holds the same value from its definition on."""
+        """Returns whether an lvalue never changes after its definition."""
         root = _root(lvalue)
         owner = root.owner
         if isinstance(owner, VariableOp):
@@ -204,7 +204,7 @@ class InliningPlan:
 
 
 def constant_globals(operations: Iterable[Operation]) -> frozenset[str]:
-    """The names of the constants among the global variables."""
+    """Names of the constant global variables."""
     return frozenset(
         op.sym_name.data
         for op in operations
@@ -213,7 +213,7 @@ def constant_globals(operations: Iterable[Operation]) -> frozenset[str]:
 
 
 def _statement_of(op: Operation) -> Operation:
-    """The op that `op` is a part of: an expression, a do loop for its condition, or itself."""
+    """Statement that contains an op: an expression, a do loop, or the op itself."""
     parent = op.parent_op()
     if isinstance(parent, ExpressionOp):
         return _statement_of(parent)
@@ -223,7 +223,7 @@ def _statement_of(op: Operation) -> Operation:
 
 
 def _outside(expression: ExpressionOp, value: SSAValue) -> SSAValue:
-    """The operand that an argument of an expression's body refers to; other values as they are."""
+    """Operand that an argument of an expression's body refers to; other values unchanged."""
     arguments = expression.region.block.args
     for argument, operand in zip(arguments, expression.operands, strict=True):
         if argument is value:
@@ -232,7 +232,7 @@ def _outside(expression: ExpressionOp, value: SSAValue) -> SSAValue:
 
 
 def _root(lvalue: SSAValue) -> SSAValue:
-    """The object that a chain of members and subscripts is part of, or the pointer to it."""
+    """Object that a chain of members and subscripts accesses, or the pointer to it."""
     while not isinstance(lvalue.type, EmitC_PointerType):
         match lvalue.owner:
             case MemberOp() as owner:
@@ -240,7 +240,7 @@ def _root(lvalue: SSAValue) -> SSAValue:
             case SubscriptOp() as owner:
                 lvalue = owner.value
             case LoadOp() as owner:
-                # An object that is subscripted is loaded first; the text names the object itself.
+                # A subscripted object is loaded first, but the text refers to the object itself.
                 lvalue = owner.operand
             case _:
                 break
@@ -259,23 +259,23 @@ def _written_roots(operations: Iterable[Operation]) -> set[SSAValue]:
     return written
 
 
-# The names that a file's own text refers to, which no local variable of it may take.
+# Names that the text of a file refers to, which local variables must not shadow.
 
 
 # Members and names after `::` are not looked up in the scope of the function.
 _UNQUALIFIED_NAME = re.compile(r"(?<![\w.])(?<!->)(?<!::)[A-Za-z_]\w*")
 _NO_CODE = re.compile(r'//[^\n]*|"(?:[^"\\\n]|\\.)*"|namespace [\w:]*')
-"""Comments and string literals; and namespaces, which functions that they hold may hide."""
+"""Comments, string literals and namespace names, which may be shadowed."""
 
 
 def mentioned_names(operations: Iterable[Operation]) -> frozenset[str]:
-    """All names that types, callees, literals and definitions of `operations` use unqualified."""
+    """Names that types, callees, literals and definitions of `operations` use unqualified."""
     texts = mentioned_texts(operations)
     return frozenset(name for text in texts for name in _UNQUALIFIED_NAME.findall(text))
 
 
 def mentions(operations: Iterable[Operation], name: str) -> bool:
-    """True if the C++ of `operations` uses that name unqualified."""
+    """Returns whether the C++ of `operations` uses a name unqualified."""
     return any(
         name in text and name in _UNQUALIFIED_NAME.findall(text)
         for text in mentioned_texts(operations)
@@ -283,7 +283,7 @@ def mentions(operations: Iterable[Operation], name: str) -> bool:
 
 
 def mentioned_texts(operations: Iterable[Operation]) -> Iterator[str]:
-    """The C++ of the types, callees, literals and definitions of `operations`, each text once."""
+    """Yields the distinct texts of types, callees, literals and definitions of `operations`."""
     texts: set[str] = set()
     # Types and attributes are shared between ops, so identity finds most repetitions, and it is
     # far cheaper than the hash of an attribute.
@@ -338,10 +338,10 @@ _MENTIONS: Mapping[type[Operation], Callable[[Any], Iterable[str | Attribute]]] 
     GlobalOp: lambda op: (op.sym_name.data, op.type, op.initial_value or op.type),
     FieldOp: lambda op: (op.type,),
 }
-"""The texts and attributes of each op that may refer to a name."""
+"""Texts and attributes of each op that may refer to a name."""
 
 
-# The headers of the standard library that emitted C++ needs for the names that it uses.
+# Headers of the standard library for the names that emitted C++ uses.
 
 _HEADERS = {
     "array": "array",
@@ -371,11 +371,10 @@ _STANDARD_NAME = re.compile(r"\bstd::(\w+)|(?<![\w:.])(u?int(?:8|16|32|64)_t)\b"
 
 
 def standard_headers(operations: Iterable[Operation]) -> set[str]:
-    """The standard headers of the names that the C++ of `operations` mentions.
+    """Returns the standard headers for the names in the C++ of `operations`.
 
-    The library's own headers include most of them today; which ones differs from release to
-    release, so that a file names what it uses.
-    """
+    Headers of the library include many of them, but which ones depends on the release, so each file
+    includes what it uses."""
     names = {
         qualified or integer
         for text in mentioned_texts(operations)
@@ -384,16 +383,16 @@ def standard_headers(operations: Iterable[Operation]) -> set[str]:
     return {_HEADERS[name] for name in names & _HEADERS.keys()}
 
 
-# Which ops of the module before an op of EmitC was made for.
+# Source ops of EmitC ops.
 
 _ORIGINS = "_made_for"
 
 
 def set_origins(op: Operation, origins: Sequence[Operation]) -> None:
-    """Remembers what an op was made for, as long as it lives."""
+    """Records the source ops of an op for its lifetime."""
     setattr(op, _ORIGINS, origins)
 
 
 def origins_of(op: Operation) -> Sequence[Operation]:
-    """Origins of an op; none for an op without a source."""
+    """Source ops of an op; empty if it has none."""
     return getattr(op, _ORIGINS, ())

@@ -33,9 +33,8 @@ def require(condition: bool, op: Operation, message: str, remedy: str | None = N
 class EmitCOperation(IRDLOperation, ABC):
     """Base of the ops of this dialect.
 
-    An op knows how its operands are laid out, so it is created without IRDL's matching of arguments
-    to definitions, which would take most of the time of the lowering.
-    """
+    The constructor bypasses IRDL's matching of arguments to definitions, which would dominate the
+    time of the lowering."""
 
     def __init__(
         self,
@@ -60,7 +59,7 @@ class EmitCOperation(IRDLOperation, ABC):
 
 @dataclass(frozen=True, slots=True)
 class OperatorSyntax:
-    """Syntax of an operator, and the name of its value if it has none."""
+    """Syntax of an operator, and the default name of its value."""
 
     symbol: str
     precedence: Precedence
@@ -129,13 +128,13 @@ BINARY_OPS: Mapping[str, type[BinaryOperation]] = {
     mnemonic: _operator_class(mnemonic, BinaryOperation, syntax.symbol)  # type: ignore[misc]
     for mnemonic, syntax in _BINARY_OPERATORS.items()
 }
-"""The classes of the binary operators by mnemonic (`add` for emitc.add)."""
+"""Classes of the binary operators by mnemonic (`add` for emitc.add)."""
 
 UNARY_OPS: Mapping[str, type[UnaryOperation]] = {
     mnemonic: _operator_class(mnemonic, UnaryOperation, syntax.symbol)  # type: ignore[misc]
     for mnemonic, syntax in _UNARY_OPERATORS.items()
 }
-"""The classes of the unary operators by mnemonic."""
+"""Classes of the unary operators by mnemonic."""
 
 OPERATOR_SYNTAX: Mapping[type[Operation], OperatorSyntax] = {
     **{BINARY_OPS[mnemonic]: syntax for mnemonic, syntax in _BINARY_OPERATORS.items()},
@@ -144,7 +143,7 @@ OPERATOR_SYNTAX: Mapping[type[Operation], OperatorSyntax] = {
 
 
 class ComparisonPredicate(IntEnum):
-    """The predicates of emitc.cmp with their upstream numbers."""
+    """Predicates of emitc.cmp with their upstream numbers."""
 
     EQ = 0
     NE = 1

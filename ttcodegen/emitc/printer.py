@@ -1,8 +1,7 @@
-"""EmitC to C++: `print_module` gives the text of each file.
+"""EmitC to C++: `print_module` returns the text of each file.
 
-The text is indented as clang-format would; long lines are left to it. A file is returned whole or
-not at all: the first op without a rule ends in a CompileError at that op.
-"""
+The text is indented as clang-format would; long lines are left to it. A file is printed completely
+or not at all: the first op without a rule raises a CompileError at that op."""
 
 from __future__ import annotations
 
@@ -82,8 +81,10 @@ _INDENT = "    "
 
 _MAX_OPERATION_LENGTH = 160
 _MAX_CALL_LENGTH = 4000
-"""Longer operations and calls get a variable: chains of them would be unreadable, and the text
-would grow with the square of their number. A call may be a structure with many fields."""
+"""Maximum lengths of inlined operations and calls.
+
+Chains of longer ones would be unreadable, and the text would grow quadratically. A call may be a
+structure with many fields."""
 
 _LAST_NAME_PART = re.compile(r"(\w+)\s*(?:<.*)?$", re.DOTALL)
 _LOOP_COUNTERS = "ijk"
@@ -99,7 +100,7 @@ def print_module(module: ModuleOp) -> dict[str, str]:
 
 
 def print_with_origins(module: ModuleOp) -> tuple[dict[str, str], dict[str, list[PrintedLines]]]:
-    """The same, and which lines of each file belong to which op."""
+    """Prints a module, and returns which lines of each file belong to which op."""
     files: dict[str, str] = {}
     printed: dict[str, list[PrintedLines]] = {}
     for path, file in _files(module):
@@ -110,7 +111,7 @@ def print_with_origins(module: ModuleOp) -> tuple[dict[str, str], dict[str, list
 
 
 def _files(module: ModuleOp) -> Iterator[tuple[str, FileOp]]:
-    """The files of a module by their paths."""
+    """Yields the files of a module by path."""
     seen: set[str] = set()
     for op in module.body.block.ops:
         if not isinstance(op, FileOp):
@@ -127,18 +128,18 @@ def _files(module: ModuleOp) -> Iterator[tuple[str, FileOp]]:
 
 
 def print_file(file: FileOp) -> str:
-    """The C++ text of one file; raises CompileError as `print_module` does."""
+    """Returns the C++ text of one file; raises CompileError as `print_module` does."""
     return _FilePrinter(file).text()
 
 
 @dataclass(frozen=True)
 class PrintedLines:
-    """The lines of a file that belong to an op of the module before."""
+    """Lines of a file that belong to a source op."""
 
     origin: Operation
     first: int
     end: int
-    """Counted from 0; the line after the last one."""
+    """Index of the line after the last one, counted from 0."""
 
 
 def _checked_path(file: FileOp) -> str:
@@ -150,7 +151,7 @@ def _checked_path(file: FileOp) -> str:
 
 
 class _FilePrinter:
-    """Prints one file: the lines so far, the names in scope, the texts of the values."""
+    """Prints one file: lines, names in scope, and texts of values."""
 
     def __init__(self, file: FileOp) -> None:
         self._file = file
@@ -162,9 +163,9 @@ class _FilePrinter:
         self._constants = constant_globals(file.body.block.ops)
         self._plan: InliningPlan | None = None
         self._function = ""
-        """The name of the function that is printed."""
+        """Name of the current function."""
         self._variables: dict[str, str] = {}
-        """The names of the variables of the function, by the names that were requested."""
+        """Names of the variables of the function, by requested name."""
 
     def text(self) -> str:
         for op in self._file.body.block.ops:
@@ -181,7 +182,7 @@ class _FilePrinter:
         self._lines.append(_INDENT * self._depth + text if text else "")
 
     def _begin_definition(self) -> None:
-        """A function or a structure is set off by blank lines, with the comment above it."""
+        """Writes an empty line before a function or a structure, and before its comment."""
         start = len(self._lines)
         while start and self._lines[start - 1].lstrip().startswith("//"):
             start -= 1
@@ -209,7 +210,7 @@ class _FilePrinter:
             rule(self, op)
             return
         expression = self._values.evaluate(op)
-        # What an iteration assigns, the next one uses.
+        # The next iteration uses an assigned variable.
         is_carried = ASSIGNS in op.attributes and isinstance(op.parent_op(), ForOp)
         is_used = is_carried or any(result.first_use for result in op.results)
         if not op.results or not is_used:
@@ -222,7 +223,7 @@ class _FilePrinter:
         self._define(op, expression)
 
     def _define(self, op: Operation, expression: Expression) -> None:
-        """Gives the results of `op` a variable."""
+        """Declares or assigns variables for the results of `op`."""
         assigned = op.attributes.get(ASSIGNS)
         if isinstance(assigned, StringAttr) and assigned.data in self._variables:
             name = self._variables[assigned.data]
@@ -252,7 +253,7 @@ class _FilePrinter:
             given = list(names)
         fallback = "" if all(given) else _fallback_name(op)
         wanted = [identifier(name or fallback) for name in given]
-        # What a function computes that is called after the same operation.
+        # A variable must not shadow the current function.
         wanted = ["result" if name == self._function else name for name in wanted]
         names = [self._scope.unique(name) for name in wanted]
         self._variables.update((g, name) for g, name in zip(given, names, strict=True) if g)
@@ -276,14 +277,14 @@ class _FilePrinter:
     def verbatim(self, op: VerbatimOp) -> None:
         operands = iter(op.operands)
         text = "".join(
-            # What is around it may be `<<`.
+            # The surrounding text may contain `<<`.
             self._values.of(next(operands)).at_least(Precedence.ADDITIVE)
             if piece is None
             else piece
             for piece in op.pieces()
         )
         for line in text.split("\n"):
-            # Directives start in the first column wherever they are.
+            # Preprocessor directives are not indented.
             if line.startswith("#"):
                 self._lines.append(line.rstrip())
             elif line.strip() or not self._wants_blank_line:
@@ -476,7 +477,9 @@ class _FilePrinter:
 
 
 def _only_loop(op: IfOp) -> DoOp | None:
-    """The `do` loop that is all that an `if` without `else` has, which may be a `while` loop."""
+    """Returns the `do` loop that is the whole body of an `if` without `else`.
+
+    Both may be a `while` loop."""
     inner = [each for each in op.then_region.block.ops if not isinstance(each, YieldOp)]
     alone = len(inner) == 1 and op.else_region.blocks.first is None
     return inner[0] if alone and isinstance(inner[0], DoOp) else None
@@ -489,7 +492,7 @@ class _TracingPrinter(_FilePrinter):
         super().__init__(file)
         self.printed: list[PrintedLines] = []
         self._silent: set[Operation] = set()
-        """Ops whose text is in the line of the op that uses them."""
+        """Ops whose text is part of the line of their user."""
 
     def _statement(self, op: Operation) -> None:
         first = len(self._lines)
@@ -501,7 +504,7 @@ class _TracingPrinter(_FilePrinter):
         while first < end and not self._lines[first]:
             first += 1
         if op.regions:
-            return  # The ops in it have lines of their own.
+            return  # The nested ops have lines of their own.
         waiting, seen = [op], {op}
         while waiting:
             each = waiting.pop()
@@ -537,7 +540,7 @@ def _has_fixed_name(op: FuncOp, index: int) -> bool:
 
 
 def _fallback_name(op: Operation) -> str:
-    """The name of a value without one: after what computes it."""
+    """Name of an unnamed value, after the op that computes it."""
     match op:
         case CallOpaqueOp():
             last = _LAST_NAME_PART.search(op.callee.data.strip())
@@ -569,4 +572,4 @@ _RULES: Mapping[type[Operation], Callable[[_FilePrinter, Any], None]] = {
     DoOp: _FilePrinter.do,
     SwitchOp: _FilePrinter.switch,
 }
-"""Printing rules of ops that are not values; value ops are in `values`."""
+"""Printing rules of statements; those of value ops are in `values`."""

@@ -39,10 +39,8 @@ from xdsl.dialects.emitc import (
 )
 from xdsl.ir import Attribute, TypeAttribute
 
-# How types, numbers, strings and comments are spelled in C++.
-#
-# Everything here is text in, text out (or attribute in, text out): nothing knows about
-# operations.
+# Spelling of types, numbers, strings and comments in C++: functions of texts and attributes,
+# independent of operations.
 
 
 class Precedence(IntEnum):
@@ -100,13 +98,13 @@ _TYPE_TEXTS: dict[Attribute, str] = {
 _CALL_LIKE = re.compile(r"[A-Za-z_][\w:]*(\([^()]*\)|\{[^{}]*\})?")
 _NUMBER = re.compile(r"\d[\w.]*")
 _PLAIN = re.compile(r"[ !#->@-\[\]-~]*")
-"""Text that is already a string literal."""
+"""Text that needs no escapes in a string literal."""
 _CONTROL_OR_SPACE = re.compile(r"\s+")
 
 
 @lru_cache(maxsize=4096)
 def cpp_type(text: str) -> TypeAttribute:
-    """The EmitC type spelled `text` in C++: `float` is f32, `T*` a pointer, another one opaque."""
+    """EmitC type of a C++ spelling: `float` is f32, `T*` a pointer, others opaque."""
     text = text.strip()
     fixed = _FIXED_TYPES.get(text)
     if fixed is not None:
@@ -117,11 +115,9 @@ def cpp_type(text: str) -> TypeAttribute:
 
 
 def type_text(type_: Attribute) -> str | None:
-    """The C++ spelling of a type; None if it has none.
+    """C++ spelling of a type; None if it has none.
 
-    An lvalue is spelled as what it holds; an array as a declaration needs it (`declaration`) has no
-    spelling of its own here.
-    """
+    An lvalue is spelled as its value type. Arrays need a declarator: see `declaration`."""
     text = _TYPE_TEXTS.get(type_)
     if text is not None:
         return text
@@ -142,7 +138,7 @@ def type_text(type_: Attribute) -> str | None:
 
 
 def declaration(type_: Attribute, name: str) -> str | None:
-    """`type name` as a declaration spells it, array bounds after the name; None: no spelling."""
+    """Declaration `type name`, with array bounds after the name; None without spelling."""
     if isinstance(type_, EmitC_ArrayType):
         array = cast("EmitC_ArrayType[EmitCArrayElementType]", type_)
         element = type_text(array.element_type)
@@ -168,13 +164,13 @@ def attribute_value(attribute: Attribute) -> Expression | None:
 
 
 def opaque_value(text: str) -> Expression:
-    """A piece of C++ as an expression: what is not plainly one token or call binds weakest."""
+    """Piece of C++ as an expression, with lowest precedence unless it is a single token or call."""
     plain = _CALL_LIKE.fullmatch(text) or _NUMBER.fullmatch(text)
     return Expression(text, Precedence.PRIMARY if plain else Precedence.ASSIGNMENT)
 
 
 def integer_value(value: int, type_: Attribute) -> Expression:
-    """An integer constant: its exact value, in a type that converts to `type_` silently."""
+    """Integer constant in a type that converts to `type_` implicitly."""
     if isinstance(type_, IntegerType):
         width, signedness = _width_and_sign(cast(Attribute, type_))
         if width == 1:
@@ -219,7 +215,7 @@ def float_value(value: float, *, double: bool = False) -> Expression:
 
 
 def string_literal(text: str) -> str:
-    """`text` as a C++ string literal, UTF-8 encoded; the literal itself is plain ASCII."""
+    """C++ string literal of a text in UTF-8; the literal itself is plain ASCII."""
     if _PLAIN.fullmatch(text):
         return f'"{text}"'
     pieces: list[str] = []
@@ -237,7 +233,7 @@ def string_literal(text: str) -> str:
 
 
 def comment_line(text: str) -> str:
-    """`// text` on one line, whatever `text` holds."""
+    """`// text` on one line, for any `text`."""
     # A backslash at the end would continue the comment, `??/` is one before C++17; bidirectional
     # controls make a reader see other code than the compiler.
     line = text.replace("\\", "/").replace("??/", "? ?/")
@@ -293,7 +289,7 @@ def _tidy_exponent(text: str) -> str:
     return f"{mantissa}e{int(exponent)}" if mark else text
 
 
-# Pieces of C++ that come from us, not from a name of the input.
+# Pieces of C++ that do not come from names of the input.
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,13 +301,13 @@ class Text:
 
 # Names in the generated project: C++ identifiers, file names, and their uniqueness.
 #
-# Names come from the input (argument names, locations, module names), so they may hold anything.
-# What leaves this module is always an identifier that C++20 allows a program to use: no keyword,
-# no reserved identifier ([lex.name]: a double underscore, a leading underscore and capital), no
-# macro of the standard library.
+# Names come from the input (argument names, locations, module names) and may contain anything.
+# Results are always identifiers that C++20 allows a program to use: no keyword, no reserved
+# identifier ([lex.name]: a double underscore, a leading underscore and capital), no macro of the
+# standard library.
 
 _MAX_LENGTH = 64
-"""Longer names (nested locations) make lines unreadable; the allocator keeps cut names apart."""
+"""Maximum length of names, for readable lines; the name scope keeps truncated names distinct."""
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -346,7 +342,7 @@ _RESERVED_FILE_STEMS = frozenset(
 
 
 def is_identifier(text: str) -> bool:
-    """True if `text` is an identifier that generated code may declare."""
+    """Returns whether `text` is an identifier that generated code may declare."""
     return (
         _IDENTIFIER.fullmatch(text) is not None
         and text not in _KEYWORDS
@@ -367,14 +363,14 @@ def identifier(text: str, fallback: str = "value") -> str:
         words.insert(0, fallback)
     name = "_".join(words) or fallback
     if len(name) > _MAX_LENGTH:
-        # The last words say most: `..._layer_0_attention_query_weight`.
+        # The last words are the most specific: `..._layer_0_attention_query_weight`.
         while len(words) > 1 and len("_".join(words)) > _MAX_LENGTH:
             words.pop(0)
         name = "_".join(words)[:_MAX_LENGTH]
         if name[0].isdigit():
             name = f"{fallback}_{name}"[:_MAX_LENGTH]
         name = name.rstrip("_")
-    # Macros are spelled in capitals; no list of them would ever be complete.
+    # Macros are spelled in capitals; no list of them would be complete.
     if len(name) > 1 and not any(c.islower() for c in name) and any(c.isupper() for c in name):
         name = name.lower()
     if name in _KEYWORDS or name in _TAKEN_BY_LIBRARIES:
@@ -383,7 +379,7 @@ def identifier(text: str, fallback: str = "value") -> str:
 
 
 def type_name(text: str, fallback: str = "Type") -> str:
-    """A C++ type name: `linear_relu_stack` -> `LinearReluStack`."""
+    """C++ type name: `linear_relu_stack` -> `LinearReluStack`."""
     words = _words(_snake_case(text))
     name = "".join(word[0].upper() + word[1:] for word in words)
     if not name or name[0].isdigit():
@@ -392,17 +388,17 @@ def type_name(text: str, fallback: str = "Type") -> str:
 
 
 def constant_name(text: str) -> str:
-    """The name of a constant: `dram interleaved` -> `kDramInterleaved`."""
+    """Name of a constant: `dram interleaved` -> `kDramInterleaved`."""
     return identifier("k" + "".join(w[0].upper() + w[1:] for w in _words(_snake_case(text))), "k")
 
 
 def snake_case(text: str, fallback: str = "value") -> str:
-    """An identifier in lower case with underscores: `MemoryConfig` -> `memory_config`."""
+    """Identifier in lower case with underscores: `MemoryConfig` -> `memory_config`."""
     return identifier(_snake_case(text), fallback)
 
 
 def file_stem(text: str, fallback: str = "module") -> str:
-    """A file name without its ending that every file system takes; an identifier as well."""
+    """File name without extension that is valid on all file systems, and an identifier."""
     name = identifier(text, fallback)
     return name + "_" if name.lower() in _RESERVED_FILE_STEMS else name
 
@@ -421,11 +417,10 @@ def _snake_case(text: str) -> str:
 
 
 class NameScope:
-    """Hands out names that are unique in a scope and in the scopes around it.
+    """Generates names that are unique in a scope and its enclosing scopes.
 
-    The numbers depend on the order of the requests alone: `x`, `x_2`, `x_3`. A name of an inner
-    scope is free again outside it, as in C++.
-    """
+    The numbers depend only on the order of the requests: `x`, `x_2`, `x_3`. A name of an inner
+    scope is free again outside of it, as in C++."""
 
     def __init__(self, reserved: Iterable[str] = (), *, parent: NameScope | None = None) -> None:
         self._parent = parent
@@ -441,7 +436,7 @@ class NameScope:
         self._taken.update(names)
 
     def is_taken(self, name: str) -> bool:
-        """True if `name` is in use here or in a scope around."""
+        """Returns whether `name` is used in this or an enclosing scope."""
         scope: NameScope | None = self
         while scope is not None:
             if name in scope._taken:

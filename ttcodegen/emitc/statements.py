@@ -1,8 +1,8 @@
 """The EmitC ops that are statements, definitions and files, and the dialect of all of them.
 
 Names, operands, properties and the generic syntax are those of the upstream dialect
-(https://mlir.llvm.org/docs/Dialects/EmitC/, LLVM 24), so that its parser reads what we print. What
-upstream has no op for is marked by attributes outside the dialect, which other tools carry along:
+(https://mlir.llvm.org/docs/Dialects/EmitC/, LLVM 24), so that its parser reads our output. What
+upstream has no op for is marked by discardable attributes, which other tools preserve:
 
 - `ttcodegen.name` (string, also in `arg_attrs`), `ttcodegen.names` (array, several results): the
   name of the C++ variable. SSA name hints are the fallback; they lose endings such as `_0`.
@@ -496,7 +496,7 @@ def verify(module: ModuleOp) -> None:
     """Verifies `module`.
 
     Raises:
-        CompileError: if an op is not what the dialect demands.
+        CompileError: if an op violates the dialect.
     """
     try:
         module.verify()

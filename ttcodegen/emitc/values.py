@@ -1,4 +1,4 @@
-"""From value ops to the text of C++ expressions, with as few parentheses as readers need."""
+"""C++ expressions of value ops, with minimal parentheses for readability."""
 
 from __future__ import annotations
 
@@ -51,10 +51,11 @@ from ttcodegen.foundation.diagnostics import CompileError
 METHOD = "ttcodegen.method"
 INITIALIZERS = "ttcodegen.initializers"
 UNTYPED = "ttcodegen.untyped"
-"""Marks an initialiser list whose type the parameter says that it is given to."""
+"""Marks an initializer list whose type follows from the parameter."""
 ARGUMENT_NAMES = "ttcodegen.argument_names"
-"""Names of the parameters of a call, written as comments before its first arguments; an argument
-whose name is empty is written alone."""
+"""Names of the parameters of a call, written as comments before its arguments.
+
+An argument with an empty name has no comment."""
 
 _NOT_IN_CALLEE = re.compile(r'[;{}"\\\n\r#]')
 
@@ -67,18 +68,18 @@ _CONFUSING: Mapping[Precedence, frozenset[Precedence]] = {
     **{level: _COMPARISONS for level in _COMPARISONS},
     Precedence.LOGICAL_OR: frozenset({Precedence.LOGICAL_AND}),
 }
-"""Operators inside others that bind tighter, yet compilers ask for parentheses (-Wparentheses)."""
+"""Nested operators for which compilers suggest parentheses (-Wparentheses)."""
 
 
 def require_identifier(name: str, op: Operation) -> str:
-    """`name`, if it is a valid name in C++; raises CompileError at `op` if not."""
+    """Returns `name` if it is a valid C++ name; raises CompileError at `op` if not."""
     if not is_identifier(name):
         raise CompileError(f"{op.name}: {name!r} is not a C++ identifier", op)
     return name
 
 
 def array_texts(attribute: Attribute) -> list[str]:
-    """The strings of an array attribute; what is no string in it is left out."""
+    """Strings of an array attribute; other elements are skipped."""
     if not isinstance(attribute, ArrayAttr):
         return []
     elements = cast("ArrayAttr[Attribute]", attribute)
@@ -86,7 +87,7 @@ def array_texts(attribute: Attribute) -> list[str]:
 
 
 def spelled_type(type_: Attribute, op: Operation) -> str:
-    """The C++ spelling of `type_`; raises CompileError at `op` if it has none."""
+    """C++ spelling of a type; raises CompileError at `op` if it has none."""
     text = type_text(type_)
     if text is None:
         raise CompileError(f"{op.name}: the type {type_} has no C++ spelling", op)
@@ -94,7 +95,7 @@ def spelled_type(type_: Attribute, op: Operation) -> str:
 
 
 def spelled_value(attribute: Attribute, op: Operation) -> Expression:
-    """The C++ value of `attribute`; raises CompileError at `op` if it has none."""
+    """C++ value of an attribute; raises CompileError at `op` if it has none."""
     value = attribute_value(attribute)
     if value is None:
         raise CompileError(f"{op.name}: the attribute {attribute} has no C++ value", op)
@@ -102,13 +103,13 @@ def spelled_value(attribute: Attribute, op: Operation) -> Expression:
 
 
 class ValueTable:
-    """The text of each SSA value that is visible, and the way to compute the next."""
+    """C++ expressions of the visible SSA values."""
 
     def __init__(self) -> None:
         self._expressions: dict[SSAValue, Expression] = {}
 
     def define(self, value: SSAValue, expression: Expression) -> None:
-        """From now on `value` is written as `expression`."""
+        """Sets the expression of `value`."""
         self._expressions[value] = expression
 
     def of(self, value: SSAValue) -> Expression:
@@ -121,7 +122,7 @@ class ValueTable:
             raise CompileError("a value is used before it is defined", place) from None
 
     def evaluate(self, op: Operation) -> Expression:
-        """The expression that `op` computes; raises CompileError if it is not a value op."""
+        """Returns the expression of a value op; raises CompileError for other ops."""
         rule = _RULES.get(type(op))
         if rule is None:
             raise CompileError(
@@ -132,7 +133,7 @@ class ValueTable:
         return rule(self, op)
 
     def evaluate_block(self, block: Block) -> Expression:
-        """The expression that the yield at the end of `block` yields, all ops written inline."""
+        """Returns the expression that a block yields, with all ops inlined."""
         for op in block.ops:
             if isinstance(op, YieldOp):
                 return self.of(op.operands[0])
@@ -141,7 +142,7 @@ class ValueTable:
 
 
 def _operand(inner: Expression, outer: Precedence, *, right: bool = False) -> str:
-    """An operand of a binary operator, in parentheses where the text needs them."""
+    """Operand of a binary operator, in parentheses if needed."""
     weakest = Precedence(outer + 1) if right else outer
     if inner.precedence in _CONFUSING.get(outer, ()) and not (
         inner.precedence is outer and not right and outer in _BITWISE
@@ -230,7 +231,7 @@ def _call_opaque(values: ValueTable, op: CallOpaqueOp) -> Expression:
     texts = [expression.text for expression in expressions]
     if ARGUMENT_NAMES in op.attributes:
         for index, name in enumerate(array_texts(op.attributes[ARGUMENT_NAMES])[: len(texts)]):
-            # A variable that is called like the parameter says it itself.
+            # A variable with the name of the parameter needs no label.
             if name not in ("", texts[index]) and not texts[index].startswith("/*"):
                 texts[index] = f"/*{require_identifier(name, op)}=*/{texts[index]}"
     if INITIALIZERS in op.attributes:
@@ -246,7 +247,7 @@ def _call_opaque(values: ValueTable, op: CallOpaqueOp) -> Expression:
 
 
 def braces(op: CallOpaqueOp, arguments: list[str]) -> str:
-    """The initialiser list of an aggregate: `{.a = x, .b = y}`."""
+    """Initializer list of an aggregate: `{.a = x, .b = y}`."""
     designators = op.attributes[INITIALIZERS]
     names = array_texts(designators)
     if len(names) != len(arguments):

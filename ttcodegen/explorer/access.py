@@ -1,4 +1,4 @@
-"""File access of a session: the folders that it was started with, and uploads of a browser."""
+"""File access of a session, confined to its folders and uploads."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from ttcodegen.foundation.diagnostics import CompileError
 FILE_EXTENSIONS = ("mlir", "mlirbc", "ttir", "ttnn", "ttm")
 """File extensions of models that can be uploaded."""
 PROJECT = "project.ttnn"
-"""Name that the folder of a project has on the page, as if it were a file in it."""
+"""Pseudo file name of a project's folder on the page."""
 _MOST_UPLOADED = 1 << 30
-"""Bytes of all uploads of a session together; each of them is limited by the server."""
+"""Limit on all uploads of a session in bytes; the server limits each upload."""
 
 _MOST_LISTED = 500
 _DEPTH_LISTED = 3
 
 
 class Access:
-    """The folders of a session: those of its models, and one of its own for uploads and results."""
+    """Folders of a session: those of models, and a temporary one for uploads and results."""
 
     def __init__(self, folders: Sequence[Path], *, listed: bool = False) -> None:
         self._listed = listed
@@ -34,12 +34,14 @@ class Access:
         self._uploaded = 0
 
     def close(self) -> None:
-        """Removes what was uploaded, and results without a folder."""
+        """Removes uploads, and results without another folder."""
         shutil.rmtree(self.own, ignore_errors=True)
 
     def models(self) -> list[Path]:
-        """The models of the folders, if they are listed: files that are called like models, and
-        projects; not below projects and hidden folders, and no more than can be chosen from."""
+        """Models in the folders, if listing is enabled: model files and projects.
+
+        Skips projects' and hidden folders, and is limited in depth and number.
+        """
         found: list[Path] = []
         folders = [(folder, 0) for folder in self._folders] if self._listed else []
         while folders and len(found) < _MOST_LISTED:
@@ -47,7 +49,7 @@ class Access:
             try:
                 entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
             except OSError:
-                continue  # It was removed, or is somebody else's.
+                continue  # Removed meanwhile, or not readable.
             for entry in entries:
                 if entry.is_dir(follow_symlinks=False):
                     if os.path.exists(os.path.join(entry.path, "manifest.json")):
@@ -59,10 +61,10 @@ class Access:
         return sorted(found[:_MOST_LISTED])
 
     def path(self, named: str, gone: Container[Path] = ()) -> Path:
-        """The file or folder of that name, which is there or one of `gone`, links followed.
+        """Resolved path of an existing file or folder, or of one in `gone`.
 
         Raises:
-            CompileError: if it is outside of the folders, or there is none.
+            CompileError: if it is outside of the folders, or does not exist.
         """
         path = self._inside(named)
         path = path.parent if path.name == PROJECT and not path.exists() else path
@@ -73,12 +75,12 @@ class Access:
                 return path
             raise CompileError(f"there is no file '{named}'") from None
         if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
-            # Opening a pipe takes until somebody writes to it, perhaps for ever.
+            # Opening a pipe blocks until there is a writer.
             raise CompileError(f"'{named}' is neither a file nor a folder")
         return path
 
     def folder_to_write(self, named: str) -> Path:
-        """A folder for results; raises CompileError if it is outside of the folders."""
+        """Folder for results; raises CompileError if it is outside of the folders."""
         path = self._inside(named)
         if os.path.isfile(path):
             raise CompileError(f"'{named}' is no folder")
@@ -99,8 +101,10 @@ class Access:
         return path
 
     def page_to(self, address: str) -> str:
-        """URL of a page in the own folder that leads to an address: arguments of the program that
-        opens it can be read by every user of the machine, and the address holds the token."""
+        """URL of a temporary page that redirects to an address.
+
+        The address holds the token, and command lines are visible to all users of the machine.
+        """
         page = self.own / "open.html"
         text = html.escape(address)
         page.write_text(
@@ -110,10 +114,10 @@ class Access:
         return page.as_uri()
 
     def upload(self, name: str, content: bytes) -> Path:
-        """Keeps an uploaded model, in a folder of its own, until the session ends.
+        """Stores an uploaded model in a new folder until the session ends.
 
         Raises:
-            CompileError: if the file is no model by its name, or there is no room for more.
+            CompileError: if the name is not that of a model, or the limit is reached.
         """
         base = Path(name.replace("\\", "/")).name
         if not base.strip(". ") or base.rpartition(".")[2] not in FILE_EXTENSIONS:
@@ -135,7 +139,7 @@ class Access:
         return path
 
     def forget_upload(self, path: Path) -> None:
-        """Removes an uploaded model; a file that was not uploaded stays."""
+        """Removes an uploaded model; other files stay."""
         uploads = self.own / "uploads"
         if path.is_relative_to(uploads) and path != uploads and path.is_file():
             self._uploaded -= path.stat().st_size
@@ -147,7 +151,7 @@ _FILE = re.compile(rb'filename="((?:[^"\\\r\n]|\\.)*)"')
 
 
 def uploaded_file(content_type: str, body: bytes) -> tuple[str, bytes]:
-    """The name and the content of the first file.
+    """Name and content of the first file of a multipart form.
 
     Raises:
         CompileError: if the body is no such form, or has no file.
@@ -156,13 +160,13 @@ def uploaded_file(content_type: str, body: bytes) -> tuple[str, bytes]:
     if not content_type.startswith("multipart/form-data") or found is None:
         raise CompileError("an upload is multipart/form-data with a file")
     delimiter = b"--" + found[1].encode()
-    # The body begins with the first delimiter, without the line end that the others have.
+    # The first delimiter has no preceding line end.
     parts = (b"\r\n" + body).split(b"\r\n" + delimiter)
     for part in parts[1:]:
         head, separator, content = part.partition(b"\r\n\r\n")
         name = _FILE.search(head)
         if separator and name is not None:
             if part is parts[-1]:
-                break  # Nothing ends it: the form was cut off.
+                break  # Truncated form.
             return name[1].decode("utf-8", "replace").replace('\\"', '"'), content
     raise CompileError("the upload has no file")

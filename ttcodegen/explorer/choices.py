@@ -1,4 +1,4 @@
-"""Choices of the optimizer for the ops of a model, and their alternatives.
+"""Decisions of the optimizer for the ops of a model, and their alternatives.
 
 The ways are those that overrides are checked against (`optimizer.ways`).
 """
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from xdsl.passes import ModulePass
 
 _MOST_WAYS = 200
-"""CandidateGenerator of one op that are listed; products have one for each grid of cores."""
+"""Limit on the candidates listed for an op; matmuls have one per core grid."""
 
 
 @dataclass
@@ -45,20 +45,20 @@ class Choices:
     node: str
     op: str
     chosen: Mapping[str, Any]
-    """As an entry of overrides."""
+    """Decision as an entry of overrides."""
     ways: list[dict[str, Any]]
-    """The placements that its result can have, as entries of overrides."""
+    """Possible placements of the result, as entries of overrides."""
     fields: dict[str, list[Any]] = field(default_factory=dict[str, list[Any]])
-    """The values that each field has in some way."""
+    """Values of each field in any candidate."""
 
     def to_json(self) -> dict[str, Any]:
-        """The answer to the command `choices`."""
+        """Answer to the command `choices`."""
         return dict(vars(self))
 
 
 @dataclass
 class _Recorder:
-    """Looks at the module that the optimizer gets."""
+    """Pass instrument that inspects the optimizer's input module."""
 
     node: str
     function: str
@@ -98,7 +98,7 @@ class _Recorder:
 
 @dataclass
 class _Estimates:
-    """The time of each call that the optimizer has placed, by function and node."""
+    """Estimated time of each call that the optimizer placed, by function and node."""
 
     microseconds: dict[tuple[str, str], float] = field(default_factory=dict[tuple[str, str], float])
 
@@ -163,9 +163,9 @@ def choices_of(source: Source, options: CompileOptions, node: str, function: str
 
     Args:
         source: the module.
-        options: how it is compiled; the optimizer has to be on.
-        node: the name of the op: that of its node, as overrides have it.
-        function: the function that it is in; empty for whichever has it.
+        options: compile options with the optimizer enabled.
+        node: the op's name in overrides, that of its node.
+        function: the op's function; empty for any.
 
     Raises:
         CompileError: if the module does not compile, or has no such op.
@@ -187,12 +187,14 @@ def choices_of(source: Source, options: CompileOptions, node: str, function: str
 
 
 def decisions_of(source: Source, options: CompileOptions) -> list[dict[str, Any]]:
-    """Decision of the optimizer for each op: `function`, `node`, `op`, `chosen`, an entry of
-    overrides, and `estimated_us`, its time by the cost model; None if it takes none.
+    """Decision of the optimizer for each op.
+
+    Entries have `function`, `node`, `op`, `chosen` (an entry of overrides) and `estimated_us` (by
+    the cost model, or None).
 
     Args:
         source: the module.
-        options: how it is compiled; the optimizer has to be on.
+        options: compile options with the optimizer enabled.
 
     Raises:
         CompileError: if the module does not compile.

@@ -1,4 +1,4 @@
-"""The REST interface of `ttcodegen-explorer` from Python, by the standard library alone.
+"""Python client of `ttcodegen-explorer`'s REST interface, by the standard library alone.
 
 explorer = TTExplorer(port=8080)
 path = explorer.get_model_path(open("model.mlir", "rb"))
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 
 class ExplorerError(Exception):
-    """Error answer of a server."""
+    """Error response of a server."""
 
 
 class TTExplorer:
-    """A session with a server; one that is started here ends with `close`."""
+    """Session with a server; a server started here ends with `close`."""
 
     def __init__(
         self,
@@ -38,12 +38,12 @@ class TTExplorer:
     ) -> None:
         """
         Args:
-            port: of the server; with `server`, 0 takes any that is free.
+            port: of the server; with `server`, 0 selects a free one.
             url: of the server, without the port.
-            server: whether to start one here, in a thread.
-            config: for that server: `folders`, a list of folders with models (the current one), and
-                settings of `ttcodegen.explorer.stages`.
-            token: what the server requires; with `server`, one is drawn if it is empty.
+            server: whether to start one in a thread.
+            config: of that server: `folders`, a list of folders with models (by default the current
+                one), and settings of `ttcodegen.explorer.stages`.
+            token: required by the server; with `server`, a random one if empty.
 
         Raises:
             CompileError: if the server cannot be started.
@@ -66,7 +66,7 @@ class TTExplorer:
         self.address = f"{url.rstrip('/')}:{port}"
 
     def close(self) -> None:
-        """Ends the server that was started here."""
+        """Stops a server that was started here."""
         if self._server is not None:
             self._server.close()
             self._server = None
@@ -80,7 +80,7 @@ class TTExplorer:
     # The methods of the chapter
 
     def get_model_path(self, file: IO[Any] | str | os.PathLike[str]) -> str:
-        """Uploads a model: a file that is open, or the path of one. The path that it has there."""
+        """Uploads a model, an open file or a path; returns its path on the server."""
         if isinstance(file, str | os.PathLike):
             with Path(file).open("rb") as opened:
                 return self.get_model_path(opened)
@@ -97,7 +97,7 @@ class TTExplorer:
         return str(answer["path"])
 
     def initialize(self, settings: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """The description of the system that models are compiled for: `system_desc_path`."""
+        """Description of the target system: `system_desc_path`."""
         return self.command("initialize", "", settings)[0]
 
     def execute_model(
@@ -106,11 +106,11 @@ class TTExplorer:
         """Executes a model, and waits for the end.
 
         Returns:
-            `stdout`, `log_file` and `perf_trace`, the path of a CSV file with a line for each op;
-            with `summary`, times of the whole.
+            `stdout`, `log_file`, `perf_trace` (path of a CSV file with a line per op) and `summary`
+            (total times).
 
         Raises:
-            ExplorerError: if the model does not compile, build or run, or computes something else.
+            ExplorerError: if the model does not compile, build or run, or has wrong outputs.
             TimeoutError: if it takes longer than `timeout` seconds.
         """
         self.command("execute", model_path, settings)
@@ -129,7 +129,7 @@ class TTExplorer:
     def convert(
         self, model_path: str, settings: Mapping[str, Any] | None = None
     ) -> list[dict[str, Any]]:
-        """The graphs of a model."""
+        """Graphs of a model."""
         return self.command("convert", model_path, settings)
 
     def status_check(self, model_path: str) -> dict[str, Any]:
@@ -137,15 +137,15 @@ class TTExplorer:
         return self.command("status_check", model_path)[0]
 
     def override(self, model_path: str, overrides: Mapping[str, Any]) -> bool:
-        """Gives decisions for ops, by nodes: `named_location` and `attributes`."""
+        """Overrides ops, by nodes: `named_location` and `attributes`."""
         return bool(self.command("override", model_path, {"overrides": overrides})[0]["success"])
 
     def overrides(self, model_path: str) -> dict[str, Any]:
-        """The decisions that were given, as `ttcodegen --overrides` takes them."""
+        """Current overrides, in the form of `ttcodegen --overrides`."""
         return self.command("overrides", model_path)[0]
 
     def choices(self, model_path: str, node: str) -> dict[str, Any]:
-        """Choice of the optimizer for an op, and the legal ones: `chosen`, `fields` and `ways`."""
+        """Decision of the optimizer for an op, and legal ones: `chosen`, `fields` and `ways`."""
         return self.command("choices", model_path, {"node": node})[0]
 
     def node_data(self, model_path: str) -> list[dict[str, Any]]:
@@ -155,7 +155,7 @@ class TTExplorer:
     def command(
         self, name: str, model_path: str, settings: Mapping[str, Any] | None = None
     ) -> list[dict[str, Any]]:
-        """Runs a command; what its answer has in `graphs`.
+        """Runs a command; returns the answer's `graphs`.
 
         Raises:
             ExplorerError: if the answer is an error.

@@ -28,6 +28,7 @@ from ttcodegen.explorer.models import (
 from ttcodegen.explorer.module_graphs import LINE, positions
 from ttcodegen.explorer.stages import Settings
 from ttcodegen.foundation.diagnostics import CompileError, Diagnostic, Source
+from ttcodegen.project.manifest import Node
 from ttcodegen.rt.commands.command import Logger
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ _HEAT = [GradientStop(0, "#ffffff"), GradientStop(1, "#e53935")]
 _AGREEMENT = [GradientStop(0, "#e53935"), GradientStop(1, "#c8e6c9")]
 _CHANGE = [GradientStop(0, "#66bb6a"), GradientStop(0.5, "#ffffff"), GradientStop(1, "#e53935")]
 _MOST_KEPT = 1 << 28
-"""Bytes of results of ops that are kept for the next execution to compare with."""
+"""Limit in bytes on op results that are kept for comparison with the next execution."""
 
 METRICS = {
     "estimated_us": ("estimated time on the card (us)", _HEAT),
@@ -55,30 +56,26 @@ METRICS = {
     "estimated_change": ("estimated time, change from the run before (us)", _CHANGE),
     "measured_change": ("measured time, change from the run before (us)", _CHANGE),
 }
-"""Reported metrics of ops: names and colours."""
-
-Node = tuple[str, str]
-"""A node: the graph of its function in the file, and its id."""
+"""Metrics of ops: title and colours."""
 
 
 @dataclass
 class Measured:
-    """The numbers of an execution."""
+    """Measurements of an execution."""
 
     values: dict[str, dict[Node, float]]
-    """By metric and node."""
+    """Values by metric and node."""
     table: Path
-    """A CSV file with a line for each op."""
+    """CSV file with a line per op."""
     summary: dict[str, float]
-    """Of the whole: estimated time, and measured time of the flatbuffer and of the C++ on the CPU
-    backend, in microseconds."""
+    """Totals in microseconds: estimate, flatbuffer, and C++ on the CPU backend."""
     outputs: Mapping[Node, np.ndarray]
-    """Outputs of ops, as far as they are kept."""
+    """Kept outputs of ops."""
 
     def node_data(self, graphs: list[Graph]) -> dict[str, dict[str, NodeData]]:
-        """The numbers as node data, by metric and graph.
+        """Node data by metric and graph.
 
-        Those of a function's nodes go to the nodes of these names in the graphs of all stages.
+        Values of a function's nodes apply to nodes of the same name in all stages' graphs.
         """
         found: dict[str, dict[str, NodeData]] = {}
         for metric, values in self.values.items():
@@ -97,7 +94,7 @@ class Measured:
         return found
 
     def write_node_data(self, graphs: list[Graph], folder: Path) -> list[Path]:
-        """Writes a file for each metric, as Model Explorer loads them."""
+        """Writes a file per metric in Model Explorer's format."""
         paths: list[Path] = []
         for metric, data in self.node_data(graphs).items():
             path = folder / f"{metric}.json"
@@ -117,7 +114,7 @@ class OpResults:
     _values: dict[str, dict[Node, float]] = field(default_factory=dict[str, dict[Node, float]])
     _outputs: dict[Node, np.ndarray] = field(default_factory=lambda: {})
     _kept: int = 0
-    """Bytes of the outputs."""
+    """Size of the kept outputs in bytes."""
     _summary: dict[str, float] = field(default_factory=dict[str, float])
     _table: Path | None = None
 
@@ -130,7 +127,7 @@ class OpResults:
         return (function, nodes[index]) if index < len(nodes) else None
 
     def measure(self, project: Path | None) -> None:
-        """Measures each op of the flatbuffer; and of the C++, if there is a built project.
+        """Measures each op of the flatbuffer, and of the C++ of a built project.
 
         Raises:
             CompileError: if the file cannot be run.
@@ -144,7 +141,7 @@ class OpResults:
             if node is None:
                 continue
             self._set("flatbuffer_us", node, row["time_us"])
-            # Programs of kernels, of a target whose C++ launches them.
+            # Emulated times of kernel programs, for the target whose C++ launches them.
             self._set("measured_us", node, row["emulated_us"])
             self._set("bytes", node, row["bytes"])
             self._set("l1_bytes", node, row["l1_bytes"])
@@ -157,7 +154,7 @@ class OpResults:
             self._measure_library()
 
     def _measure_library(self) -> None:
-        """The calls of the C++ that are ops of the flatbuffer, and the C++ as a whole."""
+        """Measures the C++ calls that are ops of the flatbuffer, and their total."""
         from ttcodegen.runtime.executable import library_beside
 
         library = library_beside(self.flatbuffer)
@@ -166,7 +163,7 @@ class OpResults:
         ops: list[dict[str, Any]] = self._perf(library)["ops"]
         self._summary["cpu_backend_us"] = round(sum(row["time_us"] for row in ops), 3)
         for row in ops:
-            # A row of the whole program, or of what is no op, has no time of its own to compare.
+            # Skip rows of whole programs and of calls that are no op.
             if row["index"] is not None and row["processor_us"] is not None:
                 node = self._node(row["program"], row["index"])
                 if node is not None:
@@ -180,11 +177,10 @@ class OpResults:
         return _content(perf()[1])
 
     def compare(self, binary: Path) -> None:
-        """Compares each op with its golden value, where the file has them; a project is built as it
-        is, and its C++ compared with its flatbuffer.
+        """Compares each op with its golden value, if there is one.
 
-        Raises:
-            CompileError: if the file cannot be run, or an output differs.
+        A project is built with its edits, and its C++ compared with its flatbuffer. Raises:
+        CompileError: if the file cannot be run, or an output differs.
         """
         from ttcodegen.rt import API, Artifacts
 
@@ -224,7 +220,7 @@ class OpResults:
             self._values.setdefault(metric, {})[node] = value
 
     def measured(self, before: Measured | None) -> Measured:
-        """All numbers, with what changed since the execution before."""
+        """All measurements, with the changes since the previous execution."""
         assert self._table is not None
         if before is not None:
             self._compare_with(before)
@@ -243,7 +239,7 @@ class OpResults:
 
 
 def _content(results: Mapping[str, Any]) -> dict[str, Any]:
-    """The result of the only file; raises CompileError with what was wrong with it."""
+    """Result of a single file; raises CompileError with its error."""
     (found,) = results["results"]
     if found["error"] is not None:
         raise CompileError(str(found["error"]))
@@ -251,7 +247,7 @@ def _content(results: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _correlation(first: np.ndarray, second: np.ndarray) -> float | None:
-    """Pearson's correlation, None where it says nothing."""
+    """Pearson correlation, None if it is undefined."""
     from ttcodegen.numerics.interpreter import golden_agreement
 
     return golden_agreement(first, second).correlation
@@ -262,11 +258,11 @@ def _correlation(first: np.ndarray, second: np.ndarray) -> float | None:
 # Requests for the same result that come while it is computed wait for it.
 
 MOST_KEPT = 64 << 20
-"""Bytes of the results that are kept."""
+"""Limit on the cached results in bytes."""
 
 
 class ResultsCache:
-    """A bounded cache of byte strings: least recently used entries are dropped first."""
+    """Bounded LRU cache of byte strings."""
 
     def __init__(self, most_kept: int = MOST_KEPT) -> None:
         self._most = most_kept
@@ -276,17 +272,17 @@ class ResultsCache:
         self._lock = threading.Lock()
 
     def kept(self, key: str) -> bytes | None:
-        """The result of that key, None if it is not kept."""
+        """Cached result of a key, None if there is none."""
         with self._lock:
             if key in self._kept:
                 self._kept.move_to_end(key)
             return self._kept.get(key)
 
     def get(self, key: str, compute: Callable[[], bytes]) -> bytes:
-        """The result of that key, computed if it is not kept.
+        """Cached result of a key, computed once if missing.
 
         Raises:
-            Exception: what `compute` raises; all that wait for the result get it, later ones not.
+            Exception: of `compute`, to all that wait for the result; errors are not cached.
         """
         with self._lock:
             if key in self._kept:
@@ -339,11 +335,11 @@ class Status:
     done: bool = False
     error: str | None = None
     nodes: dict[str, str] = field(default_factory=dict[str, str])
-    """Errors of single ops, by their nodes."""
+    """Errors of single ops, by node."""
 
 
 class _JobLogger(Logger):
-    """Takes the messages of the sub-commands of `ttcodegen-rt`."""
+    """Logger for the sub-commands of `ttcodegen-rt`."""
 
     def __init__(self, report: Callable[[str], None]) -> None:
         super().__init__("", "info")
@@ -355,7 +351,7 @@ class _JobLogger(Logger):
 
 
 class Execution:
-    """One execution of a model. The thread ends by itself; what it found stays."""
+    """Execution of a model in a thread; its results outlive the thread."""
 
     def __init__(
         self,
@@ -367,11 +363,11 @@ class Execution:
     ) -> None:
         """
         Args:
-            path: a module, a flatbuffer or the folder of a project.
+            path: a module, a flatbuffer or a project's folder.
             settings: of the run.
             options: of the compile.
-            folder: where the project and the results go.
-            before: what the execution before this one measured.
+            folder: folder of the project and the results.
+            before: measurements of the previous execution.
         """
         self.path = path
         self.options = options
@@ -379,7 +375,7 @@ class Execution:
         self.before = before
         self.measured: Measured | None = None
         self.graphs: list[Graph] = []
-        """Those of the stages, with the names of the nodes that results have."""
+        """Graphs of the stages, with the node names of the results."""
         self.project: Path | None = None
         self._settings = settings
         self._lines: list[str] = []
@@ -392,7 +388,7 @@ class Execution:
         self._thread = threading.Thread(target=self._run, name="execution", daemon=True)
 
     def start(self) -> None:
-        """Begins; raises CompileError if there can be no such folder."""
+        """Starts the thread; raises CompileError if the folder cannot be created."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             (self.folder / _LOG).write_text("", "utf-8")
@@ -401,7 +397,7 @@ class Execution:
         self._thread.start()
 
     def at_end(self, do: Callable[[], None]) -> None:
-        """Calls a function once the execution has ended: now, if it has."""
+        """Calls a function when the execution ends, or now if it has ended."""
         with self._lock:
             if not self._status.done:
                 self._at_end.append(do)
@@ -409,17 +405,17 @@ class Execution:
         do()
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Waits for the end; whether it has come."""
+        """Waits for the end; returns whether it ended."""
         self._thread.join(seconds)
         return not self._thread.is_alive()
 
     @property
     def is_done(self) -> bool:
-        """True if it has ended, well or not."""
+        """Returns whether it ended, successfully or not."""
         return self._status.done
 
     def report(self) -> dict[str, Any]:
-        """The answer to `status_check`."""
+        """Answer to `status_check`."""
         with self._lock:
             end = self._end if self._end is not None else time.monotonic()
             answer: dict[str, Any] = {
@@ -490,7 +486,7 @@ class Execution:
     # Errors by node
 
     def _nodes_of(self, error: CompileError, source: Source | None) -> dict[str, str]:
-        """The nodes that an error is about: of the lines it points to, and those that it names."""
+        """Nodes of an error: by the lines that it refers to, and by quoted names."""
         if source is None:
             return {}
         try:
@@ -547,7 +543,8 @@ class Execution:
             raise CompileError("; ".join(failed) or "an output differs from its golden value")
 
     def _execute_artifact(self) -> None:
-        """A project is built as it is, with edits, and compared with its flatbuffer by the run."""
+        """Runs a flatbuffer or a project, which is built with its edits and compared with its
+        flatbuffer."""
         is_project = self.path.is_dir()
         self.project = self.path if is_project else None
         flatbuffer = flatbuffer_of(self.path) if is_project else self.path

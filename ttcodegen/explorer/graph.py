@@ -1,4 +1,4 @@
-"""Graphs of Model Explorer: nodes, texts of ops, sections of long layers, device programs."""
+"""Graphs of Model Explorer: nodes, attribute texts, sections of large layers, device programs."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from ttcodegen.dialects.ttnn.placement import TensorPlacement, TTNNLayoutAttr
 # own.
 
 TENSOR_SHAPE = "tensor_shape"
-"""The key of an output's metadata that edges are labelled with."""
+"""Key of the output metadata that labels edges."""
 TENSOR_TAG = "__tensor_tag"
-"""The key of an input's metadata with the name of the operand."""
+"""Key of the input metadata with the operand's name."""
 
 
 @dataclass(slots=True)
 class KeyValue:
-    """Key and value in the side panel."""
+    """Entry of the side panel."""
 
     key: str
     value: str
@@ -39,7 +39,7 @@ class KeyValue:
 
 @dataclass(slots=True)
 class MetadataItem:
-    """Metadata of an input or output of a node."""
+    """Metadata of a node's input or output."""
 
     id: str
     attrs: list[KeyValue] = field(default_factory=list[KeyValue])
@@ -47,7 +47,7 @@ class MetadataItem:
 
 @dataclass(slots=True)
 class IncomingEdge:
-    """An edge to the node that has it."""
+    """Edge to the node that holds it."""
 
     sourceNodeId: str
     sourceNodeOutputId: str = "0"
@@ -56,7 +56,7 @@ class IncomingEdge:
 
 @dataclass(slots=True)
 class GraphNodeStyle:
-    """Colours of a node, in CSS."""
+    """CSS colours of a node."""
 
     backgroundColor: str = ""
     borderColor: str = ""
@@ -65,7 +65,7 @@ class GraphNodeStyle:
 
 @dataclass(slots=True)
 class GraphNode:
-    """A node. Ids are unique in their graph; a namespace is a path of layers, `a/b`."""
+    """Node of a graph; ids are unique in the graph, and a namespace is a path of layers, `a/b`."""
 
     id: str
     label: str
@@ -84,7 +84,7 @@ class GraphNode:
 
 @dataclass(slots=True)
 class Graph:
-    """A graph. Attributes of the whole of it are those of the namespace ''."""
+    """Graph; attributes of the whole graph are those of the namespace ''."""
 
     id: str
     nodes: list[GraphNode] = field(default_factory=list[GraphNode])
@@ -97,13 +97,15 @@ class Graph:
 
     @property
     def described(self) -> dict[str, str]:
-        """The attributes of the whole graph."""
+        """Attributes of the whole graph."""
         return (self.groupNodeAttributes or {}).get("", {})
 
 
 def entry_first(graphs: Sequence[Graph]) -> list[Graph]:
-    """The graphs, with the first one that is neither private nor part of another before the
-    others: the page opens the first of all."""
+    """Moves the first entry graph to the front, as the page opens the first one.
+
+    Entry graphs are neither private nor subgraphs of others.
+    """
     inner = {each for graph in graphs for node in graph.nodes for each in node.subgraphIds}
 
     def is_entry(graph: Graph) -> bool:
@@ -116,7 +118,7 @@ def entry_first(graphs: Sequence[Graph]) -> list[Graph]:
 
 @dataclass(slots=True)
 class NodeValue:
-    """A number, or a word, of a node."""
+    """Number or text of a node."""
 
     value: float | str
     bgColor: str | None = None
@@ -124,7 +126,7 @@ class NodeValue:
 
 @dataclass(slots=True)
 class GradientStop:
-    """The colour of a value: 0 is the smallest of all values, 1 the largest."""
+    """Colour of a value: 0 is the minimum of all values, 1 the maximum."""
 
     stop: float
     bgColor: str
@@ -132,7 +134,7 @@ class GradientStop:
 
 @dataclass(slots=True)
 class NodeData:
-    """A number for each of some nodes of a graph; the page colours them by it."""
+    """Numbers of a graph's nodes, by which the page colours them."""
 
     results: dict[str, NodeValue]
     name: str
@@ -140,7 +142,7 @@ class NodeData:
 
 
 def to_json(value: Any) -> Any:
-    """The JSON of graphs and node data: fields by their names, without those that say nothing."""
+    """Converts graphs and node data to JSON values, without empty fields."""
     if is_dataclass(value):
         pairs = ((each.name, getattr(value, each.name)) for each in fields(value))
         return {name: to_json(one) for name, one in pairs if one is not None}
@@ -152,31 +154,31 @@ def to_json(value: Any) -> Any:
 
 
 def attributes(pairs: Iterable[tuple[str, object]]) -> list[KeyValue]:
-    """The side panel's lines, without those that say nothing."""
+    """Side panel entries, without empty ones."""
     return [KeyValue(key, str(value)) for key, value in pairs if value not in (None, "", ())]
 
 
 def namespace(parts: Sequence[str]) -> str:
-    """The path of some layers; a slash in one of them does not begin another."""
+    """Namespace of nested layers; slashes in a name are replaced."""
     return "/".join(part.replace("/", "_") for part in parts if part)
 
 
 # What the side panel says of an op: its tensors, attributes and constants in a few words.
 
 _LONGEST = 1000
-"""Characters of an attribute's text; what is longer is cut."""
+"""Limit on an attribute's text in characters."""
 _MOST_SUMMED = 1 << 24
-"""Elements of a constant of which least, greatest and mean are given; of larger ones the first."""
+"""Limit on a constant's elements for computing minimum, maximum and mean."""
 _HIDDEN = frozenset({"operandSegmentSizes", "resultSegmentSizes", "program"})
 
 
 def shortened(text: str) -> str:
-    """A text that the side panel has room for."""
+    """Truncates a text for the side panel."""
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text)} characters)"
 
 
 def placement_attributes(placement: TensorPlacement) -> list[KeyValue]:
-    """The layout of a tensor: data type, pages, memory, sharding, shard and grid."""
+    """Layout of a tensor: data type, pages, memory, sharding, shard and grid."""
     pairs: list[tuple[str, object]] = [
         ("data_type", placement.data_type.mlir),
         ("layout", placement.layout.value),
@@ -195,16 +197,16 @@ def placement_attributes(placement: TensorPlacement) -> list[KeyValue]:
 
 
 class Texts:
-    """Texts of types and attributes, each made once: the ops of a model share most of them."""
+    """Cached texts of types and attributes, which the ops of a model mostly share."""
 
     def __init__(self, elements: int = 16) -> None:
-        """`elements` is how many of a constant's elements are listed."""
+        """`elements` limits the listed elements of a constant."""
         self._elements = elements
         self._types: dict[Attribute, list[KeyValue]] = {}
         self._attributes: dict[Attribute, str] = {}
 
     def tensor(self, type_: Attribute) -> list[KeyValue]:
-        """Metadata of a value of that type."""
+        """Metadata of a value of a type."""
         found = self._types.get(type_)
         if found is None:
             found = self._types[type_] = list(self._tensor(type_))
@@ -224,13 +226,13 @@ class Texts:
             yield KeyValue("layout", shortened(str(tensor.encoding)))
 
     def op(self, op: Operation) -> Iterator[tuple[str, str]]:
-        """The attributes of an op by name."""
+        """Attributes of an op by name."""
         for name, value in (*op.properties.items(), *op.attributes.items()):
             if name not in _HIDDEN:
                 yield name, self.attribute(value)
 
     def attribute(self, value: Attribute) -> str:
-        """The text of an attribute; elements of constants are summed up."""
+        """Text of an attribute; constants are summarized."""
         if isinstance(value, DenseIntOrFPElementsAttr):
             return constant_text(cast("Attribute", value), self._elements)
         found = self._attributes.get(value)
@@ -242,8 +244,7 @@ class Texts:
 
 
 def constant_text(value: Attribute, elements: int = 16) -> str:
-    """A constant in a line: its elements if they are few, else the first, the smallest, the largest
-    and their mean."""
+    """One-line summary of a constant: few elements are listed, else some with statistics."""
     splat = splat_value(value)
     dense = cast("DenseIntOrFPElementsAttr[Any]", value)
     count = prod(dense.get_shape())
@@ -272,15 +273,16 @@ def constant_text(value: Attribute, elements: int = 16) -> str:
 # of the browser after a few thousand nodes. A model without locations is one such layer.
 
 MOST_IN_LAYER = 400
-"""Nodes and layers directly in a layer that is drawn whole."""
+"""Limit on the nodes and layers directly in a layer."""
 
 
 def divide_large_layers(graph: Graph) -> None:
-    """Puts the nodes and layers of a layer with more than `MOST_IN_LAYER` of them into sections of
-    so many, in the order of the program: the namespace `a` becomes `a/section 1 of 3`."""
+    """Splits layers with more than `MOST_IN_LAYER` direct members into sections, in program order.
+
+    The namespace `a` becomes `a/section 1 of 3`.
+    """
     places: defaultdict[str, dict[str, int]] = defaultdict(dict)
-    """By layer, the position of each node and layer that is directly in it. Ids of nodes have a
-    slash before them here, which names of layers do not have."""
+    """By layer, the position of each direct member; node ids have a leading slash here."""
     for node in graph.nodes:
         for layer, inner in _steps(node.namespace, node.id):
             within = places[layer]
@@ -307,7 +309,7 @@ def divide_large_layers(graph: Graph) -> None:
 
 
 def _steps(namespace: str, node: str) -> list[tuple[str, str]]:
-    """The layers around a node from the outermost one, each with what of it is directly inside."""
+    """Enclosing layers of a node, outermost first, each with its direct member."""
     found: list[tuple[str, str]] = []
     layer = ""
     for part in namespace.split("/") if namespace else []:
@@ -326,7 +328,7 @@ _PROCESSORS = ("reader", "compute", "writer")
 
 @dataclass(frozen=True)
 class KernelFacts:
-    """Facts of a kernel in a graph."""
+    """Attributes of a kernel in a graph."""
 
     name: str
     processor: str
@@ -335,14 +337,14 @@ class KernelFacts:
     constants: Mapping[str, int]
     arguments: Sequence[str]
     source: str = ""
-    """Its C++, if it is known: which says what it pushes to and takes from."""
+    """C++ source, if known, from which buffer accesses are derived."""
     graph: str | None = None
-    """The graph of its function."""
+    """Graph of its function."""
 
 
 @dataclass(frozen=True)
 class BufferFacts:
-    """Facts of a circular buffer in a graph."""
+    """Attributes of a circular buffer in a graph."""
 
     index: int
     name: str
@@ -352,17 +354,17 @@ class BufferFacts:
 
 
 def cores_text(cores: CoreRange) -> str:
-    """A rectangle of cores by its corners, column and row of each."""
+    """Corners of a core range as (column, row)."""
     first = f"({cores.first_column}, {cores.first_row})"
     return f"{first} to ({cores.last_column}, {cores.last_row})"
 
 
 def program_graph(program: Program, functions: Mapping[str, str]) -> Graph:
-    """The graph of a program in a module.
+    """Graph of a device program in a module.
 
     Args:
-        program: what is launched.
-        functions: graphs of functions by their symbols.
+        program: the launched program.
+        functions: graphs of functions by symbol.
     """
     kernels = [
         KernelFacts(
@@ -390,8 +392,7 @@ def program_graph(program: Program, functions: Mapping[str, str]) -> Graph:
 def kernel_graph(
     name: str, kernels: Iterable[KernelFacts], buffers: Iterable[BufferFacts]
 ) -> Graph:
-    """Kernels and buffers; an edge from each kernel that fills a buffer, one to each that empties
-    it."""
+    """Graph of kernels and circular buffers, with edges from producers and to consumers."""
     known = list(kernels)
     graph = Graph(name)
     nodes: dict[int, GraphNode] = {}
@@ -449,8 +450,10 @@ def _kernel_node(kernel: KernelFacts, buffers: Mapping[int, GraphNode]) -> Graph
 
 
 def _directions(kernel: KernelFacts, buffer: str) -> tuple[bool, bool]:
-    """True if a kernel fills a buffer, and whether it empties it: as its C++ says, or else as
-    kernels of its processor do."""
+    """Returns whether a kernel fills a buffer, and whether it empties it.
+
+    By its C++ calls, or else by its processor's role.
+    """
     if kernel.source:
         calls = re.findall(rf"\b(cb_\w+|\w+_tiles?)\(\s*{re.escape(buffer)}\b", kernel.source)
         fills, empties = "cb_push_back" in calls, "cb_pop_front" in calls

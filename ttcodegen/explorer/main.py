@@ -1,4 +1,4 @@
-"""The adapter that the stock server of Model Explorer loads:
+"""Adapter that the stock server of Model Explorer loads:
 
     model-explorer --extensions=ttcodegen.explorer model.mlir
 
@@ -29,12 +29,12 @@ def _session() -> Session:
 
 
 def _record(content: dict[str, Any]) -> object:
-    """A dataclass with these fields: the stock server makes JSON of dataclasses alone."""
+    """Converts a dictionary to a dataclass, as the stock server serializes only dataclasses."""
     return make_dataclass("Answer", list(content))(**content)
 
 
 class TTAdapter(Adapter):
-    """Modules of TTIR, TTNN, TTMetal, TTKernel and EmitC, flatbuffers and projects."""
+    """Adapter of TTIR, TTNN, TTMetal, TTKernel and EmitC modules, flatbuffers and projects."""
 
     metadata: ClassVar = AdapterMetadata(
         id=EXTENSION,

@@ -1,8 +1,8 @@
-"""Graphs of a path: a module, a `.ttm` file, a flatbuffer or a project; stages of a compile."""
+"""Graphs of modules, flatbuffers and projects, and of the stages of a compile."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,52 +37,61 @@ from ttcodegen.explorer.stages import NOWHERE, StageRecorder, number_without_tex
 from ttcodegen.explorer.synchronisation import Synchronisation
 from ttcodegen.flatbuffer import program as file
 from ttcodegen.flatbuffer.program import PROGRAM, DeviceBinary, DeviceProgram
+from ttcodegen.flatbuffer.reader import read_ttnn
 from ttcodegen.foundation.diagnostics import CompileError, Diagnostics, Source
 from ttcodegen.frontends import frontend_of
 from ttcodegen.naming.sources import layer_of_weight
 from ttcodegen.ops.dialects import load_dialects
+from ttcodegen.optimizer.cost.calls import CostModel
 from ttcodegen.parsing import parse_operations
 from ttcodegen.project.edits import edited_files, read_lines, read_pristine, tuned_files
-from ttcodegen.project.manifest import CodeLines, Edits, Node, edited, known_lines
-from ttcodegen.project.tuning.edited_calls import words_of
+from ttcodegen.project.manifest import CodeLines, Edits, Node, edited, known_lines, read_manifest
+from ttcodegen.project.tuning.edited_calls import EditedCalls, Gain, words_of
+from ttcodegen.systems.cards import default_system
+from ttcodegen.systems.description import DEFAULT_ARCHITECTURE
 from ttcodegen.transforms.pass_runner import PassRunner
 
 if TYPE_CHECKING:
     from ttcodegen.emission.manifest_entries import OpLines
+    from ttcodegen.project.tuning.edited_files import EditedFile
 
 
 STAGES_UP_TO = 1000
-"""A module of more ops is compiled for its stages only on request: it should open
-without waiting."""
+"""Limit on the ops of a module that is compiled for its stages without request.
+
+Larger modules open without waiting for a compile.
+"""
 CODE = "C++"
-"""The attribute of a node with its lines in the C++."""
+"""Node attribute with its lines in the C++."""
 EDITED = "edited"
-"""The attribute of a node of a project whose lines were changed, which says by whom."""
+"""Node attribute of edited ops of a project."""
 EDITED_STYLE = GraphNodeStyle(backgroundColor="#fff3cd", borderColor="#b8860b")
 
 
 @dataclass(frozen=True)
 class Code:
-    """The C++ of a module or a project."""
+    """C++ of a module or a project."""
 
     files: dict[str, str]
     lines: dict[Node, list[CodeLines]]
-    """The lines of the ops."""
+    """Lines of the ops."""
     made_lines: dict[int, list[CodeLines]] = field(default_factory=dict[int, list[CodeLines]])
-    """The lines of what was made from the ops of the source, by their position in it."""
+    """Lines derived from source ops, by position in the source."""
     written: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
-    """The lines of each file that a person has changed or written."""
+    """Lines of each file that the user changed or added."""
     changed: list[Node] = field(default_factory=list[Node])
-    """The ops whose lines a person has changed."""
+    """Ops whose lines the user changed."""
     words: dict[Node, str] = field(default_factory=dict[Node, str])
-    """Edits of these ops in words, as far as they are decisions."""
+    """Descriptions of these edits, if they are decisions."""
+    gains: Mapping[Node, Gain] = field(default_factory=dict[Node, Gain])
+    """Estimated times of calls that edits change."""
 
     def describe(self, graphs: Iterable[Graph], recorder: StageRecorder | None = None) -> None:
-        """Adds the lines to the nodes of graphs, those of all stages.
+        """Adds lines to the nodes of the graphs of all stages.
 
         Args:
             graphs: the graphs.
-            recorder: knows what the nodes were made of, and what became of the ops of the source.
+            recorder: maps nodes to source ops, and these to later ops.
         """
         for graph in graphs:
             stage, _, name = graph.id.rpartition(": ")
@@ -94,7 +103,7 @@ class Code:
                     node.attrs.append(KeyValue(CODE, ", ".join(map(str, lines))))
 
     def _lines_made(self, recorder: StageRecorder, node: Node) -> list[CodeLines]:
-        """The lines of what was made from the same ops of the source as a node."""
+        """Lines derived from the same source ops as a node."""
         found = (
             each
             for place in sorted(recorder.made_of.get(node, NOWHERE))
@@ -105,7 +114,7 @@ class Code:
 
 
 def code_of_module(compiled: CompiledModule) -> Code:
-    """The C++ of a module as it is written."""
+    """Generated C++ of a module."""
     from ttcodegen.project.edits import formatted_lines
     from ttcodegen.project.sources import project_files
 
@@ -127,7 +136,7 @@ def code_of_module(compiled: CompiledModule) -> Code:
 
 
 def code_of_project(out: Path) -> Code:
-    """The C++ of a project as it is, with its edits."""
+    """Current C++ of a project, with its edits."""
     before = read_pristine(out) or {}
     files = {
         path: out.joinpath(path).read_text("utf-8", "replace")
@@ -139,14 +148,27 @@ def code_of_project(out: Path) -> Code:
     edits = {path: Edits(before[path], text) for path, text in files.items()}
     lines, changed = edited(read_lines(out), edits)
     written = {path: each.written for path, each in edits.items()}
-    words = words_of(tuned_files(out))
-    # A decision in tuning.hpp is in no line of the op.
+    tuned = tuned_files(out)
+    words = words_of(tuned)
+    gains = _gains(out, tuned)
+    # Decisions in tuning.hpp are outside of the op's lines.
     changed += [node for node in words if node in lines and node not in changed]
-    return Code(files, lines, written=written, changed=changed, words=words)
+    return Code(files, lines, written=written, changed=changed, words=words, gains=gains)
+
+
+def _gains(out: Path, tuned: Sequence[EditedFile]) -> Mapping[Node, Gain]:
+    """Estimated times of the calls of a project that edits change; empty for kernels."""
+    flatbuffer = out / "model.ttnn"
+    manifest = read_manifest(out) if tuned else None
+    if manifest is None or not flatbuffer.is_file():
+        return {}
+    model = CostModel(default_system(manifest.get("arch", DEFAULT_ARCHITECTURE)).chip)
+    binary = read_ttnn(flatbuffer.read_bytes())
+    return EditedCalls(binary, tuned, model.grid).gains(model)
 
 
 def code_of(path: Path, options: CompileOptions) -> Code:
-    """The C++ of the project at a path; raises CompileError if there is none."""
+    """C++ of a module or a project; raises CompileError for a flatbuffer."""
     if path.is_dir():
         flatbuffer_of(path)
         return code_of_project(path)
@@ -159,7 +181,7 @@ def code_of(path: Path, options: CompileOptions) -> Code:
 
 
 def is_flatbuffer(path: Path) -> bool:
-    """True if a file is a `.ttnn` or `.ttm` file, by its content."""
+    """Returns whether a file is a `.ttnn` or `.ttm` file, by its content."""
     with path.open("rb") as file:
         head = file.read(8)
     from ttcodegen.flatbuffer.reader import is_ttm
@@ -169,7 +191,7 @@ def is_flatbuffer(path: Path) -> bool:
 
 
 def flatbuffer_of(project: Path) -> Path:
-    """The flatbuffer of a project's folder; raises CompileError if ttcodegen wrote none there."""
+    """Flatbuffer of a project's folder; raises CompileError if there is none."""
     from ttcodegen.rt.commands.command import flatbuffer_of_project
 
     found = flatbuffer_of_project(project)
@@ -182,7 +204,7 @@ def flatbuffer_of(project: Path) -> Path:
 
 
 def flatbuffer_graphs(data: bytes, *, elements: int = 16) -> list[Graph]:
-    """The graphs of a `.ttnn` or `.ttm` file; raises CompileError if it is neither, or damaged."""
+    """Graphs of a `.ttnn` or `.ttm` file; raises CompileError if it is neither, or damaged."""
     from ttcodegen.flatbuffer.reader import is_ttm, read_ttm
 
     if is_ttm(data):
@@ -199,13 +221,12 @@ def flatbuffer_graphs(data: bytes, *, elements: int = 16) -> list[Graph]:
 
 
 def source_graphs(source: Source, *, elements: int = 16, visit: Visit | None = None) -> list[Graph]:
-    """The graphs of a module as it is written; of a dialect that a front end reads, those of the
-    TTIR that it means.
+    """Graphs of a module as written; for frontend dialects, of the translated TTIR.
 
     Args:
         source: the module.
-        elements: how many elements of a constant are listed.
-        visit: is called with each op, its graph and its node.
+        elements: limit on the listed elements of a constant.
+        visit: called with each op, its graph and its node.
 
     Raises:
         CompileError: if the text is no module.
@@ -224,7 +245,7 @@ def source_graphs(source: Source, *, elements: int = 16, visit: Visit | None = N
 
 
 def project_graphs(out: Path, *, elements: int = 16) -> list[Graph]:
-    """The graphs of a project: those of its flatbuffer, and what was edited in it since."""
+    """Graphs of a project's flatbuffer, with marks of edited ops."""
     graphs = flatbuffer_graphs(flatbuffer_of(out).read_bytes(), elements=elements)
     code = code_of_project(out)
     code.describe(graphs)
@@ -249,14 +270,14 @@ def compile_stages(
     report: Callable[[str], None] = lambda _: None,
     recorder: StageRecorder | None = None,
 ) -> tuple[CompiledModule, StageRecorder]:
-    """Compiles a module, and keeps what it is at each stage.
+    """Compiles a module and records its stages.
 
     Args:
         source: the text.
         options: as of `ttcodegen.compilation.compile_module`.
-        elements: how many elements of a constant graphs list.
-        report: is given what the compiler warns of.
-        recorder: keeps the stages; a new one by default.
+        elements: limit on the listed elements of a constant.
+        report: called with each warning.
+        recorder: records the stages; a new one by default.
 
     Raises:
         CompileError: as `compile_module`.
@@ -274,7 +295,7 @@ def compile_stages(
 
 @dataclass(frozen=True)
 class Model:
-    """The contents of a path, as graphs."""
+    """Graphs of a path's content."""
 
     graphs: list[Graph]
     synchronisation: Synchronisation
@@ -284,24 +305,24 @@ class Model:
 def model_graphs(
     path: Path, options: CompileOptions, *, elements: int = 16, stages: bool | None = None
 ) -> list[Graph]:
-    """The graphs of the contents of a path: as `open_model`."""
+    """Graphs of a path's content, as `open_model`."""
     return open_model(path, options, elements=elements, stages=stages).graphs
 
 
 def open_model(
     path: Path, options: CompileOptions, *, elements: int = 16, stages: bool | None = None
 ) -> Model:
-    """Reads the contents of a path.
+    """Reads a path's content as graphs.
 
     Args:
-        path: a module, a flatbuffer or the folder of a project.
-        options: how a module is compiled for its stages.
-        elements: how many elements of a constant are listed.
-        stages: whether there are graphs of the stages of a compile; by default those of modules
-            that are compiled soon. If it fails, the graphs of the source say why.
+        path: a module, a flatbuffer or a project's folder.
+        options: compile options for the stages.
+        elements: limit on the listed elements of a constant.
+        stages: whether to add graphs of a compile's stages; by default for small modules. If it
+            fails, the source's graphs show the error.
 
     Raises:
-        CompileError: if there is no model, or it is wrong.
+        CompileError: if there is no model, or it is invalid.
     """
     if path.is_dir():
         return _alone(project_graphs(path, elements=elements))
@@ -327,12 +348,12 @@ def open_model(
 
 
 def _alone(graphs: list[Graph]) -> Model:
-    """Graphs of one stage, of which nothing else is known."""
+    """Model of one stage, without origins."""
     return Model(graphs, Synchronisation(graphs))
 
 
 def can_compile(graphs: Sequence[Graph]) -> bool:
-    """True if a module has ops that the compiler begins with, and not those of its later stages."""
+    """Returns whether a module has ops that the compiler accepts, and none of later stages."""
     ops = [node.attribute("op") or "" for graph in graphs for node in graph.nodes]
     later = ("emitc.", "ttkernel.", "d2m.")
     return any(op.startswith(("ttir.", "ttnn.")) for op in ops) and not any(
@@ -342,7 +363,7 @@ def can_compile(graphs: Sequence[Graph]) -> bool:
 
 
 def device_graphs(binary: DeviceBinary) -> list[Graph]:
-    """The graphs of a file: of its functions, then of its programs."""
+    """Graphs of a file's functions, followed by its programs."""
     functions = {function.name for function in binary.functions}
     return [
         *(_FileFunction(each, binary.programs, functions).graph() for each in binary.functions),
@@ -382,7 +403,7 @@ def _program_graph(program: DeviceProgram, functions: set[str]) -> Graph:
 
 
 class _FileFunction:
-    """The graph of a function of a file."""
+    """Graph of a function of a file."""
 
     def __init__(
         self, function: file.Program, programs: Sequence[DeviceProgram], functions: set[str]
@@ -395,7 +416,7 @@ class _FileFunction:
         self._graph = Graph(function.name)
 
     def graph(self) -> Graph:
-        """Inputs, operations and outputs."""
+        """Builds the graph: inputs, operations and outputs."""
         function = self._function
         self._graph.describe(kind=function.kind.rstrip("_"))
         for entry in function.inputs:
@@ -462,7 +483,7 @@ class _FileFunction:
         return MetadataItem(index, entries)
 
     def _numbered(self, name: str) -> str:
-        """Label of an op without results, as in graphs of modules."""
+        """Label of an op without results, as in module graphs."""
         number = self._numbers[f"{name}:"] = self._numbers.get(f"{name}:", 0) + 1
         return f"{name}:{number}"
 

@@ -1,7 +1,7 @@
-"""Modules of MLIR as graphs: a graph for each function, one for each region inside of it.
+"""Graphs of MLIR modules: one per function, and one per region.
 
-Nodes have the names that overrides know their ops by (`optimizer.call_names`), so that the same op
-has the same name in the graphs of all stages, and Model Explorer finds it in the other pane.
+Nodes have the names of their ops in overrides (`optimizer.call_names`), which are the same in all
+stages, so that Model Explorer finds an op in the other pane.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ WEIGHT_STYLE = GraphNodeStyle(backgroundColor="#e8eaf6", borderColor="#3f51b5")
 OUTPUT_STYLE = GraphNodeStyle(backgroundColor="#ffe9d6", borderColor="#e65100")
 STYLES = {"input": INPUT_STYLE, "parameter": WEIGHT_STYLE, "constant": WEIGHT_STYLE}
 KINDS = {"input": "input", "parameter": "weight", "constant": "constant"}
-"""Labels of arguments, by their declaration in a module."""
+"""Labels of argument kinds."""
 
 LINE = "line"
-"""The attribute of a node with its line in the source."""
+"""Node attribute with its line in the source."""
 _LAYER_PARTS = re.compile(r"[./]+")
 _SYMBOL = re.compile(r'@(?:"([^"]*)"|([\w.$-]+))')
 _RETURNS = frozenset({"func.return", "emitc.return"})
@@ -63,11 +63,11 @@ _CONTAINERS = frozenset(
 
 
 Visit = Callable[[Operation, str, GraphNode], None]
-"""Is given an op, the id of its graph, and its node."""
+"""Called with an op, the id of its graph, and its node."""
 
 
 def layer_namespace(path: str | None) -> str:
-    """The namespace of a layer: `layer1.conv1` is `layer1/conv1`."""
+    """Namespace of a layer: `layer1/conv1` for `layer1.conv1`."""
     return "" if path is None else namespace(_LAYER_PARTS.split(path))
 
 
@@ -79,16 +79,14 @@ def module_graphs(
     visit: Visit | None = None,
     layers: Mapping[Operation, str] | None = None,
 ) -> list[Graph]:
-    """The graphs of all functions, in their order, each followed by those of its regions.
+    """Graphs of all functions in order, each followed by those of its regions; linear time.
 
     Args:
         operations: the top-level operations of a module, or the module itself.
-        elements: how many elements of a constant are listed.
-        source: what was read; nodes give their lines in it.
-        visit: is called with each op, its graph and its node.
-        layers: the namespaces of the ops that those of the C++ were made for.
-
-    Linear in the ops.
+        elements: limit on the listed elements of a constant.
+        source: the source text, for line attributes.
+        visit: called with each op, its graph and its node.
+        layers: namespaces of ops that the ops of the C++ originate from.
     """
     found = list(_functions(operations, ""))
     graphs = _Graphs(Texts(elements), source, visit, layers or {})
@@ -105,7 +103,7 @@ def _symbol(op: Operation) -> str | None:
 
 
 def _functions(operations: Iterable[Operation], prefix: str) -> Iterator[tuple[str, Operation]]:
-    """All functions with bodies, with the ids of their graphs: unique in the module."""
+    """All functions with bodies, with unique ids of their graphs."""
     taken: set[str] = set()
     for name, op in _bodies(operations, prefix):
         unique, number = name, 2
@@ -141,7 +139,7 @@ def _has_ops(region: Region) -> bool:
 
 @dataclass
 class _Graphs:
-    """State that the graphs of a module share."""
+    """Shared state of a module's graphs."""
 
     texts: Texts
     source: Source | None = None
@@ -149,31 +147,31 @@ class _Graphs:
     layers: Mapping[Operation, str] = field(default_factory=dict[Operation, str])
     made: list[Graph] = field(default_factory=list[Graph])
     by_symbol: dict[str, str] = field(default_factory=dict[str, str])
-    """Graphs of functions."""
+    """Graphs of functions by symbol."""
     functions: dict[str, FuncOp] = field(default_factory=dict[str, FuncOp])
     programs: dict[str, str] = field(default_factory=dict[str, str])
     """Graphs of device programs."""
 
 
 class _FunctionGraph:
-    """The graph of a function, or of a region inside of one."""
+    """Graph of a function, or of a region."""
 
     def __init__(self, graphs: _Graphs, name: str, op: Operation) -> None:
         self._graphs = graphs
         self._graph = Graph(name)
         self._op = op
         self._sources: dict[SSAValue, tuple[str, str]] = {}
-        """By value, the node that makes it and which of its outputs it is."""
+        """Producer node and output index of each value."""
         self._names: dict[SSAValue, str] = {}
         self._spaces: dict[str, str] = {}
-        """The namespaces of the nodes of ops."""
+        """Namespaces of op nodes."""
         self._weights: dict[SSAValue, str] = {}
         self._ids: set[str] = set()
         self._numbers: dict[str, int] = {}
         self._calls: CallNames | None = None
 
     def build(self) -> None:
-        """Makes the graph of a function and of all regions in it."""
+        """Builds the graph of a function and of its regions."""
         self._graphs.made.append(self._graph)
         function = self._op if isinstance(self._op, FuncOp) else None
         results: Sequence[str] = ()
@@ -193,7 +191,7 @@ class _FunctionGraph:
                 yield name, text
 
     def build_region(self, region: Region) -> None:
-        """Makes the graph of a region; what it takes from outside becomes a node."""
+        """Builds the graph of a region; values from outside become nodes."""
         self._graphs.made.append(self._graph)
         self._graph.describe(op=operation_name(self._op))
         self._add_blocks(list(region.blocks), ())
@@ -261,7 +259,7 @@ class _FunctionGraph:
             self._graphs.visit(op, self._graph.id, node)
 
     def _define_written(self, op: Operation, node: GraphNode) -> None:
-        """Defines the written buffers of a program: later readers read its results."""
+        """Redefines the written buffers of a program launch, for later readers."""
         if operation_name(op) != RUN_PROGRAM:
             return
         try:
@@ -285,7 +283,7 @@ class _FunctionGraph:
         return self._unique(name if op.results else f"{name}:1", ":")
 
     def _unique(self, name: str, separator: str = "#") -> str:
-        """An id that no other node has; taken ones get the next number."""
+        """Unique id; a taken one gets the next number."""
         if name not in self._ids:
             self._ids.add(name)
             return name
@@ -310,13 +308,13 @@ class _FunctionGraph:
     def _link_functions(
         self, op: Operation, node: GraphNode, texts: Sequence[tuple[str, str]]
     ) -> None:
-        """The graphs of functions and programs that an op names."""
+        """Links the graphs of functions and programs that an op refers to."""
         if operation_name(op) == RUN_PROGRAM:
             self._link_program(op, node)
         known = self._graphs.by_symbol
         for name, text in texts:
             if name == "callee" and text in known:
-                # C++ names a function without a sign.
+                # C++ refers to a function without '@'.
                 node.subgraphIds.append(known[text])
             if "@" not in text:
                 continue
@@ -343,7 +341,7 @@ class _FunctionGraph:
     def _connect(self, op: Operation, node: GraphNode) -> None:
         names = self._operand_names(op)
         for index, operand in enumerate(op.operands):
-            source = self._sources.get(operand) or self._outer(operand)
+            source = self._sources.get(operand) or self._outside_node(operand)
             node.incomingEdges.append(IncomingEdge(*source, str(index)))
             name = names[index] if index < len(names) else None
             if name is not None:
@@ -356,8 +354,8 @@ class _FunctionGraph:
         specs = op.definition.operands
         return [s.name for s in specs] if len(specs) == len(op.operands) else ()
 
-    def _outer(self, value: SSAValue) -> tuple[str, str]:
-        """A node for a value that is made outside of the region (or later, in a graph region)."""
+    def _outside_node(self, value: SSAValue) -> tuple[str, str]:
+        """Node of a value from outside of the region, or of a later one in a graph region."""
         name = self._names.get(value) or name_in_text(value, "value")
         node = GraphNode(
             self._unique(f"outer:{name}"),
@@ -382,7 +380,7 @@ class _FunctionGraph:
     def _add_outputs(self, op: Operation, names: Sequence[str]) -> None:
         for index, operand in enumerate(op.operands):
             name = names[index] if index < len(names) else f"output{index}"
-            source = self._sources.get(operand) or self._outer(operand)
+            source = self._sources.get(operand) or self._outside_node(operand)
             node = GraphNode(
                 self._unique(f"output:{name}"),
                 name,
@@ -399,7 +397,7 @@ class _FunctionGraph:
     # Layers
 
     def _name_weights(self, op: Operation) -> None:
-        """Names values made of weights alone by the first of them."""
+        """Names const-eval results after their first weight."""
         if isinstance(op, LoadCachedOp):
             const_eval = self._graphs.functions.get(callee_of(op) or "")
             names: dict[SSAValue, str] = {
@@ -412,9 +410,11 @@ class _FunctionGraph:
                 self._weights[result] = self._weights[op.operands[0]]
 
     def _namespace(self, op: Operation, node: GraphNode) -> str:
-        """The layer of an op; one that says nothing belongs to what the layers of those that it was
-        made for, or else of its operands, have in common."""
-        # What reads many weights at once is in the layer of none of them.
+        """Namespace of an op's layer.
+
+        Without a layer, the common prefix of the layers of its origins, or else of its operands.
+        """
+        # A const-eval call reads many weights and belongs to no single layer.
         own = None if isinstance(op, LoadCachedOp) else layer(op, self._weights)
         if own is not None:
             return layer_namespace(own)
@@ -438,12 +438,12 @@ def _has_one_block(function: FuncOp) -> bool:
 
 
 def positions(graph: Graph) -> list[GraphNode]:
-    """The nodes of a function's ops, in the order of the function."""
+    """Nodes of a function's ops, in order."""
     return [node for node in graph.nodes if node.attribute("op") is not None]
 
 
 def _callee(op: Operation) -> str | None:
-    """Callee of an EmitC op: all its calls are one kind of op."""
+    """Callee of an EmitC call op, None for others."""
     callee = op.properties.get("callee") or op.attributes.get("callee")
     if not op.name.startswith("emitc.") or not isinstance(callee, StringAttr | SymbolRefAttr):
         return None

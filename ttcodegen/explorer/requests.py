@@ -1,4 +1,4 @@
-"""Requests on models that take time: each is computed from a path and options alone.
+"""Long-running requests on models, as pure functions of a path and options.
 
 A request is a picklable value and its result JSON text, so that a worker process can compute it
 (`workers.py`) and the result can be kept by content (`results.py`).
@@ -22,15 +22,15 @@ from ttcodegen.foundation.diagnostics import CompileError, Source
 
 @dataclass(frozen=True)
 class Request:
-    """A request on one model.
+    """Request on one model.
 
     Attributes:
         kind: a key of `KINDS`.
-        path: the model: a module, a flatbuffer or the folder of a project.
-        options: how the model is compiled.
-        elements: how many elements of a constant are listed.
-        stages: whether there are graphs of the stages of a compile; None for small models only.
-        names: an op and its function, two graphs, or stages, as the kind takes them.
+        path: the model: a module, a flatbuffer or a project's folder.
+        options: compile options.
+        elements: limit on the listed elements of a constant.
+        stages: whether to add graphs of a compile's stages; None for small models only.
+        names: an op and its function, two graphs, or stages, as the kind requires.
     """
 
     kind: str
@@ -41,10 +41,10 @@ class Request:
     names: tuple[str, ...] = ()
 
     def digest(self) -> str | None:
-        """A key of the result: of the content of the model and of all that was asked.
+        """Cache key of the result, by the model's content and all parameters.
 
         Returns:
-            None for the folder of a project, which consists of many files.
+            None for a project's folder, which has many files.
 
         Raises:
             CompileError: if the file cannot be read.
@@ -66,10 +66,10 @@ def perform(request: Request) -> bytes:
     """Computes a request.
 
     Returns:
-        JSON: a list, what the field `graphs` of the answer has.
+        JSON list for the answer's `graphs`.
 
     Raises:
-        CompileError: with locations in the text of the model, if it is wrong.
+        CompileError: with locations in the model's text, if it is invalid.
     """
     try:
         found = KINDS[request.kind](request)
@@ -135,10 +135,17 @@ def _code(request: Request) -> list[Any]:
         said = {"function": function, "node": node}
         for each in places:
             lines.setdefault(each.path, []).append({**said, "first": each.first, "last": each.last})
-        if (function, node) in changed:
-            words = code.words.get((function, node), "")
+        gain = code.gains.get((function, node))
+        if (function, node) in changed or gain is not None:
+            row = {**said, "edit": code.words.get((function, node), "")}
+            if gain is not None:
+                row |= {
+                    "op": gain.op,
+                    "before_us": round(gain.before * 1e6, 3),
+                    "estimated_us": round(gain.now * 1e6, 3),
+                }
             for path in dict.fromkeys(each.path for each in places):
-                edited.setdefault(path, []).append({**said, "edit": words})
+                edited.setdefault(path, []).append(row)
     return [
         {
             "path": name,
@@ -163,14 +170,14 @@ KINDS: Mapping[str, Callable[[Request], list[Any]]] = {
 
 
 def _module(path: Path) -> Source:
-    """The text of a module; raises CompileError if there is nothing left to choose."""
+    """Text of a module; raises CompileError for compiled files."""
     if path.is_dir() or is_flatbuffer(path):
         raise CompileError(f"'{path.name}' was compiled already", remedy="give the module")
     return Source.read(str(path))
 
 
 def _located(error: CompileError, path: Path) -> CompileError:
-    """An error of a module with the locations in its text, which is read again for that."""
+    """Adds locations in the module's text to an error."""
     if path.is_dir() or all(diagnostic.place is None for diagnostic in error.diagnostics):
         return error
     return CompileError(error.render(Source.read(str(path))).removeprefix("error: "))

@@ -1,4 +1,4 @@
-"""HTTP server: the page of Model Explorer, its REST interface, and uploads."""
+"""HTTP server of Model Explorer's page, the REST interface and uploads."""
 
 from __future__ import annotations
 
@@ -41,23 +41,23 @@ if TYPE_CHECKING:
 # uvicorn; models are read by worker processes (`requests.py`).
 
 MOST_UPLOADED = 256 << 20
-"""Bytes of one upload."""
+"""Size limit of one upload in bytes."""
 MOST_IN_COMMAND = 16 << 20
-"""Bytes of one command."""
+"""Size limit of one command in bytes."""
 _TOKEN_COOKIE = "ttcodegen_explorer"
 _SESSION_COOKIE = "ttcodegen_session"
 _MOST_SESSIONS = 256
-"""Users whose overrides and executions are kept; of more, those that came back last."""
+"""Limit on user sessions; least recently used ones are dropped."""
 _THREADS = 256
-"""Requests that may wait for a worker or a file at a time."""
+"""Limit on requests that wait for a worker or a file."""
 _MOST_AT_ONCE = 16 << 10
-"""Bytes of a command that is read in the thread of all connections."""
+"""Size limit of commands that are handled in the event loop's thread."""
 _ASKING = 10.0
 """Seconds after which a connection without a request is closed."""
 _HEARTBEAT = 5.0
-"""Seconds between two signs of life of a stream that has nothing to report."""
+"""Seconds between heartbeats of an idle stream."""
 _CLOSING = 0.25
-"""Seconds after which such a stream finds that the server is closed."""
+"""Seconds until such a stream notices that the server is closed."""
 _PACKAGE = "model_explorer"
 _OWN_PAGE = Path(__file__).with_name("page")
 _OWN_PATH = "/ttcodegen/"
@@ -77,11 +77,11 @@ _OWN_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-src 'self'; frame-ancestors 'self'"
 )
-"""Our page runs no script but its own, whatever a model calls its ops."""
+"""Security policy of our page: only its own scripts, whatever names a model contains."""
 _LINK = f"""<a href="{_OWN_PATH}" style="position: fixed; bottom: 4px; left: 4px; z-index: 10;
 font: 12px sans-serif; background: #fff; padding: 2px 6px">Decisions</a>
 <script src="{_OWN_PATH}links.js" defer></script>"""
-"""Link on the page of Model Explorer that leads to ours."""
+"""Link from Model Explorer's page to ours."""
 _NO_PACKAGE = """<!doctype html><title>ttcodegen-explorer</title>
 <p>The page of Model Explorer is not installed: <code>pip install 'ttcodegen[explorer]'</code>.
 The interface is there: <code>POST /apipost/v1/send_command</code>."""
@@ -101,18 +101,18 @@ class Answer:
 
     @staticmethod
     def json(content: object, status: HTTPStatus = HTTPStatus.OK) -> Answer:
-        """An answer that is JSON."""
+        """JSON response."""
         text = json.dumps(content, ensure_ascii=False, allow_nan=False)
         return Answer(text.encode("utf-8", "replace"), status=status)
 
     @staticmethod
     def error(status: HTTPStatus, message: str) -> Answer:
-        """An answer that says what is wrong."""
+        """Error response."""
         return Answer.json({"graphs": [], "error": message}, status)
 
 
 class Refused(Exception):
-    """A request that is not answered, and why."""
+    """Raised for a request that is refused."""
 
     def __init__(self, status: HTTPStatus, message: str) -> None:
         super().__init__(message)
@@ -120,7 +120,7 @@ class Refused(Exception):
 
 
 def is_loopback(host: str) -> bool:
-    """True if a host is this machine alone."""
+    """Returns whether a host is a loopback address."""
     if host in ("localhost", ""):
         return True
     try:
@@ -130,10 +130,7 @@ def is_loopback(host: str) -> bool:
 
 
 def web_folder() -> Path | None:
-    """The folder of the page in the package of Model Explorer; None if it is not installed.
-
-    The package itself is not imported: that takes seconds.
-    """
+    """Folder of Model Explorer's page, without the slow import of its package; None without it."""
     found = importlib.util.find_spec(_PACKAGE)
     if found is None or found.origin is None:
         return None
@@ -142,7 +139,7 @@ def web_folder() -> Path | None:
 
 
 class Server:
-    """A server with its sessions, in a thread of its own."""
+    """Server with its sessions, in a thread."""
 
     def __init__(
         self,
@@ -156,17 +153,17 @@ class Server:
     ) -> None:
         """
         Args:
-            session: runs the commands of clients without a cookie; those of browsers run in
-                sessions like it, one for each.
-            host: the name or address of the interface.
-            port: 0 takes any that is free.
-            token: what requests have to have; empty for one that is drawn.
-            without_token: lets everybody in who is on this machine.
-            most_uploaded: bytes of one upload.
+            session: runs the commands of clients without a cookie; each browser has a similar
+                session.
+            host: name or address of the interface.
+            port: 0 selects a free one.
+            token: required of requests; empty for a random one.
+            without_token: accepts all requests of this machine.
+            most_uploaded: size limit of one upload in bytes.
 
         Raises:
-            CompileError: if the interface or the port cannot be had, everybody would be let in from
-                the network, or the packages of the extra `explorer` are not installed.
+            CompileError: if the interface or port is unavailable, the network would have access
+                without token, or the packages of the extra `explorer` are missing.
         """
         self.session = session
         self.host = host.strip("[]") or "localhost"
@@ -216,7 +213,7 @@ class Server:
         )
 
     def start(self) -> None:
-        """Begins to answer."""
+        """Starts serving."""
         self._thread.start()
 
     def wait(self) -> None:
@@ -225,7 +222,7 @@ class Server:
             self._thread.join(1.0)
 
     def close(self) -> None:
-        """Ends the server and its sessions."""
+        """Stops the server and its sessions."""
         self._closing.set()
         self._uvicorn.should_exit = True
         if self._thread.is_alive():
@@ -235,11 +232,11 @@ class Server:
 
     @property
     def closing(self) -> threading.Event:
-        """Set when streams have to end."""
+        """Event that ends streams."""
         return self._closing
 
     def session_of(self, user: str) -> Session:
-        """The session of a browser, by its cookie; that of all others if it has none."""
+        """Session of a browser by its cookie; without one, the shared session."""
         if not user:
             return self.session
         with self._users_lock:
@@ -252,7 +249,7 @@ class Server:
             return session
 
     def address(self, model: Path | None = None, graphs: Sequence[str] = ()) -> str:
-        """URL of the page: with the token, a model and its shown graphs."""
+        """URL of the page with the token, a model and its shown graphs."""
         query = [f"token={quote(self.token)}"] if self.token else []
         if model is not None:
             query.append(f"data={page_data(model, [], graphs)}")
@@ -264,26 +261,26 @@ class Server:
         return f"http://{host}:{self.port}"
 
     def own_address(self, model: Path | None = None) -> str:
-        """URL of the page of decisions: with the token and a model if there are any."""
+        """URL of the decisions page with the token and a model, if any."""
         query = {"token": self.token, "model": "" if model is None else str(model)}
         text = urlencode({name: value for name, value in query.items() if value})
         return f"{self._origin}{_OWN_PATH}{'?' if text else ''}{text}"
 
 
 MOST_PANES = 2
-"""Largest number of graphs that the page shows at a time."""
+"""Limit on the graphs that the page shows at a time."""
 
 
 def page_data(model: Path, node_data: list[str], graphs: Sequence[str] = ()) -> str:
-    """Page parameters: the model and its adapter; `.mlir` also has a built-in adapter.
+    """Page parameters: the model and its adapter, as `.mlir` also has a built-in one.
 
     Args:
         model: its path.
-        node_data: the files of numbers that colour its nodes.
-        graphs: the ids of the graphs that are shown, each in a pane, and follow each other; the
-            first graph, that of the source, if there are none. (The page would choose the largest.)
+        node_data: files of numbers that colour its nodes.
+        graphs: ids of the shown graphs, one per synchronized pane; by default the source's graph.
+            (The page would select the largest.)
     """
-    # The page opens what has the ending of a file.
+    # The page only opens paths with a file ending.
     model = model / PROJECT if model.is_dir() else model
     shown = list(graphs[:MOST_PANES]) or [""]
     panes: list[dict[str, Any]] = [
@@ -302,7 +299,7 @@ def page_data(model: Path, node_data: list[str], graphs: Sequence[str] = ()) -> 
         "uiState": {"paneStates": panes},
     }
     if len(shown) > 1:
-        # Without a mapping, nodes of the same id follow each other in this mode.
+        # Without a mapping, this mode synchronizes nodes of the same id.
         content["sync"] = {"mode": "from_computer"}
     if node_data:
         content |= {"nodeData": node_data, "nodeDataTargets": [model.name] * len(node_data)}
@@ -326,8 +323,10 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 def _protocol() -> type[asyncio.Protocol]:
-    """HTTP as uvicorn reads it, but for connections that ask nothing: they would take up all
-    descriptors of the process, and need no token for it."""
+    """uvicorn's HTTP protocol with a timeout for connections without a request.
+
+    They would exhaust the process's descriptors, without needing a token.
+    """
     from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
     class Impatient(AutoHTTPProtocol):
@@ -336,7 +335,7 @@ def _protocol() -> type[asyncio.Protocol]:
             asyncio.get_running_loop().call_later(_ASKING, self._close_unasked, transport)
 
         def _close_unasked(self, transport: asyncio.BaseTransport) -> None:
-            # The head of the first request makes a cycle, in each of uvicorn's protocols.
+            # uvicorn's protocols create `cycle` with the first request.
             if getattr(self, "cycle", None) is None and not transport.is_closing():
                 transport.close()
 
@@ -355,7 +354,7 @@ def _application(server: Server) -> Starlette:
 
 
 class _Exchange:
-    """One request and its answer."""
+    """Request and its response."""
 
     def __init__(self, server: Server, request: Request) -> None:
         self._server = server
@@ -367,7 +366,7 @@ class _Exchange:
         self._session = server.session
 
     async def response(self) -> Response:
-        """The answer, whatever goes wrong."""
+        """Computes the response; errors become error responses."""
         from starlette.responses import Response, StreamingResponse
 
         cookies: dict[str, str] = {}
@@ -399,11 +398,11 @@ class _Exchange:
         if answer.location:
             headers["Location"] = answer.location
         if is_refused:
-            # What was not read of the request would be taken for the next one.
+            # Unread data of the request would be parsed as the next one.
             headers["Connection"] = "close"
         response = Response(answer.content, answer.status, headers)
         for name, value in cookies.items():
-            # A token that is given may have what would end the cookie.
+            # A user's token may contain characters that are special in cookies.
             response.set_cookie(name, quote(value, safe=""), httponly=True, samesite="strict")
         return response
 
@@ -425,7 +424,7 @@ class _Exchange:
         return await to_thread.run_sync(make)
 
     def _kept(self, body: bytes) -> Answer | None:
-        """The answer to a command that takes no time, which no thread is woken for."""
+        """Cached response to a command, computed without another thread; None if there is none."""
         if self._path != "/apipost/v1/send_command" or len(body) > _MOST_AT_ONCE:
             return None
         found = self._session.kept_text(_json(self._headers.get("Content-Type", ""), body))
@@ -434,7 +433,7 @@ class _Exchange:
     # Who asks
 
     def _check_origin(self) -> None:
-        """No page of another origin, and no name that another host's owner made to mean us."""
+        """Refuses pages of other origins, and host names other than ours (DNS rebinding)."""
         host = self._headers.get("Host", "")
         try:
             name = urlsplit(f"//{host}").hostname or ""
@@ -450,7 +449,7 @@ class _Exchange:
             raise Refused(HTTPStatus.FORBIDDEN, "requests of other sites are refused")
 
     def _check_token(self) -> dict[str, str]:
-        """True if the request has the token, if there is one; the cookie that keeps it."""
+        """Checks the token, if there is one; returns the cookie that stores it."""
         token = self._server.token
         if not token:
             return {}
@@ -463,7 +462,7 @@ class _Exchange:
         return {_TOKEN_COOKIE: token} if _same(asked, token) else {}
 
     def _session_of_user(self, cookies: dict[str, str]) -> Session:
-        """The session of the browser that asks; one that asks for a page first is given one."""
+        """Session of the requesting browser; a new browser gets one with its first page."""
         user = self._request.cookies.get(_SESSION_COOKIE, "")
         if not user and "text/html" in self._headers.get("Accept", ""):
             user = cookies[_SESSION_COOKIE] = secrets.token_urlsafe(16)
@@ -517,7 +516,7 @@ class _Exchange:
         return await self._request.body()
 
     def _read_text_file(self) -> Answer:
-        """A file of node data, or of graphs as JSON."""
+        """File of node data, or of graphs as JSON."""
         try:
             path = self._session.access.path(self._query.get("path", ""))
             return Answer.json({"content": path.read_text("utf-8")})
@@ -527,14 +526,14 @@ class _Exchange:
             return Answer.json({"error": f"error: the file cannot be read: {error}"})
 
     def _graph(self) -> Answer:
-        """Leads to the graph of a model, coloured by what its last execution found."""
+        """Redirects to the graph of a model, coloured by its last execution."""
         path = self._session.access.path(self._query.get("model", ""))
         files = [str(file) for file in self._session.node_data_files(path)]
         to = f"/?data={page_data(path, files)}"
         return Answer(b"", "text/plain", HTTPStatus.FOUND, location=to)
 
     async def _heartbeats(self) -> AsyncGenerator[bytes]:
-        """The page listens for directives of its server; there are none."""
+        """Stream of server directives, which only has heartbeats."""
         while True:
             for _ in range(round(_HEARTBEAT / _CLOSING)):
                 if self._server.closing.is_set():
@@ -543,7 +542,7 @@ class _Exchange:
             yield b": heartbeat\n\n"
 
     def _file(self, path: str) -> Answer:
-        """A file of the page of Model Explorer."""
+        """File of Model Explorer's page."""
         web = self._server.web
         name = path.lstrip("/") or "index.html"
         if web is None:
@@ -554,7 +553,7 @@ class _Exchange:
             file = (web / PurePosixPath(name)).resolve()
             is_there = file.is_relative_to(web.resolve()) and file.is_file()
         except (OSError, ValueError):
-            # No file can have such a name.
+            # Not a valid file name.
             is_there, file = False, web
         if not is_there:
             raise Refused(HTTPStatus.NOT_FOUND, f"there is no '{path}'")
@@ -577,7 +576,7 @@ def _json(kind: str, body: bytes) -> object:
 
 
 def _own_file(path: str) -> Answer:
-    """A file of our page; others are not looked for."""
+    """File of our page."""
     found = _OWN_FILES.get(path.removeprefix(_OWN_PATH))
     if found is None:
         raise Refused(HTTPStatus.NOT_FOUND, f"there is no '{path}'")

@@ -1,4 +1,4 @@
-"""The commands of the REST interface, and what outlives a request.
+"""Commands of the REST interface, and the state of a session.
 
 Source: the chapter "tt-explorer" of tt-mlir's book. A command is a JSON object with `cmdId`,
 `extensionId`, `modelPath`, `settings` and `deleteAfterConversion`; its answer has the results in
@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from ttcodegen.compilation import CompileOptions
+from ttcodegen.emission.interface_description import name_of_file
 from ttcodegen.explorer.access import Access
 from ttcodegen.explorer.execution import METRICS, Execution, ResultsCache
 from ttcodegen.explorer.graph import to_json
@@ -34,7 +35,7 @@ from ttcodegen.systems.description import DEFAULT_ARCHITECTURE
 
 EXTENSION = "ttcodegen"
 EXTENSIONS = (EXTENSION, "tt_adapter")
-"""The ids that commands are for; the second is the id of tt-mlir's adapter."""
+"""Accepted extension ids; the second belongs to tt-mlir's adapter."""
 _FIELDS: Mapping[str, tuple[type, str]] = {
     "cmdId": (str, "a text"),
     "extensionId": (str, "a text"),
@@ -56,11 +57,11 @@ COMMANDS = (
     "node_data",
     "synchronisation",
 )
-"""Each is a method of `Session`, and of the adapter."""
+"""Commands; each is a method of `Session` and of the adapter."""
 _MOST_AT_ONCE = 256 << 10
-"""Bytes of a model that is read while nothing else is answered."""
+"""Size limit of models that are read in the event loop's thread."""
 Entries = dict[str, dict[str, Any]]
-"""Overrides by the names of ops."""
+"""Overrides by op name."""
 
 
 @dataclass
@@ -68,14 +69,14 @@ class ModelState:
     """State of a model in a session."""
 
     overrides: dict[str, Entries] = field(default_factory=dict[str, Entries])
-    """By function; `*` is whichever has the op."""
+    """Overrides by function; `*` stands for any."""
     execution: Execution | None = None
-    """The last one."""
+    """Last execution."""
 
 
 @dataclass(frozen=True)
 class Command:
-    """A command that was read."""
+    """Parsed command."""
 
     name: str
     model: str
@@ -84,7 +85,7 @@ class Command:
 
 
 def read_command(content: object) -> Command:
-    """The command in a JSON object; raises CompileError if a field is missing, or wrong."""
+    """Parses a command; raises CompileError if a field is missing or invalid."""
     if not isinstance(content, dict):
         raise CompileError("a command is a JSON object", remedy=f"with {', '.join(_FIELDS)}")
     given = cast("dict[str, Any]", content)
@@ -103,9 +104,9 @@ def read_command(content: object) -> Command:
 
 
 class Session:
-    """Models, their overrides and executions. Commands may come from several threads.
+    """Models with their overrides and executions; commands may come from several threads.
 
-    Sessions of several users share the folders, the workers and the results that are kept.
+    Sessions of several users share folders, workers and cached results.
     """
 
     def __init__(
@@ -118,10 +119,10 @@ class Session:
     ) -> None:
         """
         Args:
-            folders: where models may be read from, and results written to.
-            listed: whether the models of the folders are offered to be opened.
-            settings: what commands that do not say otherwise have.
-            workers: compute what takes long; without them, the thread of the command does.
+            folders: folders to read models from and to write results to.
+            listed: whether to list the folders' models.
+            settings: defaults of commands.
+            workers: compute long requests; by default the command's thread does.
         """
         self._set_up(
             Access(folders, listed=listed), settings or Settings(), workers, ResultsCache()
@@ -148,19 +149,19 @@ class Session:
         }
 
     def of_another_user(self) -> Session:
-        """A session with overrides and executions of its own, on the same folders."""
+        """Session with separate overrides and executions on the same folders."""
         session = Session.__new__(Session)
         session._set_up(self.access, self._settings, self._workers, self._results)
         return session
 
     @property
     def is_executing(self) -> bool:
-        """True if an execution is under way."""
+        """Returns whether an execution is running."""
         with self._lock:
             return any(s.execution and not s.execution.is_done for s in self._models.values())
 
     def close(self) -> None:
-        """Ends the session and what it shares; what it kept for itself is removed."""
+        """Closes the session with its shared workers, and removes its temporary files."""
         if self._workers is not None:
             self._workers.close()
         self.access.close()
@@ -169,12 +170,12 @@ class Session:
         """Runs a command.
 
         Returns:
-            The JSON of the answer: `graphs`, and `error` if the command could not be run.
+            The answer's JSON: `graphs`, and `error` if the command failed.
         """
         return json.loads(self.answer_text(content))
 
     def answer_text(self, content: object) -> bytes:
-        """Runs a command; the answer as JSON text, which large graphs are passed on as."""
+        """Runs a command; returns the answer as JSON text, without parsing large graphs."""
         try:
             return b'{"graphs": ' + self._text(read_command(content)) + b"}"
         except CompileError as error:
@@ -182,8 +183,8 @@ class Session:
             return text.encode("utf-8", "replace")
 
     def kept_text(self, content: object) -> bytes | None:
-        """The answer to a command as `answer_text` gives it, if it is one that takes no time: the
-        model is a small file, and its result is kept. Otherwise None."""
+        """Cached answer to a command on a small model file, as `answer_text`; None if there is
+        none."""
         try:
             command = read_command(content)
             request_of = self._requests.get(command.name)
@@ -213,10 +214,10 @@ class Session:
         return self._results.get(key, lambda: compute(request))
 
     def run(self, command: Command) -> list[Any]:
-        """Runs a command; its results.
+        """Runs a command; returns its results.
 
         Raises:
-            CompileError: if there is no such command, or it cannot be run.
+            CompileError: if there is no such command, or it fails.
         """
         found = self._commands.get(command.name)
         if found is None:
@@ -232,7 +233,7 @@ class Session:
 
     @contextmanager
     def _deleting(self, command: Command) -> Generator[None]:
-        """Deletes an uploaded model after a command that asks for it."""
+        """Deletes an uploaded model after a command that requests it."""
         try:
             yield
         finally:
@@ -240,11 +241,11 @@ class Session:
                 self._forget(command)
 
     def _forget(self, command: Command) -> None:
-        """Deletes an uploaded model, once nothing reads it any more; what is known of it stays."""
+        """Deletes an uploaded model once its execution ended; its results stay."""
         try:
             path = self.access.path(command.model)
         except CompileError:
-            return  # The command has said what is wrong with the path.
+            return  # The command has reported the error.
         with self._lock:
             state = self._models.get(path)
         if state is None or state.execution is None:
@@ -253,7 +254,7 @@ class Session:
             state.execution.at_end(lambda: self.access.forget_upload(path))
 
     def _executed(self, command: Command) -> tuple[Path, Execution | None]:
-        """A model and its last execution, which outlives an upload that was deleted after it."""
+        """Model and its last execution, which outlives a deleted upload."""
         path = self.access.path(command.model, gone=self._models)
         return path, self.state(path).execution
 
@@ -273,15 +274,17 @@ class Session:
         run: bool = False,
         decided: Mapping[str, Entries] | None = None,
     ) -> CompileOptions:
-        """Compile options of a model: with its overrides, or those that were `decided`, and for a
-        run with golden values."""
+        """Compile options of a model with its overrides.
+
+        `decided` replaces the overrides; a run adds golden values.
+        """
         overrides = ""
         optimize = settings.optimize if settings.target == "ttnn" else 0
         if optimize:
             overrides = self.overrides_text(path, settings, decided)
         golden = settings.seed if run and settings.target == "ttnn" else None
         return CompileOptions(
-            path.name.partition(".")[0] or "model",
+            name_of_file(path.name),
             settings.target,
             settings.arch,
             system=settings.system,
@@ -331,35 +334,36 @@ class Session:
         return json.loads(self._perform(self._requests[command.name](command)))
 
     def convert(self, command: Command) -> list[Any]:
-        """The graphs of a model, and of the stages of its compile."""
+        """Graphs of a model, and of its compile's stages."""
         return self._requested(command)
 
     def synchronisation(self, command: Command) -> list[Any]:
-        """Corresponding nodes of the graphs of the settings `left` and `right`: the mapping that
-        lets two panes of Model Explorer follow each other."""
+        """Corresponding nodes of the graphs `left` and `right` of the settings, to synchronize
+        panes."""
         return self._requested(command)
 
     def choices(self, command: Command) -> list[Any]:
-        """Choice of the optimizer for the op of the setting `node`, and the legal ones."""
+        """Decision of the optimizer for the op of the setting `node`, and legal ones."""
         return self._requested(command)
 
     def code(self, command: Command) -> list[Any]:
-        """The C++ of a model: each file with its text, the lines of its ops, and those that a
-        person has changed."""
+        """C++ of a model: files with their text, lines of ops, and user-edited lines."""
         return self._requested(command)
 
     def decisions(self, command: Command) -> list[Any]:
-        """Choice of the optimizer for each op, with the overrides of the session."""
+        """Decision of the optimizer for each op, with the session's overrides."""
         return self._requested(command)
 
     def graphs_of_stages(self, path: Path, stages: Sequence[str]) -> list[str]:
-        """The ids of the graphs of some stages of a model; raises CompileError if it has none of
-        that name, or cannot be compiled."""
+        """Graph ids of stages of a model.
+
+        Raises CompileError if a stage is unknown, or the model cannot be compiled.
+        """
         options = self.options(path, self._settings)
         return json.loads(self._perform(Request("stages", path, options, names=tuple(stages))))
 
     def initialize(self, command: Command) -> list[Any]:
-        """Writes the description of the system that models are compiled for."""
+        """Writes the description of the target system."""
         from ttcodegen.flatbuffer.system import write_ttsys
 
         settings = self._settings_of(command)
@@ -369,7 +373,7 @@ class Session:
         return [{"system_desc_path": str(path)}]
 
     def execute(self, command: Command) -> list[Any]:
-        """Begins to compile, build, run and measure a model; `status_check` reports on it."""
+        """Starts to compile, build, run and measure a model; `status_check` reports progress."""
         path = self.access.path(command.model)
         settings = self._settings_of(command)
         state = self.state(path)
@@ -383,7 +387,7 @@ class Session:
             if settings.artifact_dir:
                 folder = self.access.folder_to_write(settings.artifact_dir)
             last = state.execution
-            # One that failed has nothing to compare with, but the one before it may have.
+            # After a failed execution, compare with the one before it.
             before = None if last is None else last.measured or last.before
             options = self.options(path, settings, run=True)
             execution = Execution(path, settings, options, folder, before)
@@ -392,18 +396,20 @@ class Session:
         return []
 
     def status_check(self, command: Command) -> list[Any]:
-        """Progress of the execution of a model, its messages and errors."""
+        """Progress of a model's execution, with messages and errors."""
         path, execution = self._executed(command)
         if execution is None:
             raise CompileError(f"'{path.name}' was not executed", remedy="the command is 'execute'")
         return [execution.report()]
 
     def override(self, command: Command) -> list[Any]:
-        """Takes decisions for ops: fields and their values, by nodes. An empty value takes a
-        decision back, no attributes those of a node, and no overrides at all all of them.
+        """Overrides fields of ops, by nodes.
+
+        An empty value removes a field's override, no attributes remove a node's, and no overrides
+        remove all.
 
         Raises:
-            CompileError: if the optimizer cannot follow them, which leaves those there were.
+            CompileError: if the optimizer refuses them; the previous ones then stay.
         """
         path = self.access.path(command.model)
         given: Any = command.settings.get("overrides")
@@ -423,8 +429,10 @@ class Session:
         return [{"success": True}]
 
     def overrides(self, command: Command) -> list[Any]:
-        """The decisions that were taken, as a file for `ttcodegen --overrides`: of a project those
-        of its C++, which `ttcodegen --edits` writes as well."""
+        """Current overrides in the form of `ttcodegen --overrides`.
+
+        For a project, the decisions of its C++, as `ttcodegen --edits` writes them.
+        """
         path = self.access.path(command.model)
         taken = self.state(path).overrides
         if path.is_dir():
@@ -437,7 +445,7 @@ class Session:
         settings: Settings | None = None,
         decided: Mapping[str, Entries] | None = None,
     ) -> str:
-        """The same as text; empty if there are none. With options of tt-mlir those come first."""
+        """Overrides as text, after tt-mlir's options if given; empty if there are none."""
         known = self.state(path).overrides if decided is None else decided
         functions = {name: dict(entries) for name, entries in known.items() if entries}
         if settings is not None and settings.override_options:
@@ -446,8 +454,7 @@ class Session:
         return _file(functions) if functions else ""
 
     def models(self, command: Command) -> list[Any]:
-        """The models that commands were about so far, then the others of the folders that are
-        listed, each with whether it was executed."""
+        """Models of past commands and listed models, each with whether it was executed."""
         with self._lock:
             known = {path: state.execution is not None for path, state in self._models.items()}
         for path in self.access.models():
@@ -459,7 +466,7 @@ class Session:
         ]
 
     def node_data(self, command: Command) -> list[Any]:
-        """Results of the last execution: a file of node data for each metric, and its contents."""
+        """Results of the last execution: a file of node data per metric, and its contents."""
         path, _ = self._executed(command)
         files = self.node_data_files(path)
         if not files:
@@ -475,8 +482,10 @@ class Session:
         ]
 
     def node_data_files(self, path: Path) -> list[Path]:
-        """Writes what the last execution of a model found, a file for each metric; none if there
-        was no execution, or it found nothing."""
+        """Writes the results of a model's last execution, a file per metric.
+
+        Empty without an execution or results.
+        """
         execution = self.state(path).execution
         if execution is None or execution.measured is None:
             return []
@@ -493,7 +502,7 @@ def _file(functions: Mapping[str, Entries]) -> str:
 
 
 def _takes_back(before: Mapping[str, Entries], after: Mapping[str, Entries]) -> bool:
-    """True if overrides hold nothing that they did not hold before."""
+    """Returns whether overrides are a subset of the previous ones."""
     return all(
         before.get(function, {}).get(node, {}).get(key) == value
         for function, entries in after.items()
@@ -503,7 +512,7 @@ def _takes_back(before: Mapping[str, Entries], after: Mapping[str, Entries]) -> 
 
 
 def _take_back(functions: dict[str, Entries], node: str, function: str) -> None:
-    """Removes what was decided for a node, in whichever function if that is `*`."""
+    """Removes the overrides of a node, in any function for `*`."""
     for name in [*functions]:
         if function in (ANY, name):
             functions[name].pop(node, None)
@@ -512,7 +521,7 @@ def _take_back(functions: dict[str, Entries], node: str, function: str) -> None:
 
 
 def _change(functions: dict[str, Entries], node: str, wanted: object) -> None:
-    """Takes one entry of the command `override` over."""
+    """Applies one entry of the command `override`."""
     if wanted is None:
         wanted = {"attributes": []}
     if not isinstance(wanted, dict):
@@ -547,12 +556,12 @@ def _change(functions: dict[str, Entries], node: str, wanted: object) -> None:
 
 
 def _value(value: object) -> object:
-    """Value of a field of the page: numbers, lists and truth values come as their JSON."""
+    """Parses a field value of the page: numbers, lists and booleans are JSON texts."""
     if not isinstance(value, str):
         return value
     try:
         read: object = json.loads(value)
     except (ValueError, RecursionError):
         return value
-    # A name that happens to be a number is a name nowhere in overrides.
+    # No name in overrides is a number.
     return cast("object", read) if isinstance(read, list | dict | bool | int) else value

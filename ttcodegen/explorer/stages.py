@@ -1,4 +1,4 @@
-"""Stages of a compile: the options it takes, its graphs, and origins of ops across them.
+"""Stages of a compile: settings, graphs, and origins of ops across stages.
 
 An op of the source is known by its position in the text, which the passes of the compiler copy to
 what they make of it. Of an op that no pass made anything of alone, the values show where it went:
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
-from ttcodegen.compilation import PIPELINES, WEIGHT_TYPES
+from ttcodegen.compilation import PIPELINES, WEIGHT_TYPES, no_optimizer
 from ttcodegen.dialects.operations.operation import operation_name
 from ttcodegen.dialects.ttmetal.device_module import functions_of, is_meaning, launch_of
 from ttcodegen.dialects.ttmetal.programs import RUN_PROGRAM
@@ -22,6 +22,7 @@ from ttcodegen.flatbuffer.system import other_architecture
 from ttcodegen.foundation.diagnostics import CompileError, Source, set_source_offset, source_offset
 from ttcodegen.foundation.messages import closest, did_you_mean
 from ttcodegen.optimizer.overrides.overrides import OPTIONS as OVERRIDE_OPTIONS
+from ttcodegen.project.manifest import Node
 from ttcodegen.systems.cards import NAMES, machine
 from ttcodegen.systems.description import ARCHITECTURES, SystemDescription
 from ttcodegen.transforms.ttnn.pipelines import TTNN_OPTIONS, optimization_level
@@ -31,17 +32,15 @@ if TYPE_CHECKING:
     from xdsl.ir import Attribute, Operation
     from xdsl.passes import ModulePass
 
-Node = tuple[str, str]
-"""A graph and a node of it."""
 _Form = tuple[str, int, tuple["Attribute", ...]]
-"""An op by its name, how many operands it has, and its properties."""
+"""Op by name, operand count and properties."""
 Places = frozenset[int]
-"""Ops of the source, by their offsets in the text (or their numbers, where it has no text)."""
+"""Source ops, by text offset (or number, without text)."""
 NOWHERE: Places = frozenset()
 
 
 def number_without_text(operations: Iterable[Operation], source: Source) -> None:
-    """Gives the ops of a module in MLIR's binary form, which has no text, numbers for places."""
+    """Numbers the ops of a module in bytecode, which have no text offsets."""
     if source.text:
         return
     number = 0
@@ -57,15 +56,15 @@ class _Flow:
     """Def-use relation of the ops of a module, by position."""
 
     readers: dict[int, dict[int, None]] = field(default_factory=dict[int, dict[int, None]])
-    """Of each position, what reads what it makes."""
+    """Users of each position's results."""
     read: dict[int, dict[int, None]] = field(default_factory=dict[int, dict[int, None]])
-    """Of each position, what makes what it reads."""
+    """Producers of each position's operands."""
     forms: dict[int, list[_Form]] = field(default_factory=dict[int, list[_Form]])
-    """Of each position, its ops."""
+    """Ops of each position."""
 
     @staticmethod
     def of(module: Operation) -> _Flow:
-        """The flow of a module as it is now. Linear in the ops."""
+        """Def-use relation of the current module, in linear time."""
         flow = _Flow()
         for op in module.walk():
             place = source_offset(op)
@@ -84,7 +83,7 @@ class _Flow:
 
     @property
     def places(self) -> Iterable[int]:
-        """The ops that there are."""
+        """Positions of the existing ops."""
         return self.readers.keys()
 
 
@@ -106,7 +105,7 @@ def _reached(start: int, edges: Mapping[int, Mapping[int, None]], ends: _Flow) -
 
 
 class Origins:
-    """Follows the ops of a source through the passes of a compile."""
+    """Tracks the ops of a source through the passes of a compile."""
 
     def __init__(self) -> None:
         self._flow: _Flow | None = None
@@ -114,13 +113,13 @@ class Origins:
         self._known: dict[Operation, Places] = {}
 
     def begin(self, module: Operation, source: Source) -> None:
-        """Looks at the module before the first pass."""
+        """Records the module before the first pass."""
         if self._flow is None:
             number_without_text([module], source)
             self._flow = _Flow.of(module)
 
     def follow(self, module: Operation) -> None:
-        """Looks at the module after a pass: what is gone, and what it is part of now."""
+        """Records the module after a pass: removed ops and their replacements."""
         before, self._flow = self._flow, _Flow.of(module)
         if before is None:
             return
@@ -145,11 +144,11 @@ class Origins:
         return found or sources
 
     def remember(self, op: Operation, places: Places) -> None:
-        """Takes note of what an op was made of, for those that are made of it in turn."""
+        """Records the origins of an op, for ops derived from it."""
         self._known[op] = places
 
     def of(self, op: Operation) -> Places:
-        """Origins of an op; none for one that the compiler added without a source."""
+        """Origins of an op; empty for one that the compiler added."""
         known = self._known.get(op)
         if known is not None:
             return known
@@ -163,7 +162,7 @@ class Origins:
 
         Args:
             place: the op.
-            there: whether the stage has what was made of an op.
+            there: returns whether the stage has ops derived from a source op.
         """
         seen: set[int] = set()
         waiting = [place]
@@ -179,15 +178,15 @@ class Origins:
 
 
 SOURCE = "source"
-"""Stage name of the graphs of the module itself."""
+"""Stage of the module itself."""
 OPTIMIZED = "optimized"
 LOWERED = "lowered"
-"""The stage that a flatbuffer has: its ops are those of a run."""
+"""Stage of a flatbuffer, whose ops are those of a run."""
 EMITTED = "EmitC"
 MADE_OF = "made of"
-"""The attribute of a node of a stage with the ops of the source that it was made of."""
+"""Node attribute with the source ops that it derives from."""
 _MOST_NAMED = 12
-"""Ops of the source that a node names."""
+"""Limit on the source ops that a node lists."""
 _AFTER = {
     "ttnn-layout": "TTNN",
     "ttnn-optimize": OPTIMIZED,
@@ -195,32 +194,32 @@ _AFTER = {
     "convert-ttnn-to-emitc": EMITTED,
     "convert-ttmetal-to-emitc": EMITTED,
 }
-"""The stages of a compile, by the passes that they come after."""
+"""Stages by the passes that they follow."""
 _BEFORE = {"ttnn-optimize": "TTNN"}
-"""And those that come before a pass: what the optimizer chooses from has these names."""
+"""Stages by the passes that they precede; the optimizer's candidates have these names."""
 
 
 @dataclass
 class StageRecorder:
-    """Keeps the graphs of each stage while a module is compiled; a later one of a name counts."""
+    """Pass instrument that records the graphs of each stage; the last one of a name counts."""
 
     source: Source
     elements: int = 16
     stages: dict[str, list[Graph]] = field(default_factory=dict[str, list[Graph]])
     made_of: dict[Node, Places] = field(default_factory=dict[Node, Places])
-    """Of the nodes of all graphs, the ops of the source that they were made of."""
+    """Source ops that each node derives from."""
     origins: Origins = field(default_factory=Origins)
     _layers: dict[Operation, str] = field(default_factory=dict["Operation", str])
-    """The namespaces of the ops of the lowered stage, which those of the C++ are made for."""
+    """Namespaces of the lowered stage's ops, for the C++ derived from them."""
     _meanings: dict[str, Places] = field(default_factory=dict[str, Places])
-    """By function that says what a program computes, what its ops were made of."""
+    """Origins of the ops of each program's reference function."""
 
     def before(self, pass_: ModulePass, module: ModuleOp) -> None:
         """Called before a pass runs."""
         self.origins.begin(module, self.source)
         self._keep(_BEFORE.get(pass_.name), module)
         if _AFTER.get(pass_.name) == EMITTED:
-            # A flatbuffer has the same ops by the same names, and does not say where they are from.
+            # A flatbuffer has the same op names, but no origins.
             self._graphs(LOWERED, module, elements=0)
 
     def after(self, pass_: ModulePass, module: ModuleOp) -> None:
@@ -231,10 +230,10 @@ class StageRecorder:
         self._keep(stage, module)
 
     def failed(self, pass_: ModulePass, module: ModuleOp) -> None:
-        """Called if a pass refuses the module: the stages before it are kept."""
+        """Called if a pass refuses the module; previous stages are kept."""
 
     def visit(self, stage: str = "") -> Visit:
-        """Takes note of what the nodes of a stage were made of, or of those of the source."""
+        """Visitor that records the origins of a stage's nodes, or of the source's."""
 
         def see(op: Operation, graph: str, node: GraphNode) -> None:
             name = stage_graph(stage, graph) if stage else graph
@@ -274,19 +273,19 @@ class StageRecorder:
             self.stages[stage] = in_stage(self._graphs(stage, module, self.elements), stage)
 
     def keep_lowered(self, graphs: Sequence[Graph]) -> None:
-        """The stage that is run: as a flatbuffer has it, whose ops are those of results."""
-        # The C++ comes after it.
+        """Replaces the lowered stage by the flatbuffer's graphs, whose ops are those of results."""
+        # Keep the C++ last.
         emitted = self.stages.pop(EMITTED, None)
         self.stages[LOWERED] = in_stage(graphs, LOWERED)
         if emitted is not None:
             self.stages[EMITTED] = emitted
 
     def graphs(self) -> list[Graph]:
-        """The graphs of all stages, in their order."""
+        """Graphs of all stages, in order."""
         return [graph for graphs in self.stages.values() for graph in graphs]
 
     def name_origins(self, source: Sequence[Graph]) -> None:
-        """Adds to the nodes of all stages which nodes of the source they were made of."""
+        """Adds the names of source nodes to the nodes of all stages."""
         for graphs in self.stages.values():
             self._name_origins(source, graphs)
 
@@ -310,7 +309,7 @@ class StageRecorder:
 
 
 def in_stage(graphs: Sequence[Graph], stage: str) -> list[Graph]:
-    """The graphs under names that say the stage. Nodes keep theirs: the same op has one name."""
+    """Prefixes graph ids with the stage; node ids are unchanged."""
     for graph in graphs:
         graph.id = stage_graph(stage, graph.id)
         for node in graph.nodes:
@@ -319,11 +318,10 @@ def in_stage(graphs: Sequence[Graph], stage: str) -> list[Graph]:
 
 
 def graph_of_stage(graphs: Sequence[Graph], stage: str) -> str:
-    """The id of the graph of a stage that has what the model computes: `source` is the first one of
-    all. It has the name of that, or is the largest one that no other leads to.
+    """Id of the main graph of a stage: `source` is the first of all.
 
-    Raises:
-        CompileError: if there is no such stage.
+    It has the same name as the source's, or is the largest one that is no subgraph. Raises:
+    CompileError: if there is no such stage.
     """
     if stage.lower() == SOURCE and graphs:
         return graphs[0].id
@@ -343,7 +341,7 @@ def graph_of_stage(graphs: Sequence[Graph], stage: str) -> str:
 
 
 def stage_graph(stage: str, name: str) -> str:
-    """The id of the graph of a function in a stage."""
+    """Id of a function's graph in a stage."""
     return f"{stage}: {name}"
 
 
@@ -357,22 +355,22 @@ class Settings:
 
     target: str = "ttnn"
     arch: str = ""
-    """Empty for that of the module, or wormhole_b0."""
+    """Architecture; by default the module's, or wormhole_b0."""
     optimize: int = 2
-    """The level of the optimizer, which decides on calls of ttnn: no other target has one."""
+    """Optimizer level, for the target ttnn only."""
     weights: str = ""
     seed: int = 0
-    """Of the inputs of a run."""
+    """Seed of a run's inputs."""
     const_element_count_limit: int = 16
-    """Largest number of listed elements of a constant; the page of Model Explorer has it, too."""
+    """Limit on the listed elements of a constant, a setting of Model Explorer's page as well."""
     stages: bool | None = None
-    """True if there are graphs of the stages of a compile; None for small models only."""
+    """True to add graphs of a compile's stages; None for small models only."""
     artifact_dir: str = ""
-    """Folder of results; empty for a folder that ends with the session."""
+    """Folder of results; empty for a temporary one."""
     override_options: str = ""
     """Overrides as options of tt-mlir."""
     system: SystemDescription | None = None
-    """The system; None for the default one of the architecture."""
+    """System; None for the architecture's default."""
 
 
 def _of(kind: type) -> Callable[[object], bool]:
@@ -402,22 +400,28 @@ _RULES: Mapping[str, tuple[Callable[[object], bool], str]] = {
     "artifact_dir": (_of(str), "the path of a folder"),
 }
 
+_KNOWN = frozenset(
+    {*_RULES, "ttir_to_ttnn_options", "left", "right", "node", "function", "overrides"}
+)
+"""Names of the settings of all commands."""
 _NUMBERS = ("optimize", "seed", "const_element_count_limit")
 
 
 def read_settings(given: Mapping[str, Any], default: Settings) -> Settings:
-    """The settings of a command. What the page sends for itself (fonts and the like) is no concern
-    of ours.
+    """Settings of a command; other settings of the page, such as fonts, are ignored.
 
     Raises:
-        CompileError: if a value is none that the setting can have.
+        CompileError: if a value is invalid, or would have no effect.
     """
+    for name in sorted(given.keys() - _KNOWN):
+        if (close := closest(name, _KNOWN, 0.85)) is not None:
+            raise CompileError(f"there is no setting '{name}'", remedy=f"did you mean '{close}'?")
     found: dict[str, Any] = {}
     for name, (is_right, expected) in _RULES.items():
         if name not in given:
             continue
         value = given[name]
-        # The fields of Model Explorer's own page are texts.
+        # Model Explorer's page sends numbers as texts.
         if name in _NUMBERS and isinstance(value, str) and value.isdecimal():
             value = int(value)
         if not is_right(value):
@@ -425,14 +429,20 @@ def read_settings(given: Mapping[str, Any], default: Settings) -> Settings:
         found[name] = value
     settings = _on_machine(default, found.pop("machine", ""), found)
     options = given.get("ttir_to_ttnn_options")
+    if settings.target != "ttnn" and (found.get("optimize") or options):
+        name = "optimize" if found.get("optimize") else "ttir_to_ttnn_options"
+        raise CompileError(
+            no_optimizer(f"the setting '{name}'", f"'{settings.target}'"),
+            remedy="leave it out, or choose the target ttnn",
+        )
     return settings if options is None else _with_pipeline_options(settings, options)
 
 
 def _on_machine(default: Settings, named: str, found: Mapping[str, Any]) -> Settings:
-    """The settings with what was found, and with the system of a machine if one is named."""
+    """Updated settings, with the system of a machine if one is given."""
     settings = replace(default, **found)
     if not named:
-        # An architecture takes the place of a system of another one.
+        # An architecture overrides a system of another one.
         other = settings.system is not None and settings.arch not in ("", settings.system.arch)
         return replace(settings, system=None) if other else settings
     known = machine(named)
@@ -448,14 +458,14 @@ def _on_machine(default: Settings, named: str, found: Mapping[str, Any]) -> Sett
 
 @dataclass
 class _PipelineOptions:
-    """Options of tt-mlir's pipeline as they were given."""
+    """Options of tt-mlir's pipeline as given."""
 
     values: dict[str, str] = field(default_factory=dict[str, str])
     overrides: list[str] = field(default_factory=list[str])
 
 
 def _with_pipeline_options(settings: Settings, options: object) -> Settings:
-    """The settings with `ttir_to_ttnn_options`, a list of options of tt-mlir's pipeline."""
+    """Settings with `ttir_to_ttnn_options`, a list of tt-mlir's pipeline options."""
     texts = cast("list[Any]", options) if isinstance(options, list) else [None]
     if not all(isinstance(text, str) for text in texts):
         raise CompileError("'ttir_to_ttnn_options' is no list of texts")
@@ -478,7 +488,7 @@ def _with_pipeline_options(settings: Settings, options: object) -> Settings:
 
 
 def _level(read: _PipelineOptions, default: int) -> int:
-    """The level that the pipeline's options come to, as in `ttcodegen-opt`."""
+    """Optimizer level of the pipeline's options, as in `ttcodegen-opt`."""
     values = read.values
     given = values.get("optimization-level")
     if given is not None and given not in ("0", "1", "2"):
@@ -491,7 +501,7 @@ def _level(read: _PipelineOptions, default: int) -> int:
         if value is not None:
             flags[name] = value in ("true", "1")
     if given is None:
-        # That the optimizer is on or off takes the place of a level that was not given.
+        # Without a level, enable-optimizer decides.
         given = 0 if "enable-optimizer" in flags else default
     decisions = {each.lstrip("-").partition("=")[0]: each for each in read.overrides}
     defaults = {option.name: option.default for option in TTNN_OPTIONS}

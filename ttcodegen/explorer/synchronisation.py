@@ -1,4 +1,4 @@
-"""Node correspondence of two graphs of a model, so that two panes follow each other.
+"""Node correspondence of two graphs of a model, for synchronized panes.
 
 The result is the mapping that the page of Model Explorer reads (source: `updateSyncNavigationData`
 in the bundle of ai-edge-model-explorer 0.1.34): entries with the nodes of the left pane and those
@@ -19,19 +19,18 @@ from ttcodegen.ops.core.definition import call_kind
 from ttcodegen.ops.core.traits import CallKind
 
 LAYER_SUFFIX = "___group___"
-"""Suffix that the page adds to the path of a layer for the id of its node."""
+"""Suffix by which the page forms a layer's node id from its path."""
 _MOST_FOR_LAYER = 24
-"""Nodes for a layer which the other graph does not have: more of them would open all of
-that graph."""
+"""Limit on the nodes that a layer without counterpart maps to, as they would be expanded."""
 _MOST_HIGHLIGHTED = 64
-"""Nodes that one leads to, as a call of a function that has all of a model does."""
+"""Limit on the nodes that one maps to, such as a call of the whole model."""
 _BESIDE = frozenset({"create_buffer", "literal", "member"})
-"""Auxiliary ops, such as layout conversions and ops without results: they lead to the origins of
-the op they serve, and only such ops lead to them."""
+"""Auxiliary ops: they map to the origins of the op that they serve, and only such ops map
+to them."""
 _KIND = re.compile(r"^(?:input|weight|constant):")
 _WORD = re.compile(r"\W")
 Related = dict[str, dict[str, None]]
-"""Of each node of a graph, those of another one."""
+"""Corresponding nodes of another graph, by node."""
 
 
 @dataclass
@@ -41,7 +40,7 @@ class _Side:
     graph: Graph
     places: dict[str, Places]
     at: dict[int, list[GraphNode]] = field(default_factory=dict[int, list[GraphNode]])
-    """The nodes that were made of an op of the source."""
+    """Nodes that derive from each source op."""
 
     def __post_init__(self) -> None:
         for node in self.graph.nodes:
@@ -50,7 +49,7 @@ class _Side:
 
 
 class Synchronisation:
-    """The graphs of a model, and what their nodes were made of."""
+    """Graphs of a model, with their nodes' origins."""
 
     def __init__(
         self,
@@ -60,9 +59,9 @@ class Synchronisation:
     ) -> None:
         """
         Args:
-            graphs: those of all stages, in their order.
-            made_of: of each node that is known, the ops of the source.
-            origins: what became of the ops of the source.
+            graphs: of all stages, in order.
+            made_of: source ops of each node, if known.
+            origins: descendants of the source ops.
         """
         self._graphs = {graph.id: graph for graph in graphs}
         self._order = {graph.id: index for index, graph in enumerate(graphs)}
@@ -74,10 +73,10 @@ class Synchronisation:
         return graph in self._graphs
 
     def mapping(self, left: str, right: str) -> dict[str, Any]:
-        """Mapping that lets the panes of two graphs follow each other.
+        """Mapping that synchronizes the panes of two graphs.
 
-        `leftToRightMapping` and `rightToLeftMapping` say it all. `mappingEntries` is what a file
-        for *Upload mapping from computer* can say: where entries disagree, later ones count.
+        `leftToRightMapping` and `rightToLeftMapping` are complete. `mappingEntries` is the subset
+        for *Upload mapping from computer*: later entries override earlier ones.
         """
         one, other = self._side(left), self._side(right)
         if self._order[left] <= self._order[right]:
@@ -86,8 +85,8 @@ class Synchronisation:
         else:
             back = self._related(other, one)
             related = _reversed(back)
-        forward = _followed(one.graph, other.graph, related)
-        backward = _followed(other.graph, one.graph, back)
+        forward = _targets(one.graph, other.graph, related)
+        backward = _targets(other.graph, one.graph, back)
         reached = {there for nodes in forward.values() for there in nodes}
         entries = [(there, [node]) for node, there in backward.items() if node not in reached]
         alike: dict[tuple[str, ...], list[str]] = {}
@@ -100,7 +99,7 @@ class Synchronisation:
             ],
             "leftToRightMapping": forward,
             "rightToLeftMapping": backward,
-            # What has the same id without being in an entry is something else.
+            # The same id without an entry is no correspondence.
             "disableMappingFallback": True,
         }
 
@@ -110,7 +109,7 @@ class Synchronisation:
         return _Side(graph, own)
 
     def _related(self, earlier: _Side, later: _Side) -> Related:
-        """Of each node of the earlier stage, those of the later one that correspond to it."""
+        """Corresponding nodes of the later stage, by node of the earlier one."""
         related: Related = {}
         for node in earlier.graph.nodes:
             for place in sorted(earlier.places[node.id]):
@@ -124,8 +123,7 @@ class Synchronisation:
         return related
 
     def _add_containers(self, earlier: _Side, later: _Side, related: Related) -> None:
-        """Maps a container without a counterpart to the function or program of a corresponding
-        node; the inside of a node maps to the whole of it."""
+        """Maps containers without a counterpart to that of a contained node, and the reverse."""
         inside: dict[int, list[str]] = {}
         for node in later.graph.nodes:
             for place in self._contained(node) - later.places[node.id]:
@@ -148,7 +146,7 @@ class Synchronisation:
                             related.setdefault(node.id, {}).setdefault(there.id)
 
     def _contained(self, node: GraphNode) -> Places:
-        """Origins of the functions, regions and programs that a node leads to."""
+        """Origins of the functions, regions and programs that a node contains."""
         return NOWHERE.union(*map(self._within, node.subgraphIds))
 
     def _within(self, name: str) -> Places:
@@ -163,16 +161,18 @@ class Synchronisation:
         return self._inner[name]
 
 
-def _followed(one: Graph, other: Graph, related: Related) -> dict[str, list[str]]:
-    """Targets of nodes and layers in another graph, the most specific first: the page selects that,
-    and frames the others."""
+def _targets(one: Graph, other: Graph, related: Related) -> dict[str, list[str]]:
+    """Targets of nodes and layers in another graph, most specific first.
+
+    The page selects the first, and frames the others.
+    """
     found = {node: dict(there) for node, there in related.items()}
     _add_by_neighbours(one, found)
     index = {node.id: number for number, node in enumerate(other.nodes)}
     known = {node.id: node for node in other.nodes}
 
     def order(node: GraphNode, name: str) -> tuple[bool, bool, int]:
-        # Of several, the last one makes what the op makes.
+        # The last of several produces the op's result.
         return name != node.id, known[name].label != node.label, -index[name]
 
     followed: dict[str, list[str]] = {}
@@ -199,8 +199,8 @@ def _reversed(related: Related) -> Related:
 
 
 def _by_name(one: Graph, other: Graph, *, ops: bool) -> Iterator[tuple[str, str]]:
-    """Nodes that say by their names that they are the same: arguments, which are members of a
-    structure in C++, results, and ops where nothing is known of what they were made of."""
+    """Nodes with equal names: arguments (members of a structure in C++), results, and ops without
+    origins."""
     ids = {node.id for node in other.nodes}
     members: dict[str, list[str]] = {}
     located: dict[str, list[str]] = {}
@@ -218,11 +218,11 @@ def _by_name(one: Graph, other: Graph, *, ops: bool) -> Iterator[tuple[str, str]
 
 
 def _add_by_neighbours(one: Graph, other: Related) -> None:
-    """Assigns added and removed ops to their readers, or else to their producers.
+    """Maps unmatched ops to the targets of their users, or else of their producers.
 
     Args:
         one: a graph.
-        other: of each of its nodes, those of another graph, which are added to.
+        other: targets by node, which is extended.
     """
     readers: dict[str, list[str]] = {}
     read: dict[str, list[str]] = {}
@@ -238,13 +238,12 @@ def _add_by_neighbours(one: Graph, other: Related) -> None:
 
 
 def _layers(one: Graph, other: Graph, related: Related) -> Iterator[tuple[str, list[str]]]:
-    """The layers of a graph, and what corresponds to each in another: its layer of that name, or
-    else what corresponds to the nodes in it."""
+    """Layers of a graph with their targets: the layer of that name, or else those of its nodes."""
     inside: dict[str, list[str]] = {}
     for node in one.nodes:
-        for layer in _around(node):
+        for layer in _enclosing_layers(node):
             inside.setdefault(layer, []).append(node.id)
-    there = {layer for node in other.nodes for layer in _around(node)}
+    there = {layer for node in other.nodes for layer in _enclosing_layers(node)}
     for layer, nodes in inside.items():
         if layer in there:
             yield f"{layer}{LAYER_SUFFIX}", [f"{layer}{LAYER_SUFFIX}"]
@@ -254,7 +253,7 @@ def _layers(one: Graph, other: Graph, related: Related) -> Iterator[tuple[str, l
             yield f"{layer}{LAYER_SUFFIX}", list(found)
 
 
-def _around(node: GraphNode) -> Iterator[str]:
-    """The paths of the layers around a node, the outermost first."""
+def _enclosing_layers(node: GraphNode) -> Iterator[str]:
+    """Paths of a node's enclosing layers, outermost first."""
     parts = node.namespace.split("/") if node.namespace else []
     return ("/".join(parts[: end + 1]) for end in range(len(parts)))

@@ -31,29 +31,31 @@ from ttcodegen.explorer.requests import Request, perform
 from ttcodegen.foundation.diagnostics import CompileError, Diagnostic
 
 SECONDS = 120.0
-"""The time that one request may take."""
+"""Time limit of a request in seconds."""
 MEBIBYTES = 4096
-"""The memory that one request may take."""
+"""Memory limit of a request in MiB."""
 _MOST_REQUESTS = 64
-"""After as many a worker ends, and what its requests left in memory with it."""
+"""Limit on a worker's requests, after which it ends and frees their memory."""
 _IDLE = 20.0
-"""Seconds after which a worker that nobody needs ends."""
+"""Seconds after which an idle worker ends."""
 _LARGE = 256 << 10
-"""Bytes of a model from which on it has a worker of its own, which leaves the processor to those of
-small ones; one of those is always left."""
+"""Model size in bytes from which a request gets a low-priority worker.
+
+One worker always remains for small models.
+"""
 
 
 class Workers:
-    """A bounded number of worker processes. Requests may come from any thread."""
+    """Bounded pool of worker processes; thread-safe."""
 
     def __init__(
         self, count: int = 0, *, seconds: float = SECONDS, mebibytes: int = MEBIBYTES
     ) -> None:
         """
         Args:
-            count: how many requests are computed at a time; 0 for one more than there are cores.
-            seconds: the limit of time of a request.
-            mebibytes: the limit of memory of a worker.
+            count: number of concurrent requests; 0 for one more than there are cores.
+            seconds: time limit of a request.
+            mebibytes: memory limit of a worker.
         """
         count = max(2, count or (os.cpu_count() or 1) + 1)
         self._seconds = seconds
@@ -71,22 +73,22 @@ class Workers:
         """Computes a request in a worker.
 
         Raises:
-            CompileError: as `requests.perform`; also if a limit is passed.
+            CompileError: as `requests.perform`, or if a limit is exceeded.
         """
         is_large = _is_large(request.path)
         with self._slot(is_large), self._worker(is_large) as worker:
             return worker.perform(request, self._seconds, self._mebibytes)
 
     def warm_up(self) -> None:
-        """Starts the template, so that the first request need not wait for its imports."""
+        """Starts the template before the first request needs it."""
         self._template.start()
 
     def wait_until_warm(self) -> None:
-        """Waits until the template has imported what requests need."""
+        """Waits until the template has completed its imports."""
         self._template.wait_until_ready()
 
     def close(self) -> None:
-        """Ends all workers, also in the middle of a request."""
+        """Ends all workers, including busy ones."""
         self._closing.set()
         with self._lock:
             idle = [worker for _, worker in self._idle]
@@ -148,13 +150,13 @@ def _is_large(path: Path) -> bool:
 
 
 _FORK, _PATIENT, _KILL = b"f", b"p", b"k"
-"""Commands to the template: a copy, one that leaves the processor to others, the end of a copy."""
+"""Commands to the template: fork, fork with low priority, kill."""
 _READY = b"r"
-"""The first that the template says."""
+"""First message of the template."""
 
 
 class _Template:
-    """The process that workers are copies of. It runs once it is needed."""
+    """Process that workers are forked from, started on demand."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -164,7 +166,7 @@ class _Template:
         self._is_ready = False
 
     def start(self) -> socket.socket:
-        """Starts the process if it does not run, and returns the socket for commands."""
+        """Starts the process unless it runs; returns the command socket."""
         with self._lock:
             if self._process is not None and self._control is not None:
                 if self._process.poll() is None:
@@ -180,7 +182,7 @@ class _Template:
             return self._control
 
     def copy(self, mebibytes: int, *, is_patient: bool) -> tuple[int, socket.socket]:
-        """Makes a worker; its number, and the socket that it takes requests from."""
+        """Forks a worker; returns its number and its request socket."""
         ours, theirs = socket.socketpair()
         with theirs, self._lock:
             self._made += 1
@@ -188,19 +190,19 @@ class _Template:
             try:
                 socket.send_fds(self.start(), [command], [theirs.fileno()])
             except OSError:
-                # The process ended since it was looked at.
+                # The process ended meanwhile.
                 socket.send_fds(self.start(), [command], [theirs.fileno()])
             return self._made, ours
 
     def wait_until_ready(self) -> None:
-        """Waits until the process can make copies."""
+        """Waits until the process can fork."""
         with self._lock:
             control = self.start()
             if not self._is_ready:
                 self._is_ready = bool(control.recv(1))
 
     def end_copy(self, number: int) -> None:
-        """Ends a worker at once, whatever it does, and waits for that."""
+        """Kills a worker and waits for its end."""
         with self._lock, contextlib.suppress(OSError):
             if self._process is not None and self._control is not None:
                 self._control.send(b"%b %d 0" % (_KILL, number))
@@ -209,7 +211,7 @@ class _Template:
                     self._control.recv(1)
 
     def end(self) -> None:
-        """Ends the process; copies that are left end with it."""
+        """Ends the process and its remaining workers."""
         with self._lock:
             if self._process is not None and self._control is not None:
                 self._control.close()
@@ -218,10 +220,10 @@ class _Template:
 
 
 class _Worker:
-    """One process. It takes requests one at a time."""
+    """Worker process, which takes one request at a time."""
 
     def __init__(self, template: _Template, mebibytes: int, *, is_patient: bool = False) -> None:
-        """A patient one leaves the processor to others."""
+        """A patient worker has low priority."""
         self._template = template
         self._number, self._socket = template.copy(mebibytes, is_patient=is_patient)
         self._stream = self._socket.makefile("rwb")
@@ -229,10 +231,10 @@ class _Worker:
 
     @property
     def is_usable(self) -> bool:
-        """True if it may be given another request."""
+        """Returns whether it accepts another request."""
         if self._requests >= _MOST_REQUESTS or self._socket.fileno() < 0:
             return False
-        return not select.select([self._socket], [], [], 0)[0]  # It would be at its end.
+        return not select.select([self._socket], [], [], 0)[0]  # Readable only at its end.
 
     def perform(self, request: Request, seconds: float, mebibytes: int) -> bytes:
         """Computes a request; raises CompileError as `Workers.perform`."""
@@ -258,26 +260,26 @@ class _Worker:
         raise CompileError.from_diagnostics(found)
 
     def kill(self) -> None:
-        """Ends the process at once; a thread that waits for its answer finds its stream at an end.
+        """Kills the process; a waiting thread then reads the end of the stream.
 
-        The stream stays open, for that thread still reads it: it calls `end`.
+        The stream stays open for that thread, which calls `end`.
         """
         self._template.end_copy(self._number)
 
     def end(self) -> None:
-        """Ends the process at once and releases what it holds."""
+        """Kills the process and releases its resources."""
         self.kill()
         with contextlib.suppress(OSError):
-            self._stream.close()  # What was not written is lost with the process.
+            self._stream.close()  # Unwritten data is discarded.
         self._socket.close()
 
 
 def main() -> None:
-    """Is the template: makes and ends copies until no more commands can come."""
+    """Runs the template process: forks and kills workers until the command socket closes."""
     control = socket.socket(fileno=int(sys.argv[1]))
-    # The server decides when workers end, not the key that ends it.
+    # Ctrl-C ends the server, which then ends the workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # Nothing that a library prints is meant for the output of the server.
+    # Libraries must not print to the server's output.
     os.dup2(2, 1)
     _prepare()
     with contextlib.suppress(OSError):
@@ -324,7 +326,7 @@ _FIRST = """func.func @first(%x: tensor<32x32xf32>) -> tensor<32x32xf32> {
 
 
 def _prepare() -> None:
-    """Converts a model: what that imports and keeps, all copies have."""
+    """Converts a model, so that workers inherit imports and caches."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "first.mlir")
         path.write_text(_FIRST)
@@ -334,7 +336,7 @@ def _prepare() -> None:
 
 
 def _serve(connection: socket.socket, limit: int) -> None:
-    """Computes the requests that come, until no more can come."""
+    """Serves requests until the connection closes."""
     resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
     with contextlib.suppress(EOFError, OSError), connection.makefile("rwb") as stream:
         while True:

@@ -12,12 +12,12 @@ from ttcodegen.flatbuffer.schema import SCALARS, Field, FieldType, Schema
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.foundation.lazy_numpy import import_without_numpy
 
-# Reads a flatbuffer by its schema, trusting nothing in it.
+# Decoder of untrusted flatbuffers.
 #
-# Every offset, length and size is checked against the file before it is followed. An object that
-# many point to is decoded once; since the objects of an honest file do not overlap, all that is
-# decoded together is not larger than the file, and a file that needs more is refused. Tables
-# cannot contain themselves (`parse_schema` sees to that), so there are no cycles to follow.
+# Every offset, length and size is checked against the file before it is followed. Shared objects
+# are decoded once. Objects of a valid file do not overlap, so that the decoded bytes are bounded by
+# the file size; files that exceed it are refused. Tables cannot contain themselves (`parse_schema`
+# ensures it), so that there are no cycles.
 
 _SIZES = {name: struct.calcsize(f"<{code}") for name, code in SCALARS.items()}
 
@@ -33,9 +33,9 @@ def decode(
     kind: str,
     version: tuple[int, int],
 ) -> Any:
-    """The root record of a file; `kind` names what the file should be, as in '.ttnn file'.
+    """Decodes the root record of a file; `kind` names the file in messages, as in '.ttnn file'.
 
-    The first two fields of the root table, its major and minor version, have to be `version`. Byte
+    The first two fields of the root table, major and minor version, must equal `version`. Byte
     vectors are views of `data`.
 
     Raises:
@@ -46,7 +46,7 @@ def decode(
         raise CompileError(f"this is not a {kind}: its identifier is missing")
     try:
         decoder = _Decoder(schema, records, view)
-        # Of a file of another version nothing else can be understood.
+        # Checked first: the rest of a file of another version cannot be decoded.
         found = decoder.version()
         if found != version:
             raise _other_version(kind, found, version)
@@ -80,7 +80,7 @@ class _Decoder:
         return self._table(self._schema.root, self._target(0))
 
     def version(self) -> tuple[int, int]:
-        """The first two fields of the root table."""
+        """Returns the first two fields of the root table."""
         table = self._target(0)
         slots, size = self._layout(table)
         major, minor = self._schema.tables[self._schema.root][:2]
@@ -95,7 +95,7 @@ class _Decoder:
         return struct.unpack_from(f"<{code}", self._view, position)[0]
 
     def _target(self, position: int) -> int:
-        """Target of the offset stored at `position`."""
+        """Returns the target of the offset stored at `position`."""
         return position + self._unpack("I", 4, position)
 
     def _spend(self, size: int, position: int) -> None:
@@ -117,7 +117,7 @@ class _Decoder:
         return record
 
     def _layout(self, position: int) -> tuple[tuple[int, ...], int]:
-        """The offsets of the fields of a table, and its size."""
+        """Returns the field offsets of a table, and its size."""
         vtable = position - self._unpack("i", 4, position)
         vtable_size = self._unpack("H", 2, vtable)
         size = self._unpack("H", 2, vtable + 2)
@@ -196,7 +196,7 @@ class _Decoder:
         return text
 
     def _count(self, position: int, size: int) -> int:
-        """The length of the vector at `position`, whose elements have `size` bytes."""
+        """Returns the length of the vector at `position`, with elements of `size` bytes."""
         count = self._unpack("I", 4, position)
         if count * size > len(self._view) - position - 4:
             self._fail(f"a vector of {count} elements is larger than the file", position)
@@ -216,8 +216,8 @@ class _Decoder:
             values = struct.unpack_from(f"<{count}{SCALARS[element.name]}", self._view, start)
         else:
             count = self._count(position, 4)
-            places = range(start, start + 4 * count, 4)
-            values = tuple([self._table(element.name, self._target(place)) for place in places])
+            positions = range(start, start + 4 * count, 4)
+            values = tuple([self._table(element.name, self._target(each)) for each in positions])
         self._known[key] = values
         return values
 
@@ -236,24 +236,24 @@ def _default(type_: FieldType) -> Any:
             return None
 
 
-# Writes records as a flatbuffer, driven by a schema.
+# Encoder
 
 _MARGIN = 1 << 16
-"""Bytes beside the large vectors for which the first buffer has room."""
+"""Bytes of the initial buffer in addition to the large vectors."""
 
 
 def encode(schema: Schema, record: object, large_bytes: int = 0) -> bytes:
-    """The file whose root is `record`.
+    """Encodes `record` as the root of a file.
 
-    Equal records, strings and vectors are stored once, except for records that hold records in
-    vectors: they are large, and seldom equal. `large_bytes` is the size of the byte vectors that
-    will be written, so that the buffer need not grow over them.
+    Equal records, strings and vectors are stored once, except for records with vectors of records,
+    which are large and seldom equal. `large_bytes` is the size of the byte vectors that will be
+    written, so that the buffer need not grow over them.
 
     Raises:
-        CompileError: if the file would be larger than a flatbuffer can be (2 GiB), or a number does
+        CompileError: if the file would exceed the limit of flatbuffers (2 GiB), or a number does
             not fit into its field.
     """
-    # The library takes long to import and only writers need it, none of them with numpy.
+    # Imported here, without numpy: the import is slow and only writers need it.
     library: Any = import_without_numpy("flatbuffers.builder")
     if large_bytes + _MARGIN > library.Builder.MAX_BUFFER_SIZE:
         raise _too_large()
@@ -309,7 +309,7 @@ class _Encoder:
         self._vectors: dict[tuple[str, bytes | tuple[int, ...]], int] = {}
 
     def record(self, record: object) -> int:
-        """The offset of a record, written if no equal one was."""
+        """Returns the offset of a record, which is written unless an equal one was."""
         table = type(record).__name__
         if not self._shared[table]:
             return self._new_record(table, record)
@@ -319,14 +319,14 @@ class _Encoder:
         return offset
 
     def _new_record(self, table: str, record: object) -> int:
-        # Everything that is pointed to has to be written before the table is begun.
+        # Referenced objects have to be written before the table is begun.
         stored: list[tuple[int, str]] = []
         values: list[Any] = []
         for field, value_of in self._values[table]:
             value = value_of(record)
             kind = field.type.kind
             if kind == "scalar":
-                # The sign of a zero is no default.
+                # -0.0 is not the default.
                 if value or isinstance(value, float):
                     stored.append((field.slot, SCALARS[field.type.name]))
                     values.append(value)
@@ -349,13 +349,12 @@ class _Encoder:
         return self._place_table(layout, values)
 
     def _place_table(self, layout: _Layout, values: Sequence[Any]) -> int:
-        """The offset of the table with these values, written all at once. Tables with the same
-        fields share a vtable."""
+        """Writes a table at once and returns its offset. Equal vtables are shared."""
         builder = self.builder
         end = builder.Offset()
         builder.Prep(layout.alignment, 0)
         begin = builder.Offset()
-        # The size of the offset of the vtable, which precedes the fields.
+        # The offset of the vtable, 4 bytes, precedes the fields.
         padding = -(begin + layout.size) % 4
         place = begin + layout.size + padding + 4
         description = layout.description(padding, place - end)
@@ -366,7 +365,7 @@ class _Encoder:
             for index, after, is_reference in layout.order
         ]
         if known is None:
-            # It is written after the table, and so precedes it.
+            # Written after the table, it precedes it in the file.
             known = self._descriptions[description] = place + len(description)
         else:
             description = b""
@@ -377,7 +376,7 @@ class _Encoder:
         return place
 
     def _room(self, size: int) -> None:
-        """Makes room for that many bytes before what was written."""
+        """Reserves `size` bytes before those already written."""
         self.builder.Prep(1, size)
         self.builder.head -= size
 
@@ -394,7 +393,7 @@ class _Encoder:
     def _string(self, text: str) -> int:
         offset = self._strings.get(text)
         if offset is None:
-            # A name may hold lone surrogates; the file is UTF-8 whatever the name.
+            # Names may contain lone surrogates, which UTF-8 cannot encode.
             data = text.encode("utf-8", "replace")
             offset = self._strings[text] = self.builder.CreateString(data)
         return offset
@@ -433,7 +432,7 @@ class _Encoder:
         return self._fill(data)
 
     def _fill(self, data: bytes | memoryview) -> int:
-        """Copies the elements of the vector that was begun, all at once."""
+        """Copies the elements of the current vector at once."""
         builder = self.builder
         start = builder.head - len(data)
         builder.head = start
@@ -442,17 +441,17 @@ class _Encoder:
 
 
 _REFERENCE = ""
-"""The format, as in `struct`, of a field whose value is the offset of what it refers to."""
+"""Format, as in `struct`, of fields that hold an offset."""
 _WIDTHS = {_REFERENCE: 4} | {
     format_: struct.calcsize(f"<{format_}") for format_ in SCALARS.values()
 }
 
 
 class _Layout:
-    """The offsets of the fields of a table whose other fields have their defaults.
+    """Field offsets of a table whose other fields have their defaults.
 
     Args:
-        stored: slot and format of each field, in the order of the schema.
+        stored: Slot and format of each field, in the order of the schema.
     """
 
     def __init__(self, stored: Sequence[tuple[int, str]]) -> None:
@@ -462,7 +461,7 @@ class _Layout:
         ends = list(accumulate(widths))
         self.size = sum(widths)
         self.alignment = widths[0] if widths else 1
-        # What is written first comes last.
+        # Buffers are written back to front.
         self.order = [
             (index, end, stored[index][1] == _REFERENCE)
             for index, end in zip(reversed(first), reversed(ends), strict=True)
@@ -474,21 +473,21 @@ class _Layout:
         self._descriptions: dict[tuple[int, int], bytes] = {}
 
     def format(self, padding: int) -> str:
-        """The format of the table, as in `struct`, with the offset of its description first."""
+        """Returns the `struct` format of the table, with the vtable offset first."""
         return f"<i{padding}x{self._formats}"
 
     def description(self, padding: int, size: int) -> bytes:
-        """The offsets of the fields, which the format calls vtable.
+        """Returns the vtable.
 
         Args:
-            padding: the bytes between the first field and the offset of this description.
-            size: the bytes of the whole table, with the padding after it.
+            padding: Bytes between the first field and the vtable offset.
+            size: Bytes of the whole table, with the padding after it.
         """
         if found := self._descriptions.get((padding, size)):
             return found
         slots = max(self._ends, default=-1) + 1
         whole = 4 + padding + self.size
-        places = [whole - self._ends[slot] if slot in self._ends else 0 for slot in range(slots)]
-        found = struct.pack(f"<{slots + 2}H", 2 * (slots + 2), size, *places)
+        offsets = [whole - self._ends[slot] if slot in self._ends else 0 for slot in range(slots)]
+        found = struct.pack(f"<{slots + 2}H", 2 * (slots + 2), size, *offsets)
         self._descriptions[padding, size] = found
         return found

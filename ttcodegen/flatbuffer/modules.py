@@ -51,19 +51,20 @@ from ttcodegen.flatbuffer.writer import Origin
 from ttcodegen.foundation.diagnostics import CompileError, Diagnostics
 from ttcodegen.ops.dialects import ttir_op_classes, ttnn_op_classes
 
-# Makes the TTNN module that a `.ttnn` file was written from.
+# Reconstruction of the TTNN module of a `.ttnn` file
 
 _ORIGIN = "ttcodegen.origin"
-"""The attribute of a module with what the file says of its origin."""
+"""Module attribute with the origin stated in the file."""
 
 
 def module_of(binary: file.Binary) -> ModuleOp:
-    """The functions of a file, with layouts, names and locations. Written again, they give the same
-    file but for golden values, which a module has no place for.
+    """Reconstructs the module of a file, with layouts, names and locations.
+
+    Written again, it gives the same file except for golden values, which a module cannot hold.
 
     Raises:
         CompileError: if the file calls ops or has attributes that this version does not know, or
-            contradicts itself.
+            is inconsistent.
     """
     constants = [_constant(constant) for constant in binary.constants]
     module = _ttnn_module(binary, constants)
@@ -91,7 +92,7 @@ def _ttnn_module(binary: file.Binary, constants: Sequence[Attribute]) -> ModuleO
 
 
 def _placed_types() -> Callable[[file.TensorType], Attribute]:
-    """Gives the types of tensors with their placements, an attribute for each placement."""
+    """Returns a memoized map from file types to tensor types with placements."""
     types: dict[TensorPlacement, Attribute] = {}
 
     def type_of(type_: file.TensorType) -> Attribute:
@@ -105,7 +106,7 @@ def _placed_types() -> Callable[[file.TensorType], Attribute]:
 
 
 def origin_of(module: ModuleOp, default: Origin) -> Origin:
-    """Origin and system of a module that was read from a file; the rest is taken from `default`."""
+    """Returns origin and system of a module read from a file, with defaults from `default`."""
     system = system_of(module)
     if system is not None:
         default = replace(default, arch=system.arch, system=write_ttsys(system))
@@ -127,7 +128,7 @@ def _constant(constant: file.Constant) -> Attribute:
 
 
 class _FunctionMaker:
-    """Makes functions of the records of a file.
+    """Creates functions from the records of a file.
 
     `op_classes` are the ops that the file may call, by dialect and short name.
     """
@@ -143,7 +144,7 @@ class _FunctionMaker:
         self._type_of = type_of
 
     def function(self, program: file.Program) -> FuncOp:
-        """The function of a record."""
+        """Creates the function of a record."""
 
         def type_of(tensor: int) -> Attribute:
             return self._type_of(program.tensors[tensor].type)
@@ -156,7 +157,7 @@ class _FunctionMaker:
         for number, operation in enumerate(program.operations):
             results = [type_of(tensor) for tensor in operation.results]
             operands = [values[tensor] for tensor in operation.operands]
-            place = _place(program.name, number, operation.location)
+            place = _op_description(program.name, number, operation.location)
             op = self._operation(operation, operands, results, place)
             if operation.location is not None:
                 op.location = NameLoc(StringAttr(operation.location), UnknownLoc())
@@ -184,7 +185,7 @@ class _FunctionMaker:
                 return CallOp(operation.callee, list(operands), list(results))
         dialect, _, name = operation.name.partition(".")
         op_class = self._op_classes.get(dialect, {}).get(name)
-        if op_class is None or len(operation.operand_sizes) != len(op_class.definition.operands):
+        if op_class is None or not op_class.definition.has_segments(operation.operand_sizes):
             raise CompileError(
                 f"{place}: the file calls '{operation.name}' in a way that this version does not "
                 "know",
@@ -209,7 +210,7 @@ def _loop(
 
 
 def _function_of(program: file.Program, block: Block, results: Sequence[Attribute]) -> FuncOp:
-    """The function with that body, and with what the record says of its interface."""
+    """Creates a function with that body and the interface of the record."""
     function = FuncOp(
         program.name,
         FunctionType.from_lists([a.type for a in block.args], list(results)),
@@ -241,7 +242,7 @@ def _argument_attributes(entry: file.Input, program: file.Program) -> Dictionary
 
 
 def _source_type(program: file.Program) -> FunctionType | None:
-    """The type that the function had in the source, None if the file does not say."""
+    """Returns the function's type in the source, None if the file does not state it."""
 
     def types(entries: Sequence[file.Input | file.Output]) -> list[Attribute | None]:
         return [
@@ -286,18 +287,19 @@ def _properties(
                 f"{spec.kind.expected}"
             ) from error
     if definition.needs_segments:
-        properties["operandSegmentSizes"] = DenseArrayBase.from_list(i32, operation.operand_sizes)
+        sizes = definition.written_segments(operation.operand_sizes)
+        properties["operandSegmentSizes"] = DenseArrayBase.from_list(i32, sizes)
     return properties
 
 
-# Verifies the functions of files as modules are verified that were read as text.
+# Verification of the functions of files, like that of parsed modules
 
 
 def verify_ttnn(binary: file.Binary) -> None:
     """Verifies every call of a `.ttnn` file by its definition, and functions against their calls.
 
     Raises:
-        CompileError: with the function, the position and the name of each op that is wrong.
+        CompileError: with function, position and name of each invalid op.
     """
     module = _ttnn_module(binary, [_constant_in_short(c) for c in binary.constants])
     _verify(module)
@@ -305,7 +307,7 @@ def verify_ttnn(binary: file.Binary) -> None:
 
 
 def verify_ttm(binary: file.DeviceBinary) -> None:
-    """Verifies what the programs of a `.ttm` file mean, op by op.
+    """Verifies the semantics of the programs of a `.ttm` file, op by op.
 
     Raises:
         CompileError: as `verify_ttnn`.
@@ -321,36 +323,37 @@ def verify_ttm(binary: file.DeviceBinary) -> None:
 def _verify(module: ModuleOp) -> None:
     diagnostics = Diagnostics()
     faults = dict(faults_of_ops(module))
-    for op, place in _places(module):
+    for op, place in _described_ops(module):
         if (fault := faults.get(op)) is not None:
             diagnostics.error(f"{place}: {fault}")
     diagnostics.raise_errors()
 
 
-def _places(module: ModuleOp) -> Iterator[tuple[Operation, str]]:
+def _described_ops(module: ModuleOp) -> Iterator[tuple[Operation, str]]:
     for function in module.ops:
         if isinstance(function, FuncOp):
             name = function.sym_name.data
             yield function, f"function '{name}'"
             for number, op in enumerate(function.body.block.ops):
-                yield op, _place(name, number, location_text(op))
+                yield op, _op_description(name, number, location_text(op))
 
 
-def _place(function: str, number: int, location: str | None) -> str:
-    """The place of an operation: its position, for a file has no lines, and the source's if that
-    is known."""
+def _op_description(function: str, number: int, location: str | None) -> str:
+    """Describes an op by its position, because files have no lines, and its source location."""
     where = f" at {location}" if location else ""
     return f"function '{function}', operation {number}{where}"
 
 
 def _plain_type(type_: file.TensorType) -> Attribute:
-    """The type of a tensor without its placement."""
+    """Returns the type of a tensor without its placement."""
     return TensorType(DataType.from_mlir(type_.data_type).element_type, type_.shape)
 
 
 _LARGE = 1 << 16
-"""Bytes of constants of which verification looks at the first element only: no op reads more of
-them, and weights need not be in memory twice."""
+"""Bytes above which verification keeps only the first element of a constant.
+
+No op reads more of large constants, and weights need not be in memory twice.
+"""
 
 
 def _constant_in_short(constant: file.Constant) -> Attribute:

@@ -18,19 +18,21 @@ from ttcodegen.dialects.ttnn.placement import TensorPlacement
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.ops.core.definition import Layout
 
-# The contents of a `.ttnn` file as Python values: one class per table of `ttnn.fbs`.
-#
-# Enumerators are their names, vectors are tuples, an absent string or union is None.
+# `.ttnn` files: one class per table of `ttnn.fbs`. Enumerators are their names, vectors are
+# tuples, an absent string or union is None.
 
 MAJOR = 1
 MINOR = 4
 VERSION = (MAJOR, MINOR)
+"""Version of `.ttnn` files that are written and read."""
 WHILE_LOOP = "ttcore.while_loop"
-"""The op that calls a program again and again, while the first tensor that it takes, and then the
-first result of the program, is not zero; or as often as its trip count says."""
+"""Op that calls a program repeatedly.
+
+It runs while its first operand, later the first result of the program, is not zero; or as often as
+its trip count states.
+"""
 TRIP_COUNT = "trip_count"
-"""The attribute of such an op that says how often it calls the program."""
-"""The version of the files that are written and read."""
+"""Attribute of such an op: the number of calls."""
 
 
 def _bits(*values: float) -> bytes:
@@ -48,12 +50,12 @@ class Shards:
 
     @staticmethod
     def of(shards: placed.Shards) -> Shards:
-        """The record of shards that were decided on."""
+        """Returns the record of shards."""
         return Shards(*shards.shape, shards.core_ranges, shards.orientation.value)
 
     @property
     def shards(self) -> placed.Shards:
-        """The value of the record."""
+        """The shards of the record."""
         return placed.Shards(
             (self.height, self.width),
             self.core_ranges,
@@ -63,7 +65,7 @@ class Shards:
 
 @dataclass(frozen=True, slots=True)
 class TensorType:
-    """Logical shape, data type and place of a tensor."""
+    """Logical shape, data type and placement of a tensor."""
 
     shape: tuple[int, ...]
     data_type: str
@@ -74,7 +76,7 @@ class TensorType:
 
     @staticmethod
     def of(placement: TensorPlacement) -> TensorType:
-        """The type of tensors with this placement."""
+        """Returns the type of tensors with this placement."""
         return TensorType(
             tuple(placement.shape),
             placement.data_type.mlir,
@@ -86,7 +88,7 @@ class TensorType:
 
     @property
     def placement(self) -> TensorPlacement:
-        """The placement of tensors of this type."""
+        """Placement of tensors of this type."""
         memory_layout = None if self.memory_layout == "none" else self.memory_layout
         data_type = DataType.from_mlir(self.data_type)
         shards = None if self.shards is None else self.shards.shards
@@ -101,21 +103,21 @@ class Tensor:
 
     type: TensorType
     name: str | None = None
-    """Name as in the C++; no two of a program share a name."""
+    """Name in the C++; unique in the program."""
     source_name: str | None = None
     """Name in the lowered module, after the source."""
 
 
 @dataclass(frozen=True, slots=True)
 class Integer:
-    """An attribute that is a 64-bit integer."""
+    """A 64-bit integer attribute."""
 
     value: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Float:
-    """An attribute that is a float; equal to another one if the bits are, so that -0.0 stays."""
+    """A float attribute, compared by its bits, so that -0.0 differs from 0.0."""
 
     value: float
 
@@ -128,28 +130,28 @@ class Float:
 
 @dataclass(frozen=True, slots=True)
 class Boolean:
-    """An attribute that is a boolean."""
+    """A boolean attribute."""
 
     value: bool
 
 
 @dataclass(frozen=True, slots=True)
 class String:
-    """An attribute that is a string."""
+    """A string attribute."""
 
     value: str
 
 
 @dataclass(frozen=True, slots=True)
 class Integers:
-    """An attribute that is a list of 64-bit integers."""
+    """A list of 64-bit integers as attribute."""
 
     values: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Floats:
-    """An attribute that is a list of floats; equal to another one if the bits are."""
+    """A list of floats as attribute, compared by their bits."""
 
     values: tuple[float, ...]
 
@@ -162,28 +164,28 @@ class Floats:
 
 @dataclass(frozen=True, slots=True)
 class Booleans:
-    """An attribute that is a list of booleans."""
+    """A list of booleans as attribute."""
 
     values: tuple[bool, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class DataTypeName:
-    """An attribute that is a data type."""
+    """A data type attribute."""
 
     value: str
 
 
 @dataclass(frozen=True, slots=True)
 class ConstantReference:
-    """An attribute that is one of the constants of the file."""
+    """An attribute that refers to a constant of the file."""
 
     index: int
 
 
 @dataclass(frozen=True, slots=True)
 class ComputeConfig:
-    """Compute kernel configuration of a call."""
+    """Compute kernel config of a call."""
 
     math_fidelity: str
     math_approx_mode: bool
@@ -193,7 +195,7 @@ class ComputeConfig:
 
     @staticmethod
     def of(config: compute_config.ComputeConfig) -> ComputeConfig:
-        """The record of a configuration in the file."""
+        """Returns the record of a config."""
         return ComputeConfig(
             config.math_fidelity.value,
             config.math_approx_mode,
@@ -204,7 +206,7 @@ class ComputeConfig:
 
     @property
     def value(self) -> compute_config.ComputeConfig:
-        """The configuration of the file."""
+        """The config of the record."""
         return compute_config.ComputeConfig(
             MathFidelity(self.math_fidelity),
             self.math_approx_mode,
@@ -216,13 +218,13 @@ class ComputeConfig:
 
 @dataclass(frozen=True, slots=True)
 class ProgramConfig:
-    """Program configuration of a call."""
+    """Program config of a call."""
 
     text: str
 
     @property
     def value(self) -> program_configs.ProgramConfig:
-        """The configuration that the text spells."""
+        """The parsed config; raises CompileError if the text is damaged."""
         try:
             return program_configs.config_of_text(self.text)
         except ValueError as error:
@@ -246,7 +248,7 @@ AttributeValue = (
 
 
 def plain_value(value: AttributeValue | None, constants: Sequence[object]) -> Any:
-    """Python value of an attribute, with one of these for a constant of the file."""
+    """Returns the Python value of an attribute; a constant is looked up in `constants`."""
     match value:
         case None:
             return None
@@ -264,7 +266,7 @@ def plain_value(value: AttributeValue | None, constants: Sequence[object]) -> An
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """An attribute of an operation; one without value is not set."""
+    """Attribute of an operation; without value it is not set."""
 
     name: str
     value: AttributeValue | None = None
@@ -272,7 +274,7 @@ class Attribute:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """A ttnn call, or of another program."""
+    """A ttnn call, or a call of another program."""
 
     name: str
     operands: tuple[int, ...] = ()
@@ -304,7 +306,7 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Golden:
-    """Golden value of a tensor of the program, as one of the constants of the file."""
+    """Golden value of a tensor, as a reference to a constant of the file."""
 
     tensor: int
     constant: int
@@ -312,7 +314,7 @@ class Golden:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A function: its tensors, and the operations in the order of execution."""
+    """A function: its tensors, and its operations in order of execution."""
 
     name: str
     kind: str
@@ -325,7 +327,7 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """The elements of a constant; a single one is a splat."""
+    """Elements of a constant; a single one is a splat."""
 
     element_type: str
     shape: tuple[int, ...]
@@ -352,7 +354,7 @@ ELEMENT_SIZES = {
 
 @dataclass(frozen=True, slots=True)
 class Binary:
-    """A whole file."""
+    """Contents of a `.ttnn` file."""
 
     major: int
     minor: int
@@ -363,10 +365,10 @@ class Binary:
     programs: tuple[Program, ...] = ()
     constants: tuple[Constant, ...] = ()
     system: bytes | memoryview = b""
-    """The .ttsys file that the program was compiled for; empty for an architecture's defaults."""
+    """The .ttsys file of the target; empty for the architecture's default system."""
 
     def program(self, name: str) -> Program:
-        """Raises KeyError if the file has no program of that name."""
+        """Returns the program of that name; raises KeyError if there is none."""
         for program in self.programs:
             if program.name == name:
                 return program
@@ -398,36 +400,27 @@ RECORDS: tuple[type, ...] = (
     Constant,
     Binary,
 )
-"""The classes of the tables of the schema, whose names they have."""
+"""Record classes of the schema's tables, by name."""
 
 
-# The contents of a `.ttm` file as Python values: one class per table of `ttm.fbs`.
-#
-# Functions and constants are those of `ttcodegen.flatbuffer.program`; what a file says as a
-# program in the compiler does has the classes of `ttcodegen.dialects.ttmetal.programs`.
+# `.ttm` files: one class per table of `ttm.fbs`. Functions and constants are those of `.ttnn`
+# files; records that equal a class of `ttcodegen.dialects.ttmetal.programs` use it.
 
 TTM_MAJOR = 2
 TTM_MINOR = 3
 TTM_VERSION = (TTM_MAJOR, TTM_MINOR)
-"""The version of the files that are written and read."""
+"""Version of `.ttm` files that are written and read."""
 
-CREATE_BUFFER = "ttmetal.create_buffer"
-DEALLOCATE_BUFFER = "ttmetal.deallocate_buffer"
-RUN_PROGRAM = "ttmetal.run_program"
-ENQUEUE_READ_BUFFER = "ttmetal.enqueue_read_buffer"
-ENQUEUE_WRITE_BUFFER = "ttmetal.enqueue_write_buffer"
-VIEW = "ttmetal.view"
 PROGRAM = "program"
-"""The attribute of a `run_program` with the index of what it runs."""
+"""Attribute of `run_program`: index of the program."""
 LINK_BYTES = "link_bytes"
 LINK_HOPS = "link_hops"
-"""Attributes of a call that the chips of a mesh do themselves: the bytes that the busiest link
-carries in one direction, and the most links that one of them passes."""
+"""Attributes of a collective: bytes on the busiest link in one direction, and most links passed."""
 
 
 @dataclass(frozen=True, slots=True)
 class CircularBuffer:
-    """A queue of pages in the L1 of each core."""
+    """A circular buffer in the L1 of each core."""
 
     index: int
     name: str
@@ -439,7 +432,7 @@ class CircularBuffer:
 
 @dataclass(frozen=True, slots=True)
 class NamedConstant:
-    """A named compile-time argument, or a setting."""
+    """A named compile-time argument or setting."""
 
     name: str
     value: int
@@ -455,7 +448,7 @@ class Semaphore:
 
 @dataclass(frozen=True, slots=True)
 class Coordinate:
-    """A number, or what the host knows of a core."""
+    """A number, or a property of a core that the host computes."""
 
     place: str
     number: int = 0
@@ -463,7 +456,7 @@ class Coordinate:
 
 @dataclass(frozen=True, slots=True)
 class RuntimeArgument:
-    """A run-time argument."""
+    """A runtime argument."""
 
     name: str
     kind: str
@@ -472,7 +465,7 @@ class RuntimeArgument:
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """A kernel with its C++."""
+    """A kernel with its C++ source."""
 
     name: str
     processor: str
@@ -510,7 +503,7 @@ class DeviceProgram:
 
 @dataclass(frozen=True, slots=True)
 class DeviceBinary:
-    """A whole file."""
+    """Contents of a `.ttm` file."""
 
     major: int
     minor: int
@@ -524,7 +517,7 @@ class DeviceBinary:
     system: bytes | memoryview = b""
 
     def function(self, name: str) -> Program:
-        """Raises KeyError if the file has no function of that name."""
+        """Returns the function of that name; raises KeyError if there is none."""
         for function in self.functions:
             if function.name == name:
                 return function
@@ -544,4 +537,4 @@ TTM_RECORDS: tuple[type, ...] = (
     DeviceProgram,
     DeviceBinary,
 )
-"""The classes of the tables of the schema, whose names they have."""
+"""Record classes of the schema's tables, by name."""

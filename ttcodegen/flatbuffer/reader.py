@@ -7,6 +7,7 @@ from math import prod
 from pathlib import Path
 from typing import NoReturn
 
+from ttcodegen.dialects.ttmetal import programs
 from ttcodegen.flatbuffer import program as device
 from ttcodegen.flatbuffer.decoding import decode
 from ttcodegen.flatbuffer.program import (
@@ -28,17 +29,17 @@ from ttcodegen.flatbuffer.program import (
 from ttcodegen.flatbuffer.schema import load_schema
 from ttcodegen.foundation.diagnostics import CompileError
 
-# Reads a `.ttnn` file: a program that can be run, or an error that says what is wrong with it.
+# `.ttnn` files
 
 _LARGEST_DIMENSION = 2**32
 _HIGHEST_RANK = 64
 
 
 def read_ttnn_file(path: Path) -> Binary:
-    """The program in a file, its calls verified as those of a module.
+    """Reads a `.ttnn` file and verifies its calls like those of a module.
 
     Raises:
-        CompileError: if the file cannot be read, or as `read_ttnn` and `verify_ttnn` say.
+        CompileError: if the file cannot be read, or as by `read_ttnn` and `verify_ttnn`.
     """
     from ttcodegen.flatbuffer.modules import verify_ttnn
 
@@ -48,7 +49,7 @@ def read_ttnn_file(path: Path) -> Binary:
 
 
 def read_file(path: Path) -> bytes:
-    """The bytes of a file; raises CompileError if it cannot be read."""
+    """Reads the bytes of a file; raises CompileError if that fails."""
     try:
         return path.read_bytes()
     except OSError as error:
@@ -56,7 +57,7 @@ def read_file(path: Path) -> bytes:
 
 
 def read_ttnn(data: bytes | memoryview) -> Binary:
-    """The program that `data` hold, checked so that running it is safe.
+    """Decodes a `.ttnn` file and checks that running it is safe.
 
     Raises:
         CompileError: if it is not a .ttnn file, of another version, damaged, or inconsistent.
@@ -76,7 +77,7 @@ def _is_shape(shape: tuple[int, ...]) -> bool:
 
 
 def check_constants(constants: Sequence[Constant], kind: str) -> None:
-    """Raises CompileError if the elements of a constant are not what its type and shape say."""
+    """Raises CompileError if a constant's elements do not match its type and shape."""
     for index, constant in enumerate(constants):
         if not _is_shape(constant.shape):
             raise CompileError(
@@ -92,7 +93,7 @@ def check_constants(constants: Sequence[Constant], kind: str) -> None:
 
 
 class FunctionChecks:
-    """Checks functions in the order of the file; `known` are those before, by name."""
+    """Checks functions in the order of the file; `known` are the previous ones, by name."""
 
     def __init__(self, constants: Sequence[Constant], kind: str) -> None:
         self.known: dict[str, Program] = {}
@@ -104,7 +105,7 @@ class FunctionChecks:
         raise CompileError(f"the {self._kind} is inconsistent: {message}")
 
     def check(self, program: Program) -> None:
-        """Raises CompileError if something in a function contradicts the rest of the file."""
+        """Raises CompileError if a function is inconsistent with the rest of the file."""
         name = program.name
         if name in self.known:
             self.fail(f"there are two programs '{name}'")
@@ -126,7 +127,7 @@ class FunctionChecks:
         self.known[name] = program
 
     def check_own(self, operation: Operation, function: Program) -> None:
-        """Checks an operation that only some kinds of files have."""
+        """Checks operations specific to a kind of file; to be overridden."""
 
     def _check_golden(self, golden: Golden, program: Program, defined: set[int]) -> None:
         self._use(golden.tensor, program, defined)
@@ -164,7 +165,7 @@ class FunctionChecks:
             self._define(tensor, program, defined)
 
     def _check_call(self, operation: Operation, program: Program) -> None:
-        # Only earlier programs are known, so calls cannot form a circle.
+        # Only earlier programs are known, so that calls cannot be recursive.
         callee = self.known.get(operation.callee or "")
         if callee is None:
             self.fail(f"'{program.name}' calls '{operation.callee}', which does not precede it")
@@ -181,23 +182,23 @@ class FunctionChecks:
         inner = [port.tensor for port in (*callee.inputs, *callee.outputs)]
         outer = (*passed, *returned)
         for expected, found in zip(inner, outer, strict=True):
-            # The table of results is checked when they are defined, which is later.
+            # Results are checked against the tensor table later, when they are defined.
             if found < len(program.tensors) and (
                 callee.tensors[expected].type.shape != program.tensors[found].type.shape
             ):
                 self.fail(f"'{program.name}' calls '{callee.name}' with tensors of other shapes")
 
 
-# Reads a `.ttm` file: device programs that can be run, or what is wrong with them.
+# `.ttm` files
 
 _KIND = ".ttm file"
 
 
 def read_ttm_file(path: Path) -> DeviceBinary:
-    """The programs in a file, what they mean verified as a module.
+    """Reads a `.ttm` file and verifies the semantics of its programs as a module.
 
     Raises:
-        CompileError: if the file cannot be read, or as `read_ttm` and `verify_ttm` say.
+        CompileError: if the file cannot be read, or as by `read_ttm` and `verify_ttm`.
     """
     from ttcodegen.flatbuffer.modules import verify_ttm
 
@@ -207,12 +208,12 @@ def read_ttm_file(path: Path) -> DeviceBinary:
 
 
 def is_ttm(data: bytes | memoryview) -> bool:
-    """True if data begin as a .ttm file does."""
+    """True if data begin like a .ttm file."""
     return bytes(data[4:8]) == load_schema("ttm.fbs").identifier.encode("ascii")
 
 
 def read_ttm(data: bytes | memoryview) -> DeviceBinary:
-    """The programs that `data` hold, checked so that running them is safe.
+    """Decodes a `.ttm` file and checks that running it is safe.
 
     Raises:
         CompileError: if it is not a .ttm file, of another version, damaged, or inconsistent.
@@ -241,24 +242,24 @@ class _HostChecks(FunctionChecks):
 
     def check_own(self, operation: Operation, function: Program) -> None:
         match operation.name:
-            case device.RUN_PROGRAM:
+            case programs.RUN_PROGRAM:
                 program = self._program_of(operation, function)
                 count = program.inputs + program.outputs
                 if len(operation.operands) != count or operation.results:
                     self.fail(f"'{function.name}' runs '{program.name}' on other tensors")
                 self._check_shapes(operation, function, program)
-            case device.CREATE_BUFFER:
+            case programs.CREATE_BUFFER:
                 if operation.operands or len(operation.results) != 1:
                     self.fail(f"'{function.name}' creates no single buffer")
-            case device.ENQUEUE_READ_BUFFER:
+            case programs.ENQUEUE_READ_BUFFER:
                 if len(operation.operands) != 1 or len(operation.results) != 1:
                     self.fail(f"'{function.name}' reads no single tensor")
                 self._check_copy((*operation.operands, *operation.results), function)
-            case device.ENQUEUE_WRITE_BUFFER:
+            case programs.ENQUEUE_WRITE_BUFFER:
                 if len(operation.operands) != 2 or operation.results:
                     self.fail(f"'{function.name}' writes no single tensor")
                 self._check_copy(operation.operands, function)
-            case device.VIEW:
+            case programs.VIEW:
                 if len(operation.operands) != 1 or len(operation.results) != 1:
                     self.fail(f"'{function.name}' views no single tensor")
                 shapes = self._known_shapes((*operation.operands, *operation.results), function)
@@ -268,7 +269,7 @@ class _HostChecks(FunctionChecks):
                 pass
 
     def _known_shapes(self, tensors: Sequence[int], function: Program) -> Sequence[tuple[int, ...]]:
-        # What an operation gives is checked to be in the table when it is defined, which is later.
+        # Results are checked against the tensor table later, when they are defined.
         return [function.tensors[t].type.shape for t in tensors if t < len(function.tensors)]
 
     def _check_copy(self, tensors: Sequence[int], function: Program) -> None:

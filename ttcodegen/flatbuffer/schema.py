@@ -1,7 +1,7 @@
-"""Reads a flatbuffer schema: the part of the language that our schemas use.
+"""Parser of flatbuffer schemas.
 
-The schema text is what writer and reader are driven by, so there is no second description that
-could differ from it. Language: https://flatbuffers.dev/schema (namespaces, enums, unions, tables).
+Reader and writer are driven by the schema text, so that there is no second description that could
+differ from it. Supports namespaces, enums, unions and tables of https://flatbuffers.dev/schema.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SCALARS = {
     "long": "q",
     "double": "d",
 }
-"""The scalar types of our schemas, and their codes in the struct module."""
+"""Scalar types of the schemas, with their codes in the struct module."""
 
 _TOKEN = re.compile(r'//[^\n]*|"[^"]*"|[A-Za-z_][\w.]*|-?\d+|[^\s]')
 
@@ -31,13 +31,12 @@ Kind = Literal["scalar", "enum", "string", "table", "union", "vector"]
 
 
 class SchemaError(ValueError):
-    """A schema is not written in the part of the language that we read."""
+    """Unsupported or malformed schema text."""
 
 
 @dataclass(frozen=True)
 class FieldType:
-    """The type of a field: a kind, the name of the type where it has one, the element type of a
-    vector."""
+    """Type of a field: its kind, name, and the element type of a vector."""
 
     kind: Kind
     name: str = ""
@@ -46,8 +45,9 @@ class FieldType:
 
 @dataclass(frozen=True)
 class Field:
-    """A field of a table. `slot` is its index in the vtable; a union has its type in the slot
-    before."""
+    """Field of a table. `slot` is its index in the vtable; a union has its type in the previous
+    slot.
+    """
 
     name: str
     type: FieldType
@@ -63,13 +63,13 @@ class Schema:
     identifier: str
     root: str
     enums: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
-    """The enumerators of each enum; all are stored in a byte and count from 0."""
+    """Enumerators of each enum, stored in a byte from 0 on."""
     unions: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
-    """The tables that each union is made of; the tag of the first is 1."""
+    """Member tables of each union; the tag of the first is 1."""
     tables: dict[str, tuple[Field, ...]] = field(default_factory=dict[str, tuple[Field, ...]])
 
     def referenced(self, type_: FieldType) -> tuple[str, ...]:
-        """The tables that a field of that type may point to."""
+        """Returns the tables that a field of that type may refer to."""
         match type_.kind:
             case "table":
                 return (type_.name,)
@@ -84,7 +84,7 @@ class Schema:
 
 @cache
 def load_schema(file: str) -> Schema:
-    """The schema in a file of this package, with what it includes."""
+    """Loads a schema file of this package, with its includes."""
     return parse_schema(_text_of(file))
 
 
@@ -94,8 +94,11 @@ def _text_of(file: str) -> str:
 
 
 def parse_schema(text: str) -> Schema:
-    """Raises SchemaError at what it does not understand, and at tables that contain themselves:
-    a reader of such a schema would have to look for cycles in the file."""
+    """Parses a schema.
+
+    Raises SchemaError for unsupported text and for tables that contain themselves, whose files
+    could have cycles.
+    """
     schema = _SchemaParser(text).parse()
     _check_references(schema)
     return schema

@@ -1,4 +1,4 @@
-"""The `.ttsys` file: a description of a system as a flatbuffer, by the schema `ttsys.fbs`."""
+"""System descriptions as `.ttsys` files, by the schema `ttsys.fbs`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _PAIR_LISTS = (
 
 
 def _record(name: str, *names: str) -> Any:
-    """A class for the table of that name."""
+    """Creates a record class for a table."""
     return make_dataclass(name, names, frozen=True)
 
 
@@ -53,7 +53,7 @@ _RECORDS: tuple[type, ...] = (_Pair, _Name, _ChipCoordinate, _Chip, _CPU, _Chann
 
 
 def write_ttsys(system: SystemDescription) -> bytes:
-    """The file of a description; the same description and version give the same bytes."""
+    """Encodes a system description; equal descriptions and versions give equal bytes."""
     record = _System(
         MAJOR,
         MINOR,
@@ -86,10 +86,10 @@ def _chip_record(chip: ChipDescription) -> Any:
 
 
 def load_system(named: str) -> SystemDescription:
-    """The description in a .ttsys file, or that of a machine or of an architecture by its name.
+    """Returns the system of a .ttsys file, a machine name or an architecture.
 
     Raises:
-        CompileError: as `read_ttsys_file` does; a name that is none is not a file either.
+        CompileError: if there is no such system, or as `read_ttsys_file`.
     """
     if named in ARCHITECTURES:
         return default_system(named)
@@ -105,10 +105,10 @@ def load_system(named: str) -> SystemDescription:
 
 
 def chosen_system(arch: str | None, named: str | None) -> SystemDescription | None:
-    """The system that an architecture, a name or a file stand for; None if nothing is given.
+    """Returns the system selected by an architecture, a name or a file; None without any.
 
     Raises:
-        CompileError: as `load_system` does, or if the system is of another architecture.
+        CompileError: as `load_system`, or if the system is of another architecture.
     """
     if named is None:
         return default_system(arch) if arch else None
@@ -119,7 +119,7 @@ def chosen_system(arch: str | None, named: str | None) -> SystemDescription | No
 
 
 def other_architecture(system: SystemDescription, arch: str) -> CompileError:
-    """The error of options that name an architecture and a system of another one."""
+    """Returns the error for options with an architecture and a system of another one."""
     return CompileError(
         f"the system description is of a {system.arch}, not of a {arch}",
         remedy="leave --arch out: the description says it",
@@ -127,10 +127,10 @@ def other_architecture(system: SystemDescription, arch: str) -> CompileError:
 
 
 def read_ttsys_file(path: str | Path) -> SystemDescription:
-    """The description in a file.
+    """Reads a `.ttsys` file.
 
     Raises:
-        CompileError: if the file cannot be read, or as `read_ttsys` says.
+        CompileError: if the file cannot be read, or as `read_ttsys`.
     """
     try:
         data = Path(path).read_bytes()
@@ -145,7 +145,7 @@ def read_ttsys_file(path: str | Path) -> SystemDescription:
 
 
 def read_ttsys(data: bytes | memoryview) -> SystemDescription:
-    """The description that `data` hold, checked.
+    """Decodes and checks a system description.
 
     Raises:
         CompileError: if it is not a .ttsys file, of another version, damaged, or inconsistent.

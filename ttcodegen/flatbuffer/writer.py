@@ -1,4 +1,4 @@
-"""Writers of `.ttnn` and `.ttm` files, and functions of a module as records of a flatbuffer."""
+"""Writers of `.ttnn` and `.ttm` files."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import (
     DenseIntOrFPElementsAttr,
     FunctionType,
     ModuleOp,
+    TensorType,
 )
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute as MLIRAttribute
@@ -37,6 +38,12 @@ from ttcodegen.dialects.ttmetal.device_module import (
     launch_of,
 )
 from ttcodegen.dialects.ttmetal.programs import (
+    CREATE_BUFFER,
+    DEALLOCATE_BUFFER,
+    ENQUEUE_READ_BUFFER,
+    ENQUEUE_WRITE_BUFFER,
+    RUN_PROGRAM,
+    VIEW,
     BufferAddress,
     CircularBuffer,
     Kernel,
@@ -68,11 +75,11 @@ _INT64 = range(-(2**63), 2**63)
 _INPUT_KINDS = {ArgumentType.PARAMETER: "parameter", ArgumentType.CONSTANT: "constant"}
 
 HostOperation = Callable[[Operation, "Tensors"], "file.Operation | None"]
-"""Gives the record of an op that is in no catalogue, None if it knows the op no better."""
+"""Returns the record of an op outside the catalogue, None if it does not handle the op."""
 
 
 def callees_first(functions: list[FuncOp]) -> list[FuncOp]:
-    """The functions in such an order that each follows those that it calls."""
+    """Orders functions so that each follows those that it calls."""
     by_name = {function.sym_name.data: function for function in functions}
     ordered: dict[str, FuncOp] = {}
 
@@ -93,7 +100,7 @@ def callees_first(functions: list[FuncOp]) -> list[FuncOp]:
 
 
 def program_kinds(functions: list[FuncOp]) -> dict[str, str]:
-    """Program kind of each function, by its symbol."""
+    """Returns the program kind of each function, by symbol."""
     called = {
         callee: op.name
         for function in functions
@@ -126,14 +133,14 @@ def function_record(
     names: Mapping[SSAValue, str],
     host_operation: HostOperation | None = None,
 ) -> file.Program:
-    """The record of a function.
+    """Returns the record of a function.
 
     Args:
-        function: its ops are of TTNN, or what `host_operation` knows.
-        kind: a program kind of the file.
-        constants: gets its constants.
-        names: what its tensors are called.
-        host_operation: gives the records of other ops.
+        function: Function of TTNN ops, or ops that `host_operation` handles.
+        kind: Program kind in the file.
+        constants: Collects the function's constants.
+        names: Names of its tensors.
+        host_operation: Returns the records of other ops.
 
     Raises:
         CompileError: if an op or attribute has no form in the file.
@@ -176,23 +183,34 @@ def function_record(
 
 
 def _source_types(function: FuncOp) -> tuple[list[str | None], list[str | None]]:
-    """The element types of arguments and results before they were normalised, None if unknown."""
-    # Of the body of a loop nobody outside sees the types.
+    """Returns the element types of arguments and results in the source, None if unknown.
+
+    Raises:
+        CompileError: if the attribute does not match the types of this function.
+    """
+    own = function.function_type
+    # Loop bodies have no interface to the source.
     source = None if is_loop_body(function) else function.attributes.get(SOURCE_TYPES)
-    types = source if isinstance(source, FunctionType) else None
-    inputs = types.inputs.data if types is not None else [None] * len(function.args)
-    outputs = function.function_type.outputs.data
-    results = types.outputs.data if types is not None else [None] * len(outputs)
-    return [_element_name(type_) for type_ in inputs], [_element_name(type_) for type_ in results]
-
-
-def _element_name(type_: MLIRAttribute | None) -> str | None:
-    return None if type_ is None else numpy_name(element_of(type_))
+    if source is None:
+        return [None] * len(own.inputs), [None] * len(own.outputs)
+    names: list[list[str | None]] = []
+    for attribute, types in ("inputs", own.inputs.data), ("outputs", own.outputs.data):
+        said = getattr(source, attribute).data if isinstance(source, FunctionType) else ()
+        are_alike = len(said) == len(types) and all(isinstance(each, TensorType) for each in said)
+        if not are_alike:
+            raise CompileError(
+                f"'{SOURCE_TYPES}' of function @{function.sym_name.data} should be a function type "
+                f"with {len(types)} tensors as {attribute}, found {source}",
+                function,
+            )
+        names.append([numpy_name(element_of(each)) for each in said])
+    inputs, outputs = names
+    return inputs, outputs
 
 
 @dataclass
 class Tensors:
-    """The tensors of one function."""
+    """Tensors of one function."""
 
     names: Mapping[SSAValue, str]
     records: list[file.Tensor] = field(default_factory=list[file.Tensor])
@@ -202,7 +220,7 @@ class Tensors:
     )
 
     def add(self, value: SSAValue, source_name: str | None) -> int:
-        """The index of a new tensor."""
+        """Adds a tensor and returns its index."""
         type_ = self._types.get(value.type)
         if type_ is None:
             type_ = self._types[value.type] = _tensor_type(value)
@@ -212,7 +230,7 @@ class Tensors:
 
 
 def _tensor_type(value: SSAValue) -> file.TensorType:
-    """The placement of a tensor; one without layout is on the host."""
+    """Returns the type of a tensor; without a layout it is on the host."""
     if isinstance(getattr(value.type, "encoding", None), TTNNLayoutAttr):
         return file.TensorType.of(placement_of(value))
     data_type = declared_data_type(value)
@@ -223,7 +241,7 @@ def _tensor_type(value: SSAValue) -> file.TensorType:
 
 @dataclass
 class Constants:
-    """The constants of the file; equal ones are stored once."""
+    """Constants of the file; equal ones are stored once."""
 
     records: list[file.Constant] = field(default_factory=list[file.Constant])
     size: int = 0
@@ -232,7 +250,7 @@ class Constants:
     )
 
     def add(self, attribute: Elements, op: Operation) -> int:
-        """The index of a constant with the elements of an attribute of `op`."""
+        """Returns the index of a constant with the elements of an attribute of `op`."""
         element_type = numpy_name(attribute.type.get_element_type())
         if element_type is None:
             found = attribute.type.get_element_type()
@@ -240,7 +258,7 @@ class Constants:
         return self._add(element_type, tuple(attribute.type.get_shape()), attribute.data.data)
 
     def add_rows(self, rows: Sequence[Sequence[int]]) -> int:
-        """The index of a constant with rows of whole numbers, all of one length."""
+        """Returns the index of a constant of integer rows of equal length."""
         import numpy as np
 
         return self._add("int64", (len(rows), len(rows[0])), np.array(rows, dtype="<i8").tobytes())
@@ -251,7 +269,7 @@ class Constants:
         if index is None:
             index = self._index[key] = len(self.records)
             self.records.append(file.Constant(element_type, shape, data))
-            # Alignment and the length take some bytes more.
+            # Alignment and the length take some additional bytes.
             self.size += len(data) + 32
         return index
 
@@ -265,7 +283,7 @@ def _operation(op: Operation, tensors: Tensors, constants: Constants) -> file.Op
             [
                 file.Attribute(name, _attribute_value(name, value, op, constants))
                 for name, value in op.parameters().items()
-                # Rare attributes are only written where a call has them.
+                # Program configs are rare and only written if set.
                 if value is not None or name not in PROGRAM_CONFIGS
             ]
         )
@@ -282,7 +300,7 @@ def _operation(op: Operation, tensors: Tensors, constants: Constants) -> file.Op
 def _attribute_value(
     name: str, value: Any, op: Operation, constants: Constants
 ) -> file.AttributeValue | None:
-    """The form that the Python value of an attribute has in the file."""
+    """Returns the file's form of an attribute's Python value."""
     match value:
         case None:
             return None
@@ -325,7 +343,7 @@ def _list_value(name: str, values: list[Any], op: Operation) -> file.AttributeVa
 def _rows_value(
     name: str, rows: Sequence[Sequence[Any]], op: Operation, constants: Constants
 ) -> file.ConstantReference:
-    """Rows of whole numbers, all of one length, are a constant of the file."""
+    """Stores integer rows of equal length as a constant of the file."""
     numbers = [number for row in rows for number in row]
     if len({len(row) for row in rows}) > 1 or not all(isinstance(n, int) for n in numbers):
         raise _no_form(name, rows, op)
@@ -338,7 +356,7 @@ def _no_form(name: str, value: object, op: Operation) -> CompileError:
     )
 
 
-# Makes a `.ttnn` file of a module of TTNN functions.
+# `.ttnn` files
 
 
 @dataclass(frozen=True)
@@ -346,29 +364,29 @@ class Origin:
     """Origin and target of a file."""
 
     input_hash: str
-    """Of the text that was compiled, in hexadecimal digits."""
+    """Hash of the compiled text, in hexadecimal digits."""
     arch: str
     release: str
-    """The release of tt-metal, as in `X.Y.Z`."""
+    """Release of tt-metal, as in `X.Y.Z`."""
     system: bytes = b""
-    """The .ttsys file of the system; empty for what the architecture has by default."""
+    """The .ttsys file of the system; empty for the architecture's default."""
 
 
 def write_ttnn(
     module: ModuleOp, origin: Origin, names: Sequence[FunctionNames] | None = None
 ) -> bytes:
-    """The file of a module whose functions hold TTNN ops with layouts assigned.
+    """Encodes a module whose functions hold TTNN ops with layouts.
 
     The same module and version give the same bytes.
 
     Args:
-        module: the TTNN functions.
-        origin: what they were made from and for.
-        names: what its functions call their tensors, if that is known already.
+        module: TTNN functions.
+        origin: Origin and target of the file.
+        names: Tensor names of the functions, if known already.
 
     Raises:
         CompileError: if the constants are too large, an attribute has no form in the file, or
-            functions call each other in a circle.
+            functions are recursive.
     """
     constants = Constants()
     functions = callees_first([op for op in module.ops if isinstance(op, FuncOp)])
@@ -392,15 +410,15 @@ def write_ttnn(
     return encode(load_schema("ttnn.fbs"), binary, constants.size)
 
 
-# Makes a `.ttm` file of a module of device programs.
+# `.ttm` files
 
 _HOST_OPERATIONS = (
-    file.CREATE_BUFFER,
-    file.DEALLOCATE_BUFFER,
-    file.RUN_PROGRAM,
-    file.ENQUEUE_READ_BUFFER,
-    file.ENQUEUE_WRITE_BUFFER,
-    file.VIEW,
+    CREATE_BUFFER,
+    DEALLOCATE_BUFFER,
+    RUN_PROGRAM,
+    ENQUEUE_READ_BUFFER,
+    ENQUEUE_WRITE_BUFFER,
+    VIEW,
 )
 
 
@@ -410,14 +428,13 @@ def write_ttm(
     kernels: Mapping[tuple[str, str], str],
     links: Mapping[Operation, tuple[int, int]] | None = None,
 ) -> bytes:
-    """The file of a module of device programs. The same module and version give the same bytes.
+    """Encodes a module of device programs; the same module and version give the same bytes.
 
     Args:
-        module: host functions and the meanings of their programs.
-        origin: what they were made from and for.
-        kernels: the C++ of the kernels, by the names of their programs and their own.
-        links: for each call that chips do themselves the bytes that the busiest link carries, and
-            how many links it passes at most.
+        module: Host functions and the reference functions of their programs.
+        origin: Origin and target of the file.
+        kernels: C++ of the kernels, by program and kernel name.
+        links: For each collective, the bytes on the busiest link and the most links passed.
 
     Raises:
         CompileError: if the constants are too large, or an attribute has no form in the file.
@@ -431,7 +448,7 @@ def write_ttm(
         found = _host_operation(op, tensors, indices)
         return found if found is not None or op not in sent else _call(op, tensors, sent[op])
 
-    # As in other files, functions follow those that they run.
+    # Functions follow those that they run, as in `.ttnn` files.
     functions = [
         function_record(function, "private_", constants, own_tensor_names(function))
         for function in functions_of(module)
@@ -463,7 +480,7 @@ def _host_operation(
     if name not in _HOST_OPERATIONS:
         return None
     attributes: tuple[file.Attribute, ...] = ()
-    if name == file.RUN_PROGRAM:
+    if name == RUN_PROGRAM:
         index = programs[launch_of(op).program.name]
         attributes = (file.Attribute(file.PROGRAM, file.Integer(index)),)
     operands = tuple(tensors.index[value] for value in op.operands)
@@ -474,7 +491,7 @@ def _host_operation(
 
 
 def _call(op: Operation, tensors: Tensors, sent: tuple[int, int]) -> file.Operation:
-    """A call that chips do themselves, with what goes over their links."""
+    """Returns the record of a collective with its fabric traffic."""
     operands = tuple(tensors.index[value] for value in op.operands)
     return file.Operation(
         operation_name(op),

@@ -1,4 +1,4 @@
-"""Arrays in .npy files: found by name, read without waiting for what is no file."""
+"""Loading of arrays from .npy files."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 
 def existing_file(path: Path) -> Path | None:
-    """The path if there is a regular file, None if there is nothing.
+    """Returns the path of a regular file, None if nothing exists there.
 
     Raises:
-        CompileError: if there is something else: a folder, a pipe, a link that leads nowhere, or a
-            folder above it is none. To take it for nothing would draw the values at random.
+        CompileError: if the path is something else (a folder, a pipe, a broken link), or a
+            parent is no folder. Treating it as absent would silently use random values.
     """
     try:
         status = path.stat()
@@ -43,7 +43,7 @@ def _require_folders(path: Path) -> None:
 
 
 def load_array(path: Path) -> np.ndarray:
-    """The array in a .npy file.
+    """Loads the array in a .npy file.
 
     Raises:
         CompileError: if it cannot be read, or is no .npy file.
@@ -51,7 +51,7 @@ def load_array(path: Path) -> np.ndarray:
     import numpy as np
 
     try:
-        # A pipe would wait for someone who writes into it.
+        # Opening a pipe would block until it has a writer.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with open(descriptor, "rb") as file:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -60,5 +60,5 @@ def load_array(path: Path) -> np.ndarray:
     except OSError as error:
         raise CompileError(f"cannot read '{path}': {error.strerror or error}") from None
     except (ValueError, EOFError, SyntaxError, TypeError, TokenError, MemoryError) as error:
-        # numpy reads the header of the file as Python does.
+        # numpy parses the header as a Python literal, with its exceptions.
         raise CompileError(f"'{path}' is no .npy file, or damaged: {error}") from None

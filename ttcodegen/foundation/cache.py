@@ -1,8 +1,8 @@
-"""The cache folder of the user: compiled backends and formatted texts.
+"""The user's cache folder: compiled backends and formatted texts.
 
-What is in it becomes part of programs, so it has to be the user's own: the folder and each file
-belong to the user, nobody else can write them, and no folder above it lets another user replace it.
-A folder of which that does not hold is not used.
+Its contents become part of programs, so that it must be the user's own: the folder and its files
+belong to the user, nobody else can write them, and no parent folder lets another user replace it.
+Other folders are not used.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 from ttcodegen.foundation.messages import Level, report
 
 _NOBODY = 65534
-"""The owner, inside of a user namespace, of what belongs to users outside of it."""
+"""Owner, inside a user namespace, of files of users outside of it."""
 _OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
@@ -27,10 +27,10 @@ class UntrustedFolderError(Exception):
 
 
 def cache_folder() -> Path:
-    """The folder ttcodegen/ in $TTCODEGEN_CACHE, $XDG_CACHE_HOME or ~/.cache.
+    """Returns the folder ttcodegen/ in $TTCODEGEN_CACHE, $XDG_CACHE_HOME or ~/.cache.
 
     Raises:
-        RuntimeError: if no variable names one and the user has no home.
+        RuntimeError: if no variable is set and the user has no home.
     """
     for variable in ("TTCODEGEN_CACHE", "XDG_CACHE_HOME"):
         if value := os.environ.get(variable):
@@ -39,13 +39,13 @@ def cache_folder() -> Path:
 
 
 def own_cache_folder() -> Path | None:
-    """The cache folder, made with mode 0700 if it is not there; None if there is none to trust.
+    """Returns the cache folder, created with mode 0700; None if none can be trusted.
 
-    Where the folder that the environment names is not the user's own, one line says so, and the
-    home folder of the user database is taken instead.
+    If the configured folder is not the user's own, a warning is reported, and the home folder of
+    the user database is tried instead.
 
     Raises:
-        OSError: if the folder cannot be made.
+        OSError: if the folder cannot be created.
     """
     try:
         folder = cache_folder()
@@ -74,7 +74,7 @@ def _warn(line: str) -> None:
 
 
 def _distrust(folder: Path) -> str | None:
-    """Reason to distrust a folder, None if there is none."""
+    """Returns the reason to distrust a folder, None if there is none."""
     try:
         os.close(_open_own(folder))
     except UntrustedFolderError as error:
@@ -83,22 +83,23 @@ def _distrust(folder: Path) -> str | None:
 
 
 def _open_own(folder: Path) -> int:
-    """Opens a folder step by step from the root, so that what was checked is what is opened; makes
-    what is missing.
+    """Opens a folder step by step from the root, creating missing parts.
+
+    Each opened descriptor is checked, so that nothing can be replaced between check and use.
 
     Raises:
         UntrustedFolderError: if it is not the user's own.
-        OSError: if it cannot be opened or made.
+        OSError: if it cannot be opened or created.
     """
-    # Links above it are resolved first; the folders that they lead to are checked.
+    # Links in the parents are resolved first; their targets are checked.
     path = Path(os.path.realpath(folder.parent), folder.name)
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-    current, place = os.open("/", flags), Path("/")
+    current, reached = os.open("/", flags), Path("/")
     try:
         for name in path.parts[1:]:
-            _check_above(os.fstat(current), place)
-            place /= name
-            if place == path and _is_link(name, current):
+            _check_above(os.fstat(current), reached)
+            reached /= name
+            if reached == path and _is_link(name, current):
                 raise UntrustedFolderError("it is a link")
             try:
                 following = os.open(name, flags, dir_fd=current)
@@ -125,20 +126,20 @@ def _is_link(name: str, folder: int) -> bool:
         return False
 
 
-def _check_above(status: os.stat_result, place: Path) -> None:
-    """Checks a folder on the way: who owns it or may write to it could replace what is in it."""
+def _check_above(status: os.stat_result, folder: Path) -> None:
+    """Raises UntrustedFolderError if others could replace the contents of a parent folder."""
     user = os.geteuid()
     if status.st_uid not in (0, user, _NOBODY):
-        raise UntrustedFolderError(f"'{place}' belongs to user {status.st_uid}")
-    # In a sticky folder, such as /tmp, entries can be replaced by their owners only. A group of
-    # the user's own number has no other members by convention.
+        raise UntrustedFolderError(f"'{folder}' belongs to user {status.st_uid}")
+    # In a sticky folder, such as /tmp, only owners can replace entries. A group with the user's
+    # own number has no other members by convention.
     writers = _OTHERS if status.st_gid != user else stat.S_IWOTH
     if status.st_mode & writers and not status.st_mode & stat.S_ISVTX:
-        raise UntrustedFolderError(f"other users can write to '{place}'")
+        raise UntrustedFolderError(f"other users can write to '{folder}'")
 
 
 def fault(status: os.stat_result) -> str | None:
-    """Reason for which a file or folder is not the user's own, None if it is."""
+    """Returns why a file or folder is not the user's own, None if it is."""
     if status.st_uid != os.geteuid():
         return f"it belongs to user {status.st_uid}"
     if status.st_mode & _OTHERS and not stat.S_ISLNK(status.st_mode):
@@ -147,7 +148,7 @@ def fault(status: os.stat_result) -> str | None:
 
 
 def kept_file(path: Path) -> bytes | None:
-    """The bytes of a regular file of the cache; None if it is not the user's own.
+    """Returns the bytes of a regular file of the cache, None if it is not the user's own.
 
     Raises:
         OSError: if it cannot be read, or is a link.
@@ -161,12 +162,12 @@ def kept_file(path: Path) -> bytes | None:
 
 
 def keep_file(path: Path, data: bytes) -> None:
-    """Writes a file of the cache: who reads it meanwhile finds all of it, or what was there before.
+    """Writes a file of the cache atomically.
 
     Raises:
         OSError: if it cannot be written.
     """
-    # Most runs find what they need and write nothing.
+    # Imported here: most runs write nothing.
     import tempfile
 
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -181,12 +182,12 @@ def keep_file(path: Path, data: bytes) -> None:
 
 
 def with_checksum(data: bytes) -> bytes:
-    """Data with a checksum, from which `checked` restores it unless it was damaged."""
+    """Prefixes data with a checksum that `checked` verifies."""
     return _checksum(data) + data
 
 
 def checked(kept: bytes) -> bytes | None:
-    """The data of a file of the cache; None if it is not what was written."""
+    """Returns the data of a cache file, None if its checksum is wrong."""
     data = kept[4:]
     return data if _checksum(data) == kept[:4] else None
 
@@ -195,18 +196,18 @@ def _checksum(data: bytes) -> bytes:
     return zlib.crc32(data).to_bytes(4, "little")
 
 
-# Seals of folders of the cache: what was damaged is made again.
+# Seals of cache folders, by which damaged ones are detected and rebuilt.
 #
-# A seal lists files with size, time and content. A full disk or a crash may truncate files, a
-# person or a clean-up remove them; and what is linked into programs must not be writable by other
+# A seal lists files with size, time and digest. A full disk or a crash may truncate files, a
+# clean-up may remove them, and files that are linked into programs must not be writable by other
 # users.
 
 _NO_FILES = "no files\n"
-"""A seal of nothing: one that is empty was damaged itself."""
+"""Contents of a seal without files; an empty seal is damaged itself."""
 
 
 def vouch_for(seal: Path, files: Iterable[Path]) -> None:
-    """Seals files below the folder of `seal`, and takes other users' right to write them.
+    """Seals files below the folder of `seal` and removes other users' write permission.
 
     Raises:
         OSError: if one of them is missing, or the seal cannot be written.
@@ -223,7 +224,7 @@ def vouch_for(seal: Path, files: Iterable[Path]) -> None:
 
 
 def _close_folders(top: Path) -> None:
-    """Takes other users' right to write the folders of a build, which the umask may give."""
+    """Removes other users' write permission, which the umask may grant, from build folders."""
     for folder in [top, *(path for path in top.rglob("*") if path.is_dir())]:
         mode = folder.stat().st_mode
         if mode & _OTHERS:
@@ -231,10 +232,10 @@ def _close_folders(top: Path) -> None:
 
 
 def is_intact(seal: Path, *, by_content: bool = False) -> bool:
-    """True if the sealed files are what they were, and the user's own.
+    """True if the sealed files are unchanged and the user's own.
 
-    The content of a file is read only if its time is another, as after a copy of the cache, or
-    `by_content`, for files that are few and small.
+    Contents are compared only if the modification time differs, as after a copy of the cache, or
+    `by_content`, for few and small files.
     """
     try:
         text = _own_text(seal)
@@ -257,7 +258,7 @@ def is_intact(seal: Path, *, by_content: bool = False) -> bool:
 
 
 def _own_text(path: Path) -> str:
-    """The text of a file; raises ValueError if it is not the user's own."""
+    """Reads a text file; raises ValueError if it is not the user's own."""
     with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), encoding="utf-8") as file:
         if fault(os.fstat(file.fileno())):
             raise ValueError(path)

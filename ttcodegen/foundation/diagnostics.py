@@ -1,8 +1,8 @@
-"""Diagnostics: one exception type, one place where it becomes text.
+"""Diagnostics: compile errors, warnings and their rendering.
 
-The stage that knows a fact raises `CompileError` (or adds a warning to a `Diagnostics` collector)
-with the operation or the text offset it is about. Offsets become `file:line:column` only when a
-diagnostic is rendered, against the `Source` that was parsed, so no stage has to carry the text.
+A stage raises `CompileError` (or adds a warning to a `Diagnostics` collector) with an operation or
+a text offset. Offsets become `file:line:column` only when a diagnostic is rendered against the
+parsed `Source`, so that no stage has to carry the text.
 """
 
 from __future__ import annotations
@@ -24,19 +24,18 @@ from ttcodegen.foundation.messages import printable
 if TYPE_CHECKING:
     from xdsl.ir import Operation, SSAValue
 
-# A source line is shown through a window of this many characters: a line that holds a constant can
-# be megabytes long.
+# Width of the excerpt of a source line: a line with a constant can be megabytes long.
 _EXCERPT_WIDTH = 120
 
 _OFFSET_ATTRIBUTE = "source_offset"
 
 BYTECODE_MAGIC = b"ML\xefR"
-"""The first bytes of a module in MLIR's binary form."""
+"""First bytes of MLIR bytecode."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceLocation:
-    """A location in a text file; `line` and `column` count from 1, columns in code points."""
+    """Location in a text file; `line` and `column` count from 1, columns in code points."""
 
     file: str
     line: int
@@ -47,7 +46,7 @@ class SourceLocation:
 
 
 def instruction_location(code: CodeType, offset: int) -> SourceLocation:
-    """The line and column of Python source that an instruction was compiled from."""
+    """Returns the Python source location of a bytecode instruction."""
     line, _, column, _ = next(islice(code.co_positions(), offset // 2, None))
     line = line or code.co_firstlineno
     text = linecache.getline(code.co_filename, line).encode()
@@ -57,9 +56,9 @@ def instruction_location(code: CodeType, offset: int) -> SourceLocation:
 
 
 class Source:
-    """A text under compilation; resolves offsets (in code points) to lines and columns.
+    """Source text; resolves offsets (in code points) to lines and columns.
 
-    MLIR bytecode is a source, too: its text is empty, and what it consists of is in `data`.
+    For MLIR bytecode the text is empty and `data` holds the bytes.
     """
 
     def __init__(self, name: str, text: str, data: bytes = b"") -> None:
@@ -70,10 +69,10 @@ class Source:
 
     @classmethod
     def from_bytes(cls, name: str, data: bytes) -> Source:
-        """Decodes `data` as UTF-8 (a byte-order mark is dropped), unless it is MLIR bytecode.
+        """Decodes UTF-8 text (without its byte-order mark), or keeps MLIR bytecode.
 
         Raises:
-            CompileError: at the first byte that is not UTF-8, or if the data are no text at all.
+            CompileError: at the first byte that is not UTF-8, or if the data are not text.
         """
         if data.startswith(BYTECODE_MAGIC):
             return cls(name, "", data)
@@ -106,18 +105,18 @@ class Source:
 
     @property
     def digest(self) -> str:
-        """The SHA-256 of the content, in hexadecimal digits."""
+        """SHA-256 of the content, in hexadecimal digits."""
         return hashlib.sha256(self.data or self.text.encode()).hexdigest()
 
     def location(self, offset: int) -> SourceLocation:
-        """The location of the character at `offset`; offsets beyond the text mean its end."""
+        """Returns the location of the character at `offset`, clamped to the text."""
         starts = self._starts()
         offset = max(0, min(offset, len(self.text)))
         line = bisect.bisect_right(starts, offset)
         return SourceLocation(self.name, line, offset - starts[line - 1] + 1)
 
     def line(self, number: int) -> str:
-        """The text of line `number` (from 1) without its line end; empty if there is none."""
+        """Returns line `number` (from 1) without its line end; empty if there is none."""
         starts = self._starts()
         if not 1 <= number <= len(starts):
             return ""
@@ -136,7 +135,7 @@ class Source:
 
 
 def read_input(path: str) -> bytes:
-    """The bytes of a file; `-` is standard input.
+    """Reads the bytes of a file; `-` is standard input.
 
     Raises:
         CompileError: if it cannot be read.
@@ -156,8 +155,7 @@ Place = SourceLocation | int | None
 
 
 class Severity(StrEnum):
-    """Severity of a diagnostic: an error ends the run, a warning does not; a note says what would
-    make a right program a faster one."""
+    """Severity of a diagnostic: errors end the run, notes suggest improvements."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -166,7 +164,7 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A further fact about a diagnostic, with a location of its own where it has one."""
+    """Additional information on a diagnostic, optionally with its own location."""
 
     message: str
     place: Place = None
@@ -174,7 +172,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One statement to the user. `remedy` says what to do about it, `notes` what else is known."""
+    """A message to the user; `remedy` suggests a fix, `notes` give additional information."""
 
     message: str
     place: Place = None
@@ -183,7 +181,7 @@ class Diagnostic:
     severity: Severity = Severity.ERROR
 
     def render(self, source: Source | None = None) -> str:
-        """The text of the diagnostic, in the form of a C compiler's, without a final newline."""
+        """Renders the diagnostic like a C compiler, without a final newline."""
         lines = _render_statement(str(self.severity), self.message, self.place, source)
         for note in self.notes:
             lines += _render_statement("note", note.message, note.place, source)
@@ -193,11 +191,10 @@ class Diagnostic:
 
 
 class CompileError(Exception):
-    """The input, the command line or the environment is at fault, and the user can mend it.
+    """An error in the input, the command line or the environment, which the user can fix.
 
-    Carries one or many diagnostics. A location is an operation or a value (its text offset is
-    taken), an offset, a `SourceLocation`, or None when the fact belongs to no location in the
-    source.
+    Carries one or more diagnostics. A location is an operation or value (its text offset is used),
+    an offset, a `SourceLocation`, or None if there is none in the source.
     """
 
     def __init__(
@@ -215,7 +212,7 @@ class CompileError(Exception):
 
     @classmethod
     def from_diagnostics(cls, diagnostics: Sequence[Diagnostic]) -> CompileError:
-        """An error that reports all of `diagnostics`, of which there is at least one."""
+        """Creates an error of all `diagnostics`, at least one."""
         if not diagnostics:
             raise ValueError("an error needs at least one diagnostic")
         error = cls(diagnostics[0].message)
@@ -223,13 +220,13 @@ class CompileError(Exception):
         return error
 
     def render(self, source: Source | None = None) -> str:
-        """The text shown to the user; `source` resolves offsets and supplies source lines."""
+        """Renders all diagnostics; `source` resolves offsets and supplies source lines."""
         return "\n".join(diagnostic.render(source) for diagnostic in self.diagnostics)
 
 
 @dataclass
 class Diagnostics:
-    """Collects what a stage has to say when it can go on after the first finding."""
+    """Collects diagnostics of a stage that continues after the first one."""
 
     diagnostics: list[Diagnostic] = field(default_factory=list[Diagnostic])
 
@@ -256,28 +253,28 @@ class Diagnostics:
 
     @property
     def warnings(self) -> list[Diagnostic]:
-        """The warnings recorded so far, in order."""
+        """Warnings recorded so far, in order."""
         return [d for d in self.diagnostics if d.severity is Severity.WARNING]
 
     def raise_errors(self) -> None:
-        """Raises one CompileError with every error recorded so far, if there is any."""
+        """Raises a CompileError with all errors recorded so far, if there are any."""
         errors = [d for d in self.diagnostics if d.severity is Severity.ERROR]
         if errors:
             raise CompileError.from_diagnostics(errors)
 
     def write(self, stream: TextIO, source: Source | None = None) -> None:
-        """Writes everything recorded, one diagnostic after the other."""
+        """Writes all recorded diagnostics."""
         for diagnostic in self.diagnostics:
             stream.write(printable(diagnostic.render(source)) + "\n")
 
 
 def set_source_offset(subject: Operation | SSAValue, offset: int) -> None:
-    """Remembers at which text offset an operation or a block argument was written."""
+    """Records the text offset of an operation or block argument."""
     setattr(subject, _OFFSET_ATTRIBUTE, offset)
 
 
 def source_offset(subject: Operation | SSAValue) -> int | None:
-    """The text offset at which `subject` was written, None if it has no text.
+    """Returns the text offset of `subject`, None if it has none.
 
     A result has the offset of its operation.
     """
@@ -288,7 +285,7 @@ def source_offset(subject: Operation | SSAValue) -> int | None:
 
 
 def copy_source_offset(origin: Operation, created: Operation) -> None:
-    """Makes `created` report the location of `origin`, and keeps its MLIR location."""
+    """Gives `created` the source offset and MLIR location of `origin`."""
     offset = source_offset(origin)
     if offset is not None:
         set_source_offset(created, offset)
@@ -296,7 +293,7 @@ def copy_source_offset(origin: Operation, created: Operation) -> None:
 
 
 def place_of(place: Operation | SSAValue | Place) -> Place:
-    """The location that a diagnostic about `place` points to."""
+    """Returns the location of a diagnostic about `place`."""
     if place is None or isinstance(place, int | SourceLocation):
         return place
     return source_offset(place)
@@ -323,12 +320,14 @@ def _render_statement(kind: str, message: str, place: Place, source: Source | No
 
 
 def _excerpt(line: str, column: int) -> list[str]:
-    """The source line and a caret under `column` (from 0), cut to a window if the line is long."""
+    """Returns the source line, cut to a window if it is long, and a caret under `column`
+    (from 0).
+    """
     start = 0
     if len(line) > _EXCERPT_WIDTH:
         start = max(0, min(column - _EXCERPT_WIDTH // 2, len(line) - _EXCERPT_WIDTH))
     window = line[start : start + _EXCERPT_WIDTH]
-    # Tabs keep their width in the caret line; what would not print must not reach a terminal.
+    # Tabs keep their width in the caret line; unprintable characters must not reach a terminal.
     shown = "".join(c if c.isprintable() or c == "\t" else "�" for c in window)
     lead = "".join("\t" if c == "\t" else " " for c in shown[: column - start])
     return [shown, lead + "^"]

@@ -1,4 +1,4 @@
-"""numpy, imported when it is first used: most runs of the compiler never compute."""
+"""Lazy import of numpy: most runs of the compiler never compute."""
 
 from __future__ import annotations
 
@@ -28,8 +28,10 @@ else:
 
 
 def import_without_numpy(name: str) -> ModuleType:
-    """The module of that name, which imports numpy for what is seldom asked of it; it gets this
-    stand-in instead, unless numpy is there already."""
+    """Imports a module that rarely uses numpy with the lazy stand-in in its place.
+
+    If numpy or the module is imported already, nothing is replaced.
+    """
     if "numpy" in sys.modules or name in sys.modules:
         return import_module(name)
     sys.modules["numpy"] = cast("ModuleType", np)

@@ -12,22 +12,22 @@ from functools import cache
 from pathlib import Path
 from time import monotonic
 
-# Text as it may be shown on a terminal.
+# Sanitization of text for terminals
 
 _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
 def printable(text: str) -> str:
-    """The text with escapes, `\\x1b` or `\\u202e`, in place of control characters and marks of
-    direction: a name in a model must not move the cursor of who reads a message, nor reorder it.
+    r"""Escapes control characters and bidirectional marks, as `\x1b` or `\u202e`.
 
-    Line feeds and tabs stay.
+    A name in a model must not move the cursor of a terminal, nor reorder a message. Line feeds and
+    tabs stay.
     """
     return _UNSEEN.sub(lambda found: _escape(ord(found[0])), text)
 
 
 def printable_json(text: str) -> str:
-    """JSON text with such characters as escapes of JSON."""
+    """Escapes the same characters in JSON text."""
     return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
@@ -35,17 +35,17 @@ def _escape(code: int) -> str:
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
 
-# How much the tools write to standard error, and how far a long step is.
+# Verbosity and progress
 #
 # The levels are those of Python's `logging`, by name and number. A program sets the level of its
-# process once; a library that sets nothing gets warnings and errors only.
+# process once; by default only warnings and errors are written.
 
 _SECONDS_BETWEEN_LINES = 10.0
-"""Between two lines of a step, where there is no terminal on which one line could change."""
+"""Seconds between two progress lines, if there is no terminal to update in place."""
 
 
 class Level(IntEnum):
-    """Level of a message; a program writes those of its level and above."""
+    """Level of a message; a process writes messages of its level and above."""
 
     DEBUG = 10
     INFO = 20
@@ -58,7 +58,7 @@ _level = Level.WARNING
 
 
 def set_level(level: Level) -> None:
-    """Sets the lowest level of messages that are written, for this process."""
+    """Sets the level of this process."""
     global _level
     _level = level
 
@@ -69,13 +69,13 @@ def is_reported(level: Level) -> bool:
 
 
 def report(level: Level, text: str) -> None:
-    """Writes a message to standard error, if messages of that level are written."""
+    """Writes a message of that level to standard error, if the level of the process permits."""
     if is_reported(level):
         _write(printable(text) + "\n")
 
 
 def _write(text: str) -> None:
-    """Writes to standard error; if that is not possible, the exit status has to do."""
+    """Writes to standard error, which is redirected to the null device if it fails."""
     try:
         sys.stderr.write(text)
         sys.stderr.flush()
@@ -84,8 +84,7 @@ def _write(text: str) -> None:
 
 
 class Progress:
-    """Progress of a step of many parts: one line that changes on a terminal, else a line now and
-    then."""
+    """Progress of a step: one line updated in place on a terminal, else a line now and then."""
 
     def __init__(self, title: str) -> None:
         self._title = title
@@ -95,7 +94,7 @@ class Progress:
         self._begun = False
 
     def update(self, done: int, total: int) -> None:
-        """Says that `done` of `total` parts are done."""
+        """Reports that `done` of `total` parts are done."""
         if not self._is_reported:
             return
         if self._in_place:
@@ -106,12 +105,12 @@ class Progress:
         self._begun = True
 
     def end(self) -> None:
-        """Leaves the line to something else."""
+        """Clears the line."""
         if self._in_place and self._begun:
             _write("\r\x1b[K")
 
 
-# Tables.
+# Tables
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
@@ -123,12 +122,14 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     ]
 
 
-# Hints at what an unknown name was meant to be.
+# Suggestions for unknown names
 
 
 def closest(name: str, known: Iterable[str], cutoff: float = 0.7) -> str | None:
-    """The known name that is most like `name`, or that begins with it; None if none is close, as
-    difflib measures it."""
+    """Returns the known name that is most similar to `name`, or begins with it.
+
+    None if none is similar enough, as difflib measures it.
+    """
     from difflib import get_close_matches
 
     spellings = {spelling.lower(): spelling for spelling in sorted(known)}
@@ -141,8 +142,10 @@ def closest(name: str, known: Iterable[str], cutoff: float = 0.7) -> str | None:
 
 
 def _differs_by_spelling(name: str, other: str) -> bool:
-    """True if what two names of several words do not share is alike: convert-a-to-c is another
-    thing than convert-b-to-c, however much of the names is the same."""
+    """True if the words that two names do not share are similar.
+
+    convert-a-to-c is not a misspelling of convert-b-to-c, although most of the names is equal.
+    """
     from difflib import SequenceMatcher
 
     words = [re.split(r"[-_.]", each) for each in (name, other)]
@@ -156,7 +159,7 @@ def _differs_by_spelling(name: str, other: str) -> bool:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A question after a message, that names what is closest; nothing if nothing is."""
+    """Returns a suggestion to append to a message; empty if no name is similar."""
     found = closest(name, known)
     return f"; did you mean {found}?" if found is not None else ""
 
@@ -165,14 +168,15 @@ _PACKAGES = frozenset({"site-packages", "dist-packages"})
 
 
 def is_of_user(file: str) -> bool:
-    """True if a file, as code names it, is neither of ttcodegen, nor of Python, nor of an installed
-    package."""
+    """True if a file belongs neither to ttcodegen, nor to Python or an installed package."""
     return not file.startswith(("<", *_others())) and not _is_installed(Path(file))
 
 
 def _is_installed(file: Path) -> bool:
-    """True if an installed package has a file: also one in a folder of the user's choice, which
-    `pip install --target` leaves the metadata of packages in."""
+    """True if a file belongs to an installed package.
+
+    Also detects folders of `pip install --target`, which contain package metadata.
+    """
     return not _PACKAGES.isdisjoint(file.parts) or any(
         str(folder) in sys.path and _has_packages(str(folder)) for folder in file.parents
     )
@@ -185,7 +189,7 @@ def _has_packages(folder: str) -> bool:
 
 @cache
 def _others() -> tuple[str, ...]:
-    """The folders of ttcodegen and of Python's library, each with the separator at its end."""
+    """Returns the folders of ttcodegen and of Python's library, with a trailing separator."""
     paths = sysconfig.get_paths()
     folders = (str(Path(__file__).parents[1]), paths["stdlib"], paths["platstdlib"])
     return tuple(folder + os.sep for folder in folders)

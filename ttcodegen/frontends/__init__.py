@@ -1,10 +1,21 @@
-"""Front ends: one room per dialect that models come in, and the door that all of them share.
+"""Frontends: one package per input dialect, and the entry points that all tools share.
 
-`read_module` is how every program reads its input. It looks at the names of the operations, or at
-the first bytes of a file that is no text, and lets the front end that knows them make the module of
-TTIR. What none of them claims is TTIR (or a later stage) and goes to the parser alone. Tools that
-compile go on with `source_module`, tools that run single passes with `module_for_passes`: both
-bring modules into the form that passes rely on (`canonicalization`).
+- `canonicalization`: Canonical form of an input module, and of the regions of `ttir.generic`
+- `linalg/`: linalg on tensors, as torch-mlir and other exporters lower to it, to TTIR
+- `special_functions`: Functions without a TTIR op: special functions, integer division, complex
+  pairs
+- `stablehlo/`: StableHLO, as jax, torch_xla, torch-mlir and tt-xla write it: text or portable
+  bytecode
+- `torch/`: PyTorch to TTIR: graphs of `torch.export`, operation by operation, without
+  decompositions
+- `tosa/`: TOSA, as torch-mlir, TFLite's exporters and tt-mlir's tests print it, to TTIR
+- `translation`: Translation of source dialects to TTIR, and classes of their operations
+- `ttnn/`: TTNN as printed by other tools, normalized to the catalogue's form
+
+Every tool reads its input with `read_module`, which selects the frontend by the dialects of the
+operations, or by the first bytes of bytecode. Input that no frontend claims is TTIR or a later
+stage and is only parsed. Tools that compile use `source_module`, tools that run single passes
+`module_for_passes`: both bring modules into the form that passes rely on (`canonicalization`).
 
 A front end is a `Frontend` in `FRONTENDS` and a room of its own; no other room knows of it. Its
 `read` function gets the source and a collector of warnings and gives a module of TTIR functions,
@@ -22,6 +33,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from ttcodegen.compat.ttnn_modules import STRING_OR_COMMENT
 from ttcodegen.foundation.diagnostics import BYTECODE_MAGIC, CompileError, Diagnostics, Source
 
 if TYPE_CHECKING:
@@ -34,21 +46,22 @@ Read = Callable[[Source, Diagnostics], "ModuleOp"]
 
 @dataclass(frozen=True)
 class Frontend:
-    """A dialect, or several that come together, that modules of TTIR are made from."""
+    """Frontend for one or more source dialects that translate to TTIR."""
 
     name: str
     """Name of the frontend in documents."""
     dialects: frozenset[str]
-    """The dialects that decide: a file with an operation of one of them is for this front end."""
+    """Dialects that select this frontend when a file has one of their operations."""
     room: str
-    """The module with the function `read`; imported when a file needs it."""
+    """Dotted name of the module with the function `read`; imported on demand."""
     bytecode: bool = False
-    """True if it reads MLIR bytecode, too."""
+    """True if the frontend reads MLIR bytecode as well as text."""
     companions: frozenset[str] = frozenset()
-    """Dialects that decide only in a file without an operation of the compiler's dialects."""
+    """Dialects that select the frontend only in files without operations of the compiler's
+    dialects."""
 
     def read(self, source: Source, diagnostics: Diagnostics) -> ModuleOp:
-        """The module of TTIR that a source means; raises CompileError with all that is wrong."""
+        """Translates a source to TTIR; raises one CompileError that lists all problems."""
         read: Read = import_module(self.room).read
         return read(source, diagnostics)
 
@@ -68,15 +81,14 @@ FRONTENDS: tuple[Frontend, ...] = (
         companions=frozenset({"tensor"}),
     ),
 )
-"""All front ends. Where a file has operations of several, the first in this order reads it."""
+"""All frontends, in order of precedence for files that mix dialects."""
 
 
 def read_module(source: Source, diagnostics: Diagnostics | None = None) -> ModuleOp:
-    """The module of TTIR that a source holds or means, whichever dialect it is written in.
+    """Parses a source and translates it to TTIR if a frontend claims its dialect.
 
     Raises:
-        CompileError: as `parsing.parse_module`; also with everything that a front end cannot
-            translate.
+        CompileError: as `parsing.parse_module`, or if a frontend cannot translate an operation.
     """
     if diagnostics is None:
         diagnostics = Diagnostics()
@@ -134,10 +146,10 @@ def module_for_passes(source: Source, diagnostics: Diagnostics | None = None) ->
 
 
 def frontend_of(source: Source) -> Frontend | None:
-    """The front end that a source is for; None if it is for the parser of TTIR.
+    """Selects the frontend for a source; None for TTIR and later stages, which are only parsed.
 
     Raises:
-        CompileError: if it is bytecode, and no front end reads that.
+        CompileError: for bytecode, if no frontend reads it.
     """
     if source.data.startswith(BYTECODE_MAGIC):
         for frontend in FRONTENDS:
@@ -156,22 +168,39 @@ def frontend_of(source: Source) -> Frontend | None:
 
 
 _OWN = frozenset({"d2m", "emitc", "ttcore", "ttir", "ttkernel", "ttmetal", "ttnn"})
-"""The dialects that the parser of TTIR is for."""
+"""Dialects of the compiler itself, which the parser reads without a frontend."""
 
 
 def _dialects_in(text: str, dialects: frozenset[str]) -> set[str]:
-    """Those of some dialects that a text has operations of."""
-    if not any(f"{name}." in text for name in dialects):
-        return set()
-    return {match.group(1) for match in _operations(dialects).finditer(text)}
+    """Returns the given dialects that have at least one operation in a text."""
+    found: set[str] = set()
+    if any(f"{name}." in text for name in dialects):
+        for match in _operations(dialects).finditer(text):
+            if match[1] not in found and _is_code(text, match.start(1)):
+                found.add(match[1])
+    return found
+
+
+def _is_code(text: str, offset: int) -> bool:
+    """Returns whether a dialect name is code, not part of a comment or string.
+
+    A quoted operation name of the generic form counts as code.
+    """
+    line = text.rfind("\n", 0, offset) + 1
+    for token in STRING_OR_COMMENT.finditer(text, line):
+        if token.start() >= offset:
+            break
+        if offset < token.end():
+            return token.start() == offset - 1 and text[offset - 1] == '"' and " " not in token[0]
+    return True
 
 
 @cache
 def _operations(dialects: frozenset[str]) -> re.Pattern[str]:
-    """Pattern of the operations of dialects in a text.
+    """Compiles the pattern of an operation of one of the dialects.
 
-    They start a line or a region, or follow result names; strings and attributes that mention one
-    do not count.
+    Operations start a line or a region, or follow result names; strings and attributes that mention
+    one do not match.
     """
     names = "|".join(sorted(map(re.escape, dialects)))
     return re.compile(

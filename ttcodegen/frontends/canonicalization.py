@@ -86,14 +86,15 @@ def _outlined_generics(module: ModuleOp, diagnostics: Diagnostics) -> None:
 
 @dataclass(frozen=True)
 class _Canonicalization:
-    """A step, and the ops that call for it: full names, or a dialect and a dot."""
+    """Canonicalization step and the ops that require it: full names, or dialect prefixes with a
+    dot."""
 
     step: Step
     ops: tuple[str, ...]
-    """None of them: every module."""
+    """Empty for a step that runs on every module."""
 
     def applies(self, names: Collection[str]) -> bool:
-        """True if a module with ops of these names needs the step."""
+        """Returns whether a module with ops of these names needs the step."""
         return not self.ops or any(
             name == op or (op.endswith(".") and name.startswith(op))
             for op in self.ops
@@ -113,19 +114,19 @@ CANONICALIZATIONS = (
     _LIFT_REGIONS,
     _Canonicalization(_outlined_generics, ("ttir.generic",)),
 )
-"""In the order in which they run."""
+"""Canonicalizations, in the order in which they run."""
 
 
 def names_of_ops(module: ModuleOp) -> set[str]:
-    """The full names of all ops of a module."""
+    """Returns the full names of all ops of a module."""
     return {operation_name(op) for op in module.walk()}
 
 
 def canonicalize_input(module: ModuleOp, diagnostics: Diagnostics) -> None:
-    """Gives a module the canonical form.
+    """Canonicalizes a module in place.
 
     Raises:
-        CompileError: at what no step can spell, with the reason.
+        CompileError: at an op without a canonical form, with the reason.
     """
     names = names_of_ops(module)
     for each in CANONICALIZATIONS:
@@ -134,8 +135,9 @@ def canonicalize_input(module: ModuleOp, diagnostics: Diagnostics) -> None:
 
 
 def canonicalize_for_passes(module: ModuleOp, diagnostics: Diagnostics) -> None:
-    """Gives a module that passes are to run on one by one the spelling that they rely on: calls
-    that are spelled as the catalogue has them stay as they are, as do device programs.
+    """Canonicalizes a module for tools that run single passes.
+
+    Canonical calls and device programs stay unchanged.
 
     Raises:
         CompileError: as `canonicalize_input`.
@@ -144,14 +146,14 @@ def canonicalize_for_passes(module: ModuleOp, diagnostics: Diagnostics) -> None:
     if _CALLS.applies(names) and not has_canonical_calls(module):
         _canonical_calls(module, diagnostics)
         if not _CALLS.applies(names_of_ops(module)):
-            # Passes on calls lower what stands for calls; without a call, the mark says so.
+            # Without a TTNN call left, only the mark selects the passes that lower to calls.
             module.attributes[LAYOUTS_WANTED] = UnitAttr()
     if _LIFT_REGIONS.applies(names):
         _lifted_regions(module, diagnostics)
 
 
 def has_canonical_calls(module: ModuleOp) -> bool:
-    """True if all calls of TTNN in a module are spelled as the catalogue has them."""
+    """Returns whether all TTNN calls of a module have the catalogue's form."""
     for op in module.walk():
         if isinstance(op, UnregisteredOp):
             if operation_name(op).startswith("ttnn."):
@@ -175,9 +177,11 @@ def _known_properties(op_type: type[CatalogueOp]) -> AbstractSet[str]:
 
 @dataclass(frozen=True)
 class CanonicalCalls(ModulePass):
-    """Spells calls of TTNN as the catalogue does, whichever tool printed them; a call in a form
-    that the library does not take becomes the op of TTIR that it means. Raises CompileError at a
-    call that has no such spelling."""
+    """Rewrites TTNN calls printed by any tool to the catalogue's form.
+
+    A call in a form that the library does not accept becomes the equivalent TTIR op. Raises
+    CompileError at a call without an equivalent.
+    """
 
     name = "ttnn-canonicalize-calls"
 
@@ -191,7 +195,7 @@ class CanonicalCalls(ModulePass):
 
 @dataclass(frozen=True)
 class ImplyMesh(ModulePass):
-    """Makes a module that names no mesh say the one that its collectives need."""
+    """Records on a module without a mesh the mesh that its collectives imply."""
 
     name = "ttcore-imply-mesh"
 
@@ -201,9 +205,11 @@ class ImplyMesh(ModulePass):
 
 @dataclass(frozen=True)
 class CompletePrograms(ModulePass):
-    """Completes hand-written device programs: places tensors without a layout, and marks the
-    functions that programs name as their meanings. Raises CompileError at an operand with a layout
-    of another kind."""
+    """Completes hand-written device programs.
+
+    Adds layouts to tensors without one and marks the functions that programs name as their
+    reference semantics. Raises CompileError at an operand with a layout of another kind.
+    """
 
     name = "ttmetal-complete-programs"
 
@@ -213,8 +219,10 @@ class CompletePrograms(ModulePass):
 
 @dataclass(frozen=True)
 class LiftGenericRegions(ModulePass):
-    """Turns regions of `ttir.generic` on elements or buffers into regions of ops on whole tensors.
-    Raises CompileError at what a region computes that no op does."""
+    """Lifts regions of `ttir.generic` from elements or buffers to whole tensors.
+
+    Raises CompileError at a computation without a tensor op.
+    """
 
     name = "ttir-lift-generic-regions"
 
@@ -227,13 +235,13 @@ class LiftGenericRegions(ModulePass):
 
 
 def lift_regions(module: ModuleOp) -> None:
-    """Rewrites these regions; leaves other generics as they are.
+    """Lifts regions of `ttir.generic` on elements or buffers; leaves other generics unchanged.
 
     Raises:
-        CompileError: at what a region computes that no op does.
+        CompileError: at a computation without a tensor op.
     """
     for op in [each for each in module.walk() if isinstance(each, GenericOp)]:
-        block = _only_block(op)
+        block = _single_block(op)
         values = [*op.inputs, *op.destinations]
         if block is None or any(elements_of(value) is None for value in values):
             continue
@@ -241,13 +249,13 @@ def lift_regions(module: ModuleOp) -> None:
         if len(types) != len(values):
             continue
         if types == [element_of(value.type) for value in values]:
-            _replace(op, block, _elements_lifted(op, block))
+            _replace(op, block, _lift_elements(op, block))
         elif all(isinstance(type_, MemRefType) for type_ in types):
-            _replace(op, block, _buffers_lifted(op, block))
+            _replace(op, block, _lift_buffers(op, block))
 
 
-def _only_block(op: GenericOp) -> Block | None:
-    """The block of a generic whose work is in one region of a function."""
+def _single_block(op: GenericOp) -> Block | None:
+    """Returns the single block of a generic with one region inside a function, else None."""
     if not isinstance(op.parent_op(), FuncOp) or len(op.bodies) != 1 or not op.outputs:
         return None
     blocks = list(op.bodies[0].blocks)
@@ -255,7 +263,7 @@ def _only_block(op: GenericOp) -> Block | None:
 
 
 def _replace(op: GenericOp, old: Block, new: Block) -> None:
-    """Puts the block on tensors in place of that on elements or buffers."""
+    """Replaces a block on elements or buffers with its lifted form, without unused ops."""
     for made in reversed(list(new.ops)):
         if is_unused(made):
             erase(made)
@@ -282,15 +290,15 @@ def _yield(op: GenericOp, block: Block, results: Sequence[SSAValue]) -> Block:
 # Regions that compute elements
 
 
-def _elements_lifted(op: GenericOp, old: Block) -> Block:
-    """The block on whole tensors; its loops are those of a linalg.generic with these maps."""
+def _lift_elements(op: GenericOp, old: Block) -> Block:
+    """Lifts a block on elements as a linalg.generic with the same indexing maps."""
     from ttcodegen.frontends.linalg.generics import generic  # with numpy
 
     block = _block_of_tensors(op, old)
     build = Translator(block.add_op)
     build.origin = op
     starts = [
-        _start(build, argument, destination)
+        _initial_value(build, argument, destination)
         for argument, destination in zip(old.args[len(op.inputs) :], op.destinations, strict=True)
     ]
     attributes: dict[str, Attribute] = {
@@ -321,7 +329,7 @@ def _elements_lifted(op: GenericOp, old: Block) -> Block:
     return _yield(op, block, results)
 
 
-def _start(build: Translator, accumulated: SSAValue, destination: SSAValue) -> SSAValue:
+def _initial_value(build: Translator, accumulated: SSAValue, destination: SSAValue) -> SSAValue:
     """Initial value of a result: the destination's fill value, or the neutral element."""
     number = splat_of(destination)
     owner = destination.owner
@@ -334,15 +342,15 @@ def _start(build: Translator, accumulated: SSAValue, destination: SSAValue) -> S
     if number is None:
         from ttcodegen.frontends.linalg.generics import neutral_element  # with numpy
 
-        number = neutral_element([use.operation for use in accumulated.uses])
+        number = neutral_element([operation_name(use.operation) for use in accumulated.uses])
     return build.full(shape_of(destination.type), number, element_of(destination.type))
 
 
 # Regions that run kernels on buffers
 
 
-def _buffers_lifted(op: GenericOp, old: Block) -> Block:
-    """The block on whole tensors: what a kernel writes is the value of its buffer from then on."""
+def _lift_buffers(op: GenericOp, old: Block) -> Block:
+    """Lifts a block on buffers: a kernel's result becomes the value of its output buffer."""
     block = _block_of_tensors(op, old)
     build = Translator(block.add_op)
     held: dict[SSAValue, SSAValue] = dict(zip(old.args, block.args, strict=True))
@@ -373,10 +381,10 @@ def _held(value: SSAValue, held: Mapping[SSAValue, SSAValue], place: Operation) 
 
 
 class _ConversionWhenRead(ModulePass):
-    """Leaves a module of TTIR as it is: no other one comes here."""
+    """No-op pass: frontends convert modules of these dialects when they are read."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """There is nothing left to do."""
+        """Leaves the module as it is."""
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,7 @@ def _shifted(build: OpBuilder, x: SSAValue, offset: float) -> SSAValue:
 
 
 def polynomial(build: OpBuilder, coefficients: Sequence[float], x: SSAValue) -> SSAValue:
-    """That of these coefficients, the highest power's first, by Horner's rule."""
+    """Evaluates a polynomial by Horner's rule; coefficients with the highest power first."""
     total = _shifted(
         build, build.like("multiply", x, _number(build, coefficients[0], x)), coefficients[1]
     )
@@ -58,10 +58,34 @@ def _compared(build: OpBuilder, name: str, x: SSAValue, value: float) -> SSAValu
     return build.like(name, x, _number(build, value, x), element=i1)
 
 
+def number_or(build: OpBuilder, value: SSAValue, neutral: float) -> SSAValue:
+    """Replaces NaN by `neutral`."""
+    is_none = build.like("isnan", value, element=i1)
+    number = _number(build, neutral, value)
+    return build.broadcasting("where", is_none, number, value, element=element_of(value.type))
+
+
+def extreme_of_numbers(build: OpBuilder, name: str, a: SSAValue, b: SSAValue) -> SSAValue:
+    """Maximum or minimum that ignores NaN in one of the operands."""
+    first, second = (
+        build.broadcasting(
+            "where",
+            build.like("isnan", value, element=i1),
+            other,
+            value,
+            element=element_of(a.type),
+        )
+        for value, other in ((a, b), (b, a))
+    )
+    return build.broadcasting(name, first, second)
+
+
 def rounded(build: OpBuilder, x: SSAValue, to_even: bool) -> SSAValue:
-    """The nearest integer; of two that are as near the even one, or that farther from zero. Zeros
-    keep their sign. The latter by the fraction that is above the integer below, which every type
-    has exactly; a sum with a half may be rounded up itself."""
+    """Rounds to the nearest integer, ties to even or away from zero; keeps the sign of zeros.
+
+    Ties away from zero use the fraction above the floor, which is exact in every type; adding a
+    half may itself round up.
+    """
     if to_even:
         return build.like("round", x)
     size = build.like("abs", x)
@@ -85,12 +109,18 @@ def _hyperbolic(name: str) -> SpecialFunction:
 
 
 def _acosh(build: OpBuilder, x: SSAValue) -> SSAValue:
-    """`log(x + sqrt(x + 1) * sqrt(x - 1))`, whose product is as large as x at most."""
+    """`log(x + sqrt(x + 1) * sqrt(x - 1))`, whose product does not overflow.
+
+    Large x use `log(x) + log(2)`, as their double may be infinite.
+    """
     result = element_of(x.type)
     x = build.typecast(x, f32)
     roots = [build.like("sqrt", _shifted(build, x, offset)) for offset in (1.0, -1.0)]
-    found = build.like("log", build.like("add", x, build.like("multiply", *roots)))
-    return build.typecast(found, result)
+    large = _compared(build, "gt", x, 1e18)
+    both = build.like("add", x, build.like("multiply", *roots))
+    found = build.like("log", build.emit("where", [large, x, both], x.type))
+    more = build.like("multiply", build.typecast(large, f32), _number(build, log(2), x))
+    return build.typecast(build.like("add", found, more), result)
 
 
 def _atanh(build: OpBuilder, x: SSAValue) -> SSAValue:
@@ -116,17 +146,17 @@ def _inverse_error_function(build: OpBuilder, x: SSAValue) -> SSAValue:
     return build.typecast(build.emit("where", [at_end, infinite, found], x.type), result)
 
 
-def _below_half(build: OpBuilder, x: SSAValue) -> tuple[SSAValue, SSAValue]:
-    """True if x is less than a half, and 1 - x where it is: there gamma functions are reflected."""
+def _reflect_below_half(build: OpBuilder, x: SSAValue) -> tuple[SSAValue, SSAValue]:
+    """Reflection of gamma functions: mask of x < 1/2, and 1 - x there, else x."""
     below = build.like("lt", x, _number(build, 0.5, x), element=i1)
     mirrored = _shifted(build, build.like("neg", x), 1.0)
     return below, build.emit("where", [below, mirrored, x], x.type)
 
 
-def _from_nearest(build: OpBuilder, x: SSAValue) -> tuple[SSAValue, SSAValue]:
-    """Distance of x to the nearest integer, and a mask of the poles of gamma.
+def _distance_to_integer(build: OpBuilder, x: SSAValue) -> tuple[SSAValue, SSAValue]:
+    """Returns the distance to the nearest integer and a mask of gamma's poles.
 
-    Sine and tangent of pi times the distance have the magnitude that they have for x.
+    Sine and tangent of pi times the distance have the same magnitude as those of pi times x.
     """
     nearest = build.like("floor", _shifted(build, x, 0.5))
     distance = build.like("subtract", x, nearest)
@@ -135,10 +165,10 @@ def _from_nearest(build: OpBuilder, x: SSAValue) -> tuple[SSAValue, SSAValue]:
 
 
 def _log_gamma(build: OpBuilder, x: SSAValue) -> SSAValue:
-    """Lanczos' sum with 7 and 9 terms; below a half by reflection."""
+    """Lanczos approximation with g = 7 and 9 terms; reflected below 1/2."""
     result = element_of(x.type)
     x = build.typecast(x, f32)
-    below, mirrored = _below_half(build, x)
+    below, mirrored = _reflect_below_half(build, x)
     z = _shifted(build, mirrored, -1.0)
     total = build.full(shape_of(x.type), _LANCZOS[0], f32)
     for index, coefficient in enumerate(_LANCZOS[1:], start=1):
@@ -149,7 +179,7 @@ def _log_gamma(build: OpBuilder, x: SSAValue) -> SSAValue:
     power = build.like("multiply", _shifted(build, z, 0.5), build.like("log", t))
     found = build.like("subtract", build.like("log", total), t)
     found = _shifted(build, build.like("add", found, power), 0.5 * log(2 * pi))
-    distance, is_pole = _from_nearest(build, x)
+    distance, is_pole = _distance_to_integer(build, x)
     angle = build.like("multiply", build.like("abs", distance), _number(build, pi, x))
     sine = build.like("log", build.like("sin", angle))
     other = build.like("neg", _shifted(build, build.like("add", sine, found), -log(pi)))
@@ -161,10 +191,10 @@ def _log_gamma(build: OpBuilder, x: SSAValue) -> SSAValue:
 
 
 def _digamma(build: OpBuilder, x: SSAValue) -> SSAValue:
-    """Stirling's series, six steps up by recurrence; below a half by reflection."""
+    """Stirling's series after six steps of the recurrence; reflected below 1/2."""
     result = element_of(x.type)
     x = build.typecast(x, f32)
-    below, z = _below_half(build, x)
+    below, z = _reflect_below_half(build, x)
     steps: SSAValue | None = None
     for _ in range(6):
         inverse = build.like("reciprocal", z)
@@ -179,7 +209,7 @@ def _digamma(build: OpBuilder, x: SSAValue) -> SSAValue:
     half = build.like("multiply", inverse, _number(build, 0.5, z))
     found = build.like("subtract", build.like("log", z), half)
     found = build.like("subtract", build.like("subtract", found, series), steps)
-    distance, is_pole = _from_nearest(build, x)
+    distance, is_pole = _distance_to_integer(build, x)
     angle = build.like("multiply", distance, _number(build, pi, x))
     cotangent = build.like("multiply", build.like("reciprocal", build.like("tan", angle)),
                            _number(build, pi, x))  # fmt: skip
@@ -198,11 +228,11 @@ _BESSEL_SMALL = (9.38153738649577178388e-9, -4.44505912879632808065e-8, 2.003294
 _BESSEL_LARGE = (-3.83538038596423702205e-9, -2.63146884688951950684e-8, -2.51223623787020892529e-7,
                  -3.88256480887769039346e-6, -1.10588938762623716291e-4, -9.76109749136146840777e-3,
                  7.78576235018280120474e-1)  # fmt: skip
-"""Coefficients of Chebyshev series (Cephes, i1f.c), the highest first."""
+"""Chebyshev coefficients (Cephes, i1f.c), highest degree first."""
 
 
 def _chebyshev(build: OpBuilder, coefficients: Sequence[float], x: SSAValue) -> SSAValue:
-    """Half of the difference that Clenshaw's recurrence ends with."""
+    """Evaluates a Chebyshev series by Clenshaw's recurrence."""
     first, second = _number(build, coefficients[0], x), _number(build, 0.0, x)
     before = second
     for coefficient in coefficients[1:]:
@@ -241,21 +271,21 @@ SPECIAL_FUNCTIONS: Mapping[str, SpecialFunction] = {
     "lgamma": _log_gamma,
     "sinh": _hyperbolic("subtract"),
 }
-"""By the names that they have in mathematics libraries."""
+"""Special functions by their name in math libraries."""
 
 
 # Bit patterns of floats.
 
 
 def bits_of_float(build: OpBuilder, value: SSAValue) -> SSAValue:
-    """The bits of floats as unsigned integers: of bf16 16, which f16 has on the device, else 32."""
+    """Bits of floats as unsigned integers: ui16 of bf16 for bf16 and f16, else ui32."""
     if element_of(value.type) in (bf16, f16):
         return build.like("bitcast_convert", build.typecast(value, bf16), element=ui16)
     return build.like("bitcast_convert", build.typecast(value, f32), element=ui32)
 
 
 def float_of_bits(build: OpBuilder, bits: SSAValue) -> SSAValue:
-    """The floats whose bits `bits_of_float` gives."""
+    """Inverse of `bits_of_float`."""
     element = bf16 if element_of(bits.type) == ui16 else f32
     return build.like("bitcast_convert", bits, element=element)
 
@@ -266,9 +296,23 @@ def _signed_bits(build: OpBuilder, value: SSAValue) -> SSAValue:
     return build.like("bitcast_convert", build.typecast(value, f32), element=i32)
 
 
+def total_order(build: OpBuilder, value: SSAValue) -> SSAValue:
+    """Integers in the total order of floats (IEEE 754, 5.10): -NaN, numbers, signed zeros, NaN."""
+    bits = build.like("bitcast_convert", build.typecast(value, f32), element=i32)
+    # Negative floats order by descending magnitude: invert all bits but the sign.
+    shape = shape_of(bits.type)
+    mask = build.full(shape, (1 << 31) - 1, i32)
+    negative = build.like("lt", bits, build.full(shape, 0, i32), element=i1)
+    turned = build.like("bitwise_xor", bits, mask)
+    return build.emit("where", [negative, turned, bits], bits.type)
+
+
 def next_after(build: OpBuilder, x: SSAValue, towards: SSAValue) -> SSAValue:
-    """Next representable number towards another one, by integer steps of the bit pattern; next to
-    zero it is the smallest subnormal with the sign of the other one."""
+    """Next representable number after `x` in the direction of `towards`.
+
+    Steps the bit pattern as an integer; next to zero is the smallest subnormal with the sign of
+    `towards`.
+    """
     element, shape = element_of(x.type), shape_of(x.type)
     is_short = element in (bf16, f16)
     bits = [_signed_bits(build, each) for each in (x, towards)]
@@ -280,7 +324,7 @@ def next_after(build: OpBuilder, x: SSAValue, towards: SSAValue) -> SSAValue:
     away = build.like("eq", above, positive, element=i1)
     step = build.emit("where", [away, one, minus], bits[0].type)
     found = build.like("add", bits[0], step)
-    # In 32 bits with a sign, the last of them is the lowest number.
+    # The sign bit of 32 signed bits is the lowest integer.
     own = sign if sign < 1 << 31 else -sign
     signed = build.like("bitwise_and", bits[1], build.full(shape, own, i32))
     smallest = build.like("bitwise_or", signed, one)
@@ -304,7 +348,7 @@ def next_after(build: OpBuilder, x: SSAValue, towards: SSAValue) -> SSAValue:
 
 
 def truncated(build: OpBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
-    """The quotient rounded towards zero, which is what TTIR divides integers to."""
+    """Quotient rounded towards zero, as TTIR divides integers."""
     return build.broadcasting("div", a, b)
 
 
@@ -314,41 +358,49 @@ def rest_of(build: OpBuilder, a: SSAValue, b: SSAValue, quotient: SSAValue) -> S
 
 
 def floored(build: OpBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
-    """The quotient rounded down: one less where there is a rest of another sign than the
-    divisor's."""
+    """Floor division: the truncated quotient, minus 1 for a remainder of the other sign than the
+    divisor."""
     whole = truncated(build, a, b)
     if is_unsigned(element_of(a.type)):
         return whole
     rest = rest_of(build, a, b, whole)
     below = [_compared_with_zero(build, "lt", value) for value in (rest, b)]
-    return build.broadcasting("subtract", whole, _where_rest(build, rest, "ne", *below))
+    return build.broadcasting("subtract", whole, _correction(build, rest, "ne", *below))
 
 
 def raised(build: OpBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
-    """The quotient rounded up: one more where there is a rest of the divisor's sign."""
+    """Ceiling division: the truncated quotient, plus 1 for a remainder of the divisor's sign."""
     whole = truncated(build, a, b)
     rest = rest_of(build, a, b, whole)
     below = [_compared_with_zero(build, "lt", value) for value in (rest, b)]
-    return build.broadcasting("add", whole, _where_rest(build, rest, "eq", *below))
+    return build.broadcasting("add", whole, _correction(build, rest, "eq", *below))
+
+
+def sign_of_float(build: OpBuilder, x: SSAValue, of_nan: float) -> SSAValue:
+    """Sign of floats with `of_nan` for NaN, for which TTIR returns the sign bit."""
+    found, is_nan = build.like("sign", x), build.like("isnan", x, element=i1)
+    return build.broadcasting(
+        "where", is_nan, _number(build, of_nan, x), found, element=element_of(x.type)
+    )
 
 
 def float_rest(build: OpBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
-    """As `fmod` of C, exact: the remainder of TTIR has the sign of the divisor."""
+    """C's `fmod`, whose sign is the dividend's; TTIR's remainder has the divisor's."""
     size = build.broadcasting("remainder", build.like("abs", a), build.like("abs", b))
     return build.broadcasting("multiply", build.like("sign", a), size)
 
 
 def float_floored(build: OpBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
-    """The quotient of floats rounded down, by their remainder.
+    """Floor division of floats by their exact remainder, as in Python, PyTorch and jax.
 
-    1.0 by 0.1 is 9, for the float next to a tenth is above it, where the quotient rounds to 10. NaN
-    for infinite dividends, and the quotient for divisors of 0, as Python, PyTorch and jax have it.
+    1.0 by 0.1 is 9: the float nearest to 0.1 is above it, and only the quotient rounds to 10. NaN
+    for infinite dividends; the quotient for divisors of 0.
     """
     rest = float_rest(build, a, b)
     whole = build.broadcasting("div", build.broadcasting("subtract", a, rest), b)
     below = [_compared_with_zero(build, "lt", value) for value in (rest, b)]
-    whole = build.broadcasting("subtract", whole, _where_rest(build, rest, "ne", *below))
-    # Whole but for the rounding of the difference and of the quotient.
+    whole = build.broadcasting("subtract", whole, _correction(build, rest, "ne", *below))
+    # An integer up to the rounding of the difference and of the quotient.
     floor = build.like("floor", whole)
     up = _compared(build, "gt", build.like("subtract", whole, floor), 0.5)
     whole = build.like("add", floor, build.typecast(up, element_of(whole.type)))
@@ -359,7 +411,7 @@ def float_floored(build: OpBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
 
 
 def is_unsigned(element: Attribute) -> bool:
-    """True if it is an integer type without a sign."""
+    """Returns whether an element type is an unsigned integer."""
     return (numpy_name(element) or "").startswith("uint")
 
 
@@ -369,10 +421,10 @@ def _compared_with_zero(build: OpBuilder, name: str, value: SSAValue) -> SSAValu
     return build.broadcasting(name, value, zero, element=i1)
 
 
-def _where_rest(
+def _correction(
     build: OpBuilder, rest: SSAValue, signs: str, first: SSAValue, second: SSAValue
 ) -> SSAValue:
-    """1 where there is a rest, and two truth values are equal, or not."""
+    """1 where the remainder is not 0 and `signs` holds for two masks, else 0."""
     chosen = build.broadcasting(signs, first, second, element=i1)
     found = build.broadcasting(
         "logical_and", _compared_with_zero(build, "ne", rest), chosen, element=i1
@@ -385,21 +437,21 @@ def _where_rest(
 
 @dataclass(frozen=True, slots=True)
 class Complex:
-    """A tensor of complex numbers: its real and its imaginary part, both of its shape."""
+    """Complex tensor as its real and imaginary parts, both of its shape."""
 
     real: SSAValue
     imag: SSAValue
 
 
 def joined(build: OpBuilder, value: Complex) -> SSAValue:
-    """The parts next to each other, as a last dimension of two."""
+    """Stacks the parts in a new last dimension of size 2."""
     shape = shape_of(value.real.type)
     parts = [build.reshape(part, [*shape, 1]) for part in (value.real, value.imag)]
     return build.concat(parts, len(shape))
 
 
 def parted(build: OpBuilder, pairs: SSAValue) -> Complex:
-    """The complex tensor whose parts are next to each other in the last dimension."""
+    """Splits a tensor whose last dimension of size 2 holds real and imaginary parts."""
     *shape, _ = shape_of(pairs.type)
     parts = (build.slice_dim(pairs, len(shape), index, index + 1) for index in (0, 1))
     return Complex(*(build.reshape(part, shape) for part in parts))

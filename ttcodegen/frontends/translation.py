@@ -1,4 +1,4 @@
-"""Translation of another dialect's operations to TTIR, and classes of operations that are read."""
+"""Translation of source dialects to TTIR, and classes of their operations."""
 
 from __future__ import annotations
 
@@ -57,11 +57,11 @@ from ttcodegen.transforms.rewriting import erase_dead
 # them is in the rules that translate them.
 
 Form = Callable[[Parser, type[Operation]], Operation]
-"""Reads an operation in a syntax of its own, after its name."""
+"""Parses an operation in a custom assembly format, after its name."""
 
 
 class SourceOp(Operation):
-    """An operation of a dialect that is translated to TTIR."""
+    """Operation of a source dialect."""
 
     name = "ttcodegen.source"
     traits = OpTraits(tuple)
@@ -69,7 +69,7 @@ class SourceOp(Operation):
     """Offset of the operation in its source text."""
 
     def given(self, *names: str) -> Attribute | None:
-        """The attribute of the first of these names that is there; None if none is."""
+        """Returns the first of the named attributes that is present, else None."""
         for name in names:
             value = self.properties.get(name, self.attributes.get(name))
             if value is not None:
@@ -78,10 +78,10 @@ class SourceOp(Operation):
 
     @property
     def result_type(self) -> TensorType[Attribute]:
-        """The type of the first result.
+        """Type of the first result.
 
         Raises:
-            CompileError: if it is no tensor.
+            CompileError: if it is not a tensor.
         """
         type_ = self.results[0].type
         if not isinstance(type_, TensorType):
@@ -100,8 +100,10 @@ class SourceOp(Operation):
 
 
 def source_context(dialects: Mapping[str, Mapping[str, Form | None]]) -> Context:
-    """The dialects of the compiler, and those of the source: the operations of each by their short
-    names, with the syntax of those that have one of their own."""
+    """Context of the compiler's dialects and source dialects.
+
+    Maps each source dialect to its operations' short names, with their assembly format if custom.
+    """
     context = load_dialects(without=dialects)
     for dialect, forms in dialects.items():
         classes: list[type[Operation]] = [
@@ -112,7 +114,7 @@ def source_context(dialects: Mapping[str, Mapping[str, Form | None]]) -> Context
 
 
 def source_operation(name: str, form: Form | None) -> type[SourceOp]:
-    """The class of an operation of that full name."""
+    """Makes the class of an operation of a full name."""
     members: dict[str, Any] = {"name": name}
     if form is not None:
 
@@ -124,7 +126,7 @@ def source_operation(name: str, form: Form | None) -> type[SourceOp]:
 
 
 def functional_form(parser: Parser, op_type: type[Operation]) -> Operation:
-    """`%a, %b {attributes} : (types) -> types`, with or without brackets around the operands."""
+    """`%a, %b {attributes} : (types) -> types`, with or without parentheses around the operands."""
     operands = operand_list(parser)
     attributes = attribute_dictionary(parser)
     parser.parse_punctuation(":")
@@ -135,8 +137,7 @@ def functional_form(parser: Parser, op_type: type[Operation]) -> Operation:
 
 
 def attribute_dictionary(parser: Parser) -> dict[str, Attribute]:
-    """`{name = value, ...}`, where values of enumerations are bare words; empty if there is
-    none."""
+    """Parses an optional `{name = value, ...}`, in which enumerators may be bare words."""
     attributes: dict[str, Attribute] = {}
     if parser.parse_optional_punctuation("{") is None:
         return attributes
@@ -154,7 +155,7 @@ def attribute_dictionary(parser: Parser) -> dict[str, Attribute]:
 
 
 def operand_list(parser: Parser) -> list[UnresolvedOperand]:
-    """Values between commas, in brackets or not; none where there is none."""
+    """Parses comma-separated operands, with or without parentheses."""
     bracket = parser.parse_optional_punctuation("(") is not None
     operands: list[UnresolvedOperand] = []
     while (operand := parser.parse_optional_unresolved_operand()) is not None:
@@ -175,7 +176,7 @@ def make(
     attributes: Mapping[str, Attribute],
     regions: Iterable[Any] = (),
 ) -> Operation:
-    """The operation, with its operands looked up."""
+    """Creates the operation and resolves its operands."""
     if len(operands) != len(operand_types):
         parser.raise_error(
             f"'{op_type.name}' has {len(operands)} operands, but its type lists "
@@ -199,7 +200,7 @@ GLOBAL = "ml_program.global"
 
 
 def _global_form(parser: Parser, op_type: type[Operation]) -> Operation:
-    """`private mutable @name(value) : type`; the value and the words may be absent."""
+    """`private mutable @name(value) : type`; keywords and value are optional."""
     attributes: dict[str, Attribute] = {}
     for word in ("public", "private", "nested", "mutable"):
         parser.parse_optional_keyword(word)
@@ -213,12 +214,11 @@ def _global_form(parser: Parser, op_type: type[Operation]) -> Operation:
 
 
 GLOBALS: dict[str, Form | None] = {"global": _global_form}
-"""The forms of the dialect."""
+"""Assembly formats of the ml_program dialect."""
 
 
 def drop_unused_globals(module: ModuleOp) -> None:
-    """Takes the declarations of globals that no operation refers to out of the module; what is
-    left is refused as any unknown operation is."""
+    """Erases declarations of unused globals; used ones are refused as unknown operations."""
     declared = [op for op in module.body.block.ops if operation_name(op) == GLOBAL]
     if not declared:
         return
@@ -244,26 +244,26 @@ def drop_unused_globals(module: ModuleOp) -> None:
 
 
 class Translator(OpBuilder):
-    """Builds the TTIR ops that operations are translated to."""
+    """Builder of the TTIR ops that source operations translate to."""
 
     def __init__(self, insert: Callable[[Operation], None] = lambda op: None) -> None:
         super().__init__(ttir_op_classes(), insert)
 
     def constant(self, array: Array, element: Attribute = f32) -> SSAValue:
-        """A constant of these values, with elements of that type."""
+        """Constant of an array with the given element type."""
         name = numpy_name(element)
         assert name is not None
         values = np.ascontiguousarray(array).astype(np.dtype(name))
         return self.elements(elements(element, array.shape, values.tobytes()))
 
     def elements(self, value: Attribute) -> SSAValue:
-        """A constant of these elements, in the shape of their type."""
+        """Constant of a dense elements attribute."""
         type_ = cast("TensorType[Attribute]", cast("Any", value).type)
         result = tensor_type(type_.element_type, shape_of(type_))
         return self.emit("constant", [], result, value=value)
 
     def number(self, value: float, like: SSAValue, rank: int | None = None) -> SSAValue:
-        """A number that broadcasts onto `like`, with elements of its type."""
+        """Number that broadcasts with `like`, in its element type."""
         rank = len(shape_of(like.type)) if rank is None else rank
         element = element_of(like.type)
         kind = np.dtype(numpy_name(element) or "float32").kind
@@ -272,36 +272,35 @@ class Translator(OpBuilder):
     def pad(
         self, value: SSAValue, widths: Sequence[tuple[int, int]], fill: float = 0.0
     ) -> SSAValue:
-        """`value` with `fill` before and after its elements; negative widths cut them off. Itself
-        if all widths are 0."""
+        """Pads with `fill`; negative widths crop. No-op if all widths are 0."""
         if not any(any(pair) for pair in widths):
             return value
         shape = shape_of(value.type)
         sizes = [size + sum(pair) for size, pair in zip(shape, widths, strict=True)]
         result = tensor_type(element_of(value.type), sizes)
         padding = [width for pair in widths for width in pair]
-        # An integer as it is: float32 has no 2^24 + 1.
+        # Integers stay exact: float32 has no 2^24 + 1.
         whole = np.dtype(numpy_name(element_of(value.type)) or "float32").kind in "iub"
         number = int(fill) if whole and math.isfinite(fill) else fill
         return self.emit("pad", [value], result, padding=padding, value=number)
 
     def aligned(self, value: SSAValue, shape: Sequence[int]) -> SSAValue:
-        """`value` with dimensions of one element before its own, as many as `shape` has more."""
+        """Prepends dimensions of size 1 up to the rank of `shape`."""
         own = shape_of(value.type)
         return self.reshape(value, [1] * (len(shape) - len(own)) + list(own))
 
     def compare(self, name: str, lhs: SSAValue, rhs: SSAValue, element: Attribute) -> SSAValue:
-        """A comparison, with elements of that type."""
+        """Comparison with a result of the given element type."""
         return self.broadcasting(name, lhs, rhs, element=element)
 
     def rounded(self, value: SSAValue) -> SSAValue:
-        """To the nearest integer, halves to the even one; what is one already stays."""
+        """Rounds to the nearest integer, ties to even; no-op for values that are integers."""
         if getattr(value.owner, "name", "") in ("ttir.floor", "ttir.ceil", "ttir.trunc"):
             return value
         return rounded(self, value, to_even=True)
 
     def matmul(self, a: SSAValue, b: SSAValue, **transposed: bool) -> SSAValue:
-        """The matmul; both have the same leading dimensions."""
+        """Matmul of operands with the same batch dimensions."""
         left, right = shape_of(a.type), shape_of(b.type)
         rows = left[-1] if transposed.get("transpose_a") else left[-2]
         columns = right[-2] if transposed.get("transpose_b") else right[-1]
@@ -311,12 +310,14 @@ class Translator(OpBuilder):
 
 
 Rule = Callable[[Translator, Any], "SSAValue | Sequence[SSAValue] | None"]
-"""Returns the replacements for the results of an operation; None for one that only informs other
-rules something, which then look at the operation itself."""
+"""Returns the replacements of an operation's results.
+
+None for an operation that only informs the rules of its users.
+"""
 
 
 def constant_of(value: SSAValue) -> Array | None:
-    """The elements of a value that is constant; None if it is not known to be."""
+    """Returns the elements of a constant, None for other values."""
     if not isinstance(value, OpResult):
         return None
     op = value.op
@@ -337,10 +338,10 @@ def constant_of(value: SSAValue) -> Array | None:
 
 
 def translate(module: ModuleOp, rules: Mapping[str, Rule]) -> None:
-    """Puts ops of TTIR in place of the operations that there are rules for.
+    """Replaces source operations by TTIR ops.
 
     Raises:
-        CompileError: with everything that cannot be translated, equal messages as one with a count.
+        CompileError: listing all operations that cannot be translated; equal messages are counted.
     """
     findings = _Findings()
     functions = [op for op in module.body.block.ops if isinstance(op, FuncOp)]
@@ -358,7 +359,7 @@ DECOMPOSED = "export the model with the operation decomposed"
 
 
 class _Findings:
-    """Findings that prevent translation."""
+    """Collected errors of a translation."""
 
     def __init__(self) -> None:
         self._found: dict[tuple[str, str | None], list[Diagnostic]] = {}
@@ -426,8 +427,10 @@ _UNPACKED = re.compile(r"values to unpack \(expected (?:at least )?(\d+)(?:, got
 
 
 def reason_of(op: Operation, error: Exception) -> str:
-    """Reason that one of `ILL_FORMED` stands for, in terms of the operation at which it was
-    raised: rules read operands and attributes that no verifier has seen."""
+    """Message for an exception of `ILL_FORMED`, in terms of the operation.
+
+    Rules read operands and attributes that no verifier has checked.
+    """
     text, found = str(error), len(op.operands)
     unpacked = _UNPACKED.search(text)
     if unpacked is not None and unpacked[2] in (None, str(found)) and int(unpacked[1]) != found:
@@ -483,12 +486,11 @@ def _erase_translated(block: Block) -> None:
             op.erase(safe_erase=False)
 
 
-# Indices that are limited to a tensor.
+# Indices that are clamped to a tensor.
 
 
-def limited(builder: OpBuilder, indices: SSAValue, last: int) -> SSAValue:
-    """Indices limited to those from 0 to the last, as si32; of ui32 those from 2^31 on are beyond
-    the last one."""
+def clamped_indices(builder: OpBuilder, indices: SSAValue, last: int) -> SSAValue:
+    """Clamps indices to [0, last], as si32; ui32 indices from 2^31 on clamp to `last`."""
     element = element_of(indices.type)
     if normalized_data_type(element) is DataType.UINT32:
         most = builder.full([1] * len(shape_of(indices.type)), last, element)
@@ -503,10 +505,10 @@ def limited(builder: OpBuilder, indices: SSAValue, last: int) -> SSAValue:
 def write_cache(
     builder: OpBuilder, cache: SSAValue, update: SSAValue, place: int | SSAValue
 ) -> bool:
-    """Writes entries of all users into a cache (users, heads, positions, size) in place, from a
-    position on; returns whether the library can.
+    """Writes entries of all users into a cache (users, heads, positions, size) in place.
 
-    It writes one position of all users, or whole tiles of positions from the first on.
+    Returns whether the library can: it writes one position of all users, or whole tiles of
+    positions from the first on.
     """
     shape, sizes = shape_of(cache.type), shape_of(update.type)
     if len(shape) != 4 or shape[2] % TILE_SIDE or shape[3] % TILE_SIDE:

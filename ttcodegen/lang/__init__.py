@@ -1,5 +1,12 @@
 """TT-Lang: operations written as dataflow kernels in Python, simulated with numpy.
 
+- `compiler/`: Compiles operations of TT-Lang to device programs
+- `projects/`: Programs of TT-Lang: running them, and projects of the operations that they compile
+- `simulator/`: The simulator of TT-Lang: blocks, pipes, semaphores and scheduling on numpy
+- `ttl/`: `ttl`: the language of TT-Lang (specification 0.22)
+- `ttnn/`: `ttnn`: what programs of TT-Lang need of it, on numpy; torch tensors are taken where
+  torch is installed
+
 The language follows the TT-Lang specification, version 0.22. `ttl` and `ttnn` are the packages
 that programs import; `programs` runs such programs.
 """

@@ -1,7 +1,7 @@
-"""Collapsing the dimensions of a tensor into those of its physical shape, and back.
+"""Collapse of tensor dimensions to a physical shape, and its inverse.
 
-A collapsed dimension is a sum of multiples of the tensor's dimensions: its *coefficients*. They are
-the rows of a matrix with a column for each dimension of the tensor.
+A collapsed dimension is a linear combination of tensor dimensions; its *coefficients* are a row of
+a matrix with a column for each tensor dimension.
 """
 
 from __future__ import annotations
@@ -15,21 +15,20 @@ Interval = tuple[int, int]
 Coefficients = tuple[tuple[int, ...], ...]
 
 DEFAULT_INTERVALS: tuple[Interval, ...] = ((0, -1),)
-"""All dimensions but the last become rows."""
+"""Collapses all dimensions but the last into rows."""
 
 
 def align_up(size: int, alignment: int) -> int:
-    """The smallest multiple of `alignment` that is not less than `size`."""
+    """Rounds `size` up to a multiple of `alignment`."""
     return -(-size // alignment) * alignment
 
 
 def normalized_intervals(intervals: Sequence[Interval], rank: int) -> tuple[Interval, ...]:
-    """Intervals of dimensions, from the first to before the last, that cover all `rank`.
+    """Returns half-open intervals of dimensions that cover all `rank`, in order.
 
-    Negative ends count from the end, as in Python; dimensions in no interval are not collapsed. Of
-    a tensor of rank 1 or 0, the interval of rows is empty, so that it is a single row.
-
-    Raises ValueError if an interval is none, or two overlap.
+    Negative bounds count from the end, as in Python; dimensions in no interval are not collapsed.
+    At rank 1 or 0 the interval of rows is empty: the tensor is a single row. Raises ValueError if
+    an interval is invalid or two overlap.
     """
     found: list[Interval] = []
     for start, end in intervals:
@@ -58,10 +57,10 @@ def normalized_intervals(intervals: Sequence[Interval], rank: int) -> tuple[Inte
 def collapsed(
     shape: Shape, intervals: Sequence[Interval], alignments: Shape | None = None
 ) -> tuple[Coefficients, Shape]:
-    """The coefficients of the collapsed dimensions, and the sizes that alignments give them.
+    """Returns the coefficients and aligned sizes of the collapsed dimensions.
 
-    Within an interval, from its last dimension on, the size that a dimension reaches is rounded up
-    to its alignment. Intervals are normalized ones.
+    Within an interval, from its last dimension on, the accumulated size is rounded up to the
+    alignment of each dimension. Intervals must be normalized.
     """
     rows: list[tuple[int, ...]] = []
     sizes: list[int] = []
@@ -87,7 +86,7 @@ def extents(coefficients: Coefficients, shape: Shape) -> Shape:
 
 
 def check_one_to_one(coefficients: Coefficients, shape: Shape) -> None:
-    """Raises ValueError if two elements of the tensor fall on one position."""
+    """Raises ValueError if two elements of the tensor map to one position."""
     found: set[int] = set()
     for row in coefficients:
         reached = 0
@@ -102,19 +101,21 @@ def check_one_to_one(coefficients: Coefficients, shape: Shape) -> None:
 
 
 def _factors(row: Sequence[int], shape: Shape) -> list[tuple[int, int]]:
-    """The multiples of a row with their dimensions, ascending; those of size 1 say nothing."""
+    """Returns the nonzero factors of a row with their dimensions, ascending, without those of size
+    1.
+    """
     return sorted((factor, dim) for dim, factor in enumerate(row) if factor != 0 and shape[dim] > 1)
 
 
 def collapse(coefficients: Coefficients, index: Sequence[int]) -> Shape:
-    """The position of an element in the physical shape."""
+    """Returns the physical position of an element."""
     return tuple(
         sum(factor * i for factor, i in zip(row, index, strict=True)) for row in coefficients
     )
 
 
 def expand(coefficients: Coefficients, shape: Shape, place: Sequence[int]) -> Shape | None:
-    """The element at a position in the physical shape, None if it is padding."""
+    """Returns the element at a physical position, None for padding."""
     index: list[int | None] = [0 if size == 1 else None for size in shape]
     for row, position in zip(coefficients, place, strict=True):
         rest = position
@@ -125,10 +126,10 @@ def expand(coefficients: Coefficients, shape: Shape, place: Sequence[int]) -> Sh
             index[dim] = number
         if rest:
             return None
-    # A dimension that no row has was refused when the layout was made.
+    # Layouts check that every dimension is in some row.
     return tuple(0 if number is None else number for number in index)
 
 
 def volume(shape: Sequence[int]) -> int:
-    """Number of elements of a shape."""
+    """Returns the number of elements of a shape."""
     return prod(shape)

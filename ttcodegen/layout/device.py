@@ -1,4 +1,4 @@
-"""A device as a grid: chips, L1 banks, and tensor data in the memories of its cores."""
+"""Device grids, L1 banks, and conversion of tensor data to shards."""
 
 from __future__ import annotations
 
@@ -32,16 +32,15 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-# A device as a grid: how it is mapped to chips, and where a byte of a shard is.
+# A device grid, its map to chips, and the addresses of shard bytes.
 #
-# The maps are those of the device specification. A grid may be larger than a chip: then it goes
-# over to the next chip of the mesh. Other views of the same cores (transposed, wide, rotated) are
-# made by `reinterpret`.
+# The maps are those of the device specification. A grid may span several chips of the mesh. Other
+# views of the same cores (transposed, wide, rotated) are made by `reinterpret`.
 
 
 @dataclass(frozen=True)
 class PhysicalCore:
-    """A core of a chip, by its row and column."""
+    """A core, by chip, row and column."""
 
     chip: int
     row: int
@@ -50,17 +49,17 @@ class PhysicalCore:
 
 @dataclass(frozen=True)
 class Device:
-    """A grid of cores over one chip or several; `create`, `of_system` and `of` make it."""
+    """A grid of cores over one or more chips, made by `create`, `of_system` or `of`."""
 
     grid: Shape
     worker_map: AffineMap
-    """From the grid to chip, row and column."""
+    """Maps grid positions to chip, row and column."""
     mesh_shape: Shape
     chip_ids: Shape
     chip_grid: tuple[int, int]
     """Rows and columns of each chip."""
     dram_banks: int
-    """Of each chip."""
+    """DRAM banks of each chip."""
 
     def __post_init__(self) -> None:
         if prod(self.mesh_shape) != len(self.chip_ids):
@@ -80,10 +79,10 @@ class Device:
         chip_ids: Sequence[int] | None = None,
         dram_banks: int = N150.num_dram_channels,
     ) -> Device:
-        """The chips of a mesh as one grid.
+        """Creates a grid over the chips of a mesh.
 
-        The last two dimensions of the mesh put chips below and beside one another; further ones in
-        front are dimensions of the grid of their own, such as that of a batch.
+        The last two mesh dimensions are rows and columns of chips; leading ones become separate
+        grid dimensions, such as a batch.
         """
         mesh = tuple(mesh_shape)
         full = mesh if len(mesh) > 1 else (*mesh, 1)
@@ -120,13 +119,13 @@ class Device:
 
     @classmethod
     def of_system(cls, system: SystemDescription, mesh_shape: Sequence[int] = (1,)) -> Device:
-        """The chips of a described system, of which the mesh takes the first."""
+        """Creates a grid over the first chips of a system, as many as the mesh has."""
         chip = system.chip
         return cls.create(mesh_shape, chip.grid, dram_banks=chip.dram_grid[0] * chip.dram_grid[1])
 
     @classmethod
     def of(cls, device: DeviceDescription, chip_grid: tuple[int, int] = N150.grid) -> Device:
-        """The device that an attribute describes; raises ValueError if it has no map."""
+        """Creates the device that an attribute describes; raises ValueError if it has no map."""
         mapping = device.worker_grid.mapping
         if mapping is None:
             raise ValueError("the grid of the device has no map to its chips")
@@ -135,9 +134,9 @@ class Device:
         return cls(device.worker_grid.shape, mapping, mesh, device.chip_ids, chip_grid, banks)
 
     def reinterpret(self, grid: Sequence[int], worker_map: AffineMap) -> Device:
-        """Another view of the same chips.
+        """Returns another view of the same chips.
 
-        Raises ValueError if the map leaves the chips, or two positions of the grid are one core.
+        Raises ValueError if the map leaves the chips, or maps two grid positions to one core.
         """
         changed = replace(self, grid=tuple(grid), worker_map=worker_map)
         if len(changed.logical_cores) != prod(changed.grid):
@@ -155,10 +154,10 @@ class Device:
     # Cores
 
     def physical_core(self, core: Sequence[int]) -> PhysicalCore:
-        """The chip, row and column of a position in the grid.
+        """Returns the chip, row and column of a grid position.
 
-        The chip is its index in the mesh: `chip_ids` has its number in the system. Raises
-        ValueError if the grid has no such position.
+        The chip is its index in the mesh; `chip_ids` has its number in the system. Raises
+        ValueError if the position is not in the grid.
         """
         if len(core) != len(self.grid) or not all(
             0 <= place < side for place, side in zip(core, self.grid, strict=True)
@@ -168,12 +167,12 @@ class Device:
 
     @cached_property
     def logical_cores(self) -> dict[PhysicalCore, Shape]:
-        """The position in the grid of each core."""
+        """Grid position of each core."""
         places = product(*(range(side) for side in self.grid))
         return {self.physical_core(place): place for place in places}
 
     def locate(self, layout: TensorLayout, index: Sequence[int]) -> tuple[PhysicalCore, int]:
-        """The core that has an element of a tensor, and the element's offset in its shard.
+        """Returns the core of a tensor element and the element's offset in its shard.
 
         Raises ValueError if the layout's grid does not fit on the device's.
         """
@@ -195,7 +194,7 @@ class Device:
 
     @property
     def l1_map(self) -> AffineMap:
-        """From a position in the grid and a byte of the shard to chip, row, column and address.
+        """Maps grid position and shard byte to chip, row, column and address.
 
         The symbol is the address of the buffer.
         """
@@ -205,17 +204,17 @@ class Device:
 
     @property
     def dram_map(self) -> AffineMap:
-        """From a position in the grid and a byte of the shard to chip, 0, bank and address.
+        """Maps grid position and shard byte to chip, 0, bank and address.
 
-        Pages go round the banks. The symbols are the shape of the tensor's grid, the shape of its
-        shard, the size of a page, the address of the buffer, and the size of an element.
+        Pages are interleaved over the banks. The symbols are the shape of the tensor's grid, the
+        shape of its shard, the page size, the address of the buffer, and the size of an element.
         """
         rank = len(self.grid)
         page_size, base = AffineSymExpr(2 * rank), AffineSymExpr(2 * rank + 1)
         shard_bytes: AffineExpr = AffineSymExpr(2 * rank + 2)
         for dim in reversed(range(rank)):
             shard_bytes = _by(AffineSymExpr(rank + dim), shard_bytes)
-        # The number of the core, row by row.
+        # Row-major index of the core.
         core: AffineExpr = AffineDimExpr(0)
         for dim in range(1, rank):
             core = _plus(_by(core, AffineSymExpr(dim)), AffineDimExpr(dim))
@@ -233,7 +232,7 @@ class Device:
     def l1_address(
         self, core: Sequence[int], byte: int, buffer_address: int
     ) -> tuple[PhysicalCore, int]:
-        """The core and the address of a byte of a shard in L1."""
+        """Returns core and address of a shard byte in L1."""
         chip, row, column, address = self.l1_map.eval([*core, byte], [buffer_address])
         return PhysicalCore(chip, row, column), address
 
@@ -245,10 +244,11 @@ class Device:
         buffer_address: int,
         page_size: int,
     ) -> tuple[int, int]:
-        """The bank, and the address in it, of a byte of a shard in DRAM."""
+        """Returns bank and address of a shard byte in DRAM."""
         self.check(layout)
         shard_bytes = layout.shard_bytes
-        # The map multiplies the shape and the size of an element; a shard of tiles has its bytes.
+        # Passes the shard's bytes as its shape with elements of size 1, because tiles may have
+        # shared exponents.
         shape = (1,) * (len(self.grid) - 1) + (shard_bytes,)
         symbols = [*layout.grid, *shape, page_size, buffer_address, 1]
         _, _, bank, address = self.dram_map.eval([*core, byte], symbols)
@@ -258,12 +258,12 @@ class Device:
 
     @property
     def description(self) -> DeviceDescription:
-        """Text of the attribute, without the derived memory maps."""
+        """Description of the attribute, without memory maps."""
         return DeviceDescription(Grid(self.grid, self.worker_map), self.mesh_shape, self.chip_ids)
 
     @property
     def full_description(self) -> DeviceDescription:
-        """The same with the DRAM banks and the maps of memories."""
+        """Description with the DRAM banks and memory maps."""
         return replace(
             self.description,
             dram_grid=Grid((1, self.dram_banks)),
@@ -273,7 +273,7 @@ class Device:
 
     @property
     def attribute(self) -> DeviceAttr:
-        """The device as an attribute, without the maps of memories."""
+        """The device as an attribute, without memory maps."""
         return DeviceAttr(self.description)
 
     def __str__(self) -> str:
@@ -301,17 +301,17 @@ def _mod(expression: AffineExpr, divisor: int) -> AffineExpr:
     return AffineBinaryOpExpr(AffineBinaryOpKind.Mod, expression, AffineConstantExpr(divisor))
 
 
-# The L1 of a core as the allocator hands it out.
+# Model of the L1 allocator.
 #
-# It takes the highest gap that is large enough (free_list_opt.cpp); circular buffers grow from
-# below up to the lowest tensor (measured, tt-metal).
+# It allocates in the highest gap that is large enough (free_list_opt.cpp); circular buffers grow
+# upwards to the lowest tensor (measured, tt-metal).
 
 Block = tuple[int, int]
-"""Begin and end of a block of memory."""
+"""Begin and end address of a block of memory."""
 
 
 class Bank:
-    """The L1 of one core, that of all others as well: they share their addresses."""
+    """L1 of one core; all cores have the same allocations."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -320,11 +320,11 @@ class Bank:
 
     @property
     def lowest(self) -> int:
-        """The lowest address that is taken."""
+        """Lowest allocated address."""
         return self._taken[0][0] if self._taken else self.size
 
     def allocate(self, size: int) -> Block:
-        """The highest gap for so many bytes; below zero if there is none."""
+        """Allocates the highest gap of that size; the block begins below zero if there is none."""
         end = self.size
         for start, taken_end in reversed(self._taken):
             if end - taken_end >= size:
@@ -335,7 +335,7 @@ class Bank:
         return found
 
     def free(self, block: Block) -> None:
-        """Gives a block back."""
+        """Frees a block."""
         self._taken.remove(block)
 
 
@@ -343,11 +343,13 @@ _PADDING = {"zero": 0.0, "one": 1.0, "inf": float("inf"), "neginf": float("-inf"
 
 
 def offsets(layout: TensorLayout) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """For each element of the tensor the number of its core, row by row in the grid, and its offset
-    in the core's shard; both have the shape of the tensor."""
+    """Returns the core and the shard offset of each element.
+
+    Cores are row-major grid indices; both arrays have the shape of the tensor.
+    """
     import numpy as np
 
-    places = [_place(layout, row) for row in layout.coefficients]
+    places = [_collapsed_positions(layout, row) for row in layout.coefficients]
     core: Any = np.zeros((), np.int64)
     positions: list[Any] = []
     for place, part, side in zip(places, layout.shard_shape, layout.grid, strict=True):
@@ -360,8 +362,8 @@ def offsets(layout: TensorLayout) -> tuple[NDArray[np.int64], NDArray[np.int64]]
     )
 
 
-def _place(layout: TensorLayout, row: Shape) -> Any:
-    """The position in one collapsed dimension, with as many elements as dimensions are involved."""
+def _collapsed_positions(layout: TensorLayout, row: Shape) -> Any:
+    """Returns positions in one collapsed dimension, broadcastable to the shape of the tensor."""
     import numpy as np
 
     total: Any = np.zeros((1,) * len(layout.shape), np.int64)
@@ -390,11 +392,11 @@ def _linear(positions: list[Any], shape: Shape) -> Any:
 
 
 def to_shards(layout: TensorLayout, array: NDArray[Any]) -> NDArray[Any]:
-    """The shards of a tensor: an array of the grid's shape and one dimension, which is the memory
-    of a core. Padding holds what the layout says.
+    """Returns the shards of a tensor, an array of the grid's shape and one dimension of shard
+    memory.
 
-    Raises ValueError if the array has another shape than the tensor, or integers should hold
-    infinity.
+    Padding holds the value that the layout specifies. Raises ValueError if the array has another
+    shape than the tensor, or an infinity should pad integers.
     """
     import numpy as np
 
@@ -411,7 +413,7 @@ def to_shards(layout: TensorLayout, array: NDArray[Any]) -> NDArray[Any]:
 
 
 def from_shards(layout: TensorLayout, shards: NDArray[Any]) -> NDArray[Any]:
-    """The tensor whose shards these are; raises ValueError if they are of another size."""
+    """Returns the tensor of shards; raises ValueError if they are of another size."""
     size = volume(layout.padded_shard_shape)
     if shards.shape != (*layout.grid, size):
         raise ValueError(f"the shards are {(*layout.grid, size)}, not {shards.shape}")

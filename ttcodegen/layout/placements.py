@@ -1,4 +1,4 @@
-"""Tensors as grids of tiles, their layouts in the library, and bytes in memory."""
+"""Tiled shapes, and bytes of tensors in memory."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from ttcodegen.dialects.ttnn.placement import TensorPlacement
 from ttcodegen.layout.collapse import Shape, align_up
 from ttcodegen.layout.tensor_layout import TensorLayout
 
-# Tensors as grids of tiles.
+# Tiled shapes
 
 
 @cache
 def tile_bytes_of(data_type: DataType) -> int:
-    """Bytes of a tile of a tensor of that data type."""
+    """Returns the bytes of a tile of that data type."""
     return TILE_FORMATS[data_type.mlir].tile_bytes()
 
 
 @dataclass(frozen=True)
 class TiledShape:
-    """A tensor in pages of one tile, batch by batch, row of tiles by row of tiles.
+    """Shape of a tensor in tiles, ordered by batch, row and column of tiles.
 
     A tensor of rank 0 or 1 is one row.
     """
@@ -34,32 +34,32 @@ class TiledShape:
 
     @cached_property
     def batch(self) -> tuple[int, ...]:
-        """The dimensions before the last two."""
+        """Dimensions before the last two."""
         return self.shape[:-2]
 
     @property
     def height(self) -> int:
-        """Elements of the last dimension but one."""
+        """Size of the last dimension but one."""
         return self.shape[-2] if len(self.shape) > 1 else 1
 
     @property
     def width(self) -> int:
-        """Elements of the last dimension."""
+        """Size of the last dimension."""
         return self.shape[-1] if self.shape else 1
 
     @property
     def rows(self) -> int:
-        """Rows of tiles in each batch."""
+        """Tile rows of each batch entry."""
         return tiles_along(self.height)
 
     @property
     def columns(self) -> int:
-        """Columns of tiles in each batch."""
+        """Tile columns of each batch entry."""
         return tiles_along(self.width)
 
     @cached_property
     def grid(self) -> tuple[int, ...]:
-        """The tiles in each dimension: batch dimensions, rows, columns."""
+        """Number of tiles in each dimension: batch dimensions, rows, columns."""
         return (*self.batch, self.rows, self.columns)
 
     @cached_property
@@ -69,28 +69,28 @@ class TiledShape:
 
     @property
     def last_rows(self) -> int:
-        """Rows of the lowest tiles that hold elements."""
+        """Number of valid rows in the last tile row."""
         return self.height - TILE_SIDE * (self.rows - 1)
 
     @property
     def last_columns(self) -> int:
-        """Columns of the rightmost tiles that hold elements."""
+        """Number of valid columns in the last tile column."""
         return self.width - TILE_SIDE * (self.columns - 1)
 
 
 def row_major_strides(sizes: Sequence[int]) -> list[int]:
-    """Row-major strides of a shape, the last dimension varying fastest."""
+    """Returns the row-major strides of a shape."""
     strides = [1] * len(sizes)
     for index in range(len(sizes) - 1, 0, -1):
         strides[index - 1] = strides[index] * sizes[index]
     return strides
 
 
-# The layouts of tensors of the library, and the bytes that they take in their memory.
+# Layouts of ttnn tensors, and their bytes in memory
 
 
 def layout_of(placement: TensorPlacement) -> TensorLayout:
-    """The layout of a whole tensor, as if it lay on one core.
+    """Returns the layout of a whole tensor, as if it were on one core.
 
     Raises ValueError if the tensor has no elements.
     """
@@ -109,7 +109,7 @@ def _bytes_on_one_core(shape: Shape, data_type: DataType, pages: Layout) -> int:
 
 
 def element_bits(placement: TensorPlacement) -> int:
-    """Bits of an element, without the exponent that block floats share."""
+    """Returns the bits of an element, without the shared exponent of block floats."""
     return TILE_FORMATS[placement.data_type.mlir].bits
 
 
@@ -119,12 +119,12 @@ def tiles(placement: TensorPlacement) -> int:
 
 
 def tile_bytes(placement: TensorPlacement) -> int:
-    """Bytes of a tile of the tensor."""
+    """Returns the bytes of a tile of the tensor."""
     return tile_bytes_of(placement.data_type)
 
 
 def row_bytes(placement: TensorPlacement) -> int:
-    """Bytes of a row of the tensor, or of a row of its shards."""
+    """Returns the bytes of a row of the tensor, or of its shards."""
     if placement.shards is not None:
         width = placement.shards.shape[1]
     else:
@@ -133,13 +133,13 @@ def row_bytes(placement: TensorPlacement) -> int:
 
 
 def page_bytes(placement: TensorPlacement, alignment: int = 1) -> int:
-    """Bytes of a page, which is a tile or a row, rounded up to the alignment of addresses."""
+    """Returns the bytes of a page (tile or row), rounded up to the address alignment."""
     size = tile_bytes(placement) if placement.layout is Layout.TILE else row_bytes(placement)
     return align_up(size, alignment)
 
 
 def whole_bytes(placement: TensorPlacement) -> int:
-    """Bytes of the tensor with the padding of its tiles, but not that of its shards."""
+    """Returns the bytes of the tensor with tile padding, but not shard padding."""
     return _bytes_on_one_core(placement.shape, placement.data_type, placement.layout)
 
 
@@ -153,16 +153,17 @@ def shard_bytes(placement: TensorPlacement, alignment: int = 1) -> int:
 
 
 def stored_bytes(placement: TensorPlacement) -> int:
-    """Bytes of a tensor in its memory: whole tiles for the tile layout, the shards of
-    all cores if it is sharded."""
+    """Returns the bytes of a tensor in its memory, with tile and shard padding."""
     if placement.shards is not None:
         return placement.shards.cores * shard_bytes(placement)
     return whole_bytes(placement)
 
 
 def bank_bytes(placement: TensorPlacement, banks: int, alignment: int) -> int:
-    """Bytes that a tensor takes of each bank of its memory: a shard, or its part of the pages,
-    which are dealt out to the banks one by one and begin at multiples of `alignment`."""
+    """Returns the bytes that a tensor takes of each bank: a shard, or its share of the pages.
+
+    Pages are interleaved over the banks and begin at multiples of `alignment`.
+    """
     if placement.shards is not None:
         return align_up(shard_bytes(placement, alignment), alignment)
     height, width = placement.collapsed_shape()
@@ -171,10 +172,10 @@ def bank_bytes(placement: TensorPlacement, banks: int, alignment: int) -> int:
 
 
 def is_view(source: TensorPlacement, result: TensorPlacement) -> bool:
-    """True if a reshape of one tensor to the other leaves the elements in place: rows stay
-    rows, and tiles stay tiles.
+    """True if a reshape leaves the elements in place.
 
-    Source: ttnn/cpp/ttnn/operations/data_movement/reshape_view/reshape.cpp of tt-metal.
+    Rows stay rows, and tiles stay tiles. Source:
+    ttnn/cpp/ttnn/operations/data_movement/reshape_view/reshape.cpp of tt-metal.
     """
     if (source.layout, source.buffer_type) != (result.layout, result.buffer_type):
         return False

@@ -1,11 +1,11 @@
-"""The layout of a tensor: which core has which element, and where in its memory.
+"""Tensor layouts: the core and address of each element.
 
-The order follows the tensor layout specification: the dimensions of the tensor are
-collapsed, the collapsed ones are divided over a grid, each core's part (a shard) is divided into
-tiles. All divisions round up; what is in a shard and in no element of the tensor is padding.
+The order follows the tensor layout specification: the dimensions of the tensor are collapsed, the
+collapsed ones are divided over a grid, and each core's shard is divided into tiles. All divisions
+round up; the rest of a shard is padding.
 
-Layouts of the later form (`TensorLayout.aligned`) differ in this: sizes are aligned when dimensions
-are collapsed, so that grid and tiles divide them without a rest.
+Layouts of the later form (`TensorLayout.aligned`) align sizes when dimensions are collapsed, so
+that grid and tiles divide them exactly.
 """
 
 from __future__ import annotations
@@ -61,11 +61,11 @@ from ttcodegen.layout.collapse import (
     volume,
 )
 
-# The order of the numbers of a tile in memory: face by face, each face row by row.
+# Order of the elements of a tile in memory: face by face, each face row by row.
 
 
 def offset_in_tile(row: int, column: int, tile: tuple[int, int]) -> int:
-    """Offset in the tile of the number at a row and column, or of those at arrays of them."""
+    """Returns the offset in the tile of a row and column, or of arrays of them."""
     face_rows, face_columns = (min(side, FACE_SIDE) for side in tile)
     faces_in_a_row = tile[1] // face_columns
     face = (row // face_rows) * faces_in_a_row + column // face_columns
@@ -73,7 +73,7 @@ def offset_in_tile(row: int, column: int, tile: tuple[int, int]) -> int:
 
 
 def place_in_tile(offset: int, tile: tuple[int, int]) -> tuple[int, int]:
-    """The row and column of the number that has `offset` numbers before it."""
+    """Returns row and column of the element at an offset in a tile."""
     face_rows, face_columns = (min(side, FACE_SIDE) for side in tile)
     faces_in_a_row = tile[1] // face_columns
     rest, column = divmod(offset, face_columns)
@@ -92,47 +92,49 @@ _SCALARS: dict[str, Attribute] = {
     "u8": ui8,
     "si32": si32,
 }
-"""The element types of tensors by the names of formats; others are formats of tiles only."""
+"""Element types of tensors by format name; other formats exist in tiles only."""
 _NAMES = {type_: name for name, type_ in _SCALARS.items()}
 
 
 @dataclass(frozen=True)
 class Location:
-    """The location of an element."""
+    """Location of an element."""
 
     core: Shape
-    """Its position in the grid."""
+    """Position of the core in the grid."""
     position: Shape
-    """Its position in the core's shard, in elements along each dimension."""
+    """Position in the core's shard, in elements along each dimension."""
     offset: int
-    """Offset in elements in the memory of the shard. In tiles, elements are counted face by face
-    (16x16)."""
+    """Offset in elements in the memory of the shard.
+
+    In tiles, elements are ordered face by face (16x16).
+    """
 
 
 @dataclass(frozen=True)
 class TensorLayout:
-    """A layout; `create`, `aligned` and `of` make it, the other methods give changed ones."""
+    """Tensor layout, made by `create`, `aligned` or `of`; other methods return modified copies."""
 
     shape: Shape
-    """Of the tensor."""
+    """Shape of the tensor."""
     data_type: str
     """Name of the element type in `#ttcore.supportedDataTypes`."""
     coefficients: Coefficients
-    """A row for each dimension of the grid: what is summed up of the tensor's dimensions."""
+    """A row of factors of the tensor's dimensions for each grid dimension."""
     physical_shape: Shape
-    """The sizes of the collapsed dimensions."""
+    """Sizes of the collapsed dimensions."""
     grid: Shape
     tile: tuple[int, int] | None = None
-    """Rows and columns of a tile, None if rows follow one another."""
+    """Rows and columns of a tile, None for row-major shards."""
     tile_format: str | None = None
-    """The format of the numbers in tiles, None for that of the tensor."""
+    """Format of the elements in tiles, None for that of the tensor."""
     memory_space: MemorySpace = MemorySpace.L1
     out_of_bounds: OutOfBounds = OutOfBounds.UNDEF
     memory_layout: TensorMemoryLayout | None = None
     intervals: tuple[Interval, ...] = DEFAULT_INTERVALS
-    """Collapsed intervals, of a layout of the later form."""
+    """Collapsed intervals of a layout of the later form."""
     alignments: Shape | None = None
-    """Of a layout of the later form; None for the form of the specification."""
+    """Alignments of a layout of the later form; None for the form of the specification."""
 
     def __post_init__(self) -> None:
         if any(size < 1 for size in self.shape):
@@ -151,7 +153,7 @@ class TensorLayout:
             self._check_division()
 
     def _check_division(self) -> None:
-        """Layouts of the later form have no rest."""
+        """Verifies that the grid divides the physical shape, in layouts of the later form."""
         unit = (1,) * (len(self.grid) - 2) + (self.tile or (1, 1))
         for dim, (size, side, step) in enumerate(
             zip(self.physical_shape, self.grid, unit, strict=True)
@@ -176,12 +178,11 @@ class TensorLayout:
         memory_space: MemorySpace | str = MemorySpace.L1,
         out_of_bounds: OutOfBounds | str = OutOfBounds.UNDEF,
     ) -> TensorLayout:
-        """A layout of the specification, on one core if no grid is given, without tiles.
+        """Creates a layout of the specification without tiles, by default on one core.
 
-        `collapse_intervals` are dimensions, from the first to before the last, that become one;
-        negative ones count from the end. `strides` gives the coefficients instead.
-
-        Raises ValueError if a shape, an interval or a grid is impossible.
+        `collapse_intervals` are half-open intervals of dimensions that are merged; negative bounds
+        count from the end. `strides` gives the coefficients instead. Raises ValueError if a shape,
+        an interval or a grid is invalid.
         """
         sizes = tuple(shape)
         if strides is None:
@@ -212,11 +213,10 @@ class TensorLayout:
         memory_space: MemorySpace | str = MemorySpace.L1,
         memory_layout: TensorMemoryLayout | str = TensorMemoryLayout.SHARDED,
     ) -> TensorLayout:
-        """A layout of the later form: in tiles of 32x32, to which the last dimensions of the last
-        two intervals are aligned.
+        """Creates a layout of the later form, by default in tiles of 32x32.
 
-        Raises ValueError if a shape, an interval or a grid is impossible, or if something is left
-        over when the collapsed dimensions are divided.
+        The last dimensions of the last two intervals are aligned to tiles. Raises ValueError if a
+        shape, an interval or a grid is invalid, or a collapsed dimension does not divide exactly.
         """
         sizes = tuple(shape)
         intervals = normalized_intervals(collapse_intervals, len(sizes))
@@ -225,7 +225,7 @@ class TensorLayout:
         )
         coefficients, physical = collapsed(sizes, intervals, alignments)
         if len(sizes) < 2:
-            # There is one row, which takes a row of tiles.
+            # A single row takes a whole row of tiles.
             columns = physical[-1] if sizes else TILE_SIDE
             physical = (TILE_SIDE, columns)
         return cls(
@@ -243,9 +243,9 @@ class TensorLayout:
 
     @classmethod
     def of(cls, type_: Attribute) -> TensorLayout:
-        """The layout of a tensor type that has one.
+        """Returns the layout of a tensor type.
 
-        Raises ValueError if it has none, or one whose memref is not that of its grid.
+        Raises ValueError if it has none, or its memref does not match its grid.
         """
         if not isinstance(type_, TensorType):
             raise ValueError(f"{type_} is no tensor")
@@ -303,12 +303,11 @@ class TensorLayout:
     def parallelize(
         self, grid: Sequence[int], collapse_intervals: Sequence[Interval] | None = None
     ) -> TensorLayout:
-        """The tensor divided over another grid.
+        """Divides the tensor over another grid.
 
-        `collapse_intervals` collapse its dimensions anew, as in `create`. Without them the
-        dimensions stay collapsed as they are, or become two for a grid of two dimensions.
-
-        Raises ValueError if the grid has another rank than the collapsed dimensions.
+        `collapse_intervals` collapse its dimensions anew, as in `create`. By default the dimensions
+        stay collapsed as they are, or become two for a grid of two dimensions. Raises ValueError if
+        the grid has another rank than the collapsed dimensions.
         """
         if collapse_intervals is None and len(self.grid) != len(grid) == 2:
             collapse_intervals = DEFAULT_INTERVALS
@@ -330,35 +329,35 @@ class TensorLayout:
         tile: tuple[int, int] = (TILE_SIDE, TILE_SIDE),
         data_type: DataType | str | None = None,
     ) -> TensorLayout:
-        """The same with shards in tiles, whose numbers may have another format."""
+        """Returns the layout with tiled shards, optionally in another format."""
         name = data_type.mlir if isinstance(data_type, DataType) else data_type
         return replace(self, tile=tile, tile_format=None if name == self.data_type else name)
 
     def untilize(self) -> TensorLayout:
-        """The same with shards row by row."""
+        """Returns the layout with row-major shards."""
         return replace(self, tile=None, tile_format=None)
 
     def with_memory_space(self, memory_space: MemorySpace | str) -> TensorLayout:
-        """The same in another memory."""
+        """Returns the layout in another memory space."""
         return replace(self, memory_space=MemorySpace(memory_space))
 
     # Sizes
 
     @property
     def format(self) -> str:
-        """The format of the numbers in memory."""
+        """Format of the elements in memory."""
         return self.data_type if self.tile_format is None else self.tile_format
 
     @property
     def shard_shape(self) -> Shape:
-        """Shard shape of the collapsed dimensions, in elements, before padding to tiles."""
+        """Shape of a shard in elements, before padding to tiles."""
         return tuple(
             -(-size // side) for size, side in zip(self.physical_shape, self.grid, strict=True)
         )
 
     @property
     def padded_shard_shape(self) -> Shape:
-        """The same in whole tiles."""
+        """Shape of a shard in elements, padded to whole tiles."""
         if self.tile is None:
             return self.shard_shape
         *outer, rows, columns = self.shard_shape
@@ -366,8 +365,7 @@ class TensorLayout:
 
     @property
     def stride(self) -> Shape:
-        """Elements between neighbours along each dimension, in the terms of TTNN, whose physical
-        tensor is a matrix: the last dimension, and rows of all others.
+        """Strides in elements as defined by TTNN, whose physical tensor is a matrix of rows.
 
         Raises ValueError for a layout that collapses dimensions otherwise.
         """
@@ -381,8 +379,10 @@ class TensorLayout:
 
     @property
     def grid_shape(self) -> Shape:
-        """Cores along each dimension that have a part of the tensor: the physical shape divided
-        by that of a shard, rounded up. The grid can have more."""
+        """Number of cores along each dimension that have a part of the tensor.
+
+        The grid may be larger.
+        """
         return tuple(
             -(-size // part)
             for size, part in zip(self.physical_shape, self.shard_shape, strict=True)
@@ -390,7 +390,7 @@ class TensorLayout:
 
     @property
     def memref_shape(self) -> Shape:
-        """The shape of a shard, in tiles if it is in tiles."""
+        """Shape of a shard, in tiles if it is tiled."""
         if self.tile is None:
             return self.shard_shape
         *outer, rows, columns = self.padded_shard_shape
@@ -398,7 +398,7 @@ class TensorLayout:
 
     @property
     def shard_bytes(self) -> int:
-        """Bytes of a shard, on each core."""
+        """Bytes of a shard."""
         format_ = TILE_FORMATS[self.format]
         if self.tile is None:
             return volume(self.shard_shape) * format_.bits // 8
@@ -415,8 +415,10 @@ class TensorLayout:
         return self.cores * volume(self.padded_shard_shape) - volume(self.shape)
 
     def occupied(self, core: Sequence[int]) -> Shape:
-        """Occupied part of the shard of a core, along each collapsed dimension: the rest is
-        padding. Raises ValueError if the grid has no such core."""
+        """Returns the valid extent of a core's shard along each collapsed dimension.
+
+        Raises ValueError if the grid has no such core.
+        """
         self._check_core(core)
         return tuple(
             max(0, min(part, size - place * part))
@@ -426,8 +428,7 @@ class TensorLayout:
     # Elements
 
     def locate(self, index: Sequence[int]) -> Location:
-        """The location of an element of the tensor; raises ValueError if there is no such
-        element."""
+        """Returns the location of an element; raises ValueError if the index is out of range."""
         if len(index) != len(self.shape) or not all(
             0 <= i < size for i, size in zip(index, self.shape, strict=True)
         ):
@@ -438,9 +439,9 @@ class TensorLayout:
         return Location(core, position, self._offset(position))
 
     def index_at(self, core: Sequence[int], offset: int) -> Shape | None:
-        """The element at an offset of a core's shard, None if padding is there.
+        """Returns the element at an offset of a core's shard, None for padding.
 
-        Raises ValueError if the grid has no such core, or the shard ends before.
+        Raises ValueError if the grid has no such core, or the offset is out of range.
         """
         self._check_core(core)
         if not 0 <= offset < volume(self.padded_shard_shape):
@@ -481,12 +482,12 @@ class TensorLayout:
 
     @property
     def linear_map(self) -> AffineMap:
-        """From the index in the tensor to the position in the collapsed dimensions."""
+        """Maps tensor indices to positions in the collapsed dimensions."""
         return linear_map(self.coefficients, len(self.shape))
 
     @property
     def core_map(self) -> AffineMap:
-        """From the index in the tensor to the core."""
+        """Maps tensor indices to cores."""
         linear = self.linear_map
         results = [
             expression // part
@@ -496,7 +497,7 @@ class TensorLayout:
 
     @property
     def shard_map(self) -> AffineMap:
-        """From the index in the tensor to the position in the core's shard."""
+        """Maps tensor indices to positions in the core's shard."""
         linear = self.linear_map
         results = [
             expression % part
@@ -506,8 +507,10 @@ class TensorLayout:
 
     @property
     def element_type(self) -> Attribute:
-        """Element type of a shard: tiles or scalars. Raises ValueError for scalars of a format that
-        only tiles have."""
+        """Element type of a shard: tiles or scalars.
+
+        Raises ValueError for scalars of a format that exists in tiles only.
+        """
         if self.tile is not None:
             return TileType(self.format, *self.tile)
         if self.format not in _SCALARS:
@@ -516,7 +519,7 @@ class TensorLayout:
 
     @property
     def memref(self) -> MemRefType[Attribute]:
-        """The type of a shard."""
+        """Type of a shard."""
         return MemRefType(
             self.element_type, self.memref_shape, NoneAttr(), MemorySpaceAttr(self.memory_space)
         )
@@ -546,10 +549,10 @@ class TensorLayout:
 
     @property
     def tensor_type(self) -> TensorType[Attribute]:
-        """The type of a tensor with this layout.
+        """Type of a tensor with this layout.
 
-        In the form of the specification its shape and element type are the tensor's; in the later
-        form they are those of the grid and the shard.
+        In the form of the specification it has the tensor's shape and element type; in the later
+        form those of grid and shard.
         """
         if self.alignments is not None:
             shape = (*self.grid, *self.memref_shape)
@@ -561,7 +564,7 @@ class TensorLayout:
 
 
 def tile_alignments(shape: Shape, intervals: Sequence[Interval]) -> Shape:
-    """Alignments that make whole tiles of 32x32 of the last two intervals."""
+    """Returns alignments that make whole 32x32 tiles of the last two intervals."""
     alignments = [1] * len(shape)
     for _, end in intervals[-2:]:
         if end > 0:
@@ -570,7 +573,7 @@ def tile_alignments(shape: Shape, intervals: Sequence[Interval]) -> Shape:
 
 
 def _format_name(element: Attribute) -> str:
-    """The name of the format of an element type; raises ValueError if there is none."""
+    """Returns the format name of an element type; raises ValueError if there is none."""
     if isinstance(element, TileType):
         return element.format_name.data
     if (name := _NAMES.get(element)) is not None:
@@ -590,7 +593,7 @@ def _linear(position: Sequence[int], shape: Sequence[int]) -> int:
 
 
 def _unlinear(offset: int, shape: Sequence[int]) -> Shape:
-    """The position that has `offset` elements before it, row by row."""
+    """Returns the position of a row-major offset."""
     position: list[int] = []
     for size in reversed(shape):
         offset, place = divmod(offset, size)

@@ -21,16 +21,16 @@ from ttcodegen.naming.values import operand_noun
 from ttcodegen.ops.core.definition import TTIR, library_definition, traits_of
 from ttcodegen.ops.core.traits import Trait
 
-# What the outside calls a function, its arguments and its results.
+# Names at the interface: functions, arguments and results.
 
 
 def entry_name(symbol: str) -> str:
-    """The C++ name of an entry function: `main` belongs to the program that it ends up in."""
+    """C++ name of an entry function; `main` is reserved for the program that links it."""
     return "forward" if symbol == "main" else identifier(symbol)
 
 
 def prepare_name(function: str) -> str:
-    """The C++ name of the function that computes the constants of an entry function.
+    """C++ name of the function that computes the constants of an entry function.
 
     Args:
         function: the C++ name of the entry function.
@@ -39,17 +39,17 @@ def prepare_name(function: str) -> str:
 
 
 def struct_name(function: str, kind: str) -> str:
-    """The name of a structure that a function takes or gives: `ForwardWeights`.
+    """Name of a structure that a function takes or returns: `ForwardWeights`.
 
     Args:
         function: its C++ name.
-        kind: what the structure holds: inputs, weights, constants, outputs, arguments, ...
+        kind: content of the structure: inputs, weights, constants, outputs, arguments, ...
     """
     return f"{type_name(function)}{kind.capitalize()}"
 
 
 def argument_names(function: FuncOp) -> list[str]:
-    """The names of the arguments, as `ttir.name` or the text has them; all different."""
+    """Names of the arguments, from `ttir.name` or the text; all distinct."""
     names = [
         _declared_name(function.arg_attrs, index) or argument.name_hint or f"arg{index}"
         for index, argument in enumerate(function.args)
@@ -58,7 +58,7 @@ def argument_names(function: FuncOp) -> list[str]:
 
 
 def result_names(function: FuncOp) -> list[str]:
-    """The names of the results, as `ttir.name` has them; all different."""
+    """Names of the results, from `ttir.name`; all distinct."""
     count = len(function.function_type.outputs)
     return _unique(
         [
@@ -75,7 +75,7 @@ def _declared_name(dictionaries: ArrayAttr[DictionaryAttr] | None, index: int) -
 
 
 def _unique(names: Sequence[str]) -> list[str]:
-    """The names, later ones with a number where an earlier one is the same."""
+    """Makes names distinct by numbers for later ones."""
     taken = set(names)
     seen: set[str] = set()
     unique: list[str] = []
@@ -88,19 +88,20 @@ def _unique(names: Sequence[str]) -> list[str]:
     return unique
 
 
-# What the arguments of a function are called in C++: by the source, or by what takes them where
-# its name for them says nothing.
+# Names of arguments in C++: those of the source, or their roles in the ops if these are
+# uninformative.
 
 FunctionOf = Callable[[str], FuncOp | None]
-"""The function of a symbol."""
+"""Looks up the function of a symbol."""
 
 TITLE = "ttcodegen.title"
-"""The attribute of an argument that says what it is called, for functions whose ops no longer do.
-"""
+"""Attribute with the name of an argument, for functions whose ops no longer imply it."""
 
 _OF_PASSES = re.compile(r"input_\d+_[a-z]\w*?_\d+(?:_fork_clone\d*)?|p\d+[._]\d+")
-"""Names that TT-Forge gives the parameters it makes: the op that takes it, and the clone; and those
-of torch_xla: its number and that of the instruction."""
+"""Generated names of parameters.
+
+TT-Forge names them after the op that takes them and the clone, torch_xla after their number and
+that of the instruction."""
 
 _ROLES: Mapping[str, str] = {
     "update_index": "position",
@@ -117,29 +118,28 @@ _ROLES: Mapping[str, str] = {
 _ORDER = (*dict.fromkeys(_ROLES.values()), "indices")
 _CACHES = {frozenset({"cache", "keys"}): "key_cache", frozenset({"cache", "values"}): "value_cache"}
 _MOST_FOLLOWED = 64
-"""The most uses that are looked at."""
+"""Maximum number of uses that are followed."""
 
 
 def argument_titles(function: FuncOp, function_of: FunctionOf) -> list[str]:
-    """Titles of the arguments in C++, as text; several may have one name.
+    """Titles of the arguments in C++, as text; several may be equal.
 
-    A name of the source that any value could have (`arg16_1`), or that a compiler made
-    (`input_0_divide_3_fork_clone`), gives way to what the argument is to the function: its cache of
-    keys, the bias of a convolution.
-    """
+    A generic name of the source (`arg16_1`), or one that a compiler generated
+    (`input_0_divide_3_fork_clone`), is replaced by the argument's role: the cache of keys, the bias
+    of a convolution."""
     names = [
         given.data if isinstance(given := argument_attribute(function, i, TITLE), StringAttr) else n
         for i, n in enumerate(argument_names(function))
     ]
-    if not any(map(_says_nothing, names)):
+    if not any(map(_is_uninformative, names)):
         return names
     uses = _Uses(dict(zip(body_of(function).args, names, strict=True)), function_of)
     return [
-        (_says_nothing(name) and uses.role(value)) or name for value, name in uses.names.items()
+        (_is_uninformative(name) and uses.role(value)) or name for value, name in uses.names.items()
     ]
 
 
-def _says_nothing(name: str) -> bool:
+def _is_uninformative(name: str) -> bool:
     return is_generic(name) or _OF_PASSES.fullmatch(name) is not None
 
 
@@ -150,14 +150,14 @@ class _Uses:
         self.names = names
         self._function_of = function_of
         self._outside: dict[SSAValue, SSAValue] = {}
-        """By the arguments of the functions that compute constants what they are called with."""
+        """Operands of const-eval functions, by their arguments."""
         self._origins: dict[SSAValue, str | None] = dict(names)
-        """By value the name of the argument that it comes from, of those that were requested."""
+        """Memoized argument name that each value is a form of."""
 
     def role(self, argument: SSAValue) -> str | None:
-        """Role of an argument in its users; None if they have none."""
+        """Role of an argument in the ops that use it; None if it has none."""
         found: set[str] = set()
-        for op, index in self._takers(argument):
+        for op, index in self._users(argument):
             adjusted = self._adjusted(op, index)
             if adjusted is not None:
                 return adjusted
@@ -171,8 +171,8 @@ class _Uses:
         cache = next((name for roles, name in _CACHES.items() if roles <= found), None)
         return cache or next((role for role in _ORDER if role in found), None)
 
-    def _takers(self, argument: SSAValue) -> Iterator[tuple[CatalogueOp, int]]:
-        """The ops that take an argument, in whatever form, and as which of their operands."""
+    def _users(self, argument: SSAValue) -> Iterator[tuple[CatalogueOp, int]]:
+        """Yields the ops that use an argument, in any form, with the operand index."""
         rest, seen = [argument], 0
         loads: dict[Operation, LoadCachedOp] = {}
         while rest and seen < _MOST_FOLLOWED:
@@ -196,7 +196,7 @@ class _Uses:
                     yield op, use.index
 
     def _adjusted(self, op: CatalogueOp, index: int) -> str | None:
-        """The name of what adjusts a weight or the result of a layer: its scale, its bias."""
+        """Name of an argument that scales or shifts a weight or the result of a layer."""
         if _is_layer(op) and index >= 2:
             weight, suffix = self._origin(op.operands[1]), "bias"
         elif not op.results or not _is_repeated(op, index):
@@ -208,12 +208,12 @@ class _Uses:
         else:
             return None
         stem = stem_of_weight(weight or "")
-        if weight is None or stem in ("", weight) or _says_nothing(weight):
+        if weight is None or stem in ("", weight) or _is_uninformative(weight):
             return None
         return f"{stem}.{suffix}" if "." in stem else f"{stem}_{suffix}"
 
     def _origin(self, value: SSAValue) -> str | None:
-        """The name of the weight that a value is another form of."""
+        """Name of the weight that a value is a form of."""
         passed: list[SSAValue] = []
         source: SSAValue | None = value
         while source is not None and source not in self._origins:
@@ -224,7 +224,7 @@ class _Uses:
         return found
 
     def _source(self, value: SSAValue) -> SSAValue | None:
-        """Value that a value is another form of; None if there is none."""
+        """Value that a value is a form of; None if there is none."""
         owner = value.owner
         if isinstance(owner, LoadCachedOp) and isinstance(value, OpResult):
             inner = self._function_of(owner.callee.string_value())
@@ -239,13 +239,13 @@ class _Uses:
 
 
 def _is_repeated(op: CatalogueOp, index: int) -> bool:
-    """True if an operand is one row or column at most, or smaller than the result."""
+    """Returns whether an operand is at most one row or column, or smaller than the result."""
     sizes = shape_of(op.operands[index].type)
     return prod(sizes) == max(sizes, default=1) or prod(sizes) < prod(op.result_shape)
 
 
 def _shifted_layer(op: CatalogueOp, index: int) -> CatalogueOp | None:
-    """The layer to whose result a sum adds one of its operands; None if it does something else."""
+    """Layer to whose result a sum adds an operand; None for other ops."""
     layer = op.operands[1 - index].owner
     if operand_noun(op) != "offset" or not isinstance(layer, CatalogueOp):
         return None
@@ -257,7 +257,7 @@ def _is_layer(op: CatalogueOp) -> bool:
 
 
 def _is_form(op: CatalogueOp) -> bool:
-    """True if the result is the operand in another form."""
+    """Returns whether the result is the operand in another form."""
     if op.definition.rearranges or op.definition.short_name == "typecast":
         return True
     changes = traits_of(library_definition(op)) & (Trait.ALTERS | Trait.ADJUSTS)
@@ -265,7 +265,7 @@ def _is_form(op: CatalogueOp) -> bool:
 
 
 def _attended_name(op: CatalogueOp, argument: SSAValue) -> str | None:
-    """Role of an argument in positions and masks of attention, by an op that takes it."""
+    """Role of an argument in positions and masks of attention, by an op that uses it."""
     short = op.definition.short_name
     if short == "add" and _only_user(op) == "softmax":
         return "mask"
@@ -284,7 +284,7 @@ def _only_user(op: CatalogueOp) -> str:
 
 
 def _operand_name(op: CatalogueOp, index: int) -> str:
-    """Name of an operand in the catalogue."""
+    """Catalogue name of an operand."""
     position = 0
     for name, group in op.operand_groups().items():
         position += len(group)
@@ -294,20 +294,20 @@ def _operand_name(op: CatalogueOp, index: int) -> str:
 
 
 def _is_index(op: CatalogueOp, operand: str) -> bool:
-    """True if the operand says which rows of another one are meant."""
+    """Returns whether the operand holds row indices of another one."""
     definition = TTIR.get(op.definition.short_name)
     specs = definition.operands if definition is not None else ()
     return any(spec.name == operand and spec.input_kind == "index" for spec in specs)
 
 
-# What the names of arguments say about their values.
+# Values implied by names of arguments.
 
 VARIANCES = (0.5, 1.5)
-"""The range of random variances: their roots are taken, and divided by."""
+"""Range of random variances, which must be positive: the ops divide by their roots."""
 
 _VARIANCE = re.compile(r"(^|[^a-z])(running_)?var(iance)?$")
 
 
 def is_variance(name: str) -> bool:
-    """True if an argument of that name in the source holds variances, as batch norms call them."""
+    """Returns whether a name in the source is one of a variance, as batch norms have it."""
     return _VARIANCE.search(name.lower()) is not None

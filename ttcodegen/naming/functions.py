@@ -17,7 +17,7 @@ from ttcodegen.naming.sources import common_layer, common_parts, is_generic
 from ttcodegen.ops.core.definition import TTNN, call_has_trait
 from ttcodegen.ops.core.traits import Trait
 
-# What functions of layers are called: for what they do, or by what the source calls the layers.
+# Names of functions of layers: after their computation, or the source's names of the layers.
 
 _PATH = re.compile(r"[./]")
 _PLURALS = {"layers": "layer", "blocks": "block", "stages": "stage", "heads": "head"}
@@ -28,12 +28,12 @@ _NOUNS = {
     "rotate": "rotation",
     "embed": "embedding",
 }
-"""Nouns of the verbs that functions of layers are named by."""
+"""Nouns of the verbs in names of layer functions."""
 _SHAPES_OR_NUMBER = re.compile(r"_\d+(?:x\d+)+(?:_to_\d+(?:x\d+)+)?(?:_\d+)?$|_\d+$")
 _CALLS = {"window_product": "conv2d", "window_reduction": "max_pool2d"}
-"""The ttnn calls that do what device programs are called after."""
+"""Names of ttnn calls for ops of device programs."""
 _WRAPPERS = frozenset("model module net network l self".split())
-"""Parts of a layer's path that every layer has."""
+"""Parts of a path that occur in all layers."""
 _TOKENS = re.compile(r"[._/]+")
 _DIGITS = re.compile(r"\d+")
 _DIGITS_AT_END = re.compile(r"(?:_\d+)+$")
@@ -42,13 +42,13 @@ _DIGITS_AT_END = re.compile(r"(?:_\d+)+$")
 def layer_function_name(
     ops: Iterable[Operation], titles: Iterable[str | None], result: str, *, has_weights: bool
 ) -> str:
-    """The name of a function that does what several layers do.
+    """Returns the name of a function of several layers.
 
     Args:
-        ops: those of one of them.
-        titles: what the source calls each of them.
-        result: what the value is called that it gives; empty if it gives none.
-        has_weights: whether it takes any.
+        ops: ops of one of the layers.
+        titles: names of the layers in the source.
+        result: name of its result; empty if it has none.
+        has_weights: whether it takes weights.
     """
     ops = list(ops)
     found = [op for op in ops if isinstance(op, CatalogueOp)]
@@ -69,24 +69,26 @@ def _computed(op: Operation) -> list[str]:
     """Computation of a device program, as ttnn calls."""
     if operation_name(op) != RUN_PROGRAM:
         return []
-    # Programs of the library are named without the dialects of device programs.
+    # Imported on demand: programs of the library do not need the dialects of device programs.
     from ttcodegen.dialects.ttmetal.device_module import launch_of
 
     return [_CALLS.get(kind, kind) for kind in launch_of(op).program.purpose.split(", ")]
 
 
 def layer_array_name(function: str) -> str:
-    """The name of the array of the weights that a function of layers is called with:
-    `bottleneck_with_shortcut` -> `bottlenecks_with_shortcut`, `normalize_2` -> `normalizations_2`.
-    """
+    """Name of the array of weights for a layer function.
+
+    For example `bottlenecks_with_shortcut` for `bottleneck_with_shortcut`, and `normalizations_2`
+    for `normalize_2`."""
     for verb, noun in _NOUNS.items():
         function = re.sub(rf"^{verb}(?=$|_)", noun, function)
     return re.sub(r"^(.*?)(_with_.*|_\d+)?$", r"\1s\2", function)
 
 
 def part_title(layers: Sequence[str]) -> str | None:
-    """Title of a part of a function, by the layers of its statements: one layer, or those from the
-    first to the last; None if they have no names."""
+    """Title of a part of a function, by the layers of its statements.
+
+    One layer, or the first and the last; None if they have no names."""
     named = [layer for layer in layers if layer]
     if not named:
         return None
@@ -100,7 +102,7 @@ def part_title(layers: Sequence[str]) -> str | None:
 
 
 def _ends(first: str, last: str) -> tuple[str, str]:
-    """Two layers from where their paths differ on; a number takes the part before it along."""
+    """Shortens two layers to where their paths differ; a number keeps the part before it."""
     if not _PATH.search(first + last):
         return _last_words(first), _last_words(last)
     start = common_parts(first, last)
@@ -124,19 +126,20 @@ def _last_words(layer: str) -> str:
 
 
 def part_name(function: str, title: str | None) -> str:
-    """The name of a function that holds a part of another one, after its title."""
+    """Name of a function that holds a part of another one, after its title."""
     return identifier(f"{function}_{title or 'part'}")
 
 
 def common_title(titles: Iterable[str | None]) -> str | None:
-    """The path that several layers have in common; None if every layer of the model has it."""
+    """Common path of several layers; None if all layers of the model have it."""
     title = common_layer([title for title in titles if title])
     return None if title in _WRAPPERS else title
 
 
 def size_title(titles: Sequence[str | None], common: str) -> str:
-    """Title of layers of one size: the parts that only they share, else the first of them. What all
-    layers have in common is left out, but for what numbers it."""
+    """Title of layers of one size: the path that only they share, or else the first one's.
+
+    The path that all layers share is omitted, except for what a number follows."""
     shared = common_title(titles) or ""
     if shared == common and len(set(titles)) > 1:
         shared = titles[0] or ""
@@ -146,7 +149,7 @@ def size_title(titles: Sequence[str | None], common: str) -> str:
 
 
 def preparation_verb(ops: Iterable[Operation]) -> str:
-    """Verb for a function of these ops that computes constants, if the field has one."""
+    """Verb for a function of these ops that computes constants, if there is one."""
     ops = list(ops)
     kinds = {operation_name(op).rpartition(".")[2] for op in ops}
     kinds.update(kind for op in ops for kind in _computed(op))
@@ -158,9 +161,10 @@ def preparation_verb(ops: Iterable[Operation]) -> str:
 
 
 def preparation_name(verb: str, results: Iterable[SSAValue], called: str, scope: NameScope) -> str:
-    """Name of a function that computes constants: after its ops, else after its results. Where this
-    is not enough with the shape of that, or, if it gives several shapes, after the last word for
-    it: `load_bias`."""
+    """Name of a function that computes constants: after its ops, or else its results.
+
+    If that is taken, the shape of the results is added, or, for several shapes, the last word of
+    their name: `load_bias`."""
     name = identifier(verb or f"prepare_{called}")
     if not scope.is_taken(name):
         return scope.unique(name)
@@ -172,18 +176,17 @@ def preparation_name(verb: str, results: Iterable[SSAValue], called: str, scope:
 
 
 def without_shapes(name: str) -> str:
-    """A name without the shapes and the number that it may end in."""
+    """Strips the shapes and the number at the end of a name."""
     return _SHAPES_OR_NUMBER.sub("", name)
 
 
 def settings_name(function: str, result: SSAValue) -> str:
-    """Name of the settings of a function whose result has that shape."""
+    """Name of the settings of a function for a result with this shape."""
     return f"{function}_{shape_text(shape_of(result.type))}"
 
 
 def shape_text(shape: Sequence[int]) -> str:
-    """A shape as a part of a name: two dimensions at least, no further ones of one element at its
-    start."""
+    """Shape as a part of a name: at least two dimensions, without leading ones of size 1."""
     sizes = [1, 1, *shape]
     while len(sizes) > 2 and sizes[0] == 1:
         sizes.pop(0)
@@ -191,9 +194,9 @@ def shape_text(shape: Sequence[int]) -> str:
 
 
 def _meaning(counts: Counter[str]) -> str:
-    """The name that the field has for these ops, if it has one."""
+    """Common name for a combination of ops, if there is one."""
     if counts["conv2d"] >= 3 and counts["concat"] and _count(counts, Trait.TAKES_PART):
-        # Cross-stage partial: a part of the channels goes round the convolutions.
+        # Cross-stage partial: a part of the channels bypasses the convolutions.
         return "csp_block"
     if counts["conv2d"] >= 3 and counts["add"]:
         has_shortcut = counts["conv2d"] > 3
@@ -208,13 +211,12 @@ def _meaning(counts: Counter[str]) -> str:
     if _attends(counts):
         return "" if _is_whole_layer(counts, products) else "attention"
     rotates = counts["multiply"] and counts["concat"] and counts["add"]
-    # The sum of both halves may be left to the caller; one of them is negated, or a product with
-    # a matrix that swaps them.
+    # The caller may add both halves; one of them is negated, or swapped by a matmul.
     swaps = counts["neg"] or counts["matmul"] > 1
     rotates = rotates or (counts["multiply"] > 1 and counts["concat"] and swaps)
     if any(_is_norm(name) for name in counts) and not products and not counts["conv2d"]:
         return "normalize_and_rotate" if rotates else "normalize"
-    # Halves may be swapped by a product with a matrix that is no weight.
+    # Matmuls may swap the halves: they have no weight.
     layers = _count(counts, Trait.OF_LAYER) - counts["matmul"]
     if rotates and layers == 0:
         return "rotate"
@@ -226,14 +228,14 @@ def _meaning(counts: Counter[str]) -> str:
 
 
 def _only_projects(ops: Sequence[CatalogueOp]) -> bool:
-    """True if it is one matrix product and other forms of what it takes and gives."""
-    product = Trait.MATRIX_PRODUCT
-    others = [op for op in ops if not call_has_trait(op.definition.short_name, product)]
+    """Returns whether the ops are one matmul, besides changes of form."""
+    matmul = Trait.MATRIX_PRODUCT
+    others = [op for op in ops if not call_has_trait(op.definition.short_name, matmul)]
     return len(others) == len(ops) - 1 and all(op.definition.rearranges for op in others)
 
 
 def _is_whole_layer(counts: Counter[str], products: int) -> bool:
-    """True if it is an attention and what comes after it: a layer of a transformer."""
+    """Returns whether the ops are an attention with what follows it: a transformer layer."""
     return products >= 4 and _count(counts, Trait.ACTIVATES) > 0
 
 
@@ -251,14 +253,14 @@ def _attends(counts: Counter[str]) -> bool:
 
 
 def _step_of_layer(titles: Sequence[str]) -> str:
-    """Common words of the paths of layers; for calls of one layer, a step of it."""
+    """Common words of the paths of layers, with `_step` if they are calls of one layer."""
     words = _common_words(titles)
     is_one = words and len(titles) > 1 and len(set(titles)) == 1
     return f"{words}_step" if is_one else words
 
 
 def _common_words(titles: Sequence[str]) -> str:
-    """The last words, but for numbers, that the paths have in common: `encoder_layer`."""
+    """Last common words of the paths without numbers: `encoder_layer`."""
     paths = [
         [
             word
@@ -298,7 +300,7 @@ def common_name(names: Iterable[str]) -> str | None:
         last = [words[-1] for words in tokens]
         plain = {_DIGITS.sub("", word) for word in last}
         if len(set(last)) > 1 and "" in plain:
-            # What numbers some of them is left out.
+            # A number in some of them is skipped.
             for words in tokens:
                 if words[-1].isdigit():
                     words.pop()
@@ -311,18 +313,15 @@ def common_name(names: Iterable[str]) -> str | None:
     return "_".join(shared) or None
 
 
-# What the function that several equal groups of statements become calls its parameters and
-# values.
-#
-# What they are called is decided by all groups: by what the names of their values have in common.
+# Names of parameters and values in outlined functions: the common part of the names in all groups.
 
 WEIGHTS = "weights"
-"""The parameter of a function of layers that is the structure of their weights."""
+"""Parameter of a layer function that is the structure of its weights."""
 SIZES = "sizes"
 SETTINGS = "settings"
-"""The parameter that is the structure of what else the layers differ in, shapes alone or others."""
+"""Parameter that is the structure of other differences: only shapes, or others as well."""
 ARGUMENTS = "arguments"
-"""The parameter of a function that computes constants and takes many."""
+"""Parameter of a function that computes constants and takes many arguments."""
 
 _LEARNED = ("weight", "bias")
 _ROLES: Mapping[str, str] = {
@@ -336,27 +335,26 @@ _ROLES: Mapping[str, str] = {
 
 
 def role_of_parameter(parameter: str) -> str | None:
-    """Role of the tensor for a parameter of a library or layer function: the weight or the bias;
-    None for any other."""
+    """Role of a tensor, weight or bias, by its parameter in a call; None for others."""
     return _ROLES.get(parameter)
 
 
 def role_in_layer(layer: str, role: str) -> str:
-    """Role of a weight after the result that it computes: `query_weight`.
+    """Role of a weight, after the result that it computes: `query_weight`.
 
     Args:
-        layer: what the result is called, if that is known.
-        role: what the weight is for it.
+        layer: name of the result, if known.
+        role: role of the weight.
     """
     return f"{layer}_{role}" if layer else role
 
 
 def layer_parameter_name(names: Sequence[str], role: str | None, *, are_members: bool) -> str:
-    """Parameter name of a value in a function of layers.
+    """Parameter name of a value in a layer function.
 
     Args:
-        names: what each layer calls it, without the path of the layer.
-        role: what it is for the calls of the function, if that is known: `query_weight`.
+        names: name in each layer, without the path of the layer.
+        role: role in the calls of the function, if known: `query_weight`.
         are_members: whether it is a weight, a constant or an input in each layer.
     """
     if len(set(names)) == 1:
@@ -375,13 +373,13 @@ def prepared_parameter_name(names: Iterable[str], verb: str) -> str:
     """Parameter name of a value in a function that computes constants.
 
     Args:
-        names: what it is called in each group.
-        verb: what the function does, empty if the field has no word for it.
+        names: name in each group.
+        verb: verb of the function, empty if there is none.
     """
     common = common_name(names) or "operand"
     learned = common.rpartition("_")[2]
     if learned in _LEARNED:
-        # The path of the layers says nothing in a function for all of them.
+        # The path of a layer is meaningless in a function for all layers.
         return "_".join(common.split("_")[-2:])
     return "scale" if verb == "fold_scale" else common
 
@@ -392,9 +390,9 @@ def names_inside(
     """Names of the first group's results: the common part of all groups' names.
 
     Args:
-        results: those of each group, in order.
-        name_of: what values are called outside.
-        otherwise: the name of those that have nothing in common.
+        results: results of each group, in order.
+        name_of: name of a value outside of the function.
+        otherwise: name of values whose names have nothing in common.
     """
     return {
         values[0]: common_name(map(name_of, values)) or otherwise
@@ -407,12 +405,12 @@ def names_of_forms(
     name_of: Callable[[SSAValue], str],
     parameters: Mapping[tuple[str, ...], str],
 ) -> dict[SSAValue, str]:
-    """Names for the results of the first group that are other forms of what comes in.
+    """Names of the first group's results that are other forms of incoming values.
 
     Args:
-        results: those of each group, in order.
-        name_of: what values are called outside.
-        parameters: by what a value is called in each group, its parameter.
+        results: results of each group, in order.
+        name_of: name of a value outside of the function.
+        parameters: parameter of an incoming value, by its names in the groups.
     """
     found: dict[SSAValue, str] = {}
     for values in zip(*results, strict=True):
@@ -423,8 +421,9 @@ def names_of_forms(
 
 
 def _form_of(called: tuple[str, ...], parameters: Mapping[tuple[str, ...], str]) -> str | None:
-    """The parameter that values are called after, with what they have besides: `input_first_half`
-    of `queries_first_half` and `keys_first_half`."""
+    """Parameter that values are named after, with their suffix.
+
+    For example `input_first_half` for `queries_first_half` and `keys_first_half`."""
     if called in parameters:
         return parameters[called]
     for outside, parameter in parameters.items():
@@ -437,12 +436,12 @@ def _form_of(called: tuple[str, ...], parameters: Mapping[tuple[str, ...], str])
 
 
 def shape_parameter_name(result: SSAValue, source: SSAValue | None, called: str) -> str:
-    """The name of the parameter that says the shape of what a statement makes.
+    """Name of the parameter with the shape of a statement's result.
 
     Args:
-        result: what it makes.
-        source: what it makes it of, if it takes anything.
-        called: what the result is called.
+        result: the result.
+        source: the first operand, if any.
+        called: name of the result.
     """
     name = f"{called}_shape".removeprefix("result_")
     if source is None:
@@ -454,30 +453,29 @@ def shape_parameter_name(result: SSAValue, source: SSAValue | None, called: str)
     return f"flat_{name}" if is_flat else name
 
 
-# What functions are called that run on the CPU, between device programs.
+# Names of CPU functions.
 
 _HOISTED = re.compile(r"cpu_hoisted_(?:ttir_)?(\w+?)_[0-9a-f]{8,64}")
 
 
 def cpu_function_symbol(op: str, digest: str) -> str:
-    """The symbol of a function, as tt-mlir has it: equal functions have the same.
+    """Symbol of a CPU function, as in tt-mlir: equal functions share it.
 
     Args:
         op: the short name of the op that it computes.
-        digest: hexadecimal digits of what distinguishes it.
+        digest: hexadecimal hash of its content.
     """
     return f"cpu_hoisted_ttir_{op}_{digest}"
 
 
 def cpu_function_name(symbol: str) -> str:
-    """Name of a CPU function by its symbol: `argmax` of `cpu_hoisted_ttir_argmax_83172da1`."""
+    """Name of a CPU function by its symbol: `argmax` for `cpu_hoisted_ttir_argmax_83172da1`."""
     found = _HOISTED.fullmatch(symbol)
     return found[1] if found is not None else symbol
 
 
 def cpu_function_title(function: FuncOp, scope: NameScope) -> str:
-    """The C++ name of a function for the CPU: after what it computes, with the shape of the result
-    where another function computes the same."""
+    """C++ name of a CPU function: after its op, with the shape of the result if that is taken."""
     title = identifier(f"cpu_{cpu_function_name(function.sym_name.data)}")
     results = function.function_type.outputs.data
     if scope.is_taken(title) and results:
@@ -486,6 +484,7 @@ def cpu_function_title(function: FuncOp, scope: NameScope) -> str:
 
 
 def purpose_of_cpu_function(name: str) -> str:
-    """Purpose of a CPU function by its C++ name, which may have a shape and a number:
-    `reshape_on_cpu`."""
+    """Purpose of a CPU function by its C++ name: `reshape_on_cpu`.
+
+    The C++ name may end in a shape and a number."""
     return f"{without_shapes(name).removeprefix('cpu_')}_on_cpu"

@@ -1,7 +1,6 @@
-"""Structures of tensors: members nested as the modules of the source are, numbered ones as arrays.
+"""Structures of tensors: members nested by the modules of the source, numbered ones as arrays.
 
-`layers.0.mlp.up_proj.weight` of a source is `layers[0].mlp.up_proj.weight` in C++.
-"""
+`layers.0.mlp.up_proj.weight` of a source is `layers[0].mlp.up_proj.weight` in C++."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ from ttcodegen.naming.sources import is_generic
 _PARTS = re.compile(r"[./]")
 _NUMBERED = re.compile(r"(.*\D)_(\d+)$")
 _ROOT = "layers"
-"""The name of the array of layers that the source only numbers."""
+"""Name of an array of layers that have only numbers in the source."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +23,7 @@ class Tensor:
     """A member that is a tensor."""
 
     is_optional: bool = False
-    """True if it is a member of structures in an array and some of them leave it empty."""
+    """True if it is a member of array elements, some of which leave it empty."""
 
 
 @dataclass(frozen=True)
@@ -47,17 +46,17 @@ Shape = Tensor | Struct | Array
 
 @dataclass(frozen=True)
 class Layout:
-    """The members of a structure for tensors of the source."""
+    """Members of a structure for tensors of the source."""
 
     root: Struct
     paths: tuple[str, ...]
-    """The access path of each tensor: `layers[0].mlp.up_proj.weight`."""
+    """Access path of each tensor: `layers[0].mlp.up_proj.weight`."""
     elements: Mapping[str, Struct]
-    """The structures in arrays, by their access paths: `layers[0]`."""
+    """Structures in arrays, by access path: `layers[0]`."""
 
     @property
     def is_nested(self) -> bool:
-        """True if some tensor is no direct member."""
+        """Returns whether some tensor is not a direct member."""
         return any(not isinstance(shape, Tensor) for _, shape in self.root.members)
 
 
@@ -65,7 +64,7 @@ def layout_of(titles: Sequence[str], reserved: Iterable[str] = ()) -> Layout:
     """Nests the members of a structure.
 
     Args:
-        titles: the names of the tensors in the source, parts of paths separated by points.
+        titles: dotted names of the tensors in the source.
         reserved: members of the structure besides tensors.
     """
     root = _Node()
@@ -90,7 +89,7 @@ def layout_of(titles: Sequence[str], reserved: Iterable[str] = ()) -> Layout:
 
 
 def _parts(title: str) -> tuple[str, ...]:
-    """The parts of a name; a word of C++ goes with the part after it: `new_keys`."""
+    """Parts of a name; a C++ keyword is joined with the part after it: `new_keys`."""
     parts = list(filter(None, _PARTS.split(title))) or [title]
     for index in range(len(parts) - 2, -1, -1):
         if identifier(parts[index]) == f"{parts[index]}_":
@@ -100,13 +99,13 @@ def _parts(title: str) -> tuple[str, ...]:
 
 @dataclass
 class _Node:
-    """A part of the names of tensors; one without further parts is a tensor."""
+    """Node of the tree of names; a leaf is a tensor."""
 
     children: dict[str, _Node] = field(default_factory=dict[str, "_Node"])
     is_optional: bool = False
 
     def fits(self, parts: Sequence[str]) -> bool:
-        """True if a tensor can be there: not where a module is, nor inside another tensor."""
+        """Returns whether a path is neither a module nor inside another tensor."""
         node = self
         for index, part in enumerate(parts):
             if part not in node.children:
@@ -122,11 +121,11 @@ class _Node:
 
     @property
     def is_numbered(self) -> bool:
-        """True if its parts are numbers alone."""
+        """Returns whether all of its parts are numbers."""
         return bool(self.children) and all(part.isdigit() for part in self.children)
 
     def leaves(self) -> Iterator[tuple[str, ...]]:
-        """The names of the tensors below."""
+        """Yields the paths of the tensors below."""
         if not self.children:
             yield ()
         for part, child in self.children.items():
@@ -134,7 +133,7 @@ class _Node:
                 yield (part, *rest)
 
     def numbered(self) -> Iterator[tuple[tuple[str, ...], set[str]]]:
-        """The modules below that have numbered members, with the names of these."""
+        """Yields the modules below that have numbered members, with these."""
         numbers = {part for part in self.children if part.isdigit() or _NUMBERED.match(part)}
         if numbers:
             yield (), numbers
@@ -145,13 +144,13 @@ class _Node:
 
 @dataclass(frozen=True)
 class _Built:
-    """A shape, and the way from parts of names to its members."""
+    """Shape, and the steps from parts of names to its members."""
 
     shape: Shape
     steps: Mapping[tuple[str, ...], tuple[str, _Built]] = field(
         default_factory=dict[tuple[str, ...], tuple[str, "_Built"]]
     )
-    """By one or two parts: the text of the member, and what is there."""
+    """By one or two parts: text of the access, and the member."""
 
 
 def _built(node: _Node, reserved: Iterable[str] = ()) -> _Built:
@@ -178,8 +177,9 @@ def _built(node: _Node, reserved: Iterable[str] = ()) -> _Built:
 
 
 def _shared_elements(members: Sequence[_Member]) -> dict[int, _Node]:
-    """The element of each array, by its position among the members of a structure: one for all
-    arrays of blocks that are alike, as the stages of a convolutional network are."""
+    """Element of each array, by its position among the members.
+
+    Arrays of similar blocks share one, such as the stages of a convolutional network."""
     groups: list[list[int]] = []
     for index, member in enumerate(members):
         if not member.is_array:
@@ -191,23 +191,23 @@ def _shared_elements(members: Sequence[_Member]) -> dict[int, _Node]:
                 break
         else:
             groups.append([index])
-    united = [_united([node for i in group for node in members[i].nodes]) for group in groups]
+    united = [_merged([node for i in group for node in members[i].nodes]) for group in groups]
     return {i: node for group, node in zip(groups, united, strict=True) for i in group}
 
 
 class _Member(NamedTuple):
-    """A member of a structure."""
+    """Member of a structure."""
 
     name: str
     keys: list[tuple[str, ...]]
-    """The parts of names that lead to it, or to each element ..."""
+    """Parts of names that lead to it, or to each element ..."""
     nodes: list[_Node]
-    """... and what is there."""
+    """... and their nodes."""
     is_array: bool = False
 
 
 def _members(node: _Node) -> Iterator[_Member]:
-    """The members of a structure."""
+    """Yields the members of a structure."""
     stems: dict[str, list[str]] = {}
     for part in node.children:
         if (numbered := _NUMBERED.match(part)) is not None:
@@ -234,8 +234,7 @@ def _members(node: _Node) -> Iterator[_Member]:
 
 
 def _numbered_members(name: str, key: tuple[str, ...], node: _Node) -> Iterator[_Member]:
-    """The same of one part of the names: the elements of an array where they are alike, else each a
-    member of its own."""
+    """Yields the members for a part of names: an array if its elements are similar."""
     if not node.is_numbered:
         yield _Member(name, [key], [node])
         return
@@ -254,8 +253,10 @@ def _are_in_order(numbers: Iterable[str]) -> bool:
 
 
 def _are_alike(nodes: Sequence[_Node]) -> bool:
-    """True if one structure fits several modules: at least a half of all tensors are in each, all
-    where there are no modules inside, and arrays have the same length wherever they are."""
+    """Returns whether one structure fits several modules.
+
+    At least half of all tensors must be in each of them, or all if there are no inner modules, and
+    arrays must have equal lengths."""
     found = [set(node.leaves()) for node in nodes]
     common = set[tuple[str, ...]].intersection(*found)
     every = set[tuple[str, ...]].union(*found)
@@ -271,8 +272,8 @@ def _are_alike(nodes: Sequence[_Node]) -> bool:
     )
 
 
-def _united(nodes: Sequence[_Node]) -> _Node:
-    """One module with the tensors of several, those of the first and largest first."""
+def _merged(nodes: Sequence[_Node]) -> _Node:
+    """Merges several modules, with the order of the largest."""
     most = max(nodes, key=lambda node: len(list(node.leaves())))
     result = _Node()
     counts: dict[tuple[str, ...], int] = {}
@@ -290,7 +291,7 @@ def _united(nodes: Sequence[_Node]) -> _Node:
 
 
 def _path(built: _Built, key: Sequence[str], elements: dict[str, Struct]) -> str:
-    """The access path of a tensor; the structures in arrays on the way are added to `elements`."""
+    """Access path of a tensor; adds the structures in arrays on it to `elements`."""
     path = ""
     while key:
         count = next(n for n in range(1, len(key) + 1) if tuple(key[:n]) in built.steps)
@@ -303,14 +304,14 @@ def _path(built: _Built, key: Sequence[str], elements: dict[str, Struct]) -> str
 
 
 class StructTypes:
-    """The types of structures in arrays: equal ones of a module are one type."""
+    """Types of structures in arrays; equal ones in a module share one type."""
 
     def __init__(self) -> None:
         self._names: dict[tuple[Struct, str], str] = {}
         self._scope = NameScope()
 
     def name(self, struct: Struct, kind: str, array: str) -> str:
-        """The type of a structure: `LayerWeights` for those in an array `layers` of weights."""
+        """Type of a structure: `LayerWeights` for elements of an array `layers` of weights."""
         key = struct, kind
         if key not in self._names:
             one = re.sub(r"_?\d+$|(?<=[^s])s$", "", array) or array
@@ -318,7 +319,7 @@ class StructTypes:
         return self._names[key]
 
     def is_taken(self, name: str) -> bool:
-        """True if there is such a type."""
+        """Returns whether a type of that name exists."""
         return self._scope.is_taken(name)
 
 
@@ -326,7 +327,7 @@ _INDEX = re.compile(r"\[(\d+)\]")
 
 
 def array_counts(paths: Iterable[str]) -> dict[str, int]:
-    """The number of elements of the arrays in access paths, by the access path of the array."""
+    """Number of elements of the arrays in access paths, by the access path of the array."""
     counts: dict[str, int] = {}
     for path in paths:
         for found in _INDEX.finditer(path):
@@ -336,8 +337,9 @@ def array_counts(paths: Iterable[str]) -> dict[str, int]:
 
 
 def next_element(before: str, after: str) -> tuple[str, int, str] | None:
-    """The array of two access paths that differ in its index alone, which grows by one: its access
-    path, the first index, and the path in the element; None if there is none."""
+    """Matches two access paths that differ only in one index, which grows by one.
+
+    Returns the path of the array, the first index, and the path in the element; None otherwise."""
     one, two = _INDEX.split(before), _INDEX.split(after)
     if len(one) != len(two):
         return None
@@ -353,18 +355,19 @@ def next_element(before: str, after: str) -> tuple[str, int, str] | None:
 
 
 def element_prefixes(path: str) -> Iterator[tuple[str, str]]:
-    """The structures in arrays on the way to a member, outermost first: the access path of each,
-    and that of the member in it."""
+    """Yields the array elements on an access path, outermost first.
+
+    Each comes with the rest of the path."""
     for found in _INDEX.finditer(path):
         if path[found.end() : found.end() + 1] == ".":
             yield path[: found.end()], path[found.end() + 1 :]
 
 
 def element_name(path: str, scope: NameScope) -> str:
-    """The name of a parameter that is an element of an array: `layer` for `model.layers[0]`."""
+    """Name of a parameter that is an element of an array: `layer` for `model.layers[0]`."""
     return scope.unique(identifier(array_name(path).removesuffix("s")))
 
 
 def array_name(path: str) -> str:
-    """The name of the array that an element is in, by its access path: `layers`."""
+    """Name of the array of an element, by its access path: `layers`."""
     return path.rpartition("[")[0].rpartition(".")[2]

@@ -36,15 +36,15 @@ from ttcodegen.naming.values import ValueNames, noun_of, operand_noun
 from ttcodegen.ops.core.definition import library_definition, traits_of
 from ttcodegen.ops.core.traits import Trait
 
-# What the constants of a function are called: after weights, or after what is done with them.
+# Names of the constants of a function: after weights, or after their use.
 
 _CONSTANTS = frozenset({"ttir.constant", "ttnn.constant"})
 _LEARNED = frozenset({"weight", "bias"})
-"""Catalogue names of operands of layers that models have learned."""
+"""Catalogue names of learned operands of layers."""
 _FILLS = frozenset({"zeros", "ones", "filled", "epsilon"})
 _POSITIONS = "positions"
 _MOST_POSITIONS = 1 << 16
-"""The most elements that are looked at."""
+"""Maximum number of elements that are examined."""
 
 
 def constant_names(
@@ -52,8 +52,7 @@ def constant_names(
 ) -> tuple[str, ...]:
     """Names of the constants of a function: after their weights, or after their use.
 
-    `names` are those of the function's arguments.
-    """
+    `names` are those of the function's arguments."""
     if const_eval is None or load is None:
         return ()
     inner = dict(zip(body_of(const_eval).args, load.operands, strict=True))
@@ -77,7 +76,7 @@ def constant_names(
     if None not in found:
         return tuple(known[value] for value in load.results)
     order = {op: index for index, op in enumerate(load.parent.ops)} if load.parent else {}
-    # Field, variable and file of a constant have one name.
+    # The field, the variable and the file of a constant share a name.
     scope = NameScope(map(identifier, known.values()))
     return tuple(
         name or scope.unique(bias_name(value, known) or _use_name(value, order) or "constant")
@@ -86,8 +85,9 @@ def constant_names(
 
 
 def constant_title(op: Operation, order: Mapping[Operation, int]) -> str:
-    """Title of a constant of a function of device programs: by the source, its contents or its use
-    there.
+    """Title of a constant of a function of device programs.
+
+    It comes from the source, its contents or its use.
 
     Args:
         op: the constant.
@@ -102,8 +102,7 @@ def constant_title(op: Operation, order: Mapping[Operation, int]) -> str:
 
 
 def _used_form(value: SSAValue) -> SSAValue:
-    """The form of a constant that a layer takes: after it was put into another order, or computed
-    with other constants."""
+    """Form of a constant that a layer uses: rearranged, or combined with other constants."""
     while (use := value.get_user_of_unique_use()) is not None:
         others = [operand.owner for operand in use.operands if operand is not value]
         is_form = isinstance(use, CatalogueOp) and len(use.results) == 1
@@ -116,8 +115,7 @@ def _used_form(value: SSAValue) -> SSAValue:
 def _constant_name(
     value: SSAValue, weights: Mapping[SSAValue, str], body: ValueNames, role: str | None
 ) -> str | None:
-    """The name of the weight that a constant is made of, or its own, or its role where it is used;
-    None if it has none."""
+    """Name of the weight that a constant depends on, its own name, or its role."""
     seen = value
     is_computed = False
     while isinstance(op := seen.owner, CatalogueOp) and op.operands:
@@ -145,14 +143,14 @@ def _constant_name(
 
 
 def _first_operand(value: SSAValue) -> SSAValue:
-    """The value that the first operands of the ops before a value start from."""
+    """Value at the start of the chain of first operands."""
     while isinstance(value.owner, CatalogueOp) and value.owner.operands:
         value = value.owner.operands[0]
     return value
 
 
 def _use_name(value: SSAValue, order: Mapping[Operation, int]) -> str | None:
-    """The name of a constant after what the first op does with it that says so."""
+    """Name of a constant after the first informative use."""
     named = {
         order[op]: name
         for use in value.uses
@@ -164,7 +162,7 @@ def _use_name(value: SSAValue, order: Mapping[Operation, int]) -> str | None:
 
 
 def _learned_name(op: CatalogueOp, index: int) -> str | None:
-    """The name of an operand of a layer that the source has learned: `convolution_weight`."""
+    """Name of a learned operand of a layer: `convolution_weight`."""
     groups = op.operand_groups()
     if index == 0 or _LEARNED.isdisjoint(groups):
         return None
@@ -173,7 +171,7 @@ def _learned_name(op: CatalogueOp, index: int) -> str | None:
 
 
 def _shaped_fills(names: Mapping[SSAValue, str | None]) -> Iterator[tuple[SSAValue, str]]:
-    """Names of fills of several shapes: with the shape, from the second one on."""
+    """Yields names with shapes for fills of several shapes, from the second shape on."""
     shapes: dict[str, set[tuple[int, ...]]] = {}
     for value, name in names.items():
         if name in _FILLS:
@@ -185,7 +183,7 @@ def _shaped_fills(names: Mapping[SSAValue, str | None]) -> Iterator[tuple[SSAVal
 
 
 def _are_of_keys(positions: SSAValue) -> bool:
-    """True if positions along the last dimension are compared for a mask of attention."""
+    """Returns whether positions along the last dimension are compared for an attention mask."""
     if shape_of(positions.type)[-1:] in ((), (1,)):
         return False
     return any(
@@ -197,7 +195,7 @@ def _are_of_keys(positions: SSAValue) -> bool:
 
 
 def _counts_up(op: Operation) -> bool:
-    """True if a constant is 0, 1, 2, ...: the positions along a dimension."""
+    """Returns whether a constant is 0, 1, 2, ...: the positions along a dimension."""
     if operation_name(op) not in _CONSTANTS:
         return False
     if not 1 < prod(shape_of(op.results[0].type)) <= _MOST_POSITIONS:
@@ -210,7 +208,7 @@ def _counts_up(op: Operation) -> bool:
 
 
 def bias_name(value: SSAValue, names: Mapping[SSAValue, str]) -> str | None:
-    """The name of a constant that an op takes as its bias, after the weight of that op."""
+    """Name of a constant that an op takes as its bias, after the weight of that op."""
     for use in value.uses:
         op = use.operation
         if not isinstance(op, CatalogueOp) or Trait.OF_LAYER not in traits_of(
@@ -224,8 +222,7 @@ def bias_name(value: SSAValue, names: Mapping[SSAValue, str]) -> str | None:
     return None
 
 
-# What the functions of a module call their arguments, constants and values, whatever is made of
-# them: C++ of either target, or a flatbuffer.
+# Names of arguments, constants and values of functions, for C++ of both targets and flatbuffers.
 
 
 class GivenNames:
@@ -234,10 +231,10 @@ class GivenNames:
     def __init__(self) -> None:
         self.names: dict[SSAValue, str] = {}
         self.weight_names: dict[SSAValue, str] = {}
-        """Those of weights."""
+        """Names of weights."""
 
     def give(self, value: SSAValue, name: str, *, is_weight: bool) -> None:
-        """Names a value; what is called a weight or a bias is one."""
+        """Names a value; names with `weight` or `bias` mark weights."""
         self.names[value] = name
         if is_weight or "weight" in name or "bias" in name:
             self.weight_names[value] = name
@@ -245,31 +242,32 @@ class GivenNames:
 
 @dataclass(frozen=True)
 class FunctionNames:
-    """Names of the tensors of a function that is no const-eval function."""
+    """Names of the tensors of a function other than a const-eval function."""
 
     function: FuncOp
     titles: tuple[str, ...]
-    """Its arguments, as text; several may have one name."""
+    """Names of its arguments, as text; several may be equal."""
     constants: tuple[str, ...]
-    """Its constants, in order; the same."""
+    """Names of its constants, in order; several may be equal."""
     given: GivenNames
-    """Both by value."""
+    """Names of arguments and constants by value."""
     values: ValueNames
     const_eval: FuncOp | None = None
-    """The function of TTNN that computes its constants, if there is any ..."""
+    """TTNN function that computes its constants, if any ..."""
     prepared: ValueNames | None = None
-    """... and the names of the values in that."""
+    """... and the names of its values."""
 
 
 def load_of(function: FuncOp) -> LoadCachedOp | None:
-    """The op that brings constants into a function; the first one, if there is any."""
+    """Op that loads the constants of a function, its first one, if any."""
     first = body_of(function).first_op
     return first if isinstance(first, LoadCachedOp) else None
 
 
 def names_of_module(functions: Iterable[FuncOp]) -> list[FunctionNames]:
-    """Names of the tensors of TTNN functions, in order; const-eval functions belong to those that
-    load their results."""
+    """Names of the tensors of TTNN functions, in order.
+
+    Const-eval functions belong to the functions that load their results."""
     known = list(functions)
     const_evals = {f.sym_name.data: f for f in known if CONST_EVAL in f.attributes}
     return [
@@ -282,7 +280,7 @@ def names_of_module(functions: Iterable[FuncOp]) -> list[FunctionNames]:
 
 
 def names_of_loop(function: FuncOp, titles: Sequence[str]) -> FunctionNames:
-    """Names of the tensors of the body of a loop whose arguments are called as given."""
+    """Names of the tensors of a loop body with these arguments."""
     given = given_names(function, titles)
     return FunctionNames(function, tuple(titles), (), given, names_of_function(function, given))
 
@@ -313,8 +311,9 @@ def _names_of_library_function(
 
 
 def tensor_names(functions: Iterable[FunctionNames]) -> dict[SSAValue, str]:
-    """Names of the tensors of TTNN functions and of their const-eval functions, unique within a
-    function."""
+    """Names of the tensors of TTNN functions and their const-eval functions.
+
+    They are distinct within a function."""
     found: dict[SSAValue, str] = {}
     for names in functions:
         found |= distinct_names(values_of(names.function), names.values)
@@ -324,7 +323,7 @@ def tensor_names(functions: Iterable[FunctionNames]) -> dict[SSAValue, str]:
 
 
 def own_tensor_names(function: FuncOp) -> dict[SSAValue, str]:
-    """The same of a function of TTNN or TTIR that has no constants."""
+    """Distinct names of the tensors of a TTNN or TTIR function without constants."""
     names = names_of_function(function, given_names(function))
     return distinct_names(values_of(function), names)
 
@@ -342,7 +341,7 @@ def names_of_function(function: FuncOp, given: GivenNames) -> ValueNames:
 def _names_of_preparation(
     const_eval: FuncOp, given: GivenNames, constants: Sequence[str]
 ) -> ValueNames:
-    """Names of the values of a function that computes constants of these names."""
+    """Names of the values of a function that computes these constants."""
     block = body_of(const_eval)
     terminator = block.last_op
     assert isinstance(terminator, ReturnOp)
@@ -351,7 +350,7 @@ def _names_of_preparation(
 
 
 def given_names(function: FuncOp, titles: Sequence[str] | None = None) -> GivenNames:
-    """Names of the arguments of a function; by their use if no titles are given."""
+    """Names of the arguments of a function; by default from their use."""
     given = GivenNames()
     if titles is None:
         titles = argument_titles(function, lambda _: None)
@@ -367,14 +366,15 @@ def distinct_names(
     called: Mapping[SSAValue, str] | None = None,
     spelled: Callable[[str], str] = identifier,
 ) -> dict[SSAValue, str]:
-    """Names that no two of some values share: identifiers, qualified by what was done to a value
-    where an earlier one has its name, else numbered.
+    """Makes the names of values distinct identifiers.
+
+    Later values of equal names are qualified by their operation, or else numbered.
 
     Args:
         values: in order.
-        names: what they are called.
-        called: what some of them are called instead; these are only numbered.
-        spelled: makes an identifier of a name.
+        names: names of the values.
+        called: other names for some of them, which are only numbered.
+        spelled: converts a name to an identifier.
     """
     scope = NameScope()
     found: dict[SSAValue, str] = {}
@@ -382,7 +382,7 @@ def distinct_names(
         fixed = called.get(value) if called is not None else None
         name = fixed or names[value]
         if fixed is None and scope.is_taken(spelled(name)):
-            # What is called after its op alone, as several values are, is numbered.
+            # Values that are named only after their op are numbered.
             longer = [other for other in names.names_of(value) if other != f"{name}_{name}"]
             free = (other for other in longer if not scope.is_taken(spelled(other)))
             name = next(free, longer[:2][-1])
@@ -391,17 +391,19 @@ def distinct_names(
 
 
 def values_of(function: FuncOp) -> list[SSAValue]:
-    """The values of the body of a function, in order."""
+    """Values of the body of a function, in order."""
     block = body_of(function)
     return [*block.args, *(result for op in block.ops for result in op.results)]
 
 
-# Names of values that are written down before other ops hide what they follow from.
+# Names that are recorded before other passes obscure their origin.
 
 
 def name_values(function: FuncOp) -> None:
-    """Names the values of a function of TTIR that the source does not name: constants after the
-    layers that they are biases of, others as in a program that calls the library."""
+    """Names the unnamed values of a TTIR function.
+
+    Biases are named after the weights of their layers, others as in a program that calls the
+    library."""
     given = given_names(function)
     ops = [op for op in body_of(function).ops if isinstance(op, CatalogueOp)]
     constants = [result for op in ops if not op.operands for result in op.results]
@@ -422,37 +424,36 @@ def name_values(function: FuncOp) -> None:
 
 
 NamedCall = tuple[Operation, ValueNames, Mapping[SSAValue, str]]
-"""A call, the names of the values of its function, and those of them that are weights."""
+"""Call, names of the values of its function, and names of weights."""
 
 _LAST = re.compile(r"[./]")
 
 NAMESPACE = "tuning"
-"""Of the constants."""
+"""Namespace of the constants."""
 PRODUCT_MEMORY = "product_memory"
 PRODUCT_PROGRAM = "product_program"
 PRODUCT_COMPUTE = "product_compute"
 PRODUCT_WEIGHTS = "product_weights_type"
-"""Settings that all matmuls share: memory and program configuration, compute kernel configuration,
-and the data type of their weights."""
+"""Settings that all matmuls share: memory, program and compute config, data type of weights."""
 TRACE_REGION = "trace_region_bytes"
 
 
 def qualified(name: str) -> str:
-    """A constant as the program names it; empty for no name."""
+    """Qualified name of a constant; empty for no name."""
     return f"{NAMESPACE}::{name}" if name else ""
 
 
 def compute_name(config: ComputeConfig) -> str:
-    """A compute kernel configuration: `exact_compute`, `hifi2_compute`."""
+    """Name of a compute kernel config: `exact_compute`, `hifi2_compute`."""
     return "exact_compute" if config.is_exact else f"{config.math_fidelity.value}_compute"
 
 
 def program_config_names(calls: Sequence[NamedCall]) -> Iterator[str]:
-    """Names for a program configuration, best first: after what the calls with it make, with more
-    of the path of their layer, with the shape of the result, numbered.
+    """Yields names for a program config, best first.
 
-    Calls of several layers, as `bn1` and `bn2`, name it after the library function that they share.
-    """
+    They are named after the result of the calls, with more of the layer's path, with the shape of
+    the result, and numbered. Calls of several layers, such as `bn1` and `bn2`, name it after their
+    library function."""
     shorts, longer = ({*names} for names in zip(*starmap(_call_names, calls), strict=True))
     op = calls[0][0]
     short = shorts.pop() if len(shorts) == 1 else operation_name(op).rpartition(".")[2]
@@ -465,7 +466,7 @@ def program_config_names(calls: Sequence[NamedCall]) -> Iterator[str]:
 def _call_names(
     op: Operation, values: ValueNames, weight_names: Mapping[SSAValue, str]
 ) -> tuple[str, str]:
-    """Name of the result of a call: its role, the last part of its layer's path, or its kind."""
+    """Short and long name of the result of a call: its role, its layer, or its kind."""
     called = values[op.results[0]]
     if called not in ROLES and (found := layer(op, weight_names)) is not None:
         called = short_layer(found)
@@ -476,7 +477,7 @@ def _call_names(
 
 
 def memory_name(kind: str, buffer: str) -> str:
-    """An interleaved memory configuration: `activations_memory`, `weights_memory_l1`.
+    """Name of an interleaved memory config: `activations_memory`, `weights_memory_l1`.
 
     Args:
         kind: weights or activations.
@@ -486,8 +487,10 @@ def memory_name(kind: str, buffer: str) -> str:
 
 
 def sharded_memory_names(placement: TensorPlacement) -> Iterator[str]:
-    """Names for a sharded memory configuration, best first: after how tensors are divided and the
-    shape of a shard, with the number of cores or banks, numbered."""
+    """Yields names for a sharded memory config, best first.
+
+    They are named after the division and the shape of a shard, with the number of cores or banks,
+    and numbered."""
     shards = placement.shards
     assert shards is not None
     height, width = shards.shape
@@ -499,5 +502,5 @@ def sharded_memory_names(placement: TensorPlacement) -> Iterator[str]:
 
 
 def shard_places(placement: TensorPlacement) -> str:
-    """Shards in L1 are on cores, those in DRAM in its banks."""
+    """Unit that holds a shard: cores for L1, banks for DRAM."""
     return "banks" if placement.buffer_type == "dram" else "cores"

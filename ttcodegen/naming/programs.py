@@ -31,6 +31,7 @@ from ttcodegen.dialects.ttmetal.programs import (
     Program,
 )
 from ttcodegen.dialects.ttnn.placement import has_placement
+from ttcodegen.emitc.inlining import NAME
 from ttcodegen.emitc.spelling import NameScope, identifier
 from ttcodegen.naming.arguments import argument_titles, result_names
 from ttcodegen.naming.functions import shape_text, without_shapes
@@ -47,15 +48,13 @@ from ttcodegen.ops.device_constants import device_constants, written_by
 from ttcodegen.ops.tt_lang import CALLED_OPERATION, called_name
 
 _ADDRESS = "_address"
-_PLAIN_NAME = "ttcodegen.name"
-"""The attribute of an op that makes a tensor of the host: its name, which others may have too."""
 _FINAL_NUMBER = re.compile(r"_\d+$")
 _ENDINGS = ("address", "elements", "kept", "layout", "row", "tensor", "tiles")
-"""Suffixes of names after a tensor."""
+"""Suffixes of names derived from a tensor."""
 
 
 def program_name(ops: Sequence[Operation]) -> str:
-    """Name of the program of some ops: after the first ones and the last one."""
+    """Name of the program of some ops: the first ones and the last one."""
     kinds = [
         called_name(op)
         if isinstance(op, CatalogueOp) and op.name == CALLED_OPERATION
@@ -78,8 +77,9 @@ def kernel_name(task: str, program: str) -> str:
 
 
 def reduction_names(ops: Sequence[Operation]) -> list[str]:
-    """Names of the stages that reduce rows in kernels: `reduce_max`; the second of a kind with its
-    operand as well, `reduce_mean_of_square`."""
+    """Names of the stages that reduce rows in kernels: `reduce_max`.
+
+    The second of a kind includes its operand: `reduce_mean_of_square`."""
     kinds = [operation_name(op).partition(".")[2] for op in ops]
     scope = NameScope()
     names: list[str] = []
@@ -93,8 +93,7 @@ def reduction_names(ops: Sequence[Operation]) -> list[str]:
 
 
 def task_of_kernel(kernel: str, program: str) -> str:
-    """Task of a kernel, by its name and that of a program that it was made for; the whole name if
-    it has no such form."""
+    """Task of a kernel, given a program it was made for; the whole name if it has another form."""
     base = _FINAL_NUMBER.sub("", program)
     found = re.fullmatch(rf"(\w+?)_{re.escape(base)}(?:_\d+)?", kernel)
     return kernel if found is None else found[1]
@@ -116,37 +115,37 @@ def purpose_of_program(program: str) -> str:
 
 
 def tensor_name(hint: str) -> str:
-    """An identifier that reads like `hint` and that kernels can make their names of."""
-    # Two underscores in a row, as after `class_`, are not for programs.
+    """Identifier for a name from which kernels can derive names."""
+    # Derived names must not contain two underscores in a row, as after `class_`.
     return identifier(re.sub("^(cb_)+", "", identifier(hint))).rstrip("_")
 
 
 @dataclass(frozen=True)
 class TensorNames:
-    """Names of the values of a function that becomes programs."""
+    """Names of the values of a function that is lowered to programs."""
 
     names: ValueNames
-    """Several values may have one."""
+    """Names that several values may share."""
     distinct: dict[SSAValue, str]
-    """Identifiers that kernels can make their names of, all different."""
+    """Distinct identifiers from which kernels can derive names."""
 
     def name_tensor(self, tensor: SSAValue, value: SSAValue) -> None:
-        """Names a tensor of the host that holds a value."""
+        """Names a host tensor that holds a value."""
         tensor.name_hint = self.distinct[value]
         plain = tensor_name(self.names[value])
         if plain != tensor.name_hint and isinstance(tensor.owner, Operation):
-            tensor.owner.attributes[_PLAIN_NAME] = StringAttr(plain)
+            tensor.owner.attributes[NAME] = StringAttr(plain)
 
 
 def tensor_names_of(
     function: FuncOp, called: dict[SSAValue, str], written: Iterable[SSAValue]
 ) -> TensorNames:
-    """Names of the values of a function that becomes programs.
+    """Names the values of a function that is lowered to programs.
 
     Args:
         function: the function.
-        called: names of values that are no results of ops of the catalogue.
-        written: what programs write. Values within programs give way to them.
+        called: names of values that are not results of catalogue ops.
+        written: outputs of programs, which have precedence over values within programs.
     """
     block = body_of(function)
     arguments = dict(zip(block.args, argument_titles(function, lambda _: None), strict=True))
@@ -179,12 +178,13 @@ _NUMBER = re.compile(r"(?<=[a-z])_\d+$")
 
 
 def kernel_names(values: Iterable[SSAValue], names: Mapping[SSAValue, str]) -> dict[SSAValue, str]:
-    """Names of a program's values in its kernels: as in the function, without layers and
-    distinguishing numbers, so that equal programs of several layers share kernels.
+    """Names of a program's values in its kernels, without layers and numbers.
+
+    So equal programs of several layers share kernels.
 
     Args:
-        values: those of the program, in order.
-        names: what the function calls them: identifiers, all different.
+        values: values of the program, in order.
+        names: their distinct identifiers in the function.
     """
     scope = NameScope()
     return {value: scope.unique(tensor_name(_without_layer(names[value]))) for value in values}
@@ -198,13 +198,14 @@ def _without_layer(name: str) -> str:
 def _form_names(
     ops: Iterable[Operation], names: Mapping[SSAValue, str], meanings: Mapping[str, FuncOp]
 ) -> dict[SSAValue, str]:
-    """Names of values made of weights by reordering: as the weights in whose form they are, else as
-    the first operand with a name.
+    """Names of values that depend on weights: those of the weights that they are forms of.
+
+    Otherwise, the name of the first operand with a name.
 
     Args:
-        ops: those that compute constants, in order.
-        names: those of weights.
-        meanings: what programs compute, by the symbols of the functions that say it.
+        ops: ops that compute constants, in order.
+        names: names of weights.
+        meanings: functions that define the meaning of programs, by symbol.
     """
     found = dict(names)
     for op in ops:
@@ -225,7 +226,7 @@ def _form_names(
 
 
 def _origins(launch: Launch, meaning: FuncOp | None) -> dict[SSAValue, SSAValue]:
-    """The input that each output of a launch is another form of."""
+    """Input that each output of a launch is a form of."""
     if meaning is None or meaning.is_declaration:
         return {}
     block = body_of(meaning)
@@ -246,9 +247,10 @@ def host_name(name: str) -> str:
 
 
 def buffer_names(ops: Iterable[Operation]) -> tuple[dict[SSAValue, str], dict[SSAValue, str]]:
-    """Names of the tensors of a host function: as the lowering named them, else after the program
-    that computes them; with alternatives while others have these names. Numbers that only
-    distinguish values are left out: not all of them are alive at once."""
+    """Names of the tensors of a host function, and alternatives for when these are taken.
+
+    The names come from the lowering, or else from the program that computes the tensor. Numbers
+    that only distinguish values are dropped: not all values are alive at once."""
     names: dict[SSAValue, str] = {}
     for op in ops:
         if operation_name(op) == VIEW:
@@ -265,8 +267,8 @@ def buffer_names(ops: Iterable[Operation]) -> tuple[dict[SSAValue, str], dict[SS
 
 
 def _plain_name(value: SSAValue) -> str | None:
-    """Name of a host tensor while no other live one has it."""
-    found = value.owner.attributes.get(_PLAIN_NAME) if isinstance(value.owner, Operation) else None
+    """Name of a host tensor if no other live one has it."""
+    found = value.owner.attributes.get(NAME) if isinstance(value.owner, Operation) else None
     return found.data if isinstance(found, StringAttr) else None
 
 
@@ -276,7 +278,7 @@ def names_of_host_function(function: FuncOp) -> FunctionNames:
     given = given_names(function, titles)
     ops = body_of(function).ops
     prepared = device_constants(function)
-    # Fields, variables and files of one constant have one name.
+    # The field, the variable and the file of a constant share a name.
     scope = NameScope()
     called = {
         op.results[0]: scope.unique(identifier(name_or_kind(op)))
@@ -288,7 +290,7 @@ def names_of_host_function(function: FuncOp) -> FunctionNames:
     symbols = functions_of(module) if isinstance(module, ModuleOp) else ()
     meanings = {each.sym_name.data: each for each in symbols if is_meaning(each)}
     forms = _form_names(prepared.ops, weights, meanings)
-    # What the CPU computes of nothing is no form of a weight: only the lowering has named it.
+    # CPU results without operands are no forms of a weight: only the lowering named them.
     lowered = {value: value.name_hint or "constant" for value in prepared.values}
     buffers, longer = buffer_names(ops)
     names = {**lowered, **given.names, **buffers, **called, **forms}
@@ -304,7 +306,7 @@ def names_of_host_function(function: FuncOp) -> FunctionNames:
 def _names_after_roots(
     ops: Iterable[Operation], names: Mapping[SSAValue, str], meanings: Mapping[str, FuncOp]
 ) -> Iterator[tuple[SSAValue, str]]:
-    """Names of the outputs of programs: the values with the verb of the program's first op."""
+    """Yields names of program outputs with the participle of the program's first op."""
     for op in ops:
         if operation_name(op) != RUN_PROGRAM:
             continue
@@ -325,7 +327,7 @@ def _computes(op: Operation) -> bool:
 
 
 def host_tensor_names(function: FuncOp) -> dict[SSAValue, str]:
-    """The same names, where no two tensors share one."""
+    """Distinct names of the tensors of a host function."""
     return distinct_names(values_of(function), names_of_host_function(function).values)
 
 
@@ -335,7 +337,7 @@ def dimension_names(rank: int) -> list[str]:
 
 
 def tensor_names(kernel: Kernel) -> dict[int, str]:
-    """Names of the operands whose addresses a kernel is passed, by their numbers."""
+    """Names of the operands whose addresses a kernel takes, by operand number."""
     return {
         argument.value.operand: argument.name.removesuffix(_ADDRESS)
         for argument in kernel.arguments
@@ -353,8 +355,9 @@ def known_names(program: Program) -> dict[int, str]:
 
 
 def operand_names(program: Program, count: int) -> list[str]:
-    """Names of the tensors that a program reads and writes: as the kernels name their addresses, or
-    as circular buffers in them are named; identifiers, all different."""
+    """Distinct identifiers of the tensors that a program reads and writes.
+
+    They follow the addresses in kernels, or the circular buffers that alias them."""
     names = known_names(program)
     scope = NameScope(_names_around(program))
     for index in range(count):
@@ -366,7 +369,7 @@ def operand_names(program: Program, count: int) -> list[str]:
 
 
 def _names_around(program: Program) -> Iterator[str]:
-    """Reserved names of the C++ that builds a program and sets its arguments."""
+    """Yields reserved names of the C++ that builds a program and sets its arguments."""
     yield from "Tuning config core cores device program programs share variant workload".split()
     yield from ("build", "kernel_path", "set_arguments", work_name(program))
     yield from (buffer.constant for buffer in program.circular_buffers)
@@ -382,7 +385,7 @@ def work_name(program: Program) -> str:
 
 
 def kernel_variables(program: Program) -> list[str]:
-    """Names of the kernels in the C++ that builds the program: by their tasks, if these differ."""
+    """Variables of the kernels in the C++ that builds the program: roles if distinct."""
     roles = [kernel.processor.value for kernel in program.kernels]
     scope = NameScope(["cores", "program", "variant", "workload", "device"])
     ending = f"_{program.name}"
@@ -401,12 +404,12 @@ class NamedShapes:
     program: str
     """Name of the program in one function."""
     source: Sequence[int]
-    """The shape of its first operand."""
+    """Shape of its first operand."""
     output: Sequence[int]
-    """The shape of what it writes first."""
+    """Shape of its first output."""
 
     def names(self, name: str) -> Iterator[str]:
-        """Names, best first: after these shapes where others are called the same."""
+        """Yields names, best first: with shapes if shorter ones are taken."""
         output, source = shape_text(self.output), shape_text(self.source)
         yield name
         yield f"{name}_{output}"
@@ -414,33 +417,31 @@ class NamedShapes:
 
 
 def named_shapes(described: DeviceProgram) -> NamedShapes:
-    """The shapes that a program is called after."""
+    """Shapes that a program is named after."""
     first, *_ = described.placements
     written = next(iter(described.placements[described.program.inputs :]), first)
     return NamedShapes(described.program.name, first.shape, written.shape)
 
 
 def _free_name(names: Iterable[str], scope: NameScope) -> str:
-    """The first name that is free, else the last with a number."""
+    """First free name, or else the last one with a number."""
     wanted = list(names)
     free = next((each for each in wanted if not scope.is_taken(each)), wanted[-1])
     return scope.unique(free)
 
 
 def shared_program_names(programs: Iterable[NamedShapes]) -> list[str]:
-    """Names of programs that several functions share: after their ops, and after the shape of what
-    they compute from the second on that has these ops."""
+    """Names of shared programs: after their ops, with shapes if several have the same ops."""
     scope = NameScope()
     return [_free_name(each.names(_FINAL_NUMBER.sub("", each.program)), scope) for each in programs]
 
 
 def kernel_file_name(kernel: str, shapes: NamedShapes, scope: NameScope) -> str:
-    """The stem of the file of a kernel: its name, with the shapes of the first program that it is
-    for where other kernels do the same.
+    """Stem of the file of a kernel: its name, with the shapes of its first program if taken.
 
     Args:
         kernel: its name.
-        shapes: those of the program.
+        shapes: shapes of the program.
         scope: the names of the other files.
     """
     task = task_of_kernel(kernel, shapes.program)
@@ -451,8 +452,7 @@ def kernel_file_name(kernel: str, shapes: NamedShapes, scope: NameScope) -> str:
 
 
 def shared_kernel_name(names: list[str]) -> str:
-    """The name of a kernel that several programs share: what the names of theirs have in common, at
-    least what the kernels do."""
+    """Name of a kernel that several programs share: the common part, at least the task."""
     words = [_FINAL_NUMBER.sub("", name).split("_") for name in names]
     common = [
         same[0] for same in takewhile(lambda same: len(set(same)) == 1, zip(*words, strict=False))
@@ -461,11 +461,10 @@ def shared_kernel_name(names: list[str]) -> str:
 
 
 def neutral_names(program: Program, roles: Sequence[str]) -> dict[str, str]:
-    """Role-based names of a program's tensors and of the values in its circular buffers, the same
-    for any use."""
+    """Role-based names of a program's tensors and circular buffers, independent of its use."""
     operands = known_names(program)
     tensors = set(operands.values())
-    # Blocks of the operands of a product are in circular buffers that are called as the operands.
+    # The circular buffers of a matmul's operand blocks are named after the operands.
     scope = NameScope(
         b.name for b in program.circular_buffers if b.name not in tensors and b.name not in SIDES
     )
@@ -480,12 +479,11 @@ def neutral_names(program: Program, roles: Sequence[str]) -> dict[str, str]:
 
 
 def renamed_after_tensor(name: str, tensors: Mapping[str, str]) -> str:
-    """A name after a tensor (its own, that of its circular buffer, of its address), after another
-    name of the tensor; any other name as it is.
+    """Renames a name that derives from a tensor (circular buffer, address, ...); others are kept.
 
     Args:
-        name: what a kernel calls something.
-        tensors: the other names of tensors, by what the kernel calls them.
+        name: name in a kernel.
+        tensors: new names of tensors, by name in the kernel.
     """
     prefix = BUFFER_CONSTANT if name.startswith(BUFFER_CONSTANT) else ""
     rest = name.removeprefix(prefix)
@@ -498,7 +496,7 @@ def renamed_after_tensor(name: str, tensors: Mapping[str, str]) -> str:
 
 
 def name_in_kernels(program: Program, buffer: CircularBuffer) -> str:
-    """Name of a circular buffer in the kernels of a program, else its own name."""
+    """Name of a circular buffer in the kernels of a program, or else its own name."""
     for kernel in program.kernels:
         for constant, found in program.buffers_of(kernel).items():
             if found is buffer:

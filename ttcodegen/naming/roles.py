@@ -12,8 +12,7 @@ from ttcodegen.ops.core.definition import library_definition, traits_of
 from ttcodegen.ops.core.traits import Trait
 
 Role = tuple[SSAValue, str, bool]
-"""A value, its role, and whether the value itself has it: else the one that it is another form of.
-"""
+"""Value, its role, and True if the value itself has it, or False if its root form has."""
 
 
 ROLES = frozenset(
@@ -22,11 +21,11 @@ ROLES = frozenset(
     input_gate forget_gate output_gate reset_gate update_gate candidate cell hidden
     """.split()
 )
-"""Names of roles that a value keeps through sums and rotations, whatever its layer is called."""
+"""Roles that a value keeps through sums and rotations, whatever its layer is called."""
 
 
 STATES = frozenset({"cell", "hidden"})
-"""Those of values that are computed of others with roles."""
+"""Roles of values that are computed from others with roles."""
 
 
 _OPERANDS = {
@@ -37,7 +36,7 @@ _OPERANDS = {
     "cos_cache": "cosine",
     "sin_cache": "sine",
 }
-"""Roles by the catalogue's names of operands."""
+"""Roles by catalogue names of operands."""
 
 
 _HEAD_ROLES = ("queries", "keys", "values")
@@ -45,11 +44,11 @@ _HEAD_ROLES = ("queries", "keys", "values")
 
 
 def attention_roles(op: CatalogueOp, caches: dict[SSAValue, str]) -> Iterator[Role]:
-    """Roles of what an op attends to, writes into a cache or divides among heads.
+    """Yields roles of operands of attention, cache updates and splits into heads.
 
     Args:
         op: the op.
-        caches: the roles of caches that ops attend to, which this one may add to.
+        caches: memoized roles of caches, which this op may extend.
     """
     definition = library_definition(op)
     if Trait.ATTENDS in traits_of(definition):
@@ -67,7 +66,7 @@ def attention_roles(op: CatalogueOp, caches: dict[SSAValue, str]) -> Iterator[Ro
 
 
 def _all_rows(value: SSAValue) -> SSAValue:
-    """The tensor of all users of which a slice for one user is written into a cache."""
+    """Tensor of all users, if a slice of it for one user is written into a cache."""
     owner = moved(value).owner
     if not isinstance(owner, CatalogueOp) or Trait.TAKES_PART not in traits_of(
         library_definition(owner)
@@ -78,7 +77,7 @@ def _all_rows(value: SSAValue) -> SSAValue:
 
 
 def _role_of_cache(cache: SSAValue, caches: dict[SSAValue, str]) -> str | None:
-    """Role of a cache, keys or values, in the first attention op that takes it."""
+    """Role of a cache, keys or values, in the first attention op that reads it."""
     if cache not in caches:
         caches[cache] = next(
             (
@@ -95,7 +94,7 @@ def _role_of_cache(cache: SSAValue, caches: dict[SSAValue, str]) -> str | None:
 
 
 def rotary_roles(op: CatalogueOp) -> Iterator[Role]:
-    """Roles of the tables that an op turns its first operand by, or a sum of products."""
+    """Yields the roles of the tables of a rotary embedding: an op, or a sum of products."""
     groups = op.operand_groups()
     if "cos_cache" in groups:
         for name in ("cos_cache", "sin_cache"):
@@ -108,21 +107,20 @@ def rotary_roles(op: CatalogueOp) -> Iterator[Role]:
 
 
 def rotated_value(op: CatalogueOp) -> SSAValue | None:
-    """The value that a sum `x * cosine + rotated x * sine` is a rotated form of; None for any other
-    op."""
+    """Value that a sum `x * cosine + rotated x * sine` rotates; None for other ops."""
     found = _rotation(op)
     return None if found is None else found[0]
 
 
 def _rotation(op: CatalogueOp) -> tuple[SSAValue, SSAValue, SSAValue] | None:
-    """The value, cosines and sines of such a sum."""
+    """Value, cosines and sines of a rotary embedding that this sum computes, or None."""
     if op.definition.short_name != "add" or len(op.operands) != 2:
         return None
     products = [_made_by(value, "multiply") for value in op.operands]
-    for turned, scaled in (products, products[::-1]):
-        if turned is None or scaled is None:
+    for rotated, scaled in (products, products[::-1]):
+        if rotated is None or scaled is None:
             continue
-        for index, value in enumerate(turned.operands):
+        for index, value in enumerate(rotated.operands):
             joined = moved(value).owner
             whole = reordered(joined) if isinstance(joined, CatalogueOp) else None
             if whole is None:
@@ -130,7 +128,7 @@ def _rotation(op: CatalogueOp) -> tuple[SSAValue, SSAValue, SSAValue] | None:
             factors = [moved(operand) for operand in scaled.operands]
             if moved(whole) in factors:
                 place = factors.index(moved(whole))
-                tables = scaled.operands[1 - place], turned.operands[1 - index]
+                tables = scaled.operands[1 - place], rotated.operands[1 - index]
                 return scaled.operands[place], *tables
     return None
 
@@ -139,7 +137,7 @@ _MOST_STEPS = 32
 
 
 def reaches(value: SSAValue, is_end: Callable[[CatalogueOp], bool]) -> bool:
-    """True if an op of a kind is among the next ones that are computed of a value."""
+    """Returns whether an op of a kind is among the next users of a value."""
     rest = [value]
     for _ in range(_MOST_STEPS):
         if not rest:
@@ -154,18 +152,18 @@ def reaches(value: SSAValue, is_end: Callable[[CatalogueOp], bool]) -> bool:
 
 
 def is_attention(op: CatalogueOp) -> bool:
-    """True if the op computes probabilities of attention, or attends."""
+    """Returns whether the op computes attention or its probabilities."""
     attends = Trait.ATTENDS in traits_of(library_definition(op))
     return attends or op.definition.short_name == "softmax"
 
 
 def turns(op: CatalogueOp) -> bool:
-    """True for cosines and sines."""
+    """Returns whether the op is a cosine or a sine."""
     return op.definition.short_name in ("cos", "sin")
 
 
 def cell_roles(op: CatalogueOp) -> Iterator[Role]:
-    """Roles of the gates and the states of a step of an LSTM or a GRU, from its last op."""
+    """Yields roles of the gates and states of a step of an LSTM or a GRU, from its last op."""
     match op.definition.short_name:
         case "multiply":
             yield from _long_short_term(op)
@@ -176,7 +174,7 @@ def cell_roles(op: CatalogueOp) -> Iterator[Role]:
 
 
 def _long_short_term(op: CatalogueOp) -> Iterator[Role]:
-    """`o * tanh(c)` with `c = f * (the cell before) + i * tanh(...)`."""
+    """Matches `o * tanh(c)` with `c = f * (the cell before) + i * tanh(...)`."""
     for gate, state in _both_orders(op):
         tanh = _made_by(state, "tanh")
         total = None if tanh is None else _made_by(tanh.operands[0], "add")
@@ -199,7 +197,7 @@ def _long_short_term(op: CatalogueOp) -> Iterator[Role]:
 
 
 def _gated_unit(op: CatalogueOp) -> Iterator[Role]:
-    """`(h - n) * z + n`, or `(1 - z) * n + z * h`, with `n = tanh(... + r * ...)`."""
+    """Matches `(h - n) * z + n`, or `(1 - z) * n + z * h`, with `n = tanh(... + r * ...)`."""
     for first, second in _both_orders(op):
         product, other = _made_by(first, "multiply"), _made_by(second, "multiply")
         if _operand_made_by(product, "subtract") is None:
@@ -228,13 +226,13 @@ def _both_orders(op: CatalogueOp) -> tuple[tuple[SSAValue, SSAValue], ...]:
 
 
 def _operand_made_by(op: CatalogueOp | None, short: str) -> SSAValue | None:
-    """The operand of an op that another kind of op makes, None if there is none."""
+    """Operand of an op that is computed by an op of a kind; None if there is none."""
     operands = () if op is None else op.operands
     return next((value for value in operands if _made_by(value, short) is not None), None)
 
 
 def _made_by(value: SSAValue, short: str) -> CatalogueOp | None:
-    """The op of that name that makes a value, in whatever form."""
+    """Op of a kind that computes a value, in any form."""
     owner = moved(value).owner
     if isinstance(owner, CatalogueOp) and owner.definition.short_name == short:
         return owner
@@ -242,7 +240,7 @@ def _made_by(value: SSAValue, short: str) -> CatalogueOp | None:
 
 
 def moved(value: SSAValue) -> SSAValue:
-    """The value that a value is a rearranged form of."""
+    """Value that a value is a rearranged form of."""
     while isinstance(op := value.owner, CatalogueOp) and len(op.results) == 1:
         if not op.definition.rearranges or not op.operands:
             break
@@ -251,8 +249,9 @@ def moved(value: SSAValue) -> SSAValue:
 
 
 def reordered(op: CatalogueOp) -> SSAValue | None:
-    """The value whose parts a concatenation puts together anew, negated or not: as rotary
-    embeddings do with halves."""
+    """Value whose slices, possibly negated, a concatenation joins in another order.
+
+    Rotary embeddings do so with halves."""
     if op.definition.short_name != "concat" or len(op.operands) < 2:
         return None
     wholes = {_whole(operand) for operand in op.operands}
@@ -260,7 +259,7 @@ def reordered(op: CatalogueOp) -> SSAValue | None:
 
 
 def _whole(value: SSAValue) -> SSAValue | None:
-    """Value that a value is a part of, be it negated; None if there is none."""
+    """Value that a value is a slice of, possibly negated; None if there is none."""
     while isinstance(op := value.owner, CatalogueOp):
         traits = traits_of(library_definition(op))
         if Trait.TAKES_PART in traits:

@@ -16,26 +16,25 @@ from ttcodegen.dialects.operations.operation import CatalogueOp, operation_name
 from ttcodegen.emitc.spelling import identifier
 from ttcodegen.ops.core.definition import TTIR, TTNN
 
-# The layer that an op belongs to, and what layers have in common.
+# Layers of ops, and common paths of layers.
 
 _PARTS = re.compile(r"[./]")
 _WORDS = re.compile(r"([._/])")
 _WEIGHT = re.compile(r"(?i)[._/]*(weights?|bias|kernel|gamma|beta|scale|running_mean|running_var)$")
 _PARAMETRIZED = re.compile(r"(?i)[._/]parametrizations([._/]\w+)[._/]original\d*$")
-"""A weight that torch computes from another one: `fc.parametrizations.weight.original`."""
+"""Weight that torch computes from another one: `fc.parametrizations.weight.original`."""
 _ROOT = re.compile(r"(?i)^(?:getattr_)?(?:l__self_+|self_+|model\.)")
 _TRACED = re.compile(r"^(?:jit\([^/]*\)/)+")
-"""The functions that JAX traces, around the layers of their locations."""
+"""Functions that JAX traces, around the layers of their locations."""
 _LOCATION_PARTS = 1000
 _FEWEST_WORDS = 2
-"""Words after a number that say by themselves what a layer is."""
+"""Minimum number of words after a number that identify a layer."""
 
 
 def location_name(location: Attribute) -> str | None:
-    """The name in a location, the first one in its text; None if it has none.
+    """Returns the first name in a location; None if it has none.
 
-    Of a location with more parts than a person looks at, the first ones count.
-    """
+    Only a limited number of parts of a location is searched."""
     rest: list[Attribute] = [location]
     for _ in range(_LOCATION_PARTS):
         if not rest:
@@ -54,18 +53,19 @@ def location_name(location: Attribute) -> str | None:
 
 
 def plain_name(name: str) -> str:
-    """The name of an argument without what frameworks put around it: `fc.weight` for
-    `model.fc.parametrizations.weight.original`."""
+    """Strips framework prefixes from the name of an argument.
+
+    For example `fc.weight` for `model.fc.parametrizations.weight.original`."""
     return _ROOT.sub("", _PARAMETRIZED.sub(r"\1", name)) or name
 
 
 def stem_of_weight(name: str) -> str:
-    """The name of a weight without what says that it is one: `conv1.weight` -> `conv1`."""
+    """Strips the kind of weight from a name: `conv1.weight` -> `conv1`."""
     return _WEIGHT.sub("", _PARAMETRIZED.sub(r"\1", name))
 
 
 def layer_of_weight(name: str) -> str | None:
-    """The layer that a weight belongs to by its name: `layer1.conv1.weight` -> `layer1.conv1`."""
+    """Layer of a weight, by its name: `layer1.conv1.weight` -> `layer1.conv1`."""
     stripped = stem_of_weight(name)
     if stripped == name or not stripped:
         return None
@@ -73,13 +73,15 @@ def layer_of_weight(name: str) -> str | None:
 
 
 _HEADS = ("q", "k", "v")
-"""Initials of queries, keys and values, as the weights of their projections are called."""
+"""Initials of queries, keys and values in the names of projection weights."""
 
 
 def joined_weight(names: Sequence[str]) -> str | None:
-    """The name of weights that are concatenated into one: `self.qkv.weight` of
-    `self.query.weight`, `self.key.weight` and `self.value.weight`; None if their layers have
-    more than one word that differs, or kinds that do."""
+    """Name of weights that are concatenated into one.
+
+    For example `self.qkv.weight` for `self.query.weight`, `self.key.weight` and
+    `self.value.weight`. None if their layers differ in more than one word, or their kinds
+    differ."""
     stems = [stem_of_weight(name) for name in names]
     kinds = {name[len(stem) :] for name, stem in zip(names, stems, strict=True)}
     if len(set(names)) < 2 or len(kinds) > 1 or any(not stem for stem in stems):
@@ -99,7 +101,7 @@ def joined_weight(names: Sequence[str]) -> str | None:
 
 
 def layer(op: Operation, weight_names: Mapping[SSAValue, str]) -> str | None:
-    """The layer an op belongs to: the scope of its location, or else that of a weight it uses."""
+    """Layer of an op: the scope of its location, or else that of a weight it uses."""
     name = location_name(op.location)
     if name is not None and (layers := _TRACED.sub("", name).rpartition("/")[0]):
         return layers
@@ -111,9 +113,10 @@ def layer(op: Operation, weight_names: Mapping[SSAValue, str]) -> str | None:
 
 
 def short_layer(name: str) -> str:
-    """The end of a layer's path that distinguishes it from its neighbours: two parts of it,
-    and those before that if the first of them is a number. A number at the end, the position in a
-    sequence, says nothing of what the layer is."""
+    """Last parts of a layer's path, which distinguish it from its neighbours.
+
+    Two parts, preceded by further ones while the first is a number. A number at the end is dropped:
+    a position in a sequence does not describe the layer."""
     parts = _PARTS.split(name)
     if len(parts) == 1:
         return _after_number(name)
@@ -126,8 +129,7 @@ def short_layer(name: str) -> str:
 
 
 def numbered_layer(name: str) -> str | None:
-    """The innermost layer of a path that has a number, with that: `m.1` of `model.2.m.1.conv`; None
-    if there is none."""
+    """Innermost layer of a path with its number: `m.1` for `model.2.m.1.conv`; None otherwise."""
     parts = _PARTS.split(name)
     for index in range(len(parts) - 1, 0, -1):
         if parts[index].isdigit() and not parts[index - 1].isdigit():
@@ -136,8 +138,9 @@ def numbered_layer(name: str) -> str | None:
 
 
 def _after_number(name: str) -> str:
-    """The same of a path that is one word: `encoder_layer_0_attention_query` is
-    `attention_query`."""
+    """Short form of a path with underscores.
+
+    For example `attention_query` for `encoder_layer_0_attention_query`."""
     words = name.split("_")
     number = max((index for index, word in enumerate(words) if word.isdigit()), default=0)
     start = number - 1 if len(words) - number - 1 < _FEWEST_WORDS else number + 1
@@ -151,7 +154,7 @@ def common_parts(first: str, second: str) -> int:
 
 
 def common_layer(layers: Sequence[str]) -> str | None:
-    """Common prefix of the layers of most ops, None if there is none."""
+    """Common prefix of the layers of most ops; None if there is none."""
     counts = Counter(layer for layer in layers if layer)
     if not counts:
         return None
@@ -164,7 +167,7 @@ def common_layer(layers: Sequence[str]) -> str | None:
 
 
 def _most_common(counts: Counter[str]) -> str | None:
-    """The longest path that more than half of the ops are in."""
+    """Longest path that contains more than half of the ops."""
     inside: Counter[str] = Counter()
     for name, count in counts.items():
         parts = _PARTS.split(name)
@@ -175,12 +178,13 @@ def _most_common(counts: Counter[str]) -> str | None:
 
 
 def whole_layer(layers: Sequence[str]) -> str | None:
-    """The path of the layer that consists of these; what they are numbered by is not part of it:
-    `encoder.1` for `encoder.1.linear.0` and `encoder.1.linear.1`."""
+    """Path of the layer that consists of these, without their numbers.
+
+    For example `encoder.1` for `encoder.1.linear.0` and `encoder.1.linear.1`."""
     title = common_layer(layers)
     while title is not None and any(_PARTS.split(title)[1:]):
         outside = [each for each in layers if each and not _is_inside(each, title)]
-        # Many modules of few ops each are what it consists of, as much as one of many.
+        # Many small modules outside count as much as a large one.
         if _SHARE_OUTSIDE * len(outside) < len(layers):
             break
         parts = _PARTS.split(title)
@@ -193,7 +197,7 @@ def whole_layer(layers: Sequence[str]) -> str | None:
 
 
 _SHARE_OUTSIDE = 8
-"""One of so many statements outside of a module says that the layer is more than it."""
+"""Inverse of the minimum share of statements outside of a module that make the layer larger."""
 
 
 def _is_inside(layer: str, title: str) -> bool:
@@ -201,7 +205,7 @@ def _is_inside(layer: str, title: str) -> bool:
 
 
 def name_in_layer(name: str, title: str | None) -> str:
-    """The name of a value of a layer without the path of the layer."""
+    """Name of a value of a layer without the path of the layer."""
     if title is None:
         return name
     for path in (title, identifier(title)):
@@ -212,18 +216,19 @@ def name_in_layer(name: str, title: str | None) -> str:
     return name
 
 
-# What the source calls values, and what of it says anything.
+# Names of values in the source, and which of them are informative.
 
 
-# A frontend's counters (`dot.31`, `add_5`) say nothing that the order of the code does not.
+# Counters of a frontend (`dot.31`, `add_5`) carry no information beyond the order of the code.
 _COUNTER = re.compile(r"[._]\d+$")
 GENERIC = frozenset(
     "arg args input output out result res tmp val value v x y cst const constant".split()
 )
 _NUMBER = re.compile(r"(?:_?\d+)+$")
 _INSTRUCTION = re.compile(r"([a-z][a-z-]*)\.\d+(_\w+)?$")
-"""An instruction of HLO, which is called after its opcode, and what a pass made of it: `dot.31`,
-`gather.62_reshapeStartIndices`."""
+"""HLO instruction named after its opcode, with suffixes of passes.
+
+For example `dot.31`, `gather.62_reshapeStartIndices`."""
 _OPCODES = frozenset(
     """
     abs add and atan2 batch-norm-inference batch-norm-training bitcast bitcast-convert broadcast
@@ -237,7 +242,7 @@ _OPCODES = frozenset(
     tanh topk transpose triangular-solve tuple while xor
     """.split()
 )
-"""The opcodes of HLO. Source: xla/hlo/ir/hlo_opcode.h."""
+"""Opcodes of HLO. Source: xla/hlo/ir/hlo_opcode.h."""
 _PRIMITIVES = frozenset(
     """
     add add_any and broadcast_in_dim clamp concatenate conv_general_dilated convert_element_type
@@ -248,15 +253,16 @@ _PRIMITIVES = frozenset(
     select_n sign sin sqrt square squeeze stop_gradient sub tanh transpose xor
     """.split()
 )
-"""The primitives of JAX, which its locations end in. Source: the names that jax._src.lax gives."""
+"""Primitives of JAX, the last parts of its locations. Source: names in jax._src.lax."""
 _PRINTED = frozenset(
     """
     broadcasted cast collapsed concat dim expanded extracted extracted_slice from_elements generated
     inserted inserted_slice mapped padded reduced reshape splat transposed
     """.split()
 )
-"""Default names of MLIR for results of the dialects `tensor` and `linalg`. Source: their functions
-`getAsmResultNames`."""
+"""Default names of MLIR for results of `tensor` and `linalg` ops.
+
+Source: their `getAsmResultNames`."""
 _MADE_BY_PASS = re.compile(
     r"(?:_(?:permute|reshape|broadcast|transpose|squeeze|unsqueeze|slice|pad|typecast)[A-Z]\w*?)+$"
 )
@@ -269,7 +275,7 @@ def _op_names() -> frozenset[str]:
 
 
 def given_name(value: SSAValue) -> str | None:
-    """Name of a value in the source, None if that carries no meaning."""
+    """Name of a value in the source; None if it is uninformative."""
     hint = hinted_name(value)
     if hint is not None:
         return hint
@@ -288,8 +294,9 @@ def given_name(value: SSAValue) -> str | None:
 
 
 def is_named_as_layer(value: SSAValue) -> bool:
-    """True if the source names a value only by the layer that computes it:
-    `q_proj`, in `layers.0.self_attn.q_proj/q_proj`."""
+    """Returns whether the source names a value only by the layer that computes it.
+
+    For example `q_proj` in `layers.0.self_attn.q_proj/q_proj`."""
     if hinted_name(value) is not None or not isinstance(value.owner, Operation):
         return False
     path, _, end = (location_name(value.owner.location) or "").rpartition("/")
@@ -297,7 +304,7 @@ def is_named_as_layer(value: SSAValue) -> bool:
 
 
 def hinted_name(value: SSAValue) -> str | None:
-    """Name of a value in the text of the module, None if that carries no meaning."""
+    """Name of a value in the text of the module; None if it is uninformative."""
     hint = value.name_hint and _MADE_BY_PASS.sub("", value.name_hint)
     if not hint or is_generic(hint) or _NUMBER.sub("", hint) in _PRINTED or hint in _op_names():
         return None
@@ -309,7 +316,7 @@ _DEFAULT_CONSTANT = re.compile(r"c(m?)(\d+)(?:_\w+)?$")
 
 
 def constant_name(value: SSAValue, number: int) -> str | None:
-    """Name of a number in the text of a module, None for a default name of MLIR."""
+    """Name of a constant in the text of a module; None for a default name of MLIR."""
     name = value.name_hint
     default = _DEFAULT_CONSTANT.match(name) if name else None
     if default is not None and int(default[2]) == (-number if default[1] else number):
@@ -318,34 +325,36 @@ def constant_name(value: SSAValue, number: int) -> str | None:
 
 
 def is_generic(name: str) -> bool:
-    """True if a name is one that any value could have: `x`, `arg10`."""
+    """Returns whether a name fits any value: `x`, `arg10`."""
     return _NUMBER.sub("", name) in GENERIC
 
 
 def name_in_text(value: SSAValue, otherwise: str) -> str:
-    """Name of a value in the text of a module, else that: for values that are not replaced, as
-    those of kernels."""
+    """Name of a value in the text of a module, or a default.
+
+    For values that are not replaced, such as those of kernels."""
     return value.name_hint or otherwise
 
 
 def name_or_kind(op: Operation) -> str:
-    """Name of an op's result in the source, else the kind of op."""
+    """Name of an op's result in the source, or else the kind of op."""
     hint = op.results[0].name_hint if op.results else None
     return hint or operation_name(op).rpartition(".")[2]
 
 
-# What values are called that ops are replaced by: a name of the source stays with its value.
+# Names of replacements: a name of the source is passed on.
 
 
 def name_replacement(value: SSAValue, replaced: SSAValue) -> None:
-    """Gives a value the name of the one that it replaces, unless it has one or is an argument."""
+    """Passes a value's name to its replacement, unless that has a name or is an argument."""
     if value.name_hint is None and isinstance(value.owner, Operation):
         value.name_hint = replaced.name_hint
 
 
 def name_intermediates(ops: Sequence[Operation], origin: Operation) -> None:
-    """Passes the name of an op on to the ops it is decomposed into, but for operands that were only
-    moved for it."""
+    """Passes the name of an op to the ops it is decomposed into.
+
+    Ops that only rearrange operands do not get it."""
     hint = origin.results[0].name_hint if origin.results else None
     if hint is None:
         return

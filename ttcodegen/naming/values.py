@@ -38,7 +38,7 @@ from ttcodegen.ops.core.definition import library_definition, traits_of
 from ttcodegen.ops.core.traits import Trait
 from ttcodegen.ops.tt_lang import LIBRARY_CALL, called_name
 
-# What the values and the constants of a function are called.
+# Names of the values of a function.
 
 _LARGEST_EPSILON = 1e-3
 _MOST_STEPS_TO_LAYER = 8
@@ -78,7 +78,7 @@ def _traits(op: CatalogueOp) -> Trait:
 
 
 def _noun_of_fill(op: CatalogueOp) -> str:
-    """Noun for a tensor whose elements are all one number."""
+    """Noun for a tensor with equal elements."""
     number = float(cast("float", op.parameter("fill_value")))
     match number:
         case 0.0:
@@ -90,11 +90,11 @@ def _noun_of_fill(op: CatalogueOp) -> str:
 
 
 def _roles_around(op: CatalogueOp, caches: dict[SSAValue, str]) -> Iterator[Role]:
-    """Roles of the operands and the results of an op and of those before it.
+    """Yields roles of operands and results of an op and of preceding ops.
 
     Args:
         op: the op.
-        caches: the roles of caches that ops attend to, which this one may add to.
+        caches: memoized roles of caches, which this op may extend.
     """
     yield from attention_roles(op, caches)
     yield from rotary_roles(op)
@@ -102,8 +102,9 @@ def _roles_around(op: CatalogueOp, caches: dict[SSAValue, str]) -> Iterator[Role
 
 
 def _intermediates(ops: Sequence[CatalogueOp]) -> Iterator[SSAValue]:
-    """Values that are steps of a larger computation which has one location for all of them: the
-    name in that is the name of what it computes last."""
+    """Yields intermediate values of computations that share one location.
+
+    The name in the location belongs to the final value."""
     of_location: dict[Attribute, list[CatalogueOp]] = {}
     for op in ops:
         of_location.setdefault(op.location, []).append(op)
@@ -146,13 +147,12 @@ class ValueNames:
         Args:
             ops: the ops of the function, in order.
             members: the names of its arguments and constants.
-            weight_names: those of them that are weights.
-            results: what the function's results are called, if the source says it.
-            of_weights: whether the function only computes constants: whatever is made of a weight
-                is that weight in another form.
-            longer: what values that no op of the catalogue makes are called while others have their
-                names.
-            others: what they are called while others have the longer ones, too.
+            weight_names: the names of weights among them.
+            results: names of the function's results, if the source has them.
+            of_weights: whether the function only computes constants: values that depend on a weight
+                are then forms of that weight.
+            longer: alternative names of values without catalogue op, used if a name is taken.
+            others: second alternatives, used if the longer names are taken as well.
         """
         self.of_weights = of_weights
         self._longer = longer or {}
@@ -169,11 +169,11 @@ class ValueNames:
                 self._names[result] = self._name(op, index)
 
     def __getitem__(self, value: SSAValue) -> str:
-        """The name of a value; several values may have one."""
+        """Name of a value; several values may share one."""
         return self._names.get(value) or value.name_hint or "tensor"
 
     def renamed(self, own: Mapping[SSAValue, str]) -> ValueNames:
-        """The same names, but for some."""
+        """Copy with other names for some values."""
         other = copy(self)
         other._names = {**self._names, **own}
         other._longer, other._others = (
@@ -185,26 +185,26 @@ class ValueNames:
     def _endings(
         self, longer: Mapping[SSAValue, str], own: Mapping[SSAValue, str]
     ) -> Iterator[tuple[SSAValue, str]]:
-        """Longer names for values that get other names: these, with the same ending."""
+        """Yields longer names for renamed values: the new names with the same suffix."""
         for value, name in own.items():
             if value in longer:
                 ending = longer[value].removeprefix(self[value])
                 yield value, name if ending == longer[value] else f"{name}{ending}"
 
     def names_of(self, value: SSAValue) -> Iterator[str]:
-        """Names for a value, best first: those after the first are for while others are in use."""
+        """Yields names for a value, best first; later ones are for when earlier ones are taken."""
         yield self[value]
-        placed = self._others.get(value) or self._placed(value)
-        if placed is not None and self._roles.get(value) in ROLES:
+        numbered = self._others.get(value) or self._numbered(value)
+        if numbered is not None and self._roles.get(value) in ROLES:
             # Another layer's value has the role, not another form of this one.
-            yield placed
+            yield numbered
         if self._roles.get(value) not in STATES:
             yield self._qualified(value)
-        if placed is not None:
-            yield placed
+        if numbered is not None:
+            yield numbered
 
-    def _placed(self, value: SSAValue) -> str | None:
-        """The name of a value with the index of its layer among others: `m_1_sum`."""
+    def _numbered(self, value: SSAValue) -> str | None:
+        """Name of a value with the index of its layer: `m_1_sum`."""
         op: Operation | Block = value.owner
         for _ in range(_MOST_STEPS_TO_LAYER):
             if not isinstance(op, CatalogueOp):
@@ -213,13 +213,16 @@ class ValueNames:
             if found is not None:
                 place = numbered_layer(found)
                 return None if place is None else f"{place}_{self[value]}"
-            # What is added to a residual has a layer, the residual that of another one.
-            makers = [operand.owner for operand in op.operands]
-            op = next((maker for maker in reversed(makers) if isinstance(maker, CatalogueOp)), op)
+            # The term that is added to a residual identifies the layer, not the residual itself.
+            producers = [operand.owner for operand in op.operands]
+            op = next(
+                (producer for producer in reversed(producers) if isinstance(producer, CatalogueOp)),
+                op,
+            )
         return None
 
     def _qualified(self, value: SSAValue) -> str:
-        """The name of a value with what was done to it."""
+        """Name of a value with the operation that was applied to it."""
         name = self[value]
         op = value.owner
         if not isinstance(op, CatalogueOp):
@@ -237,12 +240,12 @@ class ValueNames:
         role = self._roles.get(result)
         if given is not None and (role not in ROLES or not is_named_as_layer(result)):
             return given
-        # What a result is called does not replace the name of its layer.
+        # A role from the name of a result does not replace the name of its layer.
         wins = (role in ROLES and result not in self._titled) or (self.of_weights and _joins(op))
         if role is not None and (wins or (self.of_weights and _computes(op))):
             return role
         kept = self._kept_operand(op)
-        # A product of queries and keys is neither of them.
+        # A matmul of queries and keys is neither of them.
         is_role = role is not None and Trait.MATRIX_PRODUCT in _traits(op)
         if kept is not None and kept in self._names and not is_role:
             return self._names[kept]
@@ -258,15 +261,14 @@ class ValueNames:
         return nouns[index] if len(nouns) > 1 else noun_of(op)
 
     def given(self, value: SSAValue) -> str | None:
-        """Name of a value in the source, None if that is only what the whole computation is called
-        which the value is a step of."""
+        """Name of a value in the source; None if it names a larger computation."""
         return hinted_name(value) if value in self._intermediates else given_name(value)
 
     def _has_weights(self, op: CatalogueOp) -> bool:
         return any(operand in self._weights for operand in op.operands)
 
     def _kept_operand(self, op: CatalogueOp) -> SSAValue | None:
-        """The operand that the result is another form of."""
+        """Operand that the result is a form of."""
         short = op.definition.short_name
         if not op.operands:
             return None
@@ -275,7 +277,7 @@ class ValueNames:
         if op.definition.rearranges or traits & (Trait.ACTIVATES | Trait.ALTERS):
             return first
         if self.of_weights:
-            # A layer that is applied to a constant, as to a state at the start, is none of these.
+            # A layer applied to a constant, such as an initial state, is not a form of its weight.
             is_applied = Trait.OF_LAYER in traits and not self._weights.keys().isdisjoint(
                 op.operands[1:]
             )
@@ -297,7 +299,7 @@ class ValueNames:
         return right if self._is_small(left, op) else None
 
     def _transformed_operand(self, op: CatalogueOp) -> SSAValue | None:
-        """The operand that is multiplied by an input which is no weight, a mask or a rotation."""
+        """Operand that a matmul multiplies by an input such as a mask or a rotation."""
         left, right = op.operands[:2]
         known = left in self._members or right in self._members
         if not known or not self._weights.keys().isdisjoint((left, right)):
@@ -306,7 +308,7 @@ class ValueNames:
         return kept if self._names.get(kept) in ROLES else None
 
     def _is_small(self, value: SSAValue, op: CatalogueOp) -> bool:
-        """True if an operand only adjusts the other one."""
+        """Returns whether an operand only adjusts the other one."""
         return value in self._members or prod(shape_of(value.type)) < prod(op.result_shape)
 
     def _find_roles(self, ops: Sequence[CatalogueOp], results: Mapping[SSAValue, str]) -> None:
@@ -329,7 +331,7 @@ class ValueNames:
         scores = self._root(softmax.operands[0])
         product = scores.owner
         if isinstance(product, CatalogueOp) and noun_of(product) == "selected":
-            # What a mask hides is replaced.
+            # `where` replaces masked scores.
             scores = self._root(product.operands[1])
             product = scores.owner
         if not isinstance(product, CatalogueOp) or product.definition.short_name != "matmul":
@@ -339,14 +341,15 @@ class ValueNames:
         self._roles[scores] = "scores"
         for operand, name in zip(product.operands, ("queries", "keys"), strict=False):
             self._give(operand, name)
-        consumer = _only_product(softmax.results[0])
+        consumer = _only_matmul(softmax.results[0])
         if consumer is not None:
             self._give(consumer.operands[1], "values")
             self._roles.setdefault(consumer.results[0], "attention")
 
     def _masks_before(self, softmax: CatalogueOp) -> Iterator[SSAValue]:
-        """Values added to the scores that a softmax takes, or that say which of them it takes; no
-        biases that are looked up or computed by a layer."""
+        """Yields masks of the scores of a softmax: added to them, or selecting them.
+
+        Biases that are looked up or computed by a layer are skipped."""
         value = softmax.operands[0]
         while isinstance(op := value.owner, CatalogueOp) and op.operands:
             if op.definition.short_name == "where":
@@ -362,7 +365,7 @@ class ValueNames:
             value = kept
 
     def role_of(self, value: SSAValue) -> str | None:
-        """The role of a value in the ops around it, such as `mask`, if it is one of `ROLES`."""
+        """Role of a value in the ops around it, such as `mask`, if it is one of `ROLES`."""
         role = self._roles.get(value)
         return role if role in ROLES else None
 
@@ -375,7 +378,7 @@ class ValueNames:
             self._roles.setdefault(root, name)
 
     def _root(self, value: SSAValue) -> SSAValue:
-        """The value that this one is another form of, through sums and products as well."""
+        """Value that this one is a form of, also through sums and products."""
         while isinstance(op := value.owner, CatalogueOp) and op.operands:
             changed = _traits(op) & (Trait.ACTIVATES | Trait.ALTERS | Trait.ADJUSTS)
             if len(op.results) > 1 or (not op.definition.rearranges and not changed):
@@ -392,7 +395,7 @@ class ValueNames:
 
 
 _ORDINALS = dict(enumerate("second third fourth fifth sixth seventh eighth".split(), 1))
-"""Words for equal parts between the first and the last one."""
+"""Ordinals of equal slices between the first and the last one."""
 
 
 def _part_name(whole: str, part: str) -> str:
@@ -400,7 +403,7 @@ def _part_name(whole: str, part: str) -> str:
 
 
 def part_of(op: CatalogueOp) -> str:
-    """Part of its operand that a slice takes."""
+    """Name of the slice that an op takes of its operand."""
     sizes = shape_of(op.operands[0].type)
     bounds = list(zip(op.parameter("begins"), op.parameter("ends"), sizes, strict=True))
     cut = [(begin, end, size) for begin, end, size in bounds if end - begin != size]
@@ -416,8 +419,8 @@ def part_of(op: CatalogueOp) -> str:
     return _ORDINALS.get(index, "middle")
 
 
-def _only_product(value: SSAValue) -> CatalogueOp | None:
-    """The matmul that takes a value, in whatever form, as its first operand."""
+def _only_matmul(value: SSAValue) -> CatalogueOp | None:
+    """Matmul whose first operand is the value, in any form; None if there are other users."""
     while True:
         users = [use for use in value.uses if getattr(use.operation, "results", ())]
         if len(users) != 1 or not isinstance(user := users[0].operation, CatalogueOp):
@@ -437,10 +440,10 @@ def qualifier(op: CatalogueOp) -> str:
             return "tiled" if placement_of(op.results[0]).layout is Layout.TILE else "row_major"
         case "typecast":
             value = op.results[0]
-            placed = has_placement(value)
-            data_type = placement_of(value).data_type if placed else declared_data_type(value)
+            is_placed = has_placement(value)
+            data_type = placement_of(value).data_type if is_placed else declared_data_type(value)
             return data_type.name.lower()
-        case "permute":
+        case "permute" | "permute_row_major":
             order = list(op.parameter("permutation"))
             last = [*range(len(order) - 2), len(order) - 1, len(order) - 2]
             return "transposed" if order == last else "permuted"
@@ -451,31 +454,28 @@ def qualifier(op: CatalogueOp) -> str:
             return library_definition(op).participle or noun_of(op)
 
 
-# What the kernels of several programs call the tensors that they read: by their roles, since each
-# program has names of its own for them.
+# Names of tensors in kernels that several programs share: their roles.
 
 INPUT = "input"
-"""The role of the only tensor, and of those of an op that treats all of its operands alike."""
+"""Role of a single tensor, and of the operands of an op that treats them alike."""
 SIDES = ("left", "right")
-"""The roles of two operands that are alike but for their order."""
+"""Roles of two operands that differ only in their order."""
 _SIDE_NAMES = ("a", "b", "lhs", "rhs")
-"""Catalogue names of the operands of matmuls and of elementwise ops."""
+"""Catalogue names of the operands of matmuls and elementwise ops."""
 _REPEATED = {"factor": "scale", "offset": "bias"}
 _WHOLE = {"factor": "factor", "offset": "residual"}
-"""Names of an operand that changes another one, by the noun for the op: one that is broadcast over
-the result, or one of the same size."""
+"""Names of adjusting operands by noun, for operands that are broadcast, and for full-size ones."""
 
 
 def operand_roles(meaning: FuncOp | None) -> list[str]:
-    """The roles of the tensors that a program reads, in order; none if nothing says what it
-    computes."""
+    """Roles of the tensors that a program reads, in order; empty if its meaning is unknown."""
     if meaning is None or meaning.is_declaration:
         return []
     return [_role(argument) for argument in body_of(meaning).args]
 
 
 def _role(value: SSAValue) -> str:
-    """The role of a tensor: the one that the first op has for it which takes others as well."""
+    """Role of a tensor in the first op that takes other operands, too."""
     use = next(iter(value.uses), None)
     if use is None or not isinstance(use.operation, CatalogueOp):
         return INPUT
@@ -491,7 +491,7 @@ def _role(value: SSAValue) -> str:
 
 
 def _role_in_elementwise(op: CatalogueOp, index: int) -> str:
-    """The role of an operand of an elementwise op of two."""
+    """Role of an operand of a binary elementwise op."""
     noun = operand_noun(op) or ""
     other = op.operands[1 - index]
     if isinstance(other.owner, Operation) and not other.owner.operands:
@@ -504,12 +504,12 @@ def _role_in_elementwise(op: CatalogueOp, index: int) -> str:
 
 
 def _is_repeated(op: CatalogueOp, index: int) -> bool:
-    """True if an operand is repeated over the result."""
+    """Returns whether an operand is broadcast."""
     return shape_of(op.operands[index].type) != op.result_shape
 
 
 def _is_computed(value: SSAValue) -> bool:
-    """True if a value is no tensor that the program reads, in whatever form."""
+    """Returns whether a value is not a form of a tensor that the program reads."""
     owner = value.owner
     while isinstance(owner, CatalogueOp) and len(owner.operands) == 1:
         owner = owner.operands[0].owner

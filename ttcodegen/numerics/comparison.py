@@ -1,15 +1,15 @@
-"""Compares the runs of a program: C++ with flatbuffer tightly, that with golden by correlation.
+"""Comparison of runs: C++ against flatbuffer tightly, flatbuffer against golden by correlation.
 
-How two arrays are compared depends on what they hold:
+The measure depends on the elements:
 
-- not finite: NaN, +inf and -inf have to be at the same positions; the rest is about the others;
-- integers and booleans: element by element;
-- floats that vary: Pearson's correlation in float64, and the largest error relative to the range
-  of what was expected;
-- what random numbers took part in: by range, mean and deviation, for no two generators draw the
-  same;
-- floats that do not vary (or a single one): correlation says nothing, so every element has to be
-  within a relative error of what was expected.
+* not finite: NaN, +inf and -inf have to be at the same positions; the other elements are compared
+  as below;
+* integers and booleans: element by element;
+* floats that vary: Pearson correlation in float64, and the largest error relative to the expected
+  range;
+* values that depend on random numbers: range, mean and deviation, since generators differ;
+* floats that do not vary (or a single one): relative error of every element, since correlation is
+  meaningless.
 """
 
 from __future__ import annotations
@@ -29,35 +29,39 @@ Measure = Literal["correlation", "relative error", "agreement", "statistics", "n
 
 _GOLDEN_BF16 = Tolerance(0.99, math.inf, 0.05, deviation=2.0**-6, rounding=0.0)
 _GOLDEN_F32 = Tolerance(0.99, math.inf, 0.05, deviation=2.0**-12, rounding=0.0)
-# The packer cuts off all but three bits of a mantissa; of numbers between two powers of two that
-# leaves a correlation of 0.985.
+# The packer keeps three mantissa bits: numbers between two powers of two correlate 0.985 with
+# the exact ones.
 _GOLDEN_BFP4 = Tolerance(0.97, math.inf, 0.25, deviation=2.0**-2, rounding=0.0)
-# What a framework computes is rounded otherwise, but no less.
+# Frameworks round differently, but not less.
 _REFERENCE_BF16 = Tolerance(0.99, math.inf, 0.05, deviation=2.0**-6, rounding=0.0)
 _REFERENCE_F32 = Tolerance(0.9999, math.inf, 0.01, deviation=2.0**-12, rounding=0.0)
 _GOLDEN_FLOATS = {DataType.FLOAT32: _GOLDEN_F32, DataType.BFLOAT4_B: _GOLDEN_BFP4}
-# Where floats decide (argmax, comparisons), rounding flips the close ones; that is no error of the
-# program, but most have to be right.
+# Decisions between close floats (argmax, comparisons) may flip by rounding, which is no error of
+# the program; most have to be right.
 _GOLDEN_DECISIONS = Tolerance(0.99, 0.0, 0.0, deviation=0.0, rounding=0.0, agreement=0.75)
 
 MOST_UNDECIDED = 0.01
-"""The largest part of an output of floats or booleans that rounding may be taken to have decided.
-Of integers no element is."""
+"""Upper bound on the fraction of float or boolean elements excused as decided by rounding.
+
+No integers are excused.
+"""
 MOST_ROUNDED = 1 - _GOLDEN_DECISIONS.agreement
-"""The largest part of integers that rounding of 16 bits may have moved away from the golden run."""
+"""Upper bound on the fraction of integers that 16-bit rounding may change against the golden
+run."""
 NEGLIGIBLE = 1e-6
-"""An error below which even zero is met."""
+"""Absolute error up to which an element counts as equal."""
 
 
 def golden_tolerance(data_type: DataType, exact: bool, depends_on_floats: bool) -> Tolerance:
-    """Tolerance of the flatbuffer run against the golden; `exact` for integers and booleans."""
+    """Returns the tolerance of the flatbuffer run against the golden; `exact` for integers and
+    booleans."""
     if not exact:
         return _GOLDEN_FLOATS.get(data_type, _GOLDEN_BF16)
     return _GOLDEN_DECISIONS if depends_on_floats else EQUAL
 
 
 def reference_tolerance(dtype: np.dtype[Any], depends_on_floats: bool) -> Tolerance:
-    """Tolerance of the C++ run against a framework, in results of that dtype."""
+    """Returns the tolerance of the C++ run against a framework, in results of that dtype."""
     if dtype.kind in "biu":
         return _GOLDEN_DECISIONS if depends_on_floats else EQUAL
     return _REFERENCE_F32 if dtype.name in ("float32", "float64") else _REFERENCE_BF16
@@ -70,9 +74,9 @@ class Agreement:
     passed: bool
     measure: Measure
     value: float | None
-    """The correlation, the part of equal elements, or the error relative to the magnitude."""
+    """Correlation, fraction of equal elements, or error relative to the magnitude."""
     max_abs_err: float
-    """The largest absolute error of the finite elements; infinite if those are not the same."""
+    """Largest absolute error; infinite if non-finite elements differ."""
     reason: str = ""
     """Reason for the failure."""
     excused: int = 0
@@ -80,11 +84,11 @@ class Agreement:
 
     @property
     def correlation(self) -> float | None:
-        """The correlation, None where it says nothing."""
+        """Returns the correlation, or None if another measure was used."""
         return self.value if self.measure == "correlation" else None
 
     def to_json(self, name: str) -> dict[str, Any]:
-        """The entry of an output in a report that has no other comparison of it."""
+        """Returns the report entry of an output that was only compared with a reference."""
         return {
             "name": name,
             "reference_pcc": self.correlation,
@@ -96,12 +100,12 @@ class Agreement:
 
 
 def compare(actual: np.ndarray, expected: np.ndarray, tolerance: Tolerance) -> Agreement:
-    """Compares two arrays of any numeric dtypes; booleans also with floats that are 0 and 1."""
+    """Compares two arrays of any numeric dtypes; booleans may be compared with floats 0 and 1."""
     if actual.shape != expected.shape:
         return _failed(f"the shape is {actual.shape} instead of {expected.shape}")
     if actual.size == 0:
         return Agreement(True, "none", None, 0.0)
-    # Here and not for each of the passes below: a transposed array is copied for that.
+    # Flattened once for all passes below, since flattening copies a transposed array.
     actual, expected = actual.reshape(-1), expected.reshape(-1)
     if _is_exact(expected):
         return _compare_exactly(actual, expected, tolerance)
@@ -125,16 +129,15 @@ def compare_decided(
     undecided: np.ndarray,
     most: float = MOST_UNDECIDED,
 ) -> Agreement:
-    """Compares without the elements that differ and hang on rounding.
+    """Compares without the elements that differ and are decided by rounding.
 
     Args:
-        actual: what was found.
-        expected: what should be.
+        actual: the computed array.
+        expected: the expected array.
         tolerance: for the elements that are compared.
-        undecided: which elements rounding decides.
-        most: the largest part that may be left out. If it is more, or if no element would be left
-            of those that are true (false, not finite) in `expected`, nothing is left out, and the
-            comparison fails.
+        undecided: mask of the elements that rounding decides.
+        most: the largest fraction that may be excused. If more are needed, or if this would excuse
+            all true (false, not finite) elements of `expected`, none are, and the comparison fails.
     """
     plain = compare(actual, expected, tolerance)
     if plain.passed or actual.shape != expected.shape:
@@ -145,23 +148,23 @@ def compare_decided(
         return plain
     if count > most * excused.size:
         limit = f"more than {most:.0%} of {excused.size}" if most else "of integers none may"
-        return replace(plain, reason=f"{plain.reason}; {count} hang on rounding, {limit}")
+        return replace(plain, reason=f"{plain.reason}; {count} depend on rounding, {limit}")
     for kind, members in _kinds(expected):
         if members.any() and not (members & ~excused).any():
-            reason = f"{plain.reason}; all elements that are {kind} hang on rounding"
+            reason = f"{plain.reason}; all elements that are {kind} depend on rounding"
             return replace(plain, reason=reason)
     found = compare(np.where(excused, expected, actual), expected, tolerance)
     return replace(found, excused=count)
 
 
 def _differs(actual: np.ndarray, expected: np.ndarray) -> np.ndarray:
-    """Mask of elements at which two arrays differ; NaN is one number."""
+    """Returns the mask of elements at which two arrays differ; NaN equals NaN."""
     both_nan = (actual != actual) & (expected != expected)
     return (actual != expected) & ~both_nan
 
 
 def _kinds(expected: np.ndarray) -> list[tuple[str, np.ndarray]]:
-    """The elements of each kind that rounding decides between."""
+    """Returns masks of the kinds of elements that rounding decides between."""
     if ((expected == 0) | (expected == 1)).all():
         return [("true", expected == 1), ("false", expected == 0)]
     if _is_exact(expected):
@@ -171,10 +174,10 @@ def _kinds(expected: np.ndarray) -> list[tuple[str, np.ndarray]]:
 
 
 def compare_drawn(actual: np.ndarray, expected: np.ndarray) -> Agreement:
-    """Compares arrays that random numbers took part in.
+    """Compares arrays that depend on random numbers.
 
-    Range, mean and deviation have to be those of another sample of the same distribution: means
-    within six standard errors, the deviation within as much of itself.
+    Range, mean and deviation have to match a sample of the same distribution: means within six
+    standard errors, deviations within the same relative margin.
     """
     if actual.shape != expected.shape:
         return _failed(f"the shape is {actual.shape} instead of {expected.shape}")
@@ -186,7 +189,7 @@ def compare_drawn(actual: np.ndarray, expected: np.ndarray) -> Agreement:
     deviation = float(e.std())
     room = 6.0 / math.sqrt(a.size)
     scale = max(float(np.abs(a).max()), float(np.abs(e).max()))
-    # Few elements say little of the deviation: one may have been dropped, or not.
+    # The deviation of few elements is unreliable, for example after dropout of one of them.
     margin = deviation + scale / a.size + 1e-9 * max(1.0, scale)
     distance = abs(float(a.mean()) - float(e.mean())) / margin
     if a.min() < e.min() - 2 * margin or a.max() > e.max() + 2 * margin:
@@ -207,7 +210,7 @@ def _failed(reason: str) -> Agreement:
 
 
 def _is_exact(array: np.ndarray) -> bool:
-    """True if the array holds integers or booleans."""
+    """Returns whether the array holds integers or booleans."""
     return array.dtype.kind in "biu"
 
 
@@ -222,7 +225,7 @@ def _compare_exactly(actual: np.ndarray, expected: np.ndarray, tolerance: Tolera
         if not allowed.all():
             count = int(allowed.size - np.count_nonzero(allowed))
             return _failed(f"{count} elements are neither 0 nor 1")
-    # Compared in float64, 64-bit integers would lose bits.
+    # 64-bit integers would lose bits in float64.
     same_kind = _is_exact(actual)
     equal, error = 0, 0.0
     for a, e in _blocks(actual, expected):
@@ -239,9 +242,11 @@ def _compare_exactly(actual: np.ndarray, expected: np.ndarray, tolerance: Tolera
 
 
 def _is_narrowed(actual: np.ndarray, expected: np.ndarray) -> np.ndarray:
-    """Mask of 64-bit integers whose lowest 32 bits are right, which are all that the device has, or
-    that are limits, which mean 'no limit': the device has its own ones for them (see
-    `transforms.ttir.element_types`)."""
+    """Returns the mask of 64-bit integers that are right as far as 32 bits can be.
+
+    Either the lowest 32 bits are equal, or both are limits of their types, which mean 'no limit'
+    (see `transforms.ttir.element_types`).
+    """
     if expected.dtype.itemsize < 8 or expected.dtype.kind == "b":
         return np.zeros(expected.shape, bool)
     own = np.iinfo(expected.dtype)
@@ -268,7 +273,7 @@ def _compare_floats(pair: Moments, tolerance: Tolerance) -> Agreement:
         return Agreement(False, "relative error", relative, error, reason)
     tolerance = tolerance.between(pair.low, pair.high)
     value, extent = pair.correlation, pair.high - pair.low
-    # Of equal elements, the correlation in float64 may be below 1 by its own rounding.
+    # The correlation of equal arrays may be below 1 by rounding in float64.
     if value < tolerance.correlation and error > 0:
         reason = f"the correlation is {value:.6f}, expected at least {tolerance.correlation}"
         return Agreement(False, "correlation", value, error, reason)
@@ -280,12 +285,14 @@ def _compare_floats(pair: Moments, tolerance: Tolerance) -> Agreement:
 
 
 _BLOCK = 1 << 16
-"""Elements whose float64 copies stay in the cache."""
+"""Elements per block, whose float64 copies fit into the cache."""
 
 
 def _blocks(actual: np.ndarray, expected: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """The elements of two arrays of one shape, a part at a time: copies of large outputs in float64
-    take longer to make than to compare."""
+    """Yields the elements of two arrays of one shape block by block.
+
+    Copying large outputs to float64 at once takes longer than comparing them.
+    """
     a, e = actual.reshape(-1), expected.reshape(-1)
     for start in range(0, e.size, _BLOCK):
         part = slice(start, start + _BLOCK)
@@ -293,14 +300,14 @@ def _blocks(actual: np.ndarray, expected: np.ndarray) -> Iterator[tuple[np.ndarr
 
 
 def _computable(array: np.ndarray) -> np.ndarray:
-    """The array itself, or as float32 if numpy does not know its dtype."""
+    """Returns the array, as float32 if numpy does not support its dtype."""
     return array if array.dtype.kind in "fbiu" else array.astype(np.float32)
 
 
 def _finite_blocks(
     actual: np.ndarray, expected: np.ndarray
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Those elements in float64 that are finite in `expected`."""
+    """Yields blocks in float64 of the elements that are finite in `expected`."""
     for a, e in _blocks(actual, expected):
         finite = np.isfinite(e)
         if not finite.all():
@@ -314,19 +321,20 @@ class Moments:
     """Moments of the finite elements of two arrays."""
 
     low: float
-    """The smallest and the largest that was expected."""
+    """Smallest expected element."""
     high: float
     error: float
-    """The largest difference."""
+    """Largest absolute difference."""
     relative_deviation: float
-    """The standard deviation of what was expected, as a part of the root mean square; 0 for
+    """Standard deviation of the expected elements relative to their root mean square; 0 for
     zeros."""
     correlation: float
-    """Pearson's correlation; 0 if one side does not vary at all."""
+    """Pearson correlation; 0 if one side is constant."""
 
     @staticmethod
     def of(actual: np.ndarray, expected: np.ndarray) -> Moments | None:
-        """Those of two arrays of one shape; None if nothing is finite in `expected`."""
+        """Returns the moments of two arrays of one shape, or None if `expected` has no finite
+        elements."""
         count, low, high, largest, error = 0, math.inf, -math.inf, 0.0, 0.0
         for a, e in _finite_blocks(actual, expected):
             count += e.size
@@ -351,12 +359,11 @@ class Moments:
 def _variations(
     actual: np.ndarray, expected: np.ndarray, scales: tuple[float, float], count: int
 ) -> tuple[tuple[float, float], float, float]:
-    """The sums of squares of both sides and of their products, around their means, and that of the
-    squares of `expected`.
+    """Returns central sums of squares of both sides and of their product, and the squares of
+    `expected`.
 
-    Elements are divided by the largest first: the squares of bf16's largest numbers do not fit into
-    float64 otherwise when there are many. What is left of equal numbers after rounding is no
-    variation.
+    Elements are scaled by the largest magnitude first: sums of squares of bf16's largest numbers
+    exceed float64 otherwise. Rounding residues of constant arrays do not count as variation.
     """
     sums = np.zeros(2)
     for a, e in _finite_blocks(actual, expected):
@@ -365,7 +372,7 @@ def _variations(
     squares, magnitudes, total = 0.0, np.zeros(2), np.zeros(3)
     for a, e in _finite_blocks(actual, expected):
         a, e = a / scales[0], e / scales[1]
-        # Not with @: over so few elements, threads of BLAS wait for each other all the time.
+        # Without @: on blocks of this size, BLAS threads mostly wait for each other.
         squares += float((e * e).sum())
         a, e = a - means[0], e - means[1]
         magnitudes = np.maximum(magnitudes, (np.abs(a).max(), np.abs(e).max()))
@@ -389,16 +396,18 @@ class OutputCheck:
     golden: Agreement
     """Flatbuffer against golden."""
     reference: Agreement | None = None
-    """C++ against what a framework computed; None if that was not given."""
+    """C++ against framework outputs, if given."""
     bounds: Tolerance | None = None
-    """Bounds of the C++ run; None if it was compared by its distribution, or not at all."""
+    """Bounds of the C++ run; None if it was compared by distribution, or not run."""
     loses_upper_half: bool = False
-    """True if it differs from the golden only because integers beyond 32 bits lose their upper
-    half on the device, which a note has said."""
+    """True if it differs from the golden only by the lost high half of integers beyond 32 bits.
+
+    A note reports such integers.
+    """
 
     @property
     def passed(self) -> bool:
-        """True if all comparisons passed."""
+        """Returns whether all comparisons passed."""
         others = [each for each in (self.device, self.reference) if each is not None]
         return (self.golden.passed or self.loses_upper_half) and all(each.passed for each in others)
 
@@ -410,7 +419,7 @@ class OutputCheck:
 
     @property
     def reasons(self) -> list[str]:
-        """Reasons for the failure of an output, in words for a user."""
+        """Returns the reasons for the failure of an output, for users."""
         compared = [
             ("C++ against flatbuffer", self.device),
             ("flatbuffer against golden", None if self.loses_upper_half else self.golden),
@@ -423,10 +432,10 @@ class OutputCheck:
         ]
 
     def to_json(self) -> dict[str, Any]:
-        """The entry of check.json.
+        """Returns the entry of check.json.
 
-        `pcc` is a number always: where correlation says nothing, 1 if the outputs are within their
-        bounds and 0 if not, and `measure` names what was compared. `golden_pcc` is null there.
+        `pcc` is always a number: if another measure was used, 1 for outputs within their bounds and
+        else 0; `measure` names the measure. `golden_pcc` is null in that case.
         """
         entry: dict[str, Any] = {"function": self.function, "name": self.name}
         if self.device is not None:
@@ -461,7 +470,7 @@ class OutputCheck:
 
 
 def _json_number(value: float) -> float | None:
-    """JSON has no infinity."""
+    """Returns the number, or None for infinities, which JSON lacks."""
     return value if math.isfinite(value) else None
 
 
@@ -479,14 +488,15 @@ def check_output(
     """Checks one output.
 
     Args:
-        data_type: that of the output on the device.
+        function: name of the function.
+        name: name of the output.
+        data_type: data type of the output on the device.
         cpp: the output of the C++ run, None if there was none.
         flatbuffer: the output of the interpreter.
         golden: the output of the golden; its dtype distinguishes integers and booleans from floats.
-        depends_on_floats: whether floats took part in computing integers or booleans.
-        drawn: whether random numbers took part in computing the output.
-        tolerance: what the C++ run may differ from the interpreter; without one what suits the
-            data type.
+        depends_on_floats: whether integers or booleans were computed from floats.
+        drawn: whether the output depends on random numbers.
+        tolerance: of the C++ run against the interpreter; by default that of the data type.
     """
     if drawn:
         measured = None if cpp is None else compare_drawn(cpp, flatbuffer)
@@ -508,7 +518,7 @@ def check_output(
 
 
 def _resolved(bounds: Tolerance, expected: np.ndarray) -> Tolerance:
-    """Tolerance that a resolved output was held to."""
+    """Returns the tolerance with the range error that applies to an expected output."""
     if bounds.saturation is None:
         return bounds
     finite = [block for _, block in _finite_blocks(expected, expected)]

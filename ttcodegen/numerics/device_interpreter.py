@@ -1,9 +1,8 @@
-"""Runs a `.ttm` program in numpy with the data types of the device.
+"""Interpreter of `.ttm` programs in numpy with the data types of the device.
 
-What a device program computes is what its meaning says, a function of TTIR ops. Between its
-ops values are in the destination registers, as float32 or bfloat16; what goes into and comes out of
-the program is rounded to the data type of a tensor. The matrix engine reads float32 with 10 bits of
-mantissa (tf32).
+The semantics of a device program is a function of TTIR ops. Between its ops, values are in the
+destination registers, as float32 or bfloat16; operands and results of the program are rounded to
+the data types of their tensors. The matrix engine reads float32 with 10 mantissa bits (tf32).
 """
 
 from __future__ import annotations
@@ -16,19 +15,17 @@ import numpy as np
 
 import ttcodegen.ops as catalogue
 from ttcodegen.dialects.core.datatypes import DataType
-from ttcodegen.dialects.ttnn.placement import TensorPlacement
-from ttcodegen.flatbuffer import program as file
-from ttcodegen.flatbuffer.program import (
+from ttcodegen.dialects.ttmetal.programs import (
     CREATE_BUFFER,
     DEALLOCATE_BUFFER,
     ENQUEUE_READ_BUFFER,
     ENQUEUE_WRITE_BUFFER,
-    PROGRAM,
     RUN_PROGRAM,
     VIEW,
-    DeviceBinary,
-    DeviceProgram,
 )
+from ttcodegen.dialects.ttnn.placement import TensorPlacement
+from ttcodegen.flatbuffer import program as file
+from ttcodegen.flatbuffer.program import PROGRAM, DeviceBinary, DeviceProgram
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.numerics.execution import ExecutionError, Function, Observer, Step
 from ttcodegen.numerics.interpreter import (
@@ -39,57 +36,56 @@ from ttcodegen.numerics.interpreter import (
     constant_array,
 )
 from ttcodegen.numerics.rounding import DeviceTensor
-from ttcodegen.ops.core.definition import TTIR
+from ttcodegen.ops.core.definition import TTIR, TTIRDefinition
 from ttcodegen.ops.core.traits import Trait
 
-"""Ops whose operands the matrix engine reads, if they come from outside the program."""
 _COPIES = frozenset({VIEW, ENQUEUE_READ_BUFFER, ENQUEUE_WRITE_BUFFER})
-"""Operations that give the elements of a tensor to another one."""
+"""Operations that copy the elements of a tensor to another one."""
 _TF32_MASK = np.uint32(0xFFFFE000)
 _TF32_STEP = 2.0**-10
 
 
 @dataclass(frozen=True)
 class Tf32Tensor(DeviceTensor):
-    """A float32 tensor as the matrix engine reads it."""
+    """A float32 tensor as read by the matrix engine."""
 
     def rounded(self, array: np.ndarray) -> np.ndarray:
-        """The array with the mantissa cut to 10 bits."""
+        """Returns the array with mantissas truncated to 10 bits."""
         wide = np.asarray(super().rounded(array), order="C")
         return (wide.view(np.uint32) & _TF32_MASK).view(np.float32)
 
     def keeps(self, moved: DeviceTensor) -> bool:
-        """Only what has no more bits anyway."""
+        """Returns whether the moved tensor has a narrower type, which truncation keeps."""
         return moved.placement.data_type is not DataType.FLOAT32
 
 
 @dataclass(frozen=True)
 class PerturbedTf32Tensor(DeviceTensor):
-    """A float32 tensor of which the matrix engine reads partial sums, in whatever order."""
+    """A float32 tensor whose partial sums the matrix engine reads, in any order of summation."""
 
     generator: np.random.Generator
 
     def rounded(self, array: np.ndarray) -> np.ndarray:
-        """The array moved by up to the last of 10 bits of mantissa, integers excepted."""
+        """Returns the array perturbed by up to one unit of 10 mantissa bits, except integers."""
         wide = super().rounded(array)
         noise = self.generator.uniform(1.0 - _TF32_STEP, 1.0 + _TF32_STEP, wide.shape)
         return np.where(np.rint(wide) == wide, wide, wide * noise.astype(np.float32))
 
     def keeps(self, moved: DeviceTensor) -> bool:
-        """Nothing is."""
+        """Returns False: every move is perturbed anew."""
         return False
 
 
 class DeviceInterpreter(FileInterpreter):
-    """Runs the functions of a file.
+    """Runs the functions of a `.ttm` file.
 
-    With `perturbation` the results of ops are perturbed by as much as another order of summation
-    would change them, which shows the decisions (comparisons) that depend on it. Without `rounds`
-    all floats are float32, which shows how much the data types of the device cost.
+    `perturbation` perturbs the results of ops by as much as another order of summation would, which
+    shows decisions (comparisons) that depend on it. Without `rounds` all floats are float32, which
+    shows the error from the device's data types.
 
     Raises:
-        CompileError: if the file calls ops that this version does not know.
-        ExecutionError: if a tensor is used after its end.
+        CompileError: if the file calls unknown ops.
+        ExecutionError: if a tensor is used after its deallocation.
     """
 
     def __init__(
@@ -117,7 +113,7 @@ class DeviceInterpreter(FileInterpreter):
 
 
 class _FunctionReader:
-    """Makes functions of the records of a file."""
+    """Converts function records of a file to executable functions."""
 
     def __init__(
         self,
@@ -131,7 +127,8 @@ class _FunctionReader:
         self._perturbation = perturbation
 
     def host_function(self, function: file.Program) -> Function:
-        """A function that launches programs; buffers come to be with what is written to them."""
+        """Returns a function that launches programs; buffers come into being with their first
+        write."""
         written = {tensor for op in function.operations for tensor in self._written(op)}
         tensors = [
             DeviceTensor(tensor.type.placement, is_packed=number in written)
@@ -151,7 +148,7 @@ class _FunctionReader:
         return _function(function, tensors, _inputs(function), steps)
 
     def cpu_function(self, function: file.Program) -> Function:
-        """Results of a CPU function; those of its ops have the data types of their tensors."""
+        """Returns a CPU function; results of ops are rounded to the data types of their tensors."""
         tensors = [DeviceTensor(tensor.type.placement) for tensor in function.tensors]
         if self._perturbation is not None:
             for tensor in (t for operation in function.operations for t in operation.results):
@@ -160,7 +157,7 @@ class _FunctionReader:
         return _function(function, tensors, _inputs(function), steps)
 
     def _written(self, operation: file.Operation) -> Sequence[int]:
-        """The tensors that a program writes."""
+        """Returns the tensors that a program writes."""
         if operation.name != RUN_PROGRAM:
             return ()
         return operation.operands[self._programs[_index(operation)].inputs :]
@@ -188,7 +185,8 @@ class _FunctionReader:
         return self._step(operation, "reshape" if operation.name in _COPIES else None)
 
     def meaning(self, function: file.Program, program: DeviceProgram) -> Function:
-        """Meaning of a program; float32 arguments that the matrix engine reads come twice."""
+        """Returns the semantics of a program; float32 arguments of the matrix engine are passed
+        twice."""
         wide = DataType.FLOAT32 if program.fp32_destination else DataType.BFLOAT16
         computed = {tensor for operation in function.operations for tensor in operation.results}
         reduced = _read_by_matrix_engine(function)
@@ -217,7 +215,9 @@ class _FunctionReader:
                 else PerturbedTf32Tensor(placement, self._perturbation)
             )
         steps = [
-            self._step(_with_cut(operation, cut) if _in_matrix_engine(operation) else operation)
+            _in_tiles(
+                self._step(_with_cut(operation, cut) if _in_matrix_engine(operation) else operation)
+            )
             for operation in function.operations
         ]
         return _function(function, tensors, arguments, steps)
@@ -241,6 +241,14 @@ class _FunctionReader:
         )
 
 
+def _in_tiles(step: Step) -> Step:
+    """Returns a step with the semantics that its op has in device programs."""
+    definition = step.definition
+    if not isinstance(definition, TTIRDefinition) or definition.tile_numpy is None:
+        return step
+    return replace(step, definition=replace(definition, numpy=definition.tile_numpy))
+
+
 def _function(
     function: file.Program,
     tensors: Sequence[DeviceTensor],
@@ -252,7 +260,7 @@ def _function(
 
 
 def _unrounded(function: Function) -> Function:
-    """The function with tensors that hold float32, whatever their data types."""
+    """Returns the function with float32 tensors, whatever their data types."""
     placements = [cast(DeviceTensor, tensor).placement for tensor in function.tensors]
     return replace(function, tensors=[UnroundedTensor(placement) for placement in placements])
 
@@ -262,7 +270,7 @@ def _inputs(function: file.Program) -> list[tuple[str, int]]:
 
 
 def _index(operation: file.Operation) -> int:
-    """The program that is enqueued; the reader saw to it that there is one."""
+    """Returns the index of the enqueued program; the reader verified that there is one."""
     for attribute in operation.attributes:
         if attribute.name == PROGRAM and isinstance(attribute.value, file.Integer):
             return attribute.value.value
@@ -270,7 +278,7 @@ def _index(operation: file.Operation) -> int:
 
 
 def _in_registers(placement: TensorPlacement, wide: DataType) -> TensorPlacement:
-    """A value as the destination registers hold it."""
+    """Returns a placement with the data type of the destination registers."""
     return placement.with_(data_type=wide) if placement.data_type.is_float else placement
 
 
@@ -289,7 +297,7 @@ def _read_by_matrix_engine(meaning: file.Program) -> set[int]:
 
 
 def _with_own_bits(meaning: file.Program) -> set[int]:
-    """The tensors whose elements never are in registers, because an op reads their bits."""
+    """Returns the tensors that never pass through registers, because an op reads their bits."""
     return {
         tensor
         for operation in meaning.operations
@@ -300,7 +308,7 @@ def _with_own_bits(meaning: file.Program) -> set[int]:
 
 
 def _cut_arguments(meaning: file.Program, program: DeviceProgram) -> list[int]:
-    """The positions of the float32 arguments that the matrix engine reads."""
+    """Returns the positions of the float32 arguments that the matrix engine reads."""
     if not program.fp32_destination:
         return []
     read = _read_by_matrix_engine(meaning)
@@ -313,7 +321,7 @@ def _cut_arguments(meaning: file.Program, program: DeviceProgram) -> list[int]:
 
 
 def _with_cut(operation: file.Operation, cut: Mapping[int, int]) -> file.Operation:
-    """The operation on what the matrix engine reads of its operands."""
+    """Returns the operation on the tf32 counterparts of its operands."""
     operands = tuple(cut.get(tensor, tensor) for tensor in operation.operands)
     return file.Operation(
         operation.name,

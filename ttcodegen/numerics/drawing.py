@@ -1,4 +1,4 @@
-"""Random inputs on which a model runs in range, by how its arguments are used."""
+"""Random inputs within the range of a model, drawn by the uses of its arguments."""
 
 from __future__ import annotations
 
@@ -41,28 +41,28 @@ from ttcodegen.ops.core.definition import (
 )
 from ttcodegen.ops.core.traits import Trait
 
-# How a function uses its arguments: which operands of which ops their elements reach.
+# Uses of arguments: the operands that their elements reach.
 
 _NEGLIGIBLE = 0.01
 
 
 @dataclass(frozen=True)
 class Use:
-    """An operand of an op that elements of an argument reach unchanged, or but for an offset."""
+    """An operand of an op that elements of an argument reach unchanged, up to a small offset."""
 
     op: CatalogueOp
     spec: OperandSpec
     as_float: bool
-    """True if the elements were integers and are floats here."""
+    """True if integer elements were converted to floats before."""
 
     @property
     def name(self) -> str:
-        """The op without its dialect."""
+        """Returns the name of the op without dialect."""
         return _short_name(self.op)
 
     @property
     def traits(self) -> Trait:
-        """Those of the op, or of the op of TTIR that it implements."""
+        """Returns the traits of the op, or of the TTIR op that it implements."""
         return traits_of(_meant(self.op))
 
 
@@ -71,29 +71,34 @@ def _short_name(op: Operation) -> str:
 
 
 class Usage:
-    """Follows values through the ops and calls of a module."""
+    """Uses of values through ops and calls of a module."""
 
     def __init__(self, module: ModuleOp) -> None:
         self._functions = {op.sym_name.data: op for op in module.ops if isinstance(op, FuncOp)}
 
     def moved(self, value: SSAValue) -> list[Use]:
-        """The uses of `value` and of what is only moved elements of it, or those plus a small
-        constant (the epsilon of a variance)."""
+        """Returns the uses of `value` and of moved copies of it, also with a small constant added.
+
+        The constant may be the epsilon of a variance.
+        """
         return list(self._walk(value, _moves))
 
     def as_index(self, value: SSAValue) -> list[Use]:
-        """The uses of `value` as an index, also of indices that are computed from it."""
+        """Returns the uses of `value`, or of values computed from it, as an index."""
         uses = self._walk(value, lambda use: _moves(use) or _shifts_index(use))
         return [use for use in uses if use.spec.input_kind == "index"]
 
     def beyond_bounds(self, value: SSAValue) -> tuple[int, int] | None:
-        """One after the last index and one before the first, if `value` holds indices that all uses
-        limit or leave out where they are out of bounds; None if it has none, or some do not."""
+        """Returns one past the last index and one before the first, if all uses handle these.
+
+        Uses handle out-of-bounds indices by clamping or ignoring them. None if `value` is no index,
+        or some use does not handle them.
+        """
         uses = list(self._walk(value, lambda use: _moves(use) or _is_free_index(use)))
         last = [use.op.parameter("max") for use in uses if use.name == "clamp_scalar"]
         for use in uses:
             if use.spec.input_kind == "index":
-                # The library's scatter, of the same name, has no such attribute: it limits nothing.
+                # The library's scatter, of the same name, lacks the attribute and checks no bounds.
                 if not use.op.parameters().get("scatter_dims_to_operand_dims"):
                     return None
                 last += [size - 1 for size in use.op.shape(use.op.definition.operands[0].name)]
@@ -110,7 +115,7 @@ class Usage:
                 reached: list[SSAValue] = []
                 op = use.operation
                 if (callee := self._functions.get(callee_of(op) or "")) is not None:
-                    # The condition of a loop is no argument of its body.
+                    # The condition of a loop is not passed to its body.
                     flags = isinstance(op, WhileLoopOp) and op.going is not None
                     position = use.index - flags
                     if 0 <= position < len(callee.args):
@@ -131,8 +136,7 @@ def _is_float(value: SSAValue) -> bool:
 
 
 def _spec_of(op: CatalogueOp, index: int) -> OperandSpec:
-    """Specification of an operand in the catalogue; of a ttnn call, that of the source op it
-    implements."""
+    """Returns the spec of an operand; for a ttnn call, that of the TTIR op that it implements."""
     for spec, size in zip(op.definition.operands, op.segments(), strict=True):
         if index < size:
             meant = _meant(op)
@@ -142,8 +146,10 @@ def _spec_of(op: CatalogueOp, index: int) -> OperandSpec:
 
 
 def _meant(op: CatalogueOp) -> Definition:
-    """The op of TTIR of that name; the op itself if there is none, or if that one is another op,
-    which takes attributes that the call does not."""
+    """Returns the TTIR op of the same name, else the op itself.
+
+    The op itself also if the TTIR op requires attributes that the call lacks, and so is another op.
+    """
     meant = TTIR.get(_short_name(op))
     if meant is None:
         return op.definition
@@ -166,7 +172,7 @@ def _is_movement(op: CatalogueOp) -> bool:
 
 
 def _is_negligible(value: SSAValue) -> bool:
-    """True if all elements are one small number, however that was given its shape."""
+    """Returns whether all elements are one small number, possibly reshaped or broadcast."""
     while isinstance(value.owner, CatalogueOp) and _is_movement(value.owner):
         value = value.owner.operands[0]
     splat = splat_of(value)
@@ -174,20 +180,20 @@ def _is_negligible(value: SSAValue) -> bool:
 
 
 def comes_from_argument(value: SSAValue) -> bool:
-    """True if elements of an argument are moved to be those of `value`."""
+    """Returns whether `value` consists of moved elements of an argument."""
     while isinstance(value.owner, CatalogueOp) and _is_movement(value.owner):
         value = value.owner.operands[0]
     return isinstance(value, BlockArgument)
 
 
 def weights_of(op: CatalogueOp) -> list[SSAValue]:
-    """The operands that are weights of the op."""
+    """Returns the operands that are weights of the op."""
     weights = {spec.name for spec in _meant(op).operands if spec.input_kind == "weight"}
     return [v for name, group in op.operand_groups().items() if name in weights for v in group]
 
 
 def _is_free_index(use: Use) -> bool:
-    """True if the result may be out of bounds as the operand may."""
+    """Returns whether the result may be out of bounds if the operand is."""
     return _shifts_index(use) and use.name != "clamp_scalar"
 
 
@@ -196,14 +202,17 @@ def _shifts_index(use: Use) -> bool:
 
 
 def depends_on_floats(module: ModuleOp, function: FuncOp) -> list[bool]:
-    """For each result of a function, whether any float took part in computing it."""
+    """Returns for each result of a function whether it is computed from floats."""
     return reaching(module, function, lambda v: _is_float(v) and not _is_boolean(v))
 
 
 def depends_on_draws(module: ModuleOp, function: FuncOp, *, in_programs: bool) -> list[bool]:
-    """For each result of a function, whether random numbers took part in computing it that are
-    others in each run: not those of device programs (`in_programs`), nor of the functions for the
-    CPU that they do without."""
+    """Returns for each result of a function whether it depends on random numbers that differ by
+    run.
+
+    With `in_programs`, random numbers of device programs and of CPU functions that replace them are
+    reproducible and do not count.
+    """
 
     def is_drawn(value: SSAValue) -> bool:
         owner = value.owner
@@ -218,7 +227,7 @@ def depends_on_draws(module: ModuleOp, function: FuncOp, *, in_programs: bool) -
 
 
 def reaching(module: ModuleOp, function: FuncOp, wanted: Callable[[SSAValue], bool]) -> list[bool]:
-    """For each result of a function, whether it is computed from a value of that kind."""
+    """Returns for each result of a function whether it is computed from a value of that kind."""
     functions = {op.sym_name.data: op for op in module.ops if isinstance(op, FuncOp)}
     block = function.body.blocks.first
     terminator = block.last_op if block is not None else None
@@ -252,36 +261,35 @@ def _is_boolean(value: SSAValue) -> bool:
     return is_boolean(element_of(value.type))
 
 
-# Draws inputs with which a model runs in range.
+# Drawing of inputs within the range of a model.
 #
-# What an argument holds is read off the way it is used: weights are scaled by the number of
-# products that are summed, indices are in bounds, divisors and variances stay away from zero,
-# masks are masks. Where the uses say nothing, the name that the frontend gave the argument does.
+# Distributions follow from the uses of an argument: weights are scaled by the number of summed
+# products, indices are in bounds, divisors and variances are away from zero, masks are masks.
+# Where the uses do not determine it, the name from the frontend does.
 
 Draw = Callable[[np.random.Generator, int], np.ndarray]
 """Draws a number of elements."""
 
 MASKED = -10000.0
-"""Additive mask that makes softmax zero, in any of the float types."""
+"""Additive mask value that makes softmax zero in all float types."""
 _MASKED_PART = 0.25
 _EPSILONS = (1e-6, 1e-5)
 _LARGEST = 2**31 - 1
 _UNSIGNED = (DataType.UINT8, DataType.UINT16, DataType.UINT32)
 _FLOAT_PLACES = 256
-"""Below this every integer is a number of bf16."""
+"""Bound below which bf16 represents every integer."""
 _CHUNK = 1 << 22
 _MASK_NAME = re.compile(r"(^|[^a-z])(mask|masks)([^a-z]|$)")
 _INVERSE_FREQUENCY_NAME = re.compile(r"inv_?freq")
 _WIDE = 32
-"""Bits of integers that are more than float32, or the matrix engine, has."""
+"""Bit width of integers that neither float32 nor the matrix engine represents."""
 
 
 def draw_inputs(module: ModuleOp, function: FuncOp, seed: int) -> dict[str, np.ndarray]:
-    """Inputs of a function of TTIR ops by the names of its arguments, in their order and types.
+    """Returns inputs of a TTIR function by argument name, in their order and types.
 
-    The values depend on the seed, the names of function and argument, and the uses. They can be
-    held by the types that the device has for those of the source, so that every run gets the same
-    numbers.
+    Values depend on the seed, the names of function and argument, and the uses. The device types of
+    the source types represent them exactly, so that every run gets the same numbers.
 
     Raises:
         CompileError: at an argument whose type has no meaning in numpy.
@@ -292,7 +300,7 @@ def draw_inputs(module: ModuleOp, function: FuncOp, seed: int) -> dict[str, np.n
         _drawing(usage, function, argument, name, seed)
         for name, argument in zip(names, function.args, strict=True)
     ]
-    # Each has a generator of its own; numpy draws from several at a time.
+    # Each argument has its own generator, and numpy releases the GIL while drawing.
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
         arrays = pool.map(_drawn, drawings)
         return dict(zip(names, arrays, strict=True))
@@ -305,7 +313,7 @@ def _drawn(drawing: Callable[[], np.ndarray]) -> np.ndarray:
 def _drawing(
     usage: Usage, function: FuncOp, argument: BlockArgument, name: str, seed: int
 ) -> Callable[[], np.ndarray]:
-    """Generator of the values of an argument."""
+    """Returns a generator of the values of an argument."""
     element_type = element_of(argument.type)
     dtype, data_type = numpy_name(element_type), normalized_data_type(element_type)
     if dtype is None or data_type is None:
@@ -330,7 +338,7 @@ def _drawing(
             return np.broadcast_to(_expert_mapping(*shape[-2:]), shape).astype(np.dtype(dtype))
         array = _fill(shape, dtype, data_type, draw, np.random.default_rng(list(digest)))
         if hides and array.ndim and array.size:
-            # A row of which nothing is left has no softmax.
+            # A fully masked row has no softmax.
             array[..., 0] = dtype == "bool"
         return array
 
@@ -340,7 +348,7 @@ def _drawing(
 def _fill(
     shape: tuple[int, ...], dtype: str, data_type: DataType, draw: Draw, rng: np.random.Generator
 ) -> np.ndarray:
-    """An array of drawn elements, without a second one of the same size in a wider type."""
+    """Returns an array of drawn elements, drawn in chunks to save memory in wider types."""
     array = np.empty(math.prod(shape), dtype=np.dtype(dtype))
     for start in range(0, array.size, _CHUNK):
         part = draw(rng, min(_CHUNK, array.size - start))
@@ -351,14 +359,14 @@ def _fill(
 
 
 def is_mask(name: str, uses: Sequence[Use]) -> bool:
-    """True if an argument of that name and those uses is a mask."""
+    """Returns whether an argument of that name and those uses is a mask."""
     return _MASK_NAME.search(name.lower()) is not None or any(
         use.spec.input_kind in ("mask", "attention_mask") for use in uses
     )
 
 
 def masks_scores(name: str, uses: Sequence[Use]) -> bool:
-    """True if a float mask is added to scores, instead of multiplied with them."""
+    """Returns whether a float mask is added to scores, instead of multiplied."""
     if any(use.spec.input_kind == "attention_mask" for use in uses):
         return True
     return _MASK_NAME.search(name.lower()) is not None and any(use.name == "add" for use in uses)
@@ -383,7 +391,7 @@ def _floats(name: str, uses: Sequence[Use]) -> Draw:
 
 
 def common_domain(uses: Sequence[Use]) -> tuple[float, float] | None:
-    """Common domain of well-conditioned uses; that of the first if it is empty."""
+    """Returns the common domain of well-conditioned uses; that of the first if it is empty."""
     domains = [use.spec.domain for use in uses if use.spec.domain is not None]
     if not domains:
         return None
@@ -392,7 +400,7 @@ def common_domain(uses: Sequence[Use]) -> tuple[float, float] | None:
 
 
 def _is_epsilon(usage: Usage, uses: Sequence[Use]) -> bool:
-    """True if one number is added to what has to be positive then: a variance, say."""
+    """Returns whether a number is added to a value that has to be positive, such as a variance."""
     sums = [use.op.results[0] for use in uses if use.name == "add"]
     reached = [use.spec.domain for result in sums for use in usage.moved(result)]
     return any(domain is not None and domain[0] >= 0 for domain in reached)
@@ -403,7 +411,7 @@ def _largest_fan_in(uses: Sequence[Use]) -> int:
 
 
 def _fan_in(use: Use) -> int:
-    """Number of summed products; 1 if the other factors are scaled for that."""
+    """Returns the number of summed products; 1 if the other factors are scaled for it."""
     if use.spec.fan_in is None:
         return 1
     if use.spec.input_kind != "weight" and any(map(comes_from_argument, weights_of(use.op))):
@@ -422,7 +430,7 @@ def _uniform(low: float, high: float) -> Draw:
 
 
 def _inverse_frequencies(rng: np.random.Generator, count: int) -> np.ndarray:
-    """Those of rotary embeddings: from 1 down to nearly 1/10000."""
+    """Inverse frequencies of rotary embeddings: from 1 down to nearly 1/10000."""
     return np.float32(10000.0) ** -(np.arange(count, dtype=np.float32) / np.float32(count))
 
 
@@ -431,7 +439,7 @@ def _attention_mask(rng: np.random.Generator, count: int) -> np.ndarray:
 
 
 def _expert_mapping(experts: int, devices: int) -> np.ndarray:
-    """Each device has as many experts as the others, one after the other."""
+    """Mapping of consecutive experts to devices, in equal numbers."""
     homes = np.arange(experts) * devices // max(experts, 1)
     return homes[:, np.newaxis] == np.arange(devices)
 
@@ -451,7 +459,8 @@ def _integers(name: str, uses: Sequence[Use], indexing: Sequence[Use], data_type
 
 
 def _largest_factor(use: Use) -> int:
-    """The largest integer whose products, summed up by that use, are still of the result's type."""
+    """Returns the largest integer whose products, summed by that use, do not overflow the
+    result."""
     if use.spec.fan_in is None:
         return _LARGEST
     element = element_of(use.op.result_type)
@@ -464,7 +473,7 @@ def _largest_factor(use: Use) -> int:
 def _integer_range(
     name: str, uses: Sequence[Use], indexing: Sequence[Use], signed: bool
 ) -> tuple[int, int]:
-    """The smallest and the largest value."""
+    """Returns the smallest and the largest value."""
     if indexing:
         return 0, min(_places(use) for use in indexing) - 1
     if is_mask(name, uses):
@@ -476,8 +485,8 @@ def _integer_range(
             return low, high
     if uses and (bound := min(map(_exact_bound, uses))) > 0:
         return (-bound if signed else 0), bound
-    # What is compared or becomes a float is a position or a count more often than not; what becomes
-    # unsigned has no sign.
+    # Integers that are compared or converted to floats are mostly positions or counts; those that
+    # are converted to unsigned integers have no sign.
     counts = any(use.as_float or _compares(use) or _becomes_unsigned(use) for use in uses)
     return (-8, 8) if signed and uses and not counts else (0, 8)
 
@@ -487,8 +496,10 @@ def _compares(use: Use) -> bool:
 
 
 def _exact_bound(use: Use) -> int:
-    """The largest integer that the use computes with exactly in 32 bits, if what it computes goes
-    to the outputs as it is; 0 if it does not, or if floats may represent the integers."""
+    """Returns the largest integer that the use computes with exactly in 32 bits.
+
+    0 if its result is not returned directly, or if floats may represent the integers.
+    """
     if not use.op.results:
         return 0
     result = use.op.results[0]
@@ -509,5 +520,5 @@ def _becomes_unsigned(use: Use) -> bool:
 
 
 def _places(use: Use) -> int:
-    """Number of places that an index may name; one if the op has no such bound."""
+    """Returns the number of valid indices; one if the op has no such bound."""
     return max(use.spec.places(use.op), 1) if use.spec.places is not None else 1

@@ -1,8 +1,8 @@
-"""Inputs from the edges of what arguments may hold, for `--check`.
+"""Edge-case inputs for `--check`.
 
-Each case puts edges of one kind into the drawn inputs of a function. Weights stay as they are
-drawn, for they are finite. What an argument is to the program is read off its uses, as for drawing:
-indices stay within bounds unless the source says what others mean, masks hide whole rows.
+Each case replaces some drawn inputs of a function by edge values of one kind. Weights are kept, for
+they are finite. The role of an argument follows from its uses, as for drawing: indices stay in
+bounds unless the source defines others, masks hide whole rows.
 """
 
 from __future__ import annotations
@@ -34,18 +34,21 @@ from ttcodegen.transforms.ttir.integer_ranges import needs_upper_half
 from ttcodegen.transforms.ttnn.layout import argument_type
 
 LARGEST = "largest"
-"""The case of numbers that products and sums of them overflow with."""
+"""Case of numbers whose products and sums overflow."""
+FIRST_AND_LAST = "first and last"
 NAN, INFINITIES = "NaN", "infinities"
 FINITE_CHOICE, CHOICE = "edges", "edges with NaN"
 CHOICES = (FINITE_CHOICE, CHOICE)
-"""The cases of a choice of edges, of several kinds at once."""
+"""Cases that mix edge values of several kinds."""
 NOT_FINITE = frozenset({NAN, INFINITIES, CHOICE})
-"""The cases in which inputs are not finite."""
+"""Cases with non-finite inputs."""
+BEYOND_INTEGERS = NOT_FINITE | {FIRST_AND_LAST, LARGEST}
+"""Cases with floats that 32-bit integers do not represent."""
 
 CASES = (
     "all equal",
     "ties",
-    "first and last",
+    FIRST_AND_LAST,
     "one beyond",
     LARGEST,
     "zeros and subnormals",
@@ -56,17 +59,16 @@ CASES = (
 """Edge cases of inputs, one kind at a time."""
 
 _BEYOND_INTEGERS = [2.0**24 + 2, -(2.0**24) - 2, 2.0**31, -(2.0**31), 2.0**32, 300.0, -300.0]
-"""Floats at and beyond the ends of integers."""
+"""Floats at and beyond the limits of integer types."""
 _EVERY = 13
-"""One of so many elements is an edge, so that most results say something."""
+"""Stride of replaced elements, so that most results stay meaningful."""
 _LEAST_CHOSEN = 64
-"""Arguments of fewer elements stay as drawn in the choice: one number of them is a parameter, of
-which an edge is no ordinary case."""
+"""Arguments with fewer elements are not mixed with edge values: scalars are parameters."""
 
 
 @dataclass(frozen=True)
 class _Argument:
-    """Facts of an argument."""
+    """Properties of an argument."""
 
     drawn: np.ndarray
     data_type: DataType
@@ -75,17 +77,17 @@ class _Argument:
     is_mask: bool
     domain: tuple[float, float] | None
     beyond: tuple[int, int] | None
-    """Of an index that may be out of bounds: one after the last, and one before the first."""
+    """One past the last index and one before the first, if an index may be out of bounds."""
     becomes_float: bool
-    """True if integers are computed with as floats, which large ones are not."""
+    """True if integers are converted to floats, which do not represent large ones."""
     becomes_integer: bool
-    """True if floats are converted to integers of at most 32 bits, which have an end."""
+    """True if floats are converted to integers of at most 32 bits."""
 
 
 def edge_cases(
     module: ModuleOp, function: FuncOp, drawn: Mapping[str, np.ndarray]
 ) -> Iterator[tuple[str, tuple[np.ndarray, ...]]]:
-    """The cases that change any input, by name, each with the inputs of the function.
+    """Yields the cases that change any input, by name, with the inputs of the function.
 
     Args:
         module: the module of the function.
@@ -104,47 +106,77 @@ def chosen_edges(
     drawn: Mapping[str, np.ndarray],
     cases: Sequence[str] = CHOICES,
 ) -> Iterator[tuple[str, tuple[np.ndarray, ...]]]:
-    """A choice of the edges, of several kinds at once: the finite ones, then with NaN and
-    infinities, which leave little to compare after a matmul.
+    """Yields inputs with edge values of several kinds: finite ones, then with NaN and infinities.
+
+    NaN and infinities leave little to compare after a matmul.
 
     Args:
         module: the module of the function.
         function: a function of TTIR ops.
         drawn: its inputs by name, as `draw_inputs` draws them.
-        cases: which of `CHOICES`, in order.
+        cases: members of `CHOICES`, in order.
     """
     arguments = _arguments(module, function, drawn)
     for case in cases:
         found = [_choice(each, case) for each in arguments]
         has_edges = case == FINITE_CHOICE or any(
-            array is not None and not np.isfinite(array.astype(np.float64)).all() for array in found
+            array is not None
+            and (array.dtype == bool or not np.isfinite(array.astype(np.float64)).all())
+            for array in found
         )
         if has_edges and (changed := _changed(arguments, found)) is not None:
             yield case, changed
 
 
 def follows_convention(module: ModuleOp, function: FuncOp, target: str) -> list[bool]:
-    """For each result of a function, whether it depends on an op whose semantics of NaN and
-    infinities is not that of frameworks (docs/numbers.md, Where frameworks differ)."""
+    """Returns for each result whether it depends on an op with other NaN semantics than frameworks.
+
+    See docs/numbers.md, Where frameworks differ.
+    """
     in_tiles = Trait.OWN_NAN_IN_TILES if target == "ttmetal" else Trait.NONE
     return _computed_by(module, function, Trait.OWN_NAN | in_tiles)
 
 
+def leaves_integers(module: ModuleOp, function: FuncOp) -> list[bool]:
+    """Returns for each result whether it depends on floats converted to 32-bit integers.
+
+    For NaN and floats out of range, the device gives other integers than the source
+    (docs/numbers.md).
+    """
+    return reaching(module, function, lambda value: _is_converted_float(value.owner))
+
+
+def _is_converted_float(op: object) -> bool:
+    if not isinstance(op, CatalogueOp):
+        return False
+    if Trait.MAKES_INTEGERS in traits_of(op.definition):
+        return True
+    return op.name == "ttir.typecast" and (
+        element_of(op.operands[0].type) in _FLOATS
+        and isinstance(op.result_type.element_type, IntegerType)
+    )
+
+
 def loses_upper_half(module: ModuleOp, function: FuncOp) -> list[bool]:
-    """For each result of a function, whether an op that reads all 64 bits of an integer computes
-    it: the device truncates integers to 32 bits."""
+    """Returns for each result whether it is computed by an op that reads all 64 bits of an integer.
+
+    The device truncates integers to 32 bits.
+    """
     ops = set(needs_upper_half(module))
     return reaching(module, function, lambda value: value.owner in ops)
 
 
 def hides_values(module: ModuleOp, function: FuncOp) -> list[bool]:
-    """For each result of a function, whether it depends on attention, where NaN and infinities of
-    hidden keys reach the result or not, by the division of keys into chunks."""
+    """Returns for each result of a function whether it depends on attention.
+
+    Whether NaN and infinities of hidden keys reach the result depends on the division of keys into
+    chunks.
+    """
     return _computed_by(module, function, Trait.SKIPS_HIDDEN)
 
 
 def _computed_by(module: ModuleOp, function: FuncOp, traits: Trait) -> list[bool]:
-    """For each result of a function, whether it depends on an op with one of the traits."""
+    """Returns for each result of a function whether it depends on an op with one of the traits."""
 
     def is_result(value: SSAValue) -> bool:
         owner = value.owner
@@ -158,8 +190,10 @@ def _computed_by(module: ModuleOp, function: FuncOp, traits: Trait) -> list[bool
 
 
 def _has_one_group(op: CatalogueOp) -> bool:
-    """True if an op is a convolution of one group: only of several do zeros multiply NaN of the
-    others."""
+    """Returns whether an op is a convolution of one group.
+
+    Only with several groups are NaN of other groups multiplied by zeros.
+    """
     names = {spec.name for spec in op.definition.attributes} & {"groups", "feature_group_count"}
     return any(op.parameter(name) == 1 for name in names)
 
@@ -177,7 +211,7 @@ def _arguments(
 def _changed(
     arguments: Sequence[_Argument], found: Sequence[np.ndarray | None]
 ) -> tuple[np.ndarray, ...] | None:
-    """All inputs, those that were found in place of what was drawn; None if none was found."""
+    """Returns all inputs with the replaced ones, or None if none is replaced."""
     if all(array is None for array in found):
         return None
     return tuple(
@@ -213,7 +247,7 @@ _FIXED_KINDS = frozenset({"weight", "variance"})
 
 
 def _converts_to_integers(use: Use) -> bool:
-    """True for a conversion to integers of at most 32 bits; the device has no longer ones."""
+    """Returns whether a use converts to integers of at most 32 bits, as the device has."""
     if use.name != "typecast":
         return False
     element = use.op.result_type.element_type
@@ -225,13 +259,15 @@ def _domain(uses: list[Use] | tuple[Use, ...]) -> tuple[float, float] | None:
 
 
 def _edges(case: str, argument: _Argument) -> np.ndarray | None:
-    """The argument with edges of a case, None if that case is none for it."""
+    """Returns the argument with edge values of a case, or None if the case does not apply."""
     drawn = argument.drawn
     if argument.is_weight or drawn.size == 0:
         return None
     if case == "empty masks":
-        return _with_empty_rows(argument) if argument.is_mask else None
-    if argument.is_mask or drawn.dtype == bool:
+        return _with_empty_rows(argument)
+    if drawn.dtype == bool:
+        return np.ones_like(drawn) if case == "all equal" else None
+    if argument.is_mask:
         return np.full_like(drawn, drawn.reshape(-1)[0]) if case == "all equal" else None
     if argument.is_index or not argument.data_type.is_float:
         return _integer_edges(case, argument)
@@ -239,12 +275,15 @@ def _edges(case: str, argument: _Argument) -> np.ndarray | None:
 
 
 def _choice(argument: _Argument, case: str) -> np.ndarray | None:
-    """The argument with ties, zeros of both signs and subnormals, or integers at both ends, and
-    NaN and infinities if the case has them; None if it has none of these."""
+    """Returns the argument with mixed edge values, or None if it has none.
+
+    These are ties, zeros of both signs and subnormals, or integer limits; NaN and infinities
+    depending on the case.
+    """
     drawn = argument.drawn
-    if argument.is_weight or drawn.dtype == bool or drawn.size == 0:
+    if argument.is_weight or drawn.size == 0:
         return None
-    if argument.is_mask:
+    if argument.is_mask or drawn.dtype == bool:
         return _with_empty_rows(argument) if case == CHOICE else None
     if argument.is_index:
         beyond = _integer_edges("one beyond", argument)
@@ -262,10 +301,14 @@ def _choice(argument: _Argument, case: str) -> np.ndarray | None:
 
 
 def _with_empty_rows(argument: _Argument) -> np.ndarray | None:
+    """Returns a mask, or booleans, with a row of zeros; booleans of one row become all false."""
     found = argument.drawn.copy()
-    if found.ndim < 2 or found.shape[-2] < 2:
+    is_truth = found.dtype == bool
+    if not (argument.is_mask or is_truth):
         return None
-    if found.dtype == bool:
+    if found.ndim < 2 or found.shape[-2] < 2:
+        return np.zeros_like(found) if is_truth else None
+    if is_truth:
         found[..., -1, :] = False
     elif argument.data_type.is_float:
         found[..., -1, :] = -np.inf
@@ -290,7 +333,7 @@ def _integer_edges(case: str, argument: _Argument) -> np.ndarray | None:
         # The device has integers of at most 32 bits.
         least, most = max(limits.min, -(2**31)), min(limits.max, 2**32 - 1)
         most = min(most, 2**31 - 1) if limits.min < 0 else most
-        # The maximum twice: sums with as many of the minimum would stay small.
+        # The maximum twice: sums with equally many minima would stay small.
         numbers += [n for n in (least, most, most, 2**24 + 1, 2**31 + 1) if least <= n <= most]
     return _sprinkled(drawn, numbers, every=3)
 
@@ -325,7 +368,7 @@ def _float_edges(case: str, argument: _Argument) -> np.ndarray | None:
 
 
 def _sprinkled(drawn: np.ndarray, numbers: list[float], every: int = _EVERY) -> np.ndarray:
-    """Some of the elements replaced by the numbers in turn."""
+    """Replaces every n-th element by the numbers in turn."""
     found = drawn.copy()
     flat = found.reshape(-1)
     places = np.arange(min(every // 2, flat.size - 1), flat.size, every)

@@ -1,4 +1,4 @@
-"""Runs functions op by op in numpy, and refuses ops that would exceed their declared size."""
+"""Execution of functions op by op in numpy, with a check of op sizes before they run."""
 
 from __future__ import annotations
 
@@ -19,22 +19,24 @@ from ttcodegen.foundation.diagnostics import CompileError
 MOST_ITERATIONS = 1 << 16
 """Upper bound on the iterations of a loop whose trip count is only known at run time."""
 
-# Runs functions op by op in numpy: the loop that the golden and the interpreter share.
+# Execution loop shared by the golden run and the interpreters.
 
 
 class ExecutionError(Exception):
-    """An op did not compute what the program says it computes: a bug in ttcodegen."""
+    """An op computed something else than the program declares: a bug in ttcodegen."""
 
 
 class Parts(tuple[np.ndarray, ...]):
-    """Shards of a tensor on the devices of a mesh, in device order. A tensor that all of them hold
-    alike is one array."""
+    """Shards of a tensor on the devices of a mesh, in device order.
+
+    A tensor that all devices hold alike is a single array instead.
+    """
 
     __slots__ = ()
 
     @staticmethod
     def of(arrays: Sequence[np.ndarray]) -> Value:
-        """The one array, if all chips share it."""
+        """Returns a single array if all devices share it."""
         return arrays[0] if all(each is arrays[0] for each in arrays) else Parts(arrays)
 
 
@@ -42,41 +44,43 @@ Value = np.ndarray | Parts
 
 
 def on_chip(value: Value, chip: int) -> np.ndarray:
-    """Shard of a tensor on a device."""
+    """Returns the shard of a tensor on a device."""
     return value[chip] if isinstance(value, Parts) else value
 
 
 def on_each_chip(value: Value, change: Callable[[np.ndarray], np.ndarray]) -> Value:
-    """A tensor that was changed on all chips that hold a part of it."""
+    """Applies a function to every shard of a tensor."""
     return Parts(map(change, value)) if isinstance(value, Parts) else change(value)
 
 
 class TensorInfo(Protocol):
-    """Facts of a tensor for the loop."""
+    """Properties of a tensor."""
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The logical shape."""
+        """Logical shape."""
         ...
 
     @property
     def dtype(self) -> str:
-        """The name of the numpy dtype."""
+        """Name of the numpy dtype."""
         ...
 
     def rounded(self, array: np.ndarray) -> np.ndarray:
-        """The array as such a tensor holds it, in the dtype that is computed with."""
+        """Returns the array rounded to the tensor's type, in the compute dtype."""
         ...
 
     def keeps(self, moved: Self) -> bool:
-        """True if elements that a tensor like `moved` holds, in another order, are held as well."""
+        """Returns whether values of a tensor like `moved`, in another order, need no rounding."""
         ...
 
 
 @dataclass(frozen=True)
 class Step:
-    """One op. Operands and results are indices of tensors of the function; `callee` is the function
-    that a call runs, `definition` what any other op means."""
+    """An op with operands and results as tensor indices of its function.
+
+    `callee` is the function that a call runs, `definition` the semantics of any other op.
+    """
 
     name: str
     location: str | None
@@ -88,11 +92,11 @@ class Step:
     callee: str | None = None
     arithmetic: Arithmetic | None = None
     released: tuple[int, ...] = ()
-    """The tensors that no later step uses."""
+    """Tensors that no later step uses."""
 
     @staticmethod
     def of_call(operation: file.Operation) -> Step:
-        """The step of an operation that runs another function."""
+        """Returns the step of an operation that runs another function."""
         counts = [each for each in operation.attributes if each.name == file.TRIP_COUNT]
         trips = {each.name: file.plain_value(each.value, ()) for each in counts}
         return Step(
@@ -106,12 +110,11 @@ class Step:
 
     @property
     def is_loop(self) -> bool:
-        """True if it calls a function while a condition, its first operand, holds, or as often as a
-        trip count says."""
+        """Returns whether it is a loop: with a condition as first operand, or with a trip count."""
         return self.name == file.WHILE_LOOP
 
     def groups(self) -> dict[str, tuple[int, ...]]:
-        """The operands by the names of the definition."""
+        """Returns the operands by their names in the definition."""
         assert self.definition is not None
         groups: dict[str, tuple[int, ...]] = {}
         start = 0
@@ -126,7 +129,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Function:
-    """A function in the order of execution."""
+    """A function as steps in execution order."""
 
     name: str
     tensors: Sequence[TensorInfo]
@@ -143,8 +146,10 @@ class Function:
         steps: Iterable[Step],
         results: Sequence[int],
     ) -> Function:
-        """A function that lets go of every tensor after its last use. Its arguments are names, for
-        messages, and tensors; they are identified by their positions, for names may be equal."""
+        """Returns a function that releases every tensor after its last use.
+
+        Arguments are pairs of name and tensor; names are for messages and need not be unique.
+        """
         ordered = tuple(steps)
         return Function(
             name,
@@ -170,23 +175,23 @@ def _with_releases(steps: Sequence[Step], results: Sequence[int]) -> tuple[Step,
 
 @dataclass(frozen=True)
 class Observation:
-    """An op that was just run."""
+    """An op that has just run."""
 
     function: Function
     step: Step
     results: Sequence[np.ndarray]
-    """Rounded for the tensors of the function, those of the first chip; not to be changed."""
+    """Rounded results on the first device; read-only."""
 
 
 Observer = Callable[[Observation], None]
-"""Called after each op. What it raises ends the run."""
+"""Called after each op; exceptions end the run."""
 
 
 class Executor:
     """Runs functions that may call each other.
 
-    An op that overwrites an operand gets a copy of it, so that nothing else that was computed from
-    the tensor changes; an argument that was overwritten is so for the caller as well.
+    In-place ops write to a copy of their operand, so that aliases do not change; callers see writes
+    to arguments.
     """
 
     def __init__(self, functions: Mapping[str, Function], observe: Observer | None = None) -> None:
@@ -194,8 +199,10 @@ class Executor:
         self._observe = observe
 
     def run(self, name: str, arguments: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """The results of a function, rounded for its tensors: of one of which chips hold different
-        parts, that of the first chip. `arguments` are left as they are.
+        """Returns the results of a function, rounded for its tensors; shards are those of the first
+        device.
+
+        `arguments` are not modified.
 
         Raises:
             CompileError: if there is no such function, the arguments do not fit it, or memory is
@@ -208,8 +215,10 @@ class Executor:
     def run_carried(
         self, name: str, arguments: Sequence[np.ndarray]
     ) -> tuple[list[np.ndarray], dict[int, np.ndarray]]:
-        """As `run`, for arguments that are in the carriers of their tensors already; gives also
-        what those that were overwritten hold then, by their position."""
+        """Runs a function like `run` on arguments that are rounded for its tensors already.
+
+        Also returns the overwritten arguments, by position.
+        """
         results, overwritten = self._run(name, arguments, ())
         return (
             [on_chip(result, 0) for result in results],
@@ -248,7 +257,7 @@ def _check_arguments(function: Function, arguments: Sequence[np.ndarray]) -> Non
 
 
 class _Run:
-    """One run, with the functions that are being run in it."""
+    """A single run, with its stack of active functions."""
 
     def __init__(self, functions: Mapping[str, Function], observe: Observer | None) -> None:
         self._functions = functions
@@ -258,8 +267,10 @@ class _Run:
     def run(
         self, function: Function, arguments: Sequence[Value], borrowed: Iterable[int]
     ) -> tuple[list[Value], dict[int, Value]]:
-        """The results, and the arguments that were overwritten by their position; `borrowed` are
-        the positions of arguments that are not in the carriers of their tensors yet."""
+        """Returns the results, and the overwritten arguments by position.
+
+        `borrowed` are the positions of arguments that are not rounded for their tensors yet.
+        """
         if function.name in self._active:
             raise CompileError(f"function '{function.name}' calls itself")
         self._active.append(function.name)
@@ -277,7 +288,7 @@ class _Run:
                 seen = [on_chip(result, 0) for result in results]
                 self._observe(Observation(function, step, seen))
                 del seen
-            # A frame that still holds them would keep the results of this step alive.
+            # Otherwise this frame would keep the results alive until the next step.
             del results
             for tensor in step.released:
                 frame.arrays.pop(tensor, None)
@@ -285,7 +296,7 @@ class _Run:
         return [frame.read(tensor) for tensor in function.results], frame.overwritten
 
     def _loop(self, frame: _Frame, step: Step) -> list[Value]:
-        """Calls the body of a loop while its condition holds.
+        """Calls the body of a loop while its condition holds, or for its trip count.
 
         The carried tensors are kept in the results of the step between iterations.
         """
@@ -318,7 +329,8 @@ class _Run:
         passed: Sequence[int],
         returned_as: Sequence[int],
     ) -> list[Value]:
-        """The results of a function that is called with tensors of the frame, for others of it."""
+        """Returns the results of a callee on tensors of the frame, rounded for the result
+        tensors."""
         callee = self._functions.get(name)
         if callee is None:
             raise CompileError(f"there is no function '{name}' to call")
@@ -341,7 +353,7 @@ class _Run:
 
 
 def _passed(value: Value, source: TensorInfo, target: TensorInfo) -> Value:
-    """Value of a tensor rounded for a tensor of another function."""
+    """Returns a value rounded for a tensor of another function."""
     return value if target.keeps(source) else on_each_chip(value, target.rounded)
 
 
@@ -355,15 +367,16 @@ class _Frame:
         self.arrays = dict(zip(function.arguments, arguments, strict=True))
         self.overwritten: dict[int, Value] = {}
         self._positions = {tensor: i for i, tensor in enumerate(function.arguments)}
-        # Arguments may be large and are converted when they are first used.
+        # Arguments may be large: they are converted on first use.
         self._borrowed = {function.arguments[position] for position in borrowed}
 
     def is_borrowed(self, tensor: int) -> bool:
-        """True if the array of a tensor was not converted yet."""
+        """Returns whether the array of a tensor has not been converted yet."""
         return tensor in self._borrowed
 
     def read(self, tensor: int) -> Value:
-        """The rounded elements of a tensor; raises ExecutionError if there are none."""
+        """Returns the rounded elements of a tensor; raises ExecutionError if it was never
+        written."""
         value = self.arrays.get(tensor)
         if value is None:
             raise ExecutionError(f"tensor {tensor} is read, and there is nothing in it")
@@ -374,7 +387,7 @@ class _Frame:
         return value
 
     def overwrite(self, tensor: int, value: Value) -> None:
-        """Gives a tensor other elements."""
+        """Sets the elements of a tensor."""
         self._borrowed.discard(tensor)
         value = self.arrays[tensor] = on_each_chip(value, self.tensors[tensor].rounded)
         if (position := self._positions.get(tensor)) is not None:
@@ -406,7 +419,7 @@ def _execute(frame: _Frame, step: Step) -> list[Value]:
 def _call_of(
     frame: _Frame, step: Step, operands: Mapping[str, Sequence[np.ndarray]]
 ) -> tuple[Call, list[TensorInfo]]:
-    """Call of an op on arrays, and the kinds of its results."""
+    """Returns the call of an op on arrays, and its result tensors."""
     infos = [frame.tensors[tensor] for tensor in step.results]
     groups = step.groups()
     call = Call(
@@ -440,7 +453,7 @@ def _execute_between_chips(
     results: list[Value] = []
     for index, info in enumerate(infos):
         arrays = [each[index] for each in found]
-        # What several chips share is rounded once, and stays shared.
+        # Arrays that several devices share are rounded once and remain shared.
         unique = {id(array): array for array in arrays}
         rounded = {key: _checked(step, [array], [info], {})[0] for key, array in unique.items()}
         results.append(Parts.of([rounded[id(array)] for array in arrays]))
@@ -454,7 +467,8 @@ def _execute_on_chip(
     changed: Sequence[int],
     chip: int,
 ) -> tuple[list[np.ndarray], dict[int, np.ndarray]]:
-    """The results of an op on a chip, and what it made of the tensors that it changed."""
+    """Returns the results of an op on one device, and the new values of tensors written in
+    place."""
     definition = step.definition
     assert definition is not None
     if definition.numpy is None:
@@ -483,7 +497,7 @@ def _execute_on_chip(
 
 @contextmanager
 def _failures_of(step: Step) -> Generator[None]:
-    """Makes failures of an op say which one it was."""
+    """Adds the op to the errors of its evaluation."""
     try:
         yield
     except (MemoryError, CompileError):
@@ -491,14 +505,14 @@ def _failures_of(step: Step) -> Generator[None]:
     except IndexError as error:
         raise CompileError(
             f"'{step.name}' cannot run: {error}",
-            remedy="the indices that it got name places that are not there",
+            remedy="an index is out of range",
         ) from error
     except Exception as error:
         raise ExecutionError(f"{step}: {type(error).__name__}: {error}") from error
 
 
 def _owner(array: np.ndarray) -> object:
-    """Array that owns the memory of an array."""
+    """Returns the array that owns the memory of an array."""
     return array if array.base is None else array.base
 
 
@@ -508,8 +522,10 @@ def _checked(
     infos: Sequence[TensorInfo],
     sources: Mapping[int, TensorInfo],
 ) -> list[np.ndarray]:
-    """The results of an op in their carriers; `sources` are the operands by who holds their memory:
-    a view of one of them has nothing to be rounded."""
+    """Returns the results of an op, rounded for their tensors.
+
+    `sources` are the operands by the owner of their memory: views of them may need no rounding.
+    """
     if len(arrays) != len(infos):
         raise ExecutionError(f"{step}: {len(infos)} results declared, {len(arrays)} computed")
     rounded: list[np.ndarray] = []
@@ -525,14 +541,13 @@ def _checked(
     return rounded
 
 
-# Refuses ops that would make more than they declare, before they make it.
+# Check of result sizes before an op runs.
 #
-# What an op computes is compared with the shape that its file declares when it is done. An op
-# that repeats, pads or fills makes as much as its attributes say, so these are compared before: a
-# file can say anything.
+# Results are compared with their declared shapes after the op ran. The sizes of repeats, pads and
+# fills follow from attributes, which are untrusted and therefore checked first.
 
 _ROOM = 1 << 24
-"""Elements that an op may make in between, whatever it declares."""
+"""Elements that an op may always allocate, whatever it declares."""
 
 
 def oversize_reason(
@@ -541,10 +556,10 @@ def oversize_reason(
     operands: Sequence[tuple[int, ...]],
     results: Sequence[tuple[int, ...]],
 ) -> str | None:
-    """Reason for which an op would make far more than it declares, None if it would not.
+    """Returns why an op would allocate far more than it declares, or None.
 
     Args:
-        name: of the op, without dialect.
+        name: name of the op, without dialect.
         attributes: their Python values.
         operands: the shapes of the operands.
         results: the declared shapes of the results.
@@ -563,7 +578,8 @@ def oversize_reason(
 def _elements(
     name: str, attributes: Mapping[str, Any], operands: Sequence[tuple[int, ...]]
 ) -> int | None:
-    """Number of elements that an op makes by its attributes; None if they do not determine it."""
+    """Returns the number of result elements by the attributes, or None if they do not determine
+    it."""
     first = operands[0] if operands else ()
     match name:
         case "full":
@@ -582,7 +598,7 @@ def _elements(
         case "pad" | "pad_row_major":
             return _padded(first, attributes["padding"])
         case _ if "padding" in attributes:
-            # The two dimensions of the picture grow; the others are not larger than the operand.
+            # The two spatial dimensions grow; the others do not exceed the operand.
             widths: list[int] = [abs(int(width)) for width in attributes["padding"]]
             return prod(first) + sum(widths) ** 2
         case _:
@@ -594,7 +610,7 @@ def _product(numbers: Sequence[float]) -> int:
 
 
 def _padded(shape: tuple[int, ...], padding: Sequence[int]) -> int:
-    """The elements of a tensor with so many more before and after each dimension."""
+    """Returns the number of elements of a padded tensor."""
     before, after = padding[::2], padding[1::2]
     sizes = zip(shape, before, after, strict=False)
     return prod(size + abs(int(low)) + abs(int(high)) for size, low, high in sizes)

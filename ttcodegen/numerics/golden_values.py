@@ -44,10 +44,10 @@ from ttcodegen.ops.core.definition import TTNNDefinition
 from ttcodegen.ops.dialects import TTNNOp
 from ttcodegen.transforms.rewriting import body_of
 
-# Runs the source program in numpy, before any lowering: what the compiled program should compute.
+# Golden run: the source program in numpy, before any lowering.
 #
-# Floats are computed in float32 whatever their width in the source (float64 in float64) and are
-# not rounded between ops; integers wrap in their own type; i1 is bool.
+# Floats are computed in float32 (float64 in float64) and not rounded between ops; integers wrap
+# in their own type; i1 is bool.
 
 assert ml_dtypes is not None
 
@@ -60,16 +60,16 @@ class SourceTensor:
     dtype: str
 
     def rounded(self, array: np.ndarray) -> np.ndarray:
-        """The array in the dtype that is computed with."""
+        """Returns the array in the compute dtype."""
         return in_compute_dtype(array, self.dtype)
 
     def keeps(self, moved: SourceTensor) -> bool:
-        """Nothing is rounded between tensors of one dtype."""
+        """Returns whether both have one dtype: nothing is rounded then."""
         return self.dtype == moved.dtype
 
 
 class Golden:
-    """Runs the functions of a module of TTIR ops; the module must not change as long as it is used.
+    """Runs the functions of a TTIR module, which must not change meanwhile.
 
     Raises:
         CompileError: at an op or a type that has no meaning in numpy.
@@ -80,11 +80,12 @@ class Golden:
         self._executor = Executor({function.name: function for function in functions}, observe)
 
     def run(self, name: str, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """The results of a function: float32, float64, integers and bool. Inputs are not changed.
+        """Returns the results of a function: float32, float64, integers and bool; inputs are not
+        modified.
 
         Raises:
             CompileError: if there is no such function, or the inputs do not fit it.
-            ExecutionError: if an op fails or gives another shape than the source says.
+            ExecutionError: if an op fails or gives another shape than the source declares.
         """
         return self._executor.run(name, inputs)
 
@@ -144,21 +145,20 @@ def _step(op: Operation, operands: tuple[int, ...], results: tuple[int, ...]) ->
     return Step(op.name, location, operands, results, op.definition, sizes, attributes)
 
 
-# Embeds golden values in a flatbuffer: what the source computes, for the tensors that hold it.
+# Embedding of golden values in a flatbuffer.
 #
-# Inputs are drawn and the source is run on them. An op of the lowered program is compared with
-# the op of the source that it was made of, which it knows by its position in the text; that it
-# computes the same value is found by running the lowered program without rounding. Values that
-# lowering moved (a transpose that changed places with a sum) have no golden value; where an op
-# should give the value of the source and does not, it has one, so that a run shows it.
+# The source is run on drawn inputs. Ops of the lowered program are matched to source ops by their
+# position in the source text, and compared in a run of the lowered program without rounding.
+# Tensors whose elements lowering reordered (a transpose exchanged with a sum) get no golden
+# value; tensors that should equal the source and do not get one, so that a run shows it.
 
 
-# Both are float32 sums in perhaps another order.
+# Float32 sums in possibly different orders.
 _SAME = Tolerance(0.9999, 0.01, 0.01, deviation=2.0**-14, rounding=2.0**-12, agreement=0.99)
 
 
 def embed_goldens(source: Source, lowered: ModuleOp, flatbuffer: bytes, seed: int) -> bytes:
-    """The file with golden values.
+    """Returns the file with golden values.
 
     Args:
         source: the text that was compiled.
@@ -181,15 +181,15 @@ def embed_goldens(source: Source, lowered: ModuleOp, flatbuffer: bytes, seed: in
 
 
 class _SourceRun:
-    """A run of a function of the source on drawn inputs."""
+    """A run of a source function on drawn inputs."""
 
     def __init__(self, module: ModuleOp, function: FuncOp, seed: int) -> None:
         self._places = {
             op.sym_name.data: _places(op) for op in module.ops if isinstance(op, FuncOp)
         }
         self.values: dict[tuple[int, int], np.ndarray | None] = {}
-        """The results of ops, by the position of the op in the text and the index of the result;
-        None for ops that ran several times."""
+        """Results of ops by text position of the op and result index; None for ops that ran
+        repeatedly."""
         self.inputs = list(draw_inputs(module, function, seed).values())
         name = function.sym_name.data
         try:
@@ -212,7 +212,7 @@ class _SourceRun:
 
 
 def _places(function: FuncOp) -> dict[int, int]:
-    """The position in the text of each op, by the number of its first result."""
+    """Returns the text position of each op, by the number of its first result."""
     places: dict[int, int] = {}
     number = len(function.args)
     for op in body_of(function).ops:
@@ -230,7 +230,7 @@ def _add_values(
     program: file.Program,
     values: dict[str, dict[int, np.ndarray]],
 ) -> None:
-    """Adds the golden values of a program and of those that it calls."""
+    """Adds the golden values of a program and of its callees."""
     computed = _unrounded(binary, program, run.inputs)
     functions = {op.sym_name.data: op for op in lowered.ops if isinstance(op, FuncOp)}
     for name, results in computed.items():
@@ -240,21 +240,21 @@ def _add_values(
                 values[name][tensor] = candidate.golden
     own = values[program.name]
     own |= {e.tensor: a for e, a in zip(program.inputs, run.inputs, strict=True)}
-    # What is returned has to be right, whatever came before it.
+    # Returned values have to be right in any case.
     own |= {e.tensor: a for e, a in zip(program.outputs, run.outputs, strict=True)}
 
 
 @dataclass(frozen=True)
 class _Candidate:
-    """A value of the source that a tensor may hold."""
+    """A source value that a tensor may hold."""
 
     golden: np.ndarray
     is_result: bool
-    """True if the tensor is what the op of the source finally gave."""
+    """True if the tensor is the last one computed for the source op."""
 
     def holds(self, computed: np.ndarray) -> bool:
-        """True if the value is the golden one of a tensor that holds `computed` when nothing is
-        rounded."""
+        """Returns whether the value is the golden value of a tensor that holds `computed` without
+        rounding."""
         expected = self.golden
         if expected.dtype.kind == "b":
             computed = computed != 0
@@ -275,7 +275,7 @@ def _only_moves(op: Operation) -> bool:
 
 
 def _candidates(function: FuncOp, program: file.Program, run: _SourceRun) -> dict[int, _Candidate]:
-    """The values that tensors of a program may hold, by the number of the tensor."""
+    """Returns source values that tensors of a program may hold, by tensor number."""
     found: dict[int, _Candidate] = {}
     last: dict[tuple[int, int], int] = {}
     ops: list[Operation] = [op for op in body_of(function).ops if not isinstance(op, ReturnOp)]
@@ -299,7 +299,7 @@ def _candidates(function: FuncOp, program: file.Program, run: _SourceRun) -> dic
 def _unrounded(
     binary: file.Binary, program: file.Program, inputs: Sequence[np.ndarray]
 ) -> Mapping[str, Mapping[int, np.ndarray]]:
-    """Values of all tensors without rounding, by program and number."""
+    """Returns the values of all tensors without rounding, by program and number."""
     computed: dict[str, dict[int, np.ndarray]] = {program.name: {}}
 
     def observe(observation: Observation) -> None:
@@ -315,7 +315,7 @@ def _unrounded(
 
 
 def with_goldens(binary: file.Binary, values: Mapping[str, Mapping[int, np.ndarray]]) -> bytes:
-    """The file with golden values, by program and number of the tensor."""
+    """Returns the file with golden values, given by program and tensor number."""
     constants = list(binary.constants)
     known: dict[tuple[str, tuple[int, ...], bytes], int] = {}
 
@@ -341,17 +341,17 @@ def with_goldens(binary: file.Binary, values: Mapping[str, Mapping[int, np.ndarr
     return encode(schema, replace(binary, programs=programs, constants=tuple(constants)), size)
 
 
-# Golden values from elsewhere, by their own names of tensors, in a flatbuffer.
+# Embedding of external golden values, named by tensors.
 
 _STORED = {"f": np.float32, "i": np.int32, "u": np.uint32, "b": np.bool_}
 
 
 def embed_golden_map(flatbuffer: bytes, goldens: Mapping[str, np.ndarray]) -> bytes:
-    """The file with golden values for the tensors that the keys name.
+    """Returns the file with golden values for the tensors that the keys name.
 
-    A key is the name of an input or output, or `input_N` or `output_N` by its index, or the
-    location of an op: the last op there whose result has the shape of the value is meant. It holds
-    for all programs that have such a tensor.
+    A key is the name of an input or output, `input_N` or `output_N` by index, or the location of an
+    op: the last op there whose result has the value's shape. It applies to all programs with such a
+    tensor.
 
     Raises:
         CompileError: if no program has what a key names, or only in another shape.
@@ -378,7 +378,7 @@ def embed_golden_map(flatbuffer: bytes, goldens: Mapping[str, np.ndarray]) -> by
 
 
 def _tensors_by_key(program: file.Program) -> dict[str, list[int]]:
-    """The tensors that a key may name, in the order in which they are made."""
+    """Returns the tensors that a key may name, in execution order."""
     found: dict[str, list[int]] = {}
     for operation in program.operations:
         if operation.location is not None:
@@ -399,7 +399,7 @@ def _misfit(key: str, array: np.ndarray, shapes: set[tuple[int, ...]], known: se
 
 
 def read_golden_map(folder: Path) -> dict[str, np.ndarray]:
-    """The golden values in a folder, by the paths of their .npy files in it.
+    """Returns the golden values in a folder, by the relative paths of their .npy files.
 
     Raises:
         CompileError: if there are none, or one is damaged.

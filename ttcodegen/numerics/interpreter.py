@@ -1,7 +1,7 @@
-"""Runs a `.ttnn` program in numpy with the data types of the device, and reports op events.
+"""Interpreter of `.ttnn` programs in numpy with the data types of the device, with op events.
 
 Every op computes in float32 (integers in their own type), and its result is rounded to the data
-type of its tensor before the next op sees it.
+type of its tensor.
 """
 
 from __future__ import annotations
@@ -40,13 +40,15 @@ assert ml_dtypes is not None
 
 @dataclass(frozen=True)
 class PerturbedTensor(DeviceTensor):
-    """A tensor whose floats are rounded as if they had been summed up in another order."""
+    """A tensor whose floats are rounded as if summed in another order."""
 
     generator: np.random.Generator
 
     def rounded(self, array: np.ndarray) -> np.ndarray:
-        """The array moved by less than half of the last digit, then rounded. What its data type can
-        hold as it is, integers above all, stays what it is."""
+        """Returns the array perturbed by less than half a unit in the last place, then rounded.
+
+        Integers are not perturbed.
+        """
         data_type = self.placement.data_type
         if not data_type.is_float:
             return super().rounded(array)
@@ -59,20 +61,20 @@ class PerturbedTensor(DeviceTensor):
 
 @dataclass(frozen=True)
 class UnroundedTensor(DeviceTensor):
-    """A tensor whose floats are float32, whatever its data type can hold."""
+    """A tensor whose floats are float32, whatever its data type."""
 
     @property
     def dtype(self) -> str:
         return "float32" if self.placement.data_type.is_float else super().dtype
 
     def rounded(self, array: np.ndarray) -> np.ndarray:
-        """The array as float32; integers as their data type holds them."""
+        """Returns the array as float32; integers in their data type."""
         if not self.placement.data_type.is_float:
             return super().rounded(array)
         return array.astype(np.float32, copy=False)
 
     def keeps(self, moved: DeviceTensor) -> bool:
-        """Nothing is rounded between floats."""
+        """Returns whether both have one dtype: nothing is rounded between floats."""
         return self.dtype == moved.dtype
 
 
@@ -81,7 +83,7 @@ _F32_PERTURBATION = 2.0**-20
 
 
 class FileInterpreter:
-    """Runs functions that were made of the records of a file."""
+    """Runs the functions read from a file."""
 
     def __init__(
         self,
@@ -96,14 +98,14 @@ class FileInterpreter:
         self._rounds = rounds
 
     def run(self, name: str, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """The outputs of a function in the numpy dtypes of their data types: bfloat16 of ml_dtypes
-        for bf16, float32 for block floats, and for all floats that are not rounded.
+        """Returns the outputs of a function in the numpy dtypes of their data types.
 
-        Inputs are rounded to the data types of the function; they are not changed.
+        These are ml_dtypes bfloat16 for bf16, and float32 for block floats and for all unrounded
+        floats. Inputs are rounded to the data types of the function; they are not modified.
 
         Raises:
             CompileError: if there is no such function, or the inputs do not fit it.
-            ExecutionError: if an op fails or gives another shape than the file says.
+            ExecutionError: if an op fails or gives another shape than the file declares.
         """
         results = self._executor.run(name, inputs)
         if not self._rounds:
@@ -116,19 +118,20 @@ class FileInterpreter:
         ]
 
     def output_tolerances(self, name: str) -> list[Tolerance]:
-        """Tolerances for another run of a function, in other orders of summation, for each output
-        of `run`."""
+        """Returns the tolerance of each output of `run` against a run in other orders of
+        summation."""
         return output_tolerances(self.functions, name)
 
     def tensor_tolerance(self, name: str, tensor: int) -> Tolerance:
-        """The same of a tensor on the way; EQUAL if it is the same in both runs."""
+        """Returns the tolerance of an intermediate tensor; EQUAL if it is the same in both runs."""
         return tensor_tolerance(self.functions, name, tensor)
 
     def run_carried(
         self, name: str, inputs: Sequence[np.ndarray]
     ) -> tuple[list[np.ndarray], dict[int, np.ndarray]]:
-        """The outputs of a function, rounded for its tensors, of inputs that are rounded likewise;
-        and, by their position, the inputs that the function overwrote.
+        """Runs a function on inputs that are rounded for its tensors already.
+
+        Returns the outputs rounded likewise, and the overwritten inputs by position.
 
         Raises:
             CompileError, ExecutionError: as `run`.
@@ -137,15 +140,15 @@ class FileInterpreter:
 
 
 class Interpreter(FileInterpreter):
-    """Runs the programs of a file.
+    """Runs the programs of a `.ttnn` file.
 
-    With `perturbation` the results of its ops are perturbed by as much as an order of summation may
-    make out, which shows the decisions (argmax, comparisons) that depend on it. Without `rounds`
-    floats are float32 throughout, which shows how much the data types of the device cost.
+    `perturbation` perturbs the results of ops by as much as the order of summation may, which shows
+    decisions (argmax, comparisons) that depend on it. Without `rounds` floats are float32
+    throughout, which shows the error from the device's data types.
 
     Raises:
-        CompileError: if the file calls ops that this version does not know.
-        ExecutionError: if the operands of an op are not where the library needs them.
+        CompileError: if the file calls unknown ops.
+        ExecutionError: if operands of an op are not in the memory that the library needs.
     """
 
     def __init__(
@@ -168,10 +171,10 @@ class Interpreter(FileInterpreter):
 
 
 def constant_array(constant: file.Constant) -> np.ndarray:
-    """The elements of a constant; a splat is broadcast, which takes no memory."""
+    """Returns the elements of a constant; a splat is broadcast without copying."""
     values = np.frombuffer(constant.elements, dtype=np.dtype(constant.element_type))
     if values.size == 1:
-        # The shape may be that of a scalar, to which nothing but a scalar is broadcast.
+        # Only a scalar broadcasts to the shape of a scalar.
         return np.broadcast_to(values[0], constant.shape)
     return values.reshape(constant.shape)
 
@@ -183,7 +186,7 @@ def _function(
     perturbation: np.random.Generator | None,
     arch: str | None,
 ) -> Function:
-    """`arch` is the architecture whose engines compute; None for exact ones."""
+    """Returns a program as a function for `arch`; None for exact arithmetic."""
     placements = {tensor.type: tensor.type.placement for tensor in program.tensors}
     tensors = [tensor_class(placements[tensor.type]) for tensor in program.tensors]
     for tensor in _computed_on_device(program):
@@ -217,8 +220,7 @@ def _function(
 
 
 def _computed_on_device(program: file.Program) -> set[int]:
-    """The results of ops that cores compute if they are on the device; the host makes constants and
-    fills."""
+    """Returns the results of ops that cores compute; the host creates constants and fills."""
     found: set[int] = set()
     for operation in program.operations:
         definition = TTNN.get(operation.name.partition(".")[2])
@@ -257,8 +259,8 @@ def _step(
 
 
 def _arithmetic(step: Step, tensors: Sequence[DeviceTensor], arch: str) -> Arithmetic | None:
-    """Arithmetic of an op on the engines of an architecture, None if the matrix engine has no
-    part."""
+    """Returns the arithmetic of an op on an architecture, or None for ops without compute
+    config."""
     definition = step.definition
     attributes = step.attributes or {}
     if not isinstance(definition, TTNNDefinition):
@@ -280,7 +282,7 @@ def _arithmetic(step: Step, tensors: Sequence[DeviceTensor], arch: str) -> Arith
 def attribute_values(
     operation: file.Operation, definition: Definition, constants: Sequence[np.ndarray]
 ) -> dict[str, Any]:
-    """The Python values of the attributes, as the definition's meaning expects them."""
+    """Returns the Python values of the attributes, as the definition's semantics expects them."""
     values = {spec.name: spec.default for spec in definition.attributes}
     for attribute in operation.attributes:
         values[attribute.name] = file.plain_value(attribute.value, constants)
@@ -291,7 +293,7 @@ def attribute_values(
 
 
 def _check_memory(step: Step, definition: TTNNDefinition, tensors: Sequence[DeviceTensor]) -> None:
-    """Operands are on the device or the host, as the library needs them."""
+    """Verifies that operands are on the device or the host, as the library needs them."""
     groups = step.groups()
     for spec in definition.operands:
         for tensor in groups[spec.name]:
@@ -311,26 +313,26 @@ class RunStopped(Exception):
 
 @dataclass(frozen=True)
 class OpEvent:
-    """An op of a flatbuffer that was just run."""
+    """An op of a flatbuffer that has just run."""
 
     program: str
-    """The program it belongs to: that which runs, or one that it calls."""
+    """The running program, or one that it calls."""
     index: int
-    """Its index among the ops of the program."""
+    """Index of the op in its program."""
     name: str
-    """As `ttnn.matmul`."""
+    """Name with dialect, such as `ttnn.matmul`."""
     location: str | None
     """Location in the source."""
     outputs: tuple[np.ndarray, ...]
-    """In the dtypes of the device."""
+    """Outputs in the dtypes of the device."""
     goldens: tuple[np.ndarray | None, ...]
     """Golden value of each output, None where the file has none."""
 
     def agreements(self, pcc: float | None = None) -> list[Agreement | None]:
-        """Agreement of each output with its golden value; None where there is none.
+        """Returns the agreement of each output with its golden value; None where there is none.
 
         Args:
-            pcc: the lowest accepted correlation of outputs that vary, if not the usual one.
+            pcc: the lowest accepted correlation of outputs that vary, if not the default.
         """
         return [
             None if golden is None else golden_agreement(output, golden, pcc)
@@ -339,16 +341,16 @@ class OpEvent:
 
     @property
     def drifts(self) -> bool:
-        """True if an output does not meet its golden value."""
+        """Returns whether an output does not agree with its golden value."""
         return any(a is not None and not a.passed for a in self.agreements())
 
 
 Callback = Callable[[OpEvent], "bool | None"]
-"""Called after each op. False ends the run; what it raises does too, and reaches the caller."""
+"""Called after each op. False ends the run; exceptions do too, and reach the caller."""
 
 
 def golden_agreement(output: np.ndarray, golden: np.ndarray, pcc: float | None = None) -> Agreement:
-    """Agreement of a device value with the golden."""
+    """Returns the agreement of a device value with its golden value."""
     exact = golden.dtype.kind in "biu"
     data_type = DataType.FLOAT32 if output.dtype == np.float32 else DataType.BFLOAT16
     tolerance = golden_tolerance(data_type, exact, depends_on_floats=True)
@@ -360,7 +362,7 @@ def golden_agreement(output: np.ndarray, golden: np.ndarray, pcc: float | None =
 
 
 def with_correlation(tolerance: Tolerance, pcc: float) -> Tolerance:
-    """The tolerance with another least correlation."""
+    """Returns the tolerance with another minimum correlation."""
     return Tolerance(
         pcc,
         tolerance.range_error,
@@ -374,7 +376,7 @@ def with_correlation(tolerance: Tolerance, pcc: float) -> Tolerance:
 def observer(
     functions: Sequence[Program], constants: Sequence[Constant], callback: Callback
 ) -> Observer:
-    """Observer that turns the observations of a run of functions of a file into events."""
+    """Returns an observer that converts observations of a run to op events."""
     programs = {function.name: _Goldens(function, constants) for function in functions}
 
     def observe(observation: Observation) -> None:
@@ -395,7 +397,7 @@ def observer(
 
 
 class _Goldens:
-    """The golden values of a program, and the indices of its ops."""
+    """Golden values of a program, and the indices of its ops."""
 
     def __init__(self, program: Program, constants: Sequence[Constant]) -> None:
         self._program = program
@@ -404,7 +406,7 @@ class _Goldens:
         self._next = 0
 
     def index(self, observation: Observation) -> int:
-        """The index of an op. Ops are observed in order, from the first one on in each run."""
+        """Returns the index of an op; ops are observed in order in each run."""
         index, steps = self._next, observation.function.steps
         if steps[index] is not observation.step:
             index = next(i for i, step in enumerate(steps) if step is observation.step)

@@ -19,26 +19,25 @@ from ttcodegen.numerics.tolerances import EQUAL, Tolerance
 from ttcodegen.ops.core.definition import Definition, TTIRDefinition, TTNNDefinition
 from ttcodegen.ops.core.traits import Trait
 
-# Lowered programs of any target: how they are read and run in numpy.
+# Reading and running of lowered programs of any target.
 
 LoweredBinary = Binary | DeviceBinary
 
 
 class LoweredInterpreter(Protocol):
-    """Runs the functions of a flatbuffer."""
+    """Interpreter of a flatbuffer's functions."""
 
     def run(self, name: str, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """The outputs of a function in the numpy dtypes of their data types."""
+        """Returns the outputs of a function in the numpy dtypes of their data types."""
         ...
 
     def output_tolerances(self, name: str) -> list[Tolerance]:
-        """Tolerances for another run of a function, in other orders of summation, for each
-        output."""
+        """Returns the tolerance of each output against a run in other orders of summation."""
         ...
 
 
 def read_flatbuffer(data: bytes | memoryview) -> LoweredBinary:
-    """The contents of a .ttnn or .ttm file; raises CompileError if it is neither, or damaged."""
+    """Parses a .ttnn or .ttm file; raises CompileError if it is neither, or damaged."""
     return read_ttm(data) if is_ttm(data) else read_ttnn(data)
 
 
@@ -48,13 +47,13 @@ def interpreter_of(
     perturbation: np.random.Generator | None = None,
     rounds: bool = True,
 ) -> LoweredInterpreter:
-    """Interpreter of a file; the arguments are those of the interpreters."""
+    """Returns the interpreter of a file; the arguments are those of the interpreters."""
     if isinstance(binary, DeviceBinary):
         return DeviceInterpreter(binary, observe, perturbation, rounds)
     return Interpreter(binary, observe, perturbation, rounds)
 
 
-# Which outputs depend on rounding: found by runs of the program with perturbed results.
+# Outputs that depend on rounding, found by runs with perturbed results.
 
 PERTURBED_RUNS = 8
 """Number of perturbed runs of a program."""
@@ -63,7 +62,7 @@ PERTURBED_RUNS = 8
 def perturbed_runs(
     binary: LoweredBinary, program: str, inputs: Sequence[np.ndarray]
 ) -> Iterator[list[np.ndarray]]:
-    """The outputs of perturbed runs, each run on demand."""
+    """Yields the outputs of perturbed runs, each computed on demand."""
     for seed in range(PERTURBED_RUNS):
         interpreter = interpreter_of(binary, perturbation=np.random.default_rng(seed))
         with np.errstate(all="ignore"):
@@ -75,13 +74,13 @@ def undecided_places(
     found: Mapping[int, np.ndarray | None],
     runs: Iterable[Sequence[np.ndarray]],
 ) -> dict[int, np.ndarray]:
-    """Masks of integers and booleans of a run that depend on rounding, by output.
+    """Returns masks of the integers and booleans of a run that depend on rounding, by output.
 
     Args:
         expected: the outputs of the run.
-        found: what another run gave for the outputs in question.
-        runs: perturbed runs; they are looked at until all places are known where `found` differs,
-            or come to their end. If it differs nowhere, none is run.
+        found: outputs of another run, by number.
+        runs: perturbed runs, used until they explain all elements at which `found` differs; none if
+            it does not differ.
     """
     undecided = {i: np.zeros(expected[i].shape, dtype=bool) for i in found}
     differing = {
@@ -104,8 +103,10 @@ def coarse_outputs(
     outputs: Mapping[int, Tolerance],
     runs: Iterable[Sequence[np.ndarray]],
 ) -> set[int]:
-    """Those of the outputs that other roundings move further than their tolerances allow: decisions
-    that hang on rounding (an argmax, a comparison) took part in computing them."""
+    """Returns the outputs that rounding changes by more than their tolerances.
+
+    They depend on decisions (an argmax, a comparison) that rounding may flip.
+    """
     found: set[int] = set()
     for results in runs:
         found |= {
@@ -125,12 +126,12 @@ def unsteady_places(
     expected: Sequence[np.ndarray],
     outputs: Iterable[int],
 ) -> dict[int, np.ndarray]:
-    """Masks of float outputs that are finite, infinite or NaN by rounding, by output: a logarithm
-    of what is nearly zero is one or the other. Outputs of zeros and ones alone are truth values,
-    which rounding decides as well, and integers are compared as they are.
+    """Returns masks of float outputs that are finite, infinite or NaN depending on rounding, by
+    output.
 
-    They are found by a run of the program without rounding, beside `expected`, the outputs of the
-    run with it.
+    For example a logarithm of nearly zero. Outputs of zeros and ones are truth values, which
+    rounding may flip, and integers are compared for equality. A run without rounding is compared
+    with `expected`, the outputs of the run with rounding.
     """
     with np.errstate(all="ignore"):
         unrounded = interpreter_of(binary, rounds=False).run(program, inputs)
@@ -143,50 +144,49 @@ def unsteady_places(
 
 
 def holds_truth(array: np.ndarray) -> bool:
-    """True if all elements are 0 or 1."""
+    """Returns whether all elements are 0 or 1."""
     return bool(((array == 0) | (array == 1)).all())
 
 
 def _kinds_of_number(array: np.ndarray) -> np.ndarray:
-    """0 for finite numbers, 1 and -1 for infinite ones, 2 for NaN."""
+    """Classifies elements: 0 finite, 1 and -1 infinite, 2 NaN."""
     signs = np.where(np.isposinf(array), 1, np.where(np.isneginf(array), -1, 0))
     return np.where(np.isnan(array), 2, signs)
 
 
-# Places of the largest of computed values, which another run may find elsewhere.
+# Indices of maxima (argmax, topk, sort) under ties.
 #
-# Where values differ by less than two runs of a program do, either may be found to be the
-# largest. A place is right if the value there is as large as the one that was expected to be
-# chosen, but for the error that its tensor may have.
+# Values that differ by less than the tolerance between two runs may be chosen in either order. An
+# index is right if its value equals the expected one within the tolerance of its tensor.
 
 _MOST_ROWS = 1 << 16
-"""Rows whose numbers every type of indices holds."""
+"""Upper bound on rows whose numbers all index types represent."""
 
 
 @dataclass(frozen=True)
 class _Choice:
     function: str
     values: int
-    """The tensor of that function among the values of which it chooses."""
+    """Tensor of that function whose elements are ordered."""
     axis: int
     tolerance: Tolerance
-    """Tolerance between two runs in these values."""
+    """Tolerance of these values between two runs."""
     moves: tuple[Function, ...]
-    """They bring its indices to where the output has them, one after the other."""
+    """Data movement from the indices to the output, in order."""
 
 
 @dataclass(frozen=True)
 class _Argument:
-    """An argument of a function, of which a tensor holds the elements in other positions."""
+    """An argument of a function whose moved elements a tensor holds."""
 
     position: int
     moves: tuple[Function, ...]
 
 
 class ChosenValues:
-    """The values among which a program chooses places, kept from a run of it.
+    """Records the values among which a program chooses indices.
 
-    `observe` goes to the interpreter; `watch` says of which functions it keeps them.
+    `observe` is passed to the interpreter; `watch` selects the functions to record.
     """
 
     def __init__(self) -> None:
@@ -195,7 +195,7 @@ class ChosenValues:
         self._wanted: set[tuple[str, int]] = set()
 
     def observe(self, observed: Observation) -> None:
-        """Keeps what is wanted of the results of an op."""
+        """Records the watched results of an op."""
         name = observed.function.name
         for tensor, array in zip(observed.step.results, observed.results, strict=True):
             if (name, tensor) in self._wanted:
@@ -204,8 +204,10 @@ class ChosenValues:
     def watch(
         self, interpreter: LoweredInterpreter, program: str, outputs: Iterable[int] | None = None
     ) -> bool:
-        """Looks for what chose the indices that outputs of a function hold, of all of them by
-        default; whether anything did."""
+        """Finds the ops that choose the indices in outputs of a function; all outputs by default.
+
+        Returns whether there are any.
+        """
         self._choices[program] = {}
         if outputs is not None and not (outputs := tuple(outputs)):
             return False
@@ -215,7 +217,7 @@ class ChosenValues:
         found = {
             index: _choice(interpreter, function, function.results[index]) for index in numbers
         }
-        # Where both runs choose among the same, the indices are the same.
+        # Runs that choose among equal values give equal indices.
         choices = {
             index: choice
             for index, choice in found.items()
@@ -231,8 +233,11 @@ class ChosenValues:
         expected: Sequence[np.ndarray],
         found: Mapping[int, np.ndarray | None],
     ) -> dict[int, np.ndarray | None]:
-        """Outputs of another run, with the expected indices where those that it found hold values
-        as large; `expected` are the outputs of the run that was observed."""
+        """Returns outputs of another run with equivalent indices replaced by the expected ones.
+
+        Indices are equivalent if their values are equal within tolerance. `expected` are the
+        outputs of the observed run.
+        """
         settled = dict(found)
         for index, actual in found.items():
             choice = self._choices.get(program, {}).get(index)
@@ -252,15 +257,16 @@ def with_expected_places(
     expected: Sequence[np.ndarray],
     found: Mapping[int, np.ndarray | None],
 ) -> dict[int, np.ndarray | None]:
-    """Outputs of another run, with the expected indices where those that it found hold values as
-    large; the program is run again for these values.
+    """Returns outputs of another run with equivalent indices replaced by the expected ones.
+
+    The program is run again to record the values.
 
     Args:
         binary: the lowered program.
         program: the function that was run.
-        inputs: what it was run on.
+        inputs: its inputs.
         expected: its outputs.
-        found: what the other run gave for the outputs in question, by their number.
+        found: outputs of the other run, by number.
     """
     chosen = ChosenValues()
     interpreter = interpreter_of(binary, chosen.observe)
@@ -270,7 +276,7 @@ def with_expected_places(
 
 
 def _choice(interpreter: FileInterpreter, function: Function, output: int) -> _Choice | None:
-    """Op that chose the indices in a tensor of a function; None if there is none."""
+    """Returns the op that chose the indices in a tensor of a function, or None."""
     source = _source(interpreter, function, output)
     return source if isinstance(source, _Choice) else None
 
@@ -278,8 +284,8 @@ def _choice(interpreter: FileInterpreter, function: Function, output: int) -> _C
 def _source(
     interpreter: FileInterpreter, function: Function, output: int
 ) -> _Choice | _Argument | None:
-    """Source of a tensor of a function, in this function or one that it calls; None if it is
-    computed."""
+    """Returns the source of a tensor, in this function or a callee; None if it is computed
+    otherwise."""
     tensor = target = output
     moves: list[Step] = []
     later: tuple[Function, ...] = ()
@@ -309,7 +315,7 @@ def _source(
                 return None
             values = step.operands[0]
             tolerance = interpreter.tensor_tolerance(function.name, values)
-            # Device programs order the elements of rows.
+            # Device programs sort along rows.
             axis = int((step.attributes or {}).get("dim", -1))
             return _Choice(function.name, values, axis, tolerance, moved())
         elif definition and len(step.operands) == 1 and _is_move(definition):
@@ -329,7 +335,7 @@ def _traits(definition: Definition) -> Trait:
 
 
 def _is_move(definition: Definition) -> bool:
-    """True if an op of one operand gives its elements, as they are."""
+    """Returns whether an op of one operand only moves elements."""
     if isinstance(definition, TTIRDefinition):
         return definition.moves
     return (
@@ -342,7 +348,8 @@ def _is_move(definition: Definition) -> bool:
 def _outside(
     interpreter: FileInterpreter, caller: Function, call: Step, choice: _Choice
 ) -> _Choice | None:
-    """A choice in a function, as its caller sees it; None if values differ from call to call."""
+    """Returns a choice in a callee from the caller's view; None if the callee has several call
+    sites."""
     inner = interpreter.functions[choice.function]
     if choice.function == call.callee and choice.values in inner.arguments:
         values = call.operands[inner.arguments.index(choice.values)]
@@ -355,8 +362,10 @@ def _outside(
 def _as_large(
     choice: _Choice, computed: np.ndarray, actual: np.ndarray, expected: np.ndarray
 ) -> np.ndarray:
-    """Mask of indices of values as large as the expected ones, none of them more often than is
-    expected of one."""
+    """Returns the mask of indices whose values equal the expected ones within tolerance.
+
+    No index may occur more often than an expected one does.
+    """
     axis = choice.axis % computed.ndim
     length = computed.shape[axis]
     places, wanted = (each.astype(np.int64) for each in (actual, expected))
@@ -367,7 +376,7 @@ def _as_large(
     finite = computed[np.isfinite(computed)].astype(np.float64)
     low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
     allowed = choice.tolerance.between(low, high).range_error * (high - low)
-    # Infinities differ by no number, but are as large.
+    # isclose takes equal infinities for close, although their difference is NaN.
     close = np.isclose(
         *(values[rows, each].astype(np.float64) for each in (places, wanted)),
         rtol=0.0,
@@ -381,8 +390,10 @@ def _as_large(
 def _rows(
     moves: Sequence[Function], shape: tuple[int, ...], axis: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Of each element of an output, the row of the tensor of that shape in which it is an index,
-    and whether it is one: moves may also fill in others."""
+    """Returns for each output element the row of the ordered tensor, and whether it is an index.
+
+    Moves may also fill in other elements.
+    """
     of_choice = moves[0].tensors[moves[0].arguments[0]].shape
     count = prod(shape) // shape[axis]
     numbers = np.arange(count).reshape(*shape[:axis], 1, *shape[axis + 1 :])
@@ -401,6 +412,6 @@ def _moved(moves: Iterable[Function], array: np.ndarray) -> np.ndarray:
 
 
 def _occurrences(keys: np.ndarray) -> np.ndarray:
-    """Number of occurrences of each element of an array."""
+    """Returns the number of occurrences of each element of an array."""
     _, places, counts = np.unique(keys, return_inverse=True, return_counts=True)
     return counts[places].reshape(keys.shape)

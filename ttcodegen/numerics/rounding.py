@@ -16,17 +16,17 @@ from ttcodegen.dialects.ttnn.placement import TensorPlacement
 from ttcodegen.layout.collapse import align_up
 from ttcodegen.ops.movement.layout import converted
 
-# Inputs that several runs read, converted once.
+# Shared conversions of inputs.
 #
-# The runs of a check read the same weights: bfloat16 arrays, that each computes with in float32.
-# Converting them takes longer than most of what is computed with them.
+# All runs of a check convert the same bfloat16 weights to float32, which takes longer than most
+# ops on them.
 
 _MOST_BYTES = 8 << 30
-"""Of the copies that are kept; what is beyond is converted whenever it is read."""
+"""Upper bound on bytes of cached copies; further arrays are converted on each read."""
 
 
 class _Conversions:
-    """The float32 copies of some arrays, made on first use."""
+    """Cache of float32 copies, filled on first use."""
 
     def __init__(self) -> None:
         self._wide: dict[int, np.ndarray | None] = {}
@@ -65,7 +65,7 @@ _CONVERSIONS = _Conversions()
 
 @contextmanager
 def shared_conversions(arrays: Sequence[np.ndarray]) -> Generator[None]:
-    """Keeps what `widened` makes of these arrays; they must stay and not change meanwhile."""
+    """Caches the float32 copies of these arrays, which must not change meanwhile."""
     _CONVERSIONS.add(arrays)
     try:
         yield
@@ -74,30 +74,31 @@ def shared_conversions(arrays: Sequence[np.ndarray]) -> Generator[None]:
 
 
 def widened(array: np.ndarray) -> np.ndarray:
-    """The elements of a bfloat16 array as float32; the array is not to be changed."""
+    """Returns a bfloat16 array as float32; read-only."""
     return _CONVERSIONS.widened(array)
 
 
-# What a tensor can hold: arrays as computed with, rounded to the data type of their tensor.
+# Rounding of arrays to the data types of their tensors.
 #
 # The compute dtype of an array is float32 for all floats but float64, and the dtype itself for
-# integers and booleans. A rounded array holds, in that dtype, only values that its tensor can
-# hold; the storage dtype is the numpy dtype of the tensor's own data type.
+# integers and booleans. A rounded array has, in that dtype, only values that its tensor
+# represents; the storage dtype is the numpy dtype of the tensor's data type.
 
 MANTISSA_BITS = {DataType.BFLOAT8_B: 7, DataType.BFLOAT4_B: 3}
-"""Bits of a mantissa, the leading one included: it is stored, as the exponent may be another's."""
+"""Mantissa bits, including the leading one, which is stored since the exponent is shared."""
 
 
 _PART = 1 << 18
-"""Elements whose narrow copy stays in the cache."""
+"""Elements per part, whose narrow copies fit into the cache."""
 
 _SOURCE_COMPUTE_DTYPES = {"bfloat16": "float32", "float16": "float32"}
 
 
 def in_compute_dtype(array: np.ndarray, dtype: str) -> np.ndarray:
-    """The elements in the compute dtype of a tensor of the source, whose numpy dtype has that name.
+    """Converts an array to the compute dtype of a source tensor; `dtype` is the tensor's numpy
+    dtype.
 
-    Floats are not rounded: the source says what is meant, not how it is computed.
+    Floats are not rounded: the source defines values, not the precision of their computation.
     """
     if array.dtype.name == _SOURCE_COMPUTE_DTYPES.get(dtype, dtype):
         return array
@@ -109,10 +110,11 @@ def in_compute_dtype(array: np.ndarray, dtype: str) -> np.ndarray:
 def rounded_for_device(
     array: np.ndarray, data_type: DataType, *, packed: bool = False
 ) -> np.ndarray:
-    """The elements in the compute dtype of a device tensor, rounded to nearest even (floats), cut
-    off and saturated (floats to integers) or wrapped (integers to integers).
+    """Rounds an array for a device tensor, in its compute dtype.
 
-    Block floats are rounded as the host does, or as the packer of a core if they are `packed`.
+    Floats are rounded to nearest even, floats to integers truncated and saturated, integers to
+    integers wrapped. Block floats are rounded as by the host, or as by the packer of a core if
+    `packed`.
     """
     if array.dtype == ml_dtypes.bfloat16 and data_type is DataType.BFLOAT16:
         return widened(array)
@@ -120,8 +122,8 @@ def rounded_for_device(
 
 
 def store_rounded(target: np.ndarray, array: np.ndarray, data_type: DataType) -> None:
-    """Writes elements into an array in the compute dtype of a device tensor, rounded to its data
-    type as a core packs them."""
+    """Writes an array into one in the compute dtype of a device tensor, rounded as by the
+    packer."""
     if data_type is DataType.BFLOAT16 and array.dtype == np.float32 and array.size <= _PART:
         target[...] = array.astype(ml_dtypes.bfloat16)
     else:
@@ -129,7 +131,7 @@ def store_rounded(target: np.ndarray, array: np.ndarray, data_type: DataType) ->
 
 
 def in_storage_dtype(array: np.ndarray, data_type: DataType) -> np.ndarray:
-    """A rounded array in the numpy dtype of its data type (bfloat16 for bf16)."""
+    """Converts a rounded array to the numpy dtype of its data type (bfloat16 for bf16)."""
     dtype = np.dtype(data_type.numpy)
     return _once_per_element(lambda part: part.astype(dtype, copy=False), array)
 
@@ -137,7 +139,7 @@ def in_storage_dtype(array: np.ndarray, data_type: DataType) -> np.ndarray:
 def _rounded(array: np.ndarray, data_type: DataType, packed: bool) -> np.ndarray:
     if not data_type.is_float:
         return array if array.dtype.name == data_type.numpy else converted(array, data_type.numpy)
-    # Some meanings compute in float64; the device computes in float32.
+    # Some numpy semantics compute in float64; the device computes in float32.
     wide = array.astype(np.float32, copy=False)
     if data_type is DataType.BFLOAT16:
         return _bfloat16_rounded(wide)
@@ -147,8 +149,7 @@ def _rounded(array: np.ndarray, data_type: DataType, packed: bool) -> np.ndarray
 
 
 def _bfloat16_rounded(array: np.ndarray) -> np.ndarray:
-    """float32 values that bf16 can hold; the narrow copy of a large array would cost more than the
-    rounding, so it is made in parts."""
+    """Rounds float32 values to bf16, in parts: a narrow copy of a large array would cost more."""
     if array.size <= _PART or not array.flags.c_contiguous:
         return array.astype(ml_dtypes.bfloat16).astype(np.float32)
     result = np.empty_like(array)
@@ -162,7 +163,8 @@ def _bfloat16_rounded(array: np.ndarray) -> np.ndarray:
 def _once_per_element(
     function: Callable[[np.ndarray], np.ndarray], array: np.ndarray
 ) -> np.ndarray:
-    """`function` of the array, computed once for broadcast elements, and broadcast again."""
+    """Applies `function` to the distinct elements of a broadcast array, and broadcasts the
+    result."""
     dimensions = zip(array.strides, array.shape, strict=True)
     repeated = [stride == 0 and size > 1 for stride, size in dimensions]
     if not any(repeated) or array.size == 0:
@@ -172,18 +174,18 @@ def _once_per_element(
 
 
 def block_rounded(array: np.ndarray, mantissa_bits: int, *, packed: bool = False) -> np.ndarray:
-    """float32 values as a block float holds them.
+    """Rounds float32 values to a block float.
 
     The 16 elements of a block of the last dimension share the largest of their exponents; each
     keeps its sign and `mantissa_bits` of its mantissa, leading one included, shifted to that
     exponent and rounded to nearest, ties to even. A mantissa that would round up into the next
-    exponent stays the largest one. Zeros have no sign, and subnormal numbers are zeros.
+    exponent saturates. Zeros have no sign, and subnormals are zeros.
 
     Source: tt-metal's packing of float32 tiles as Bfp8_b and Bfp4_b (blockfloat_common.cpp): bits
-    that the shift to the shared exponent loses are not part of the rounding.
+    lost in the shift to the shared exponent are not used in the rounding.
 
-    The packer of a core (`packed`) takes seven bits of each element, ties away from zero, and then
-    rounds to seven bits under the shared exponent, of which narrower formats get the first ones
+    The packer of a core (`packed`) takes seven bits of each element, ties away from zero, then
+    rounds to seven bits under the shared exponent, of which narrower formats keep the highest
     (Packers/FormatConversion.md of tenstorrent/tt-isa-documentation).
     """
     if array.size == 0:
@@ -199,7 +201,7 @@ def block_rounded(array: np.ndarray, mantissa_bits: int, *, packed: bool = False
 
 
 def _taken_by_packer(blocks: np.ndarray) -> np.ndarray:
-    """The bits of floats with seven bits of mantissa, leading one included."""
+    """Rounds the bits of floats to seven mantissa bits, leading one included."""
     magnitudes = blocks & np.uint32(0x7FFFFFFF)
     kept = (magnitudes + np.uint32(0x10000)) & np.uint32(0xFFFE0000)
     kept[magnitudes < 1 << 23] = 0
@@ -213,7 +215,7 @@ def _round_blocks(blocks: np.ndarray, mantissa_bits: int, packed: bool) -> np.nd
     mantissas[exponents == 0] = 0
     shift = np.minimum(shared - exponents, 31).astype(np.uint32)
     if packed:
-        # Half of the last of seven bits, under the shared exponent.
+        # Adds half of the last of seven bits under the shared exponent.
         shift = np.minimum(shift + np.uint32(17), np.uint32(31))
         mantissas += np.uint32(1) << (shift - np.uint32(1))
         mantissas >>= shift
@@ -230,23 +232,23 @@ def _round_blocks(blocks: np.ndarray, mantissa_bits: int, packed: bool) -> np.nd
     unit = shared - (127 + mantissa_bits - 1)
     with np.errstate(over="ignore"):
         values: np.ndarray = np.ldexp(mantissas.astype(np.float32), unit)
-    # With the exponent of infinity, more than the leading one means not a number.
+    # With the exponent of infinity, mantissas beyond the leading one are NaN.
     values[(shared == 0xFF) & (mantissas > 1 << (mantissa_bits - 1))] = np.nan
     negative = ((blocks >> 31) == 1) & (mantissas != 0)
     return np.where(negative, -values, values)
 
 
-# Tensors of a lowered program, as a run in numpy holds them.
+# Tensors of a lowered program.
 
 
 @dataclass(frozen=True)
 class DeviceTensor:
-    """A tensor of a program."""
+    """A tensor of a lowered program."""
 
     placement: TensorPlacement
     is_packed: bool = field(default=False, kw_only=True)
-    """True if cores compute it, so that their packers round its block floats; those of the host are
-    rounded before they come to the device."""
+    """True if cores compute it: their packers then round its block floats, otherwise the host
+    does."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -257,10 +259,11 @@ class DeviceTensor:
         return self.placement.data_type.numpy
 
     def rounded(self, array: np.ndarray) -> np.ndarray:
-        """The array rounded to the data type of the tensor."""
+        """Returns the array rounded to the data type of the tensor."""
         return rounded_for_device(array, self.placement.data_type, packed=self.is_packed)
 
     def keeps(self, moved: DeviceTensor) -> bool:
-        """Moved elements of a block float share their exponents with others."""
+        """Returns whether moved elements need no rounding; in block floats, they share exponents
+        anew."""
         data_type = self.placement.data_type
         return data_type is moved.placement.data_type and not data_type.is_block_float

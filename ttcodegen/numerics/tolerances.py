@@ -19,26 +19,25 @@ if TYPE_CHECKING:
     from ttcodegen.numerics.execution import Function, Step
     from ttcodegen.numerics.rounding import DeviceTensor
 
-# Functions that saturate: which calls end in one, and what errors before it make of its result.
+# Saturating functions, and the propagation of errors through them.
 
 _UNRESOLVED = 2.0**-9
-"""The part of a function's range, at either end of it, in which bfloat16 says nothing of the
-operand any more."""
+"""Fraction of a function's range at either end in which bfloat16 cannot resolve the operand."""
 _USUAL_OPERANDS = 3.0
-"""Sums of normal numbers come before what saturates at one: three deviations either way."""
+"""Typical magnitude of operands: three deviations of a sum of normal numbers."""
 
 
 @dataclass(frozen=True)
 class Saturation:
-    """A function that brings any range into a small one, but errors near zero through as they are.
+    """A function that maps any range to a small one, but passes errors near zero.
 
-    Errors of engines are a part of the range of what they compute. From the result of this function
-    the range of the operand follows, and so what an error of the operand makes at most.
+    Errors of engines are relative to the range of their results. The range of the operand follows
+    from the range of this function's results, and bounds the effect of an error of the operand.
     """
 
     name: str
     low: float
-    """The limits."""
+    """Limits of the function."""
     high: float
     slope: float
     """Steepest slope."""
@@ -46,15 +45,17 @@ class Saturation:
     inverse: Callable[[float], float]
 
     def reach(self, low: float, high: float) -> float:
-        """Largest effect of an error as large as the range of the operand, if results are between
-        `low` and `high`; no less than those are apart."""
+        """Returns the largest effect of an error the size of the operand's range.
+
+        Results are between `low` and `high`; the effect is at least their difference.
+        """
         margin = _UNRESOLVED * (self.high - self.low)
         ends = [min(max(end, self.low + margin), self.high - margin) for end in (low, high)]
         return max(self.slope * (self.inverse(ends[1]) - self.inverse(ends[0])), high - low)
 
     @property
     def usual_part(self) -> float:
-        """That as a part of the range of results, of operands as they usually are."""
+        """Returns that effect relative to the range of results, for typical operands."""
         ends = self.function(-_USUAL_OPERANDS), self.function(_USUAL_OPERANDS)
         return self.reach(*ends) / (ends[1] - ends[0])
 
@@ -68,7 +69,7 @@ def _logit(value: float) -> float:
 
 
 def _inverse_erf(value: float) -> float:
-    # Its import takes milliseconds, and few programs need it.
+    # Imported here, since the import takes milliseconds and few programs need it.
     from statistics import NormalDist
 
     return NormalDist().inv_cdf((value + 1) / 2) / math.sqrt(2)
@@ -94,8 +95,11 @@ _SATURATIONS = {
 
 
 def saturation_of(name: str, parameters: Mapping[str, object]) -> Saturation | None:
-    """The saturating function that a call ends in, by its name without the dialect and its
-    parameters: its own, or the activation that it applies; None if it ends in no such one."""
+    """Returns the saturating function that a call ends in: its own or its fused activation, or
+    None.
+
+    `name` is without dialect.
+    """
     configs = [given for given in parameters.values() if isinstance(given, ProgramConfig)]
     fused = [config.activation.op_type for config in configs if config.activation is not None]
     for each in (*fused, parameters.get("activation"), name):
@@ -104,7 +108,7 @@ def saturation_of(name: str, parameters: Mapping[str, object]) -> Saturation | N
     return None
 
 
-# How far outputs may be from what was expected, by how exactly they were computed.
+# Tolerances of outputs by the precision of their computation.
 
 
 @dataclass(frozen=True)
@@ -112,93 +116,95 @@ class Tolerance:
     """Tolerance of an output."""
 
     correlation: float
-    """The lowest accepted Pearson correlation of outputs that vary."""
+    """Minimum Pearson correlation of outputs that vary."""
     range_error: float
-    """The largest error, as a part of the range of the expected output; infinite for no bound."""
+    """Largest error relative to the range of the expected output; infinite for no bound."""
     relative_error: float
-    """The largest error of outputs that do not vary, as a part of their magnitude."""
+    """Largest error of outputs that do not vary, relative to their magnitude."""
     deviation: float
-    """The standard deviation, as a part of the root mean square, up to which an output counts as
-    one that does not vary: so much that rounding is not what correlation sees."""
+    """Standard deviation relative to the root mean square up to which an output does not vary.
+
+    Below it, correlation would measure rounding.
+    """
     rounding: float
-    """An error, as a part of the magnitude, that is in order whatever the range."""
+    """Error relative to the magnitude that is always allowed."""
     agreement: float = 1.0
-    """The minimum fraction of integers or booleans that has to be equal."""
+    """Minimum fraction of equal integers or booleans."""
     saturation: Saturation | None = None
-    """The saturating function that came last: the range is then that of its operand."""
+    """Saturating function applied last: the range is then that of its operand."""
 
     def between(self, low: float, high: float) -> Tolerance:
-        """The tolerance of an output that is expected to be there, with an error that is a part of
-        that range."""
+        """Returns the tolerance for an expected range, with `range_error` relative to that
+        range."""
         if self.saturation is None or high <= low:
             return self
         part = self.saturation.reach(low, high) / (high - low)
         return replace(self, range_error=part * self.range_error, saturation=None)
 
     def allows_less_than(self, other: Tolerance) -> bool:
-        """True if errors have to be smaller than for another one."""
+        """Returns whether the tolerance is stricter than another one."""
         return self.range_error < other.range_error
 
 
 EQUAL = Tolerance(1.0, 0.0, 0.0, deviation=0.0, rounding=0.0)
-"""Integers and booleans."""
+"""Exact equality, for integers and booleans."""
 VECTOR_ENGINE = Tolerance(0.9999, 0.001, 0.001, deviation=2.0**-14, rounding=2.0**-20)
-"""Ops on 24 bits of mantissa."""
+"""Tolerance of ops with 24 mantissa bits."""
 MATRIX_ENGINE = Tolerance(0.9995, 0.01, 0.01, deviation=2.0**-10, rounding=2.0**-12)
-"""Operands are cut to 11 bits of mantissa, and reciprocals are good to 0.15 %."""
+"""Tolerance with operands truncated to 11 mantissa bits, and reciprocals exact to 0.15 %."""
 SIXTEEN_BITS = Tolerance(0.999, 0.02, 0.02, deviation=2.0**-6, rounding=2.0**-7)
-"""A tensor on the way, an operand in the multiplier or a sum has eight bits of mantissa or less."""
+"""Tolerance with at most eight mantissa bits in an intermediate tensor, multiplier operand or
+sum."""
 FEW_BITS = Tolerance(0.99, 0.05, 0.05, deviation=2.0**-4, rounding=2.0**-5)
-"""An operand in the multiplier has five bits of mantissa, or a reciprocal is good to 4 %."""
+"""Tolerance with five mantissa bits in a multiplier operand, or reciprocals exact to 4 %."""
 
 
 def is_narrow(data_type: DataType) -> bool:
-    """True if floats of the type have eight bits of mantissa or less."""
+    """Returns whether floats of the type have at most eight mantissa bits."""
     return data_type.is_float and data_type is not DataType.FLOAT32
 
 
 def tolerance_of_type(data_type: DataType) -> Tolerance:
-    """The closest tolerance that outputs of a type can have."""
+    """Returns the strictest tolerance of outputs of a type."""
     if not data_type.is_float:
         return EQUAL
-    # Block floats are no results of programs; if one is, bf16 (to which it is read out) is its
-    # measure.
+    # Programs do not return block floats; if one did, it would be read out as bf16.
     return SIXTEEN_BITS if is_narrow(data_type) else VECTOR_ENGINE
 
 
 def loosest(first: Tolerance, *others: Tolerance) -> Tolerance:
-    """The one of several tolerances that allows most."""
+    """Returns the loosest of several tolerances."""
     return max((first, *others), key=lambda each: each.range_error)
 
 
 def squeezed(tolerance: Tolerance, saturation: Saturation | None) -> Tolerance:
-    """The tolerance of what a saturating function makes, if one came last."""
+    """Returns the tolerance of the result of a saturating function, if there is one."""
     return tolerance if tolerance is EQUAL else replace(tolerance, saturation=saturation)
 
 
 def usually(tolerance: Tolerance) -> Tolerance:
-    """The tolerance where outputs are not known yet: for operands of saturating functions as they
-    usually are."""
+    """Returns the tolerance for typical operands of saturating functions, where outputs are
+    unknown."""
     if tolerance.saturation is None:
         return tolerance
     part = tolerance.saturation.usual_part
     return replace(tolerance, range_error=part * tolerance.range_error, saturation=None)
 
 
-# How closely two runs of a lowered program meet that sum up the same in other orders.
+# Tolerances between two runs of a lowered program with different orders of summation.
 #
-# What differs in the last bit of a float32 sum stays there until something is cut or rounded:
-# operands in the source registers and in the multiplier, sums in narrow destination registers,
-# tensors of 16 bits. Then it may make out the last of the bits that are left. What is only moved
-# from an input is the same in both runs, and so is what is left of it.
+# A difference in the last bit of a float32 sum is amplified where values are truncated or
+# rounded: operands in source registers and the multiplier, sums in narrow destination registers,
+# 16-bit tensors. There it may change the last remaining bit. Moved inputs are equal in both runs,
+# also after rounding.
 
 
 def output_tolerances(functions: Mapping[str, Function], name: str) -> list[Tolerance]:
-    """The tolerance of each output of the function `name`.
+    """Returns the tolerance of each output of the function `name`.
 
     Args:
-        functions: of a program, by name: the function and what it calls.
-        name: of the function whose outputs are compared.
+        functions: functions of a program by name, with all callees.
+        name: the function whose outputs are compared.
     """
     function = functions[name]
     types = [_data_type(function, tensor) for tensor in function.results]
@@ -207,7 +213,7 @@ def output_tolerances(functions: Mapping[str, Function], name: str) -> list[Tole
 
 
 def tensor_tolerance(functions: Mapping[str, Function], name: str, tensor: int) -> Tolerance:
-    """The same of a tensor on the way; EQUAL if it is the same in both runs."""
+    """Returns the tolerance of an intermediate tensor; EQUAL if it is the same in both runs."""
     function = replace(functions[name], results=(tensor,))
     (found,) = _of_results(functions, function)
     same = found.tolerance is EQUAL
@@ -215,14 +221,14 @@ def tensor_tolerance(functions: Mapping[str, Function], name: str, tensor: int) 
 
 
 def _of_results(functions: Mapping[str, Function], function: Function) -> tuple[_Closeness, ...]:
-    """Tolerance between two runs in the results of a function."""
+    """Returns the closeness of the results of a function in two runs."""
 
     @cache
     def of_calls(callee: str, arguments: tuple[_Closeness, ...]) -> tuple[_Closeness, ...]:
         return of_body(functions[callee], arguments)
 
     def of_loop(step: Step, operands: Sequence[_Closeness]) -> Sequence[_Closeness]:
-        """Closeness of what a loop carries, which no further iteration changes."""
+        """Returns the closeness of carried tensors, as a fixed point over iterations."""
         flags = 0 if step.attributes else 1
         last = flags + len(step.results)
         carried, captured = operands[flags:last], operands[last:]
@@ -260,7 +266,7 @@ def _of_results(functions: Mapping[str, Function], function: Function) -> tuple[
 class _Closeness:
     tolerance: Tolerance
     saturation: Saturation | None = None
-    """The saturating function that made the tensor."""
+    """Saturating function that computed the tensor."""
 
 
 _SAME = _Closeness(EQUAL)
@@ -283,7 +289,7 @@ def _of_output(found: _Closeness, data_type: DataType) -> Tolerance:
 
 
 def _overwritten(step: Step) -> tuple[int, ...]:
-    """The tensors that an op overwrites."""
+    """Returns the tensors that an op overwrites."""
     if step.definition is None or step.definition.in_place is None:
         return ()
     return step.groups()[step.definition.in_place]
@@ -294,15 +300,14 @@ def _data_type(function: Function, tensor: int) -> DataType:
 
 
 def _rounded(tolerance: Tolerance, data_type: DataType) -> Tolerance:
-    """Difference after rounding to a tensor's type."""
+    """Returns the tolerance after rounding to a tensor's type."""
     if tolerance is EQUAL or not is_narrow(data_type):
         return tolerance
     return loosest(tolerance, SIXTEEN_BITS)
 
 
 def _of_step(step: Step, operands: Sequence[Tolerance]) -> Tolerance:
-    """Tolerance between two runs in the results of an op, before they are rounded to their
-    types."""
+    """Returns the tolerance of the results of an op, before they are rounded to their types."""
     found = loosest(EQUAL, *operands)
     if not _computes(step):
         return found
@@ -310,7 +315,7 @@ def _of_step(step: Step, operands: Sequence[Tolerance]) -> Tolerance:
 
 
 def _computes(step: Step) -> bool:
-    """True if an op computes with floats rather than to move them."""
+    """Returns whether an op computes with floats instead of moving them."""
     definition = step.definition
     if isinstance(definition, TTIRDefinition):
         return not definition.moves and not definition.fills
@@ -318,7 +323,8 @@ def _computes(step: Step) -> bool:
 
 
 def _of_engine(step: Step, differs: bool) -> Tolerance:
-    """Difference that an engine makes of operands that are equal in both runs or differ."""
+    """Returns the tolerance from an engine's rounding; `differs` if operands differ between
+    runs."""
     if step.arithmetic is not None:
         return _of_arithmetic(step.arithmetic, differs)
     definition = step.definition

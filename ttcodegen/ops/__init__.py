@@ -1,4 +1,20 @@
-"""The op catalogue: one file per op family."""
+"""The op catalogue: one file per op family.
+
+- `attention/`: Attention, its key and value caches, rotary embedding, and sampling
+- `collectives/`: Collectives of meshes
+- `convolution/`: Convolution, pooling and upsampling: sliding windows over images
+- `core/`: The language of the catalogue: definitions, traits, calls, tile lowerings, engines
+- `device_constants`: Detection of loop-invariant constants of host functions
+- `dialects`: The `ttir` and `ttnn` dialects of the catalogue, and the context of modules
+- `elementwise/`: Elementwise ops
+- `indexing/`: Slicing, gather, scatter and embedding
+- `matmul/`: Matmul, dense and sparse
+- `moe/`: Mixture of experts
+- `movement/`: Reshape, permute, concat, padding, layouts and creation
+- `reduction/`: Reductions, scans, sorting, softmax and norms
+- `training/`: Ops of training steps
+- `tt_lang`: Operations of TT-Lang that a model calls
+"""
 
 from __future__ import annotations
 
@@ -21,6 +37,7 @@ FAMILIES = (
     "reduction.sorting",
     "reduction.scans",
     "indexing.embedding",
+    "attention.paged_cache",
     "attention.kv_cache",
     "reduction.norms",
     "reduction.batch_norm",

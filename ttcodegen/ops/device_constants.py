@@ -38,37 +38,38 @@ _COMPUTING = frozenset({CONSTANT, ENQUEUE_READ_BUFFER, ENQUEUE_WRITE_BUFFER, RUN
 
 @dataclass(frozen=True)
 class DeviceConstants:
-    """The part of a host function that runs once."""
+    """Loop-invariant part of a host function: ops that run once, not in each call."""
 
     ops: tuple[Operation, ...]
-    """In order, with the constants of the module, and with the ops that give memory back which
-    nothing else uses."""
+    """Hoisted ops in program order, including module constants and the deallocations of buffers
+    that only hoisted ops use.
+    """
     values: tuple[SSAValue, ...]
-    """The tensors that the rest of the function uses, in DRAM of the device."""
+    """Results of hoisted ops that the remaining ops read, in device DRAM."""
 
 
 def device_constants(function: FuncOp) -> DeviceConstants:
-    """Collects the values of a host function that are the same in each call.
+    """Collects the loop-invariant ops and values of a host function.
 
-    Not what it returns, which its caller may overwrite, nor what is overwritten itself, and no
-    tensor in L1 that the rest of the function uses: the memory would never be free again.
+    Excludes returned tensors, which the caller may overwrite, tensors that are overwritten in
+    place, and L1 tensors that the remaining ops read, whose memory would never be freed.
     """
     host = _HostFunction(function)
     block, roots = host.block, host.roots
     excluded: set[Operation] = set()
     prepared = host.fixed_ops(excluded)
     while found := _unsuitable(block, roots, prepared):
-        # What is made of their results has to wait for them.
+        # Ops that read an excluded result cannot be hoisted either.
         excluded |= found
         prepared = host.fixed_ops(excluded)
-    kept = set(_kept(block, prepared))
+    kept = set(_live_results(block, prepared))
     kept_roots = {roots[value] for value in kept}
-    ops = tuple(op for op in block.ops if _is_done_once(op, prepared, roots, kept_roots))
+    ops = tuple(op for op in block.ops if _is_hoisted(op, prepared, roots, kept_roots))
     return DeviceConstants(ops, tuple(v for op in ops for v in op.results if v in kept))
 
 
 def written_by(op: Operation) -> tuple[SSAValue, ...]:
-    """The tensors that an op of a host function writes."""
+    """Returns the tensors that an op of a host function writes."""
     name = operation_name(op)
     if name == RUN_PROGRAM:
         return launch_of(op).outputs
@@ -81,7 +82,7 @@ class _HostFunction:
     def __init__(self, function: FuncOp) -> None:
         self.block = block = body_of(function)
         self.roots = _roots(block)
-        """The tensor whose memory each value has."""
+        """Maps each value to the tensor whose buffer it views."""
         self._writers = Counter(self.roots[v] for op in block.ops for v in written_by(op))
         terminator = block.last_op
         assert terminator is not None
@@ -97,30 +98,28 @@ class _HostFunction:
         self._candidates = [op for op in block.ops if self._may_be_fixed(op)]
 
     def fixed_ops(self, excluded: Collection[Operation]) -> set[Operation]:
-        """The ops whose results depend on weights and constants alone, and not on those
-        excluded."""
+        """Returns the ops that depend on weights and constants only, without the excluded ones."""
         fixed: set[SSAValue] = set(self._weights)
         found: set[Operation] = set()
         for op in self._candidates:
             written = [self.roots[value] for value in written_by(op)]
             read = op.operands[: len(op.operands) - len(written)]
-            if op not in excluded and all(self._is_there(value, fixed, found) for value in read):
+            if op not in excluded and all(self._is_fixed(value, fixed, found) for value in read):
                 found.add(op)
                 fixed.update(written, map(self.roots.__getitem__, op.results))
                 found.update(root.owner for root in written if isinstance(root.owner, Operation))
         return found
 
-    def _is_there(
+    def _is_fixed(
         self, value: SSAValue, fixed: Collection[SSAValue], found: Collection[Operation]
     ) -> bool:
-        """True if a value belongs to a fixed tensor, and is no view made in each call."""
+        """True if a value views a fixed tensor and is not a view created in each call."""
         owner = value.owner
         is_view = isinstance(owner, Operation) and operation_name(owner) == VIEW
         return self.roots[value] in fixed and (not is_view or owner in found)
 
     def _may_be_fixed(self, op: Operation) -> bool:
-        """True if an op computes the same from the same, in tensors that nothing else writes and
-        the function does not return."""
+        """True if an op is pure and solely writes new tensors that are not returned."""
         name = operation_name(op)
         if name not in _COMPUTING and not isinstance(op, CallOp):
             return False
@@ -138,19 +137,19 @@ class _HostFunction:
         return is_new and self._writers[root] == 1
 
     def _is_pure(self, op: Operation) -> bool:
-        """True if an op computes the same from the same, and that is known."""
+        """True if the function that an op runs is known and has no side effects."""
         if operation_name(op) == RUN_PROGRAM:
             meaning = self._symbols.get(launch_of(op).meaning)
         elif isinstance(op, CallOp):
             if declared_mesh(op) != ONE_CHIP:
-                # Chips may exchange what the function is called with.
+                # Devices may exchange the arguments of the function.
                 return False
             meaning = self._symbols.get(callee_of(op) or "")
         else:
             return True
         if meaning is None or meaning.is_declaration:
             return False
-        return all(map(_gives_the_same, body_of(meaning).ops))
+        return all(map(_has_no_side_effects, body_of(meaning).ops))
 
 
 def _roots(block: Block) -> dict[SSAValue, SSAValue]:
@@ -162,7 +161,7 @@ def _roots(block: Block) -> dict[SSAValue, SSAValue]:
     return roots
 
 
-def _gives_the_same(op: Operation) -> bool:
+def _has_no_side_effects(op: Operation) -> bool:
     if not isinstance(op, CatalogueOp):
         return True
     definition = library_definition(op)
@@ -173,8 +172,10 @@ def _gives_the_same(op: Operation) -> bool:
 def _unsuitable(
     block: Block, roots: Mapping[SSAValue, SSAValue], prepared: Collection[Operation]
 ) -> set[Operation]:
-    """The ops whose results the rest of the function uses, but cannot be handed to it: those on the
-    host, in L1, or that are only another shape of a weight."""
+    """Returns hoisted ops whose results the remaining ops read but that cannot be held.
+
+    These are on the host, in L1, or views of a weight.
+    """
     rest = set(prepared)
     found: set[Operation] = set()
     for op in reversed(list(block.ops)):
@@ -197,20 +198,20 @@ def _can_be_held(value: SSAValue, roots: Mapping[SSAValue, SSAValue]) -> bool:
 
 
 def _is_used_later(value: SSAValue, prepared: Collection[Operation]) -> bool:
-    """True if the rest of the function uses a value."""
+    """True if an op that is not hoisted reads a value."""
     return any(
         use.operation not in prepared and operation_name(use.operation) != DEALLOCATE_BUFFER
         for use in value.uses
     )
 
 
-def _kept(block: Block, prepared: Collection[Operation]) -> Iterable[SSAValue]:
+def _live_results(block: Block, prepared: Collection[Operation]) -> Iterable[SSAValue]:
     for op in block.ops:
         if op in prepared:
             yield from (result for result in op.results if _is_used_later(result, prepared))
 
 
-def _is_done_once(
+def _is_hoisted(
     op: Operation,
     prepared: Collection[Operation],
     roots: Mapping[SSAValue, SSAValue],

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Container
 
 
-# The `ttir` dialect, put together from the catalogue.
+# The `ttir` dialect, assembled from the catalogue.
 
 
 class TTIROp(CatalogueOp):
@@ -88,12 +88,12 @@ def ttnn_dialect() -> Dialect:
 
 
 def load_dialects(without: Container[str] = ()) -> Context:
-    """A context with all dialects that modules are made of; unregistered ops are kept.
+    """Creates a context with all dialects of the compiler; unregistered ops are kept.
 
-    Those of the stages after TTIR and TTNN are loaded when a module has them.
+    Dialects below TTIR and TTNN are loaded when a module first uses them.
 
     Args:
-        without: Names of such later dialects for which the caller loads its own.
+        without: Names of lower dialects for which the caller loads its own version.
     """
     from ttcodegen.dialects.ttcore.dialect import TTCore
 

@@ -1,15 +1,15 @@
 """Operations of TT-Lang that a model calls.
 
-`ttir.tt_lang_op` names an operation of a Python program; its kernels are nothing that a module
-holds. Who compiles the module says which operations there are (`calling`): the catalogue does not
-know how they are run or compiled.
+`ttir.tt_lang_op` names an operation of a Python program; its kernels are not part
+of the module. The caller of the compiler registers the available operations (`calling`): the
+catalogue does not know how they are run or compiled.
 
-The form of the op is the one of tt-mlir (2026, TTIROps.td). There the operation also gets the
-tensors that it writes; those that hold nothing, of `ttir.empty`, are gone when the module is read.
+The form of the op follows tt-mlir (2026, TTIROps.td). There the operation also takes its output
+tensors as operands; `ttir.empty` outputs are removed when the module is read.
 
-The library runs programs of one's own with `ttnn::generic_op`. `ttnn.tt_lang_op` is the call of a
-function of the project that describes such a program: `function` is its name, known once the
-operation is compiled (`emission.called_operations`).
+The library runs custom programs with `ttnn::generic_op`. `ttnn.tt_lang_op` calls a function of the
+project that describes such a program: `function` is its name, set once the operation is compiled
+(`emission.called_operations`).
 """
 
 from __future__ import annotations
@@ -45,36 +45,36 @@ from ttcodegen.ops.core.definition import (
 CALLED_OPERATION = "ttir.tt_lang_op"
 LIBRARY_CALL = "ttnn.tt_lang_op"
 PROGRAMS_HEADER = "programs.hpp"
-"""The header of a project that declares the functions which run programs of its own."""
+"""Project header that declares the functions which run custom device programs."""
 
 
 @dataclass(frozen=True)
 class GivenTensor:
-    """A tensor that an operation is called with."""
+    """A tensor argument of an operation."""
 
     shape: tuple[int, ...]
     data_type: DataType
     elements: Array | None = None
-    """None for what is never read."""
+    """Contents; None for tensors that are never read."""
 
 
 @dataclass(frozen=True)
 class CalledProgram:
-    """A device program that an operation is."""
+    """Device program of an operation."""
 
     program: Program
     kernels: tuple[FuncOp, ...]
     inputs: tuple[int, ...]
-    """The tensors that it reads, by their index among those that the operation is called with."""
+    """Indices of the tensors it reads, among the arguments of the operation."""
     outputs: tuple[int, ...]
-    """Those that it writes."""
+    """Indices of the tensors it writes."""
 
 
 class Operations(Protocol):
-    """Operations that can be called."""
+    """Registry of the TT-Lang operations that a module may call."""
 
     def refusal(self, kernel_id: str) -> str | None:
-        """Returns why there is no operation of this name, or None if there is one."""
+        """Returns why there is no operation of this name, None if there is one."""
         ...
 
     def run(self, kernel_id: str, tensors: Sequence[GivenTensor]) -> list[Array]:
@@ -82,20 +82,20 @@ class Operations(Protocol):
         ...
 
     def program(self, kernel_id: str, tensors: Sequence[GivenTensor], name: str) -> CalledProgram:
-        """The program that an operation is for tensors of these kinds, under a name.
+        """Compiles an operation for tensors of these shapes and data types.
 
         Raises:
-            CompileError: if the compiler of TT-Lang does not take it.
+            CompileError: if the TT-Lang compiler rejects it.
         """
         ...
 
     def writes_all(self, kernel_id: str, tensors: Sequence[GivenTensor], place: int) -> bool:
-        """True if an operation writes all elements of one of the tensors."""
+        """True if an operation writes every element of the tensor with index `place`."""
         ...
 
 
 class _NoOperations:
-    """There is no program whose operations could be called."""
+    """Empty registry: every call is refused."""
 
     def refusal(self, kernel_id: str) -> str | None:
         return (
@@ -117,13 +117,13 @@ _callable: list[Operations] = [_NoOperations()]
 
 
 def operations() -> Operations:
-    """Those that can be called now."""
+    """Returns the innermost registry of operations."""
     return _callable[-1]
 
 
 @contextmanager
 def calling(known: Operations) -> Generator[None]:
-    """Lets modules call operations."""
+    """Registers operations that modules may call, for the duration of the context."""
     _callable.append(known)
     try:
         yield
@@ -132,7 +132,7 @@ def calling(known: Operations) -> Generator[None]:
 
 
 def roles_of(text: str) -> list[str]:
-    """Role of each tensor of an operation: "in" or "out"."""
+    """Parses `arg_roles`: "in" or "out" for each tensor of an operation."""
     return [role.strip() for role in text.split(",")] if text.strip() else []
 
 
@@ -143,8 +143,9 @@ def tensor_places(op: CatalogueOp) -> tuple[int, int]:
 
 
 def _verify(op: CatalogueOp) -> None:
-    """`arg_roles` says "in" for each operand that is read, then "out" for each result; operands
-    for the latter may be there."""
+    """`arg_roles` lists "in" for each operand that is read, then "out" for each result; operands
+    for the results may follow.
+    """
     if not op.parameter("kernel_id"):
         raise VerifyException(f"{op.name}: the kernel_id is empty")
     roles = roles_of(op.parameter("arg_roles"))
@@ -182,16 +183,16 @@ def called_name(op: CatalogueOp) -> str:
 
 
 def called_program(op: CatalogueOp, cores: CoreRange, name: str) -> CalledProgram:
-    """The program of the operation that an op calls, under a name.
+    """Compiles the program of the operation that an op calls.
 
     Args:
-        op: of TTIR or TTNN; what it reads comes first among its operands.
-        cores: all that there are.
-        name: what the program is to be called.
+        op: TTIR or TTNN op; the operands that it reads come first.
+        cores: Available cores.
+        name: Name of the program.
 
     Raises:
-        CompileError: if there is no such operation, or it is no program, does not fit onto the
-            cores, or reads and writes other tensors than the call says.
+        CompileError: if there is no such operation, it is not a program, its grid exceeds the
+            cores, or it reads and writes other tensors than `arg_roles` says.
     """
     values = called_tensors(op)
     read, _ = tensor_places(op)
@@ -224,16 +225,16 @@ def called_program(op: CatalogueOp, cores: CoreRange, name: str) -> CalledProgra
 
 
 def called_tensors(op: CatalogueOp) -> list[SSAValue]:
-    """The tensors that an operation is called with: what it reads, then what it writes."""
+    """Returns the tensor arguments of the operation: inputs, then outputs."""
     read, _ = tensor_places(op)
     return [*op.operands[:read], *op.results]
 
 
 def _without_destinations(builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValue] | None:
-    """The op without the tensors that it overwrites.
+    """Drops the operands that the operation overwrites.
 
     Raises:
-        CompileError: if something of what one of them holds is left.
+        CompileError: if the operation leaves elements of one of them unwritten.
     """
     read, _ = tensor_places(op)
     if len(op.operands) == read:

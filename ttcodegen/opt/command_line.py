@@ -38,7 +38,7 @@ _ARGUMENT = re.compile(r"--?([A-Za-z][\w-]*)(?:=(.*))?", re.DOTALL)
 
 @dataclass(frozen=True)
 class DriverOption:
-    """An option of the driver; `field` of the request takes its value."""
+    """Driver option, whose value is stored in `field` of the request."""
 
     name: str
     kind: Literal["flag", "text", "texts", "integer"]
@@ -143,7 +143,7 @@ _REFUSED = {
 
 @dataclass
 class Request:
-    """Request of a command line."""
+    """Parsed command line."""
 
     file: str = "-"
     steps: list[Step] = field(default_factory=list[Step])
@@ -181,10 +181,10 @@ class Request:
 
     @property
     def system(self) -> SystemDescription | None:
-        """The system that modules are for, None if the command line names none.
+        """Target system, None if the command line selects none.
 
         Raises:
-            CompileError: if there is none of that name, or the options contradict each other.
+            CompileError: if it is unknown, or options contradict each other.
         """
         from ttcodegen.flatbuffer.system import chosen_system
 
@@ -192,10 +192,10 @@ class Request:
 
 
 def parse_command_line(arguments: Sequence[str]) -> Request:
-    """Parses the arguments; passes are in the order in which they are given.
+    """Parses the arguments; passes keep their order.
 
     Raises:
-        OptionError: if there is no such pass or option, or it does not take that value.
+        OptionError: if a pass or option is unknown, or a value is invalid.
     """
     request = Request()
     known = {option.name: option for option in OPTIONS} | {"h": OPTIONS[-2]}
@@ -274,14 +274,14 @@ def _architecture(text: str) -> str:
 
 
 def spelling(year: str, where: str) -> str:
-    """A year whose spelling is known; raises OptionError if it is not."""
+    """Validates a spelling's year; raises OptionError if it is unknown."""
     if year not in SPELLINGS:
         raise OptionError(f"{where} is one of {', '.join(SPELLINGS)}, found '{year}'")
     return year
 
 
 def _pass_name(text: str) -> str:
-    """The name that a pass has in the registry."""
+    """Registered name of a pass."""
     return parse_step(text.strip(), "").name
 
 
@@ -339,7 +339,7 @@ def help_text(program: str) -> str:
 
 
 def _row(left: str, right: str) -> list[str]:
-    """A term and what it means, wrapped to 100 columns."""
+    """Row of a term and its description, wrapped to 100 columns."""
     import textwrap
 
     wrapped = textwrap.wrap(right, 100 - 44, break_on_hyphens=False) or [""]
@@ -353,7 +353,7 @@ def _row(left: str, right: str) -> list[str]:
 
 @dataclass
 class IRPrinting:
-    """Writes the module around the passes that a request names, under headings like MLIR's."""
+    """Pass instrument that prints the module around passes, with MLIR's headings."""
 
     request: Request
     text_of: Callable[[ModuleOp], str]
@@ -364,7 +364,7 @@ class IRPrinting:
     def of(
         cls, request: Request, text_of: Callable[[ModuleOp], str], stream: TextIO
     ) -> IRPrinting | None:
-        """IR printing that the request asks for, None if it asks for none."""
+        """Creates the IR printing of a request, None if it requests none."""
         asked = (
             request.mlir_print_ir_before_all
             or request.mlir_print_ir_after_all

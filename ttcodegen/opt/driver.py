@@ -1,4 +1,4 @@
-"""Runs passes on each module of a file; expected diagnostics and reproducers."""
+"""Driver that runs passes on each module of a file; expected diagnostics and reproducers."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ _EXPECTATION = re.compile(
 
 
 def split(source: Source) -> list[Source]:
-    """The parts of a text between lines `// -----`, each with its own line numbers.
+    """Splits a text at lines `// -----`.
 
-    A part has an empty line for each line before it, so that places are those of the whole file.
+    Each part is padded with empty lines, so that line numbers are those of the file.
     """
     parts: list[Source] = []
     start = 0
@@ -74,18 +74,17 @@ def split(source: Source) -> list[Source]:
 
 @dataclass(frozen=True)
 class Expectation:
-    """A diagnostic that a comment expects: at a line (None: at no location), with that in its
-    text."""
+    """Expected diagnostic of a comment: line (None for no location) and message pattern."""
 
     severity: str
     line: int | None
     text: str
     pattern: re.Pattern[str]
     written: int
-    """The line of the comment."""
+    """Line of the comment."""
 
     def matches(self, severity: str, line: int | None, message: str) -> bool:
-        """True if a diagnostic is the one that is expected."""
+        """Returns whether a diagnostic meets the expectation."""
         return (
             severity == self.severity
             and line == self.line
@@ -101,7 +100,7 @@ def expectations(source: Source) -> list[Expectation]:
         if match is None:
             continue
         severity, regular, offset, text = match.groups()
-        # The pattern has regular expressions in double braces, as FileCheck's have.
+        # Double braces hold regular expressions, as in FileCheck.
         pieces = re.split(r"\{\{(.*?)\}\}", text) if regular else [text]
         pattern = "".join(p if i % 2 else re.escape(p) for i, p in enumerate(pieces))
         found.append(
@@ -125,10 +124,7 @@ def _expected_line(number: int, offset: str | None) -> int | None:
 
 
 def unmet(source: Source, diagnostics: Iterable[Diagnostic]) -> list[str]:
-    """Differences between the diagnostics of a text and the expected ones.
-
-    Unexpected notes make no difference.
-    """
+    """Differences between actual and expected diagnostics; unexpected notes are ignored."""
     open_ = expectations(source)
     differences: list[str] = []
     for diagnostic in diagnostics:
@@ -187,7 +183,7 @@ _FOOTER = """
 def write_reproducer(
     path: str | None, module_text: str, steps: Sequence[Step], *, verify: bool
 ) -> str:
-    """Writes a reproducer, as MLIR's tools write and read it; gives the name of the file.
+    """Writes a reproducer in MLIR's format; returns the file's path.
 
     Raises:
         CompileError: if it cannot be written.
@@ -208,7 +204,7 @@ def write_reproducer(
 
 
 def reproduced_steps(source: Source) -> list[Step]:
-    """The passes that a reproducer runs.
+    """Passes of a reproducer.
 
     Raises:
         CompileError: if the text is no reproducer.
@@ -225,21 +221,21 @@ def reproduced_steps(source: Source) -> list[Step]:
 # Runs the passes of a request on each module of a file.
 
 SPELLING_VARIABLE = "TTCODEGEN_PRINT_SPELLING"
-"""The environment variable that chooses a spelling where no option does."""
+"""Environment variable with the default spelling."""
 _NAMES_FILES = (
     "convert-tt-lang-to-emitc",
     "convert-ttnn-to-emitc",
     "convert-ttkernel-to-emitc",
     "convert-ttmetal-to-emitc",
 )
-"""The passes that make files and say what from."""
+"""Passes that generate files, which record their source."""
 
 
 def run_request(request: Request, source: Source) -> bool:
-    """Does what the request asks for with a text; whether all went well.
+    """Processes a text as requested; returns whether it succeeded.
 
     Raises:
-        OptionError: if an option of a pass is not possible.
+        OptionError: if a pass option is invalid.
         CompileError: if the output cannot be written, or the text is no reproducer.
     """
     steps = request.steps
@@ -288,18 +284,18 @@ def _write(path: str, text: str) -> None:
 
 @dataclass
 class _Run:
-    """The passes, run on one module."""
+    """Run of the passes on one module."""
 
     request: Request
     scheduled: Sequence[tuple[Step, ModulePass]]
     source: Source
     system: SystemDescription | None
-    """The system that the module is for; None for the one that it names."""
+    """System of the module; None for the one that it declares."""
     diagnostics: Diagnostics = field(default_factory=Diagnostics)
     reproducer: str | None = None
 
     def execute(self) -> str | None:
-        """The module as the passes leave it, None if there were errors."""
+        """Runs the passes; returns the module's text, None after errors."""
         try:
             module = self._parse(self.diagnostics)
             runner = self._runner()
@@ -314,7 +310,7 @@ class _Run:
             return None
 
     def report(self, *, failed: bool) -> bool:
-        """Reports the diagnostics, or compares them with what is expected; whether all is well."""
+        """Reports the diagnostics, or compares them with the expected ones; returns success."""
         if self.request.verify_diagnostics:
             differences = unmet(self.source, self.diagnostics.diagnostics)
             for difference in differences:
@@ -333,13 +329,14 @@ class _Run:
             )
 
     def _passes(self) -> list[ModulePass]:
-        """The passes; code is named after the file and says what it was made from."""
+        """Passes, with file name and hash set for those that generate code."""
         passes: list[ModulePass] = []
         for step, pass_ in self.scheduled:
             if step.name in _NAMES_FILES:
-                stem = Path(self.source.name).name.partition(".")[0]
+                from ttcodegen.emission.interface_description import name_of_file
+
                 known: dict[str, OptionValue] = {
-                    "module-name": "model" if self.request.file == "-" else stem,
+                    "module-name": name_of_file(self.request.file),
                     "input-hash": self.source.digest,
                 }
                 (pass_,) = passes_of(Step(step.name, known | dict(step.options)))
@@ -381,8 +378,11 @@ class _Run:
                 raise
 
     def _reproduce(self, done: Sequence[ModulePass]) -> None:
-        """Writes the module as it was before the pass that failed. The passes before it run once
-        more, which costs less than keeping the text of the module before each pass."""
+        """Writes a reproducer with the module before the failed pass.
+
+        Repeats the preceding passes, which costs less than keeping the module's text before each
+        pass.
+        """
         path = self.request.mlir_pass_pipeline_crash_reproducer
         if self.request.verify_diagnostics or path == "":
             return

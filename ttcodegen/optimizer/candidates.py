@@ -26,18 +26,20 @@ from ttcodegen.dialects.ttnn.program_configs import (
 from ttcodegen.ops.attention.primitives import fitting_grid, needed_program
 from ttcodegen.ops.core.definition import call_has_trait
 from ttcodegen.ops.core.traits import Trait
+from ttcodegen.ops.reduction.norms import NORMS
 from ttcodegen.optimizer.call import Candidate, LibraryCall, interleaved
 from ttcodegen.optimizer.cost.calls import CostModel, is_view
 from ttcodegen.optimizer.matmul_candidates import MatmulCandidates
 from ttcodegen.optimizer.programs.attention_and_norms import (
-    DECODING,
     DecodeAttention,
+    has_residual,
     norm_config,
     on_rectangle,
 )
 from ttcodegen.optimizer.programs.convolution import result_of, sharded_images
 from ttcodegen.optimizer.programs.matmul import Product, config_misfit, wide_sums
 from ttcodegen.optimizer.rewrites import elementwise
+from ttcodegen.transforms.ttnn.call_settings import DECODING
 
 # Chunk sizes of attention in queries and keys.
 
@@ -48,9 +50,13 @@ CHUNKS = (32, 64, 128, 256, 512)
 def cheapest_program(call: LibraryCall, model: CostModel, room: int) -> SDPA | None:
     """Returns the fastest chunk sizes whose circular buffers fit into `room` bytes of L1.
 
-    Of equally fast ones the smaller; None if the library's default is as fast."""
-    best, least = None, model.cost(call).seconds
+    Of equally fast ones the smaller; None if the library's default is as fast, and fits the
+    device."""
+    default = model.cost(call)
+    best, least = None, default.seconds
     if call.name in DECODING and _needed(call, model.grid):
+        least = inf
+    if default.circular_buffers > model.speed.usable_l1:
         least = inf
     for config in _programs(call, model.grid):
         attributes = {**call.attributes, "program_config": config}
@@ -97,7 +103,6 @@ NOT_COPIED = frozenset({"u16", "u8"})
 """Data types of interleaved tensors that ttnn cannot copy between DRAM and L1.
 
 copy.cpp supports floats and 32-bit integers only, so that a tensor in L1 could not be spilled."""
-NORMS = frozenset({"rms_norm", "layer_norm"})
 _RULES = {
     "product": "the result of a product is interleaved, or has the blocks that its program "
     "computes, per_core_m by per_core_n tiles on each core, as shards",
@@ -390,23 +395,42 @@ class CandidateGenerator:
 
     def _rows(self, call: LibraryCall) -> Iterator[Candidate]:
         source = call.operands[0]
-        vectors = call.operands[1:]
+        others = call.operands[1:]
         for buffer in self._buffers(call):
             yield Candidate(self._unsharded(call), (interleaved(call.result, buffer),))
-        if source.shards is None:
-            return
         if call.name == "softmax":
             # The program of softmax addresses pages through accessors, so any shards are taken.
-            yield Candidate(
-                call.operands, (call.result.sharded(source.memory_layout or "", source.shards),)
-            )
+            if source.shards is not None:
+                kept = call.result.sharded(source.memory_layout or "", source.shards)
+                yield Candidate(call.operands, (kept,))
             return
+        if source.shards is None:
+            distributed = self._on_all_cores(source) if self.shards else None
+            if distributed is None:
+                return
+            source = distributed
         config = norm_config(source)
         if config is None and (moved := on_rectangle(source, self.model.grid)) is not None:
             source, config = moved, norm_config(moved)
         if config is not None and source.shards is not None:
             kept = call.result.sharded(source.memory_layout or "", source.shards)
-            yield Candidate((source, *vectors), (kept,), {"program_config": config})
+            if has_residual(call):
+                # Both tensors that are added have to have the same shards.
+                added = others[-1].sharded(source.memory_layout or "", source.shards)
+                others = (*others[:-1], added)
+            yield Candidate((source, *others), (kept,), {"program_config": config})
+
+    def _on_all_cores(self, source: TensorPlacement) -> TensorPlacement | None:
+        """Rows in tiles on the cores that divide them evenly, each on several; None if none do."""
+        if source.layout is not Layout.TILE or not is_interleaved(source):
+            return None
+        height, width = source.collapsed_shape()
+        if height == 1:
+            wide = sharded_as(source, "width_sharded", self.grid)
+            return None if wide is None else on_rectangle(wide, self.grid)
+        rows = max(n for n in range(1, self.grid.rows + 1) if height % n == 0)
+        columns = max(n for n in range(1, self.grid.columns + 1) if width % n == 0)
+        return sharded_as(source, "block_sharded", self.grid, (columns, rows))
 
 
 def _in_tiles(call: LibraryCall) -> bool:

@@ -24,6 +24,7 @@ from ttcodegen.layout.placements import (
 )
 from ttcodegen.ops.core.definition import call_has_trait, overwrites
 from ttcodegen.ops.core.traits import Trait
+from ttcodegen.ops.elementwise.binary import OPERAND_ACTIVATIONS
 from ttcodegen.optimizer.call import BF16_TILE, F32_TILE, ROW_ALIGNMENT, LibraryCall, stream_bytes
 from ttcodegen.optimizer.movement_buffers import (
     embedded,
@@ -34,10 +35,11 @@ from ttcodegen.optimizer.movement_buffers import (
     rotated,
     rotated_by_tables,
 )
-from ttcodegen.optimizer.programs.attention_and_norms import DECODING, DecodeAttention
+from ttcodegen.optimizer.programs.attention_and_norms import DecodeAttention, has_residual
 from ttcodegen.optimizer.programs.matmul import largest_divisor
 from ttcodegen.systems.cards import performance_of
 from ttcodegen.systems.description import ChipDescription
+from ttcodegen.transforms.ttnn.call_settings import DECODING
 
 BF4_TILE = tile_bytes_of(DataType.BFLOAT4_B)
 READ_AT_ONCE = 4_096
@@ -279,7 +281,19 @@ def _reduced(call: LibraryCall) -> int | None:
 
 
 def elementwise(call: LibraryCall) -> int:
-    """Two tiles of each tensor, and one of a number; none where all are in the same shards."""
+    """Two tiles of each tensor, and one of a number; none where all are in the same shards. What
+    activations make of operands is held beside them (binary_ng_program_factory.cpp)."""
+    in_shards = all(p.shards is not None for p in (*call.operands, call.result))
+    names = map(call.attributes.get, OPERAND_ACTIVATIONS)
+    activated = [
+        tile_bytes(operand)
+        for operand, name in zip(call.operands, names, strict=False)
+        if name is not None
+    ]
+    return _elementwise(call) + sum(activated) * (8 if in_shards else 1)
+
+
+def _elementwise(call: LibraryCall) -> int:
     result, operands = call.result, call.operands
     scalar = len(operands) == 1 and call.name in _BINARY
     in_shards = any(p.shards is not None for p in operands)
@@ -307,14 +321,15 @@ def softmax(call: LibraryCall, chip: ChipDescription) -> int | None:
     """softmax_program_factory_attention_optimized.cpp: rows that do not fit are taken in parts."""
     source = call.operands[0]
     rank = len(source.shape)
-    axis = call.attributes.get("dimension", -1) % rank
-    wide = source.data_type.mlir == "f32"
+    axis: int = call.attributes.get("dimension", -1) % rank
+    config = call.compute_config
+    wide = source.data_type.mlir == "f32" if config is None else config.fp32_dest_acc_en
     between = F32_TILE if wide else BF16_TILE
-    if rank > 1 and axis == rank - 2:
-        return _softmax_of_columns(call, between)
+    if axis >= max(rank - 2, 0) and (axis == rank - 2 or rank > _MOST_DIMENSIONS):
+        return _general_softmax(call, tiles_along(source.shape[axis]), between)
     if axis != rank - 1:
         # softmax_program_factory_general_c_large.cpp.
-        return 10 * tile_bytes(source)
+        return 5 * (tile_bytes(source) + (F32_TILE if wide else tile_bytes(source)))
     across = _tiles_across(source)
     block = largest_divisor(across, 4 if wide else 8)
     rows = across
@@ -323,17 +338,22 @@ def softmax(call: LibraryCall, chip: ChipDescription) -> int | None:
         rows = 80 // block * block
         size = rows * (tile_bytes(source) + 2 * between) + 2 * block * tile_bytes(call.result)
         size += 3 * between
-    return size + (3 * between + BF16_TILE + between)
+    return size + 3 * between + BF16_TILE + max(tile_bytes(source), BF16_TILE)
 
 
-def _softmax_of_columns(call: LibraryCall, between: int) -> int:
-    """softmax_program_factory_general_h_small.cpp; _h_large.cpp for columns that do not fit."""
+_MOST_DIMENSIONS = 4
+"""Of tensors whose rows the faster programs take."""
+
+
+def _general_softmax(call: LibraryCall, count: int, between: int) -> int:
+    """softmax_program_factory_general_h_small.cpp, and _w_small.cpp of tensors with more
+    dimensions; _large.cpp for so many tiles that they do not fit."""
     source, result = call.operands[0], call.result
-    high = tiles_along(source.shape[-2])
     each = tile_bytes(source) + tile_bytes(result) + 2 * between
-    if high * each + 6 * between < ROW_LIMIT + 6 * BF16_TILE:
-        return high * each + 6 * between
-    return 2 * (tile_bytes(source) + tile_bytes(result)) + 9 * between
+    others = 3 * max(tile_bytes(source), BF16_TILE)
+    if count * each + 6 * between < ROW_LIMIT + 6 * BF16_TILE:
+        return count * each + 3 * between + others
+    return 2 * (tile_bytes(source) + tile_bytes(result)) + 6 * between + others
 
 
 def norm(call: LibraryCall, chip: ChipDescription) -> int | None:
@@ -341,7 +361,7 @@ def norm(call: LibraryCall, chip: ChipDescription) -> int | None:
     source = call.operands[0]
     if source.layout is not Layout.TILE:
         return None
-    vectors = call.operands[1:]
+    vectors = call.operands[1:-1] if has_residual(call) else call.operands[1:]
     config = call.compute_config
     wide = config is None or config.fp32_dest_acc_en
     between = F32_TILE if wide else BF16_TILE
@@ -349,19 +369,26 @@ def norm(call: LibraryCall, chip: ChipDescription) -> int | None:
         return _sharded_norm(call, between)
     block = 4 if wide else 8
     across = align_up(_tiles_across(source), block)
+    residual = call.operands[-1] if has_residual(call) else None
     is_rms = call.name == "rms_norm"
 
-    def size(row: int) -> int:
+    def size(row: int, between_rows: int) -> int:
         total = row * tile_bytes(source) + 2 * block * tile_bytes(call.result)
+        if residual is not None:
+            # Two tensors come in blocks, and their sum is kept in their place.
+            total += 2 * block * (tile_bytes(source) + tile_bytes(residual))
+            total += row * (between - tile_bytes(source))
         total += sum(row * tile_bytes(vector) for vector in vectors)
-        total += (2 * block * between if vectors else 0) + (6 + 8) * between
-        return total + row * between * (1 if is_rms else 2)
+        total += (2 * block * between if vectors else 0) + 4 * BF16_TILE
+        total += (10 if is_rms else 12) * between
+        return total + row * between * between_rows
 
-    whole = size(across) + 4 * between
-    if whole < 0.95 * chip.l1_size:
-        return size(across)
+    whole = size(across, 1 if is_rms else 2)
+    if whole + 4 * between < 0.95 * chip.l1_size:
+        return whole
     most = 56 if vectors or source.data_type.mlir == "f32" else 112
-    return size(most * BF16_TILE // between) + F32_TILE
+    in_parts = size(most * BF16_TILE // between, 1 if is_rms and residual is not None else 2)
+    return in_parts + between
 
 
 def _sharded_norm(call: LibraryCall, between: int) -> int:
@@ -378,8 +405,9 @@ def _sharded_norm(call: LibraryCall, between: int) -> int:
         # On several rows of cores means are gathered in two stages.
         blocks = columns + rows - 1 if rows > 1 else columns
         workers = columns
-    vectors = sum(wide * max(tile_bytes(vector), BF16_TILE) for vector in call.operands[1:])
-    if any(vector.shape == source.shape for vector in call.operands[1:]):
+    given = call.operands[1:-1] if has_residual(call) else call.operands[1:]
+    vectors = sum(wide * max(tile_bytes(vector), BF16_TILE) for vector in given)
+    if any(vector.shape == source.shape for vector in given):
         vectors = 0
     partial, external = high * between, blocks * between
     each = -(-high // workers) * between
@@ -494,9 +522,36 @@ def _multiplied(call: LibraryCall) -> int:
     return 6 * _page(call.operands[0])
 
 
-def _largest_index(call: LibraryCall) -> int:
-    """argmax_program_factory.cpp: a page of the tensor, and one of the indices."""
-    return _page(call.operands[0]) + max(_row(call.result), 4)
+def _largest_index(call: LibraryCall, chip: ChipDescription) -> int:
+    """argmax_single_core_program_factory.cpp: a page of the tensor, and one of the indices;
+    argmax_multi_core_program_factory.cpp: a part of a row, and what each core found in it."""
+    (source,) = call.operands
+    if not call.attributes.get("use_multicore"):
+        return _page(source) + max(_row(call.result), 4)
+    cores, part = cores_of_search(call, chip)
+    count = 1 if call.attributes.get("keep_dim") or len(source.shape) < 2 else source.shape[-2]
+    size = element_bits(source) // 8
+    indices, values = (align_up(count * each, SEARCHED_BYTES) for each in (4, size))
+    return align_up(part * size, SEARCHED_BYTES) + indices + cores * (indices + values)
+
+
+SEARCHED_BYTES = 32
+"""Multiple of the bytes of each buffer of argmax."""
+_ADDRESSED = 2
+"""Bytes of an element by which argmax divides rows, of wider ones as well."""
+
+
+def cores_of_search(call: LibraryCall, chip: ChipDescription) -> tuple[int, int]:
+    """Cores that divide a row among them in argmax, and elements of the largest part."""
+    if not call.attributes.get("use_multicore"):
+        return 1, call.operands[0].shape[-1]
+    (source,) = call.operands
+    in_dram = source.buffer_type == "dram"
+    alignment = chip.noc_dram_address_align_bytes if in_dram else chip.noc_l1_address_align_bytes
+    unit = alignment // _ADDRESSED
+    units = -(-source.shape[-1] // unit)
+    cores = min(chip.cores, units)
+    return cores, -(-units // cores) * unit
 
 
 def _none(call: LibraryCall) -> int:
@@ -515,7 +570,6 @@ _RULES: dict[str, _Rule] = {
     **dict.fromkeys(("relu", "where"), elementwise),
     **dict.fromkeys(("sum", "mean", "max", "min"), _reduced),
     "prod": _multiplied,
-    "argmax": _largest_index,
     "repeat": _repeated,
     "concatenate_heads": heads_joined,
     "split_query_key_value_and_split_heads": heads_split,
@@ -530,7 +584,8 @@ _RULES_OF_CHIPS: dict[str, _RuleOfChip] = {
     **dict.fromkeys(("to_memory_config", "to_device"), _moved),
     "composite_to_layout": _relaid,
     "slice_static": _sliced,
-    **dict.fromkeys(("permute", "transpose"), _reordered),
+    **dict.fromkeys(("permute", "permute_row_major"), _reordered),
+    "transpose": _reordered,
     "embedding": _embedded,
     "softmax": softmax,
     **dict.fromkeys(("layer_norm", "rms_norm", "group_norm"), norm),
@@ -538,4 +593,5 @@ _RULES_OF_CHIPS: dict[str, _RuleOfChip] = {
     **dict.fromkeys(DECODING, _attention_of_one),
     **dict.fromkeys(("max_pool2d", "avg_pool2d"), pool_buffers),
     "rotary_embedding_llama": rotated_by_tables,
+    "argmax": _largest_index,
 }

@@ -1,4 +1,4 @@
-"""Fusion of TTNN calls: QKV projections and activations."""
+"""Fusion of TTNN calls: QKV projections, activations, and sums that are normalized."""
 
 from __future__ import annotations
 
@@ -32,8 +32,9 @@ from ttcodegen.ops.core.definition import has_trait
 from ttcodegen.ops.core.traits import Trait
 from ttcodegen.ops.dialects import ttnn_op_classes
 from ttcodegen.ops.elementwise.activations import ACTIVATION_PARAMETERS, ACTIVATIONS
-from ttcodegen.ops.elementwise.binary import ACTIVATED
+from ttcodegen.ops.elementwise.binary import ACTIVATED, OPERAND_ACTIVATIONS
 from ttcodegen.ops.movement.data_movement import reshaped
+from ttcodegen.ops.reduction.norms import NORMS, RESIDUAL
 from ttcodegen.optimizer.overrides.overrides import FunctionOverrides, overrides_of
 from ttcodegen.optimizer.rewrites import RESHAPES
 from ttcodegen.transforms.const_eval import constant_values
@@ -236,13 +237,25 @@ def _move_before(block: Block, value: SSAValue, anchor: Operation) -> None:
     block.insert_op_before(op, anchor)
 
 
+def _calls(module: ModuleOp, overrides: str) -> Iterator[tuple[CatalogueOp, FunctionOverrides]]:
+    """Yields the calls of each function, as they were when it came to the function, with what was
+    decided of that."""
+    for function in module.walk():
+        if isinstance(function, FuncOp):
+            given = overrides_of(overrides, function)
+            for op in list(function.walk()):
+                if isinstance(op, CatalogueOp):
+                    yield op, given
+
+
 # An activation that is the only use of a matmul, a convolution or a sum becomes a parameter of that
 # call.
 
 
 @dataclass(frozen=True)
 class FuseActivations(ModulePass):
-    """Fuses an activation into the matmul, convolution or sum of which it is the only use."""
+    """Fuses an activation into the matmul, convolution or sum of which it is the only use, else
+    into the sum or product that is the only use of it."""
 
     name = "ttnn-fuse-activations"
 
@@ -250,12 +263,8 @@ class FuseActivations(ModulePass):
     """The text of a file of overrides: some say that a call is to stay apart."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in op.walk():
-            if isinstance(function, FuncOp):
-                given = overrides_of(self.overrides, function)
-                for inner in list(function.walk()):
-                    if isinstance(inner, CatalogueOp):
-                        _fuse_activations(inner, given)
+        for inner, given in _calls(op, self.overrides):
+            _fuse_activations(inner, given)
 
 
 def _fuse_activations(op: CatalogueOp, given: FunctionOverrides) -> None:
@@ -263,15 +272,34 @@ def _fuse_activations(op: CatalogueOp, given: FunctionOverrides) -> None:
     if name not in ACTIVATIONS or len(op.operands) != 1:
         return
     value = op.operands[0]
+    if value.type != op.results[0].type:
+        return
     made = value.owner
-    if not isinstance(made, CatalogueOp) or len(list(value.uses)) != 1:
-        return
-    if given.keeps_apart(op, made):
-        return
-    if value.type != op.results[0].type or not _set_activation(made, name):
-        return
-    value.name_hint = op.results[0].name_hint or value.name_hint
-    Rewriter.replace_op(op, [], [value])
+    if isinstance(made, CatalogueOp) and len(list(value.uses)) == 1:
+        if given.keeps_apart(op, made):
+            return
+        if _set_activation(made, name):
+            value.name_hint = op.results[0].name_hint or value.name_hint
+            Rewriter.replace_op(op, [], [value])
+            return
+    if _set_operand_activation(op, name, given):
+        Rewriter.replace_op(op, [], [value])
+
+
+def _set_operand_activation(op: CatalogueOp, name: str, given: FunctionOverrides) -> bool:
+    """Makes an activation that of an operand of the only call that takes its result; returns False
+    if there is none that can."""
+    uses = list(op.results[0].uses)
+    user = uses[0].operation if len(uses) == 1 else None
+    if not isinstance(user, CatalogueOp) or user.definition.short_name not in ACTIVATED:
+        return False
+    attribute = OPERAND_ACTIVATIONS[uses[0].index]
+    if user.parameter(attribute) is not None or not _is_of_floats(user):
+        return False
+    if given.keeps_apart(op, user):
+        return False
+    user.properties[attribute] = STRING.encode(name)
+    return True
 
 
 def _set_activation(op: CatalogueOp, name: str) -> bool:
@@ -299,3 +327,56 @@ def _set_activation(op: CatalogueOp, name: str) -> bool:
 def _is_of_floats(op: CatalogueOp) -> bool:
     types = [normalized_data_type(element_of(value.type)) for value in (*op.operands, *op.results)]
     return all(type_ is not None and type_.is_float for type_ in types)
+
+
+# A sum of two tensors that is only normalized is computed by the normalization.
+
+
+@dataclass(frozen=True)
+class FuseResiduals(ModulePass):
+    """Fuses a sum into the normalization of rows that is its only use, as `layer_norm(x + y)` of a
+    transformer that normalizes after its layers: neither is a call saved where the sum goes on, nor
+    is a row of one tile that is normalized alone worth a second operand."""
+
+    name = "ttnn-fuse-residuals"
+
+    overrides: str = ""
+    """The text of a file of overrides: some say that a call is to stay apart."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for inner, given in _calls(op, self.overrides):
+            if inner.definition.short_name in NORMS:
+                _fuse_residual(inner, given)
+
+
+def _fuse_residual(norm: CatalogueOp, given: FunctionOverrides) -> None:
+    value = norm.operand("input")
+    sum_ = value.owner
+    if norm.optional_operand(RESIDUAL) is not None or not isinstance(sum_, CatalogueOp):
+        return
+    if sum_.definition.short_name != "add" or len(list(value.uses)) != 1:
+        return
+    if len(sum_.operands) != 2 or any(operand.type != value.type for operand in sum_.operands):
+        return
+    if prod(shape_of(value.type)[:-1]) == 1 or not _is_of_floats(sum_):
+        return
+    settings = ("activation", *OPERAND_ACTIVATIONS, "dtype")
+    if any(sum_.parameter(name) is not None for name in settings):
+        return
+    if given.keeps_apart(norm, sum_):
+        return
+    block = norm.parent
+    assert block is not None
+    builder = OpBuilder(ttnn_op_classes(), lambda made: block.insert_op_before(made, norm))
+    builder.origin = norm
+    vectors = [norm.optional_operand(name) for name in ("weight", "bias")]
+    made = builder.emit(
+        norm.definition.short_name,
+        [sum_.operands[0], *vectors, sum_.operands[1]],
+        norm.results[0].type,
+        epsilon=norm.parameter("epsilon"),
+        compute_config=norm.parameter("compute_config"),
+    )
+    made.name_hint = norm.results[0].name_hint
+    Rewriter.replace_op(norm, [], [made])
+    Rewriter.erase_op(sum_)

@@ -20,6 +20,7 @@ from ttcodegen.dialects.ttnn.program_configs import (
     MatmulProgramConfig,
 )
 from ttcodegen.layout.placements import tile_bytes
+from ttcodegen.ops.elementwise.activations import ACTIVATION_PARAMETERS
 from ttcodegen.optimizer.call import Candidate, LibraryCall, interleaved
 from ttcodegen.optimizer.cost.calls import CostModel
 from ttcodegen.optimizer.programs.matmul import (
@@ -116,8 +117,6 @@ def dram_sharded(
 
 MOST_INNER = 8
 """Maximum depth of a block in tiles (in0_block_w): deeper ones save no time."""
-APPROXIMATE = {"gelu": (0.0,)}
-"""Parameters that select the exact form of activations with an approximate one."""
 
 
 class MatmulCandidates:
@@ -178,7 +177,7 @@ class MatmulCandidates:
         attributes: dict[str, Any] = {"matmul_program_config": config}
         activation = call.attributes.get("activation")
         if activation is not None:
-            fused = FusedActivation(activation, APPROXIMATE.get(activation, ()))
+            fused = FusedActivation(activation, ACTIVATION_PARAMETERS.get(activation, ()))
             attributes["matmul_program_config"] = replace(config, fused_activation=fused)  # pyright: ignore[reportCallIssue]
             attributes["activation"] = None
         if call.compute_config is None:
@@ -264,7 +263,37 @@ class MatmulCandidates:
         inner: int,
         shares_left: bool | None,
     ) -> MatmulProgramConfig | None:
-        """Returns the program config with the largest blocks whose buffers fit into L1."""
+        """Returns the fastest program config whose blocks' buffers fit into L1.
+
+        Blocks are whole if they fit. Blocks of fewer rows have the right factor read again, those
+        of fewer columns the left one."""
+        found: list[tuple[float, MatmulProgramConfig]] = []
+        whole = whole_rows or left.shards is not None
+        for parts in (1,) if whole else divisors(per_n):
+            sizes = (whole_rows, per_m, per_n, inner, shares_left, per_n // parts)
+            fitting = self._fitting(call, product, left, *sizes)
+            if fitting is not None:
+                found.append(fitting)
+            if parts == 1 and fitting is not None:
+                if getattr(fitting[1], "out_block_h", per_m) == per_m:
+                    break
+            elif parts > 1 and found and (fitting is None or fitting[0] > found[0][0]):
+                break
+        return min(found, key=lambda each: each[0])[1] if found else None
+
+    def _fitting(
+        self,
+        call: LibraryCall,
+        product: Product,
+        left: TensorPlacement,
+        whole_rows: bool,
+        per_m: int,
+        per_n: int,
+        inner: int,
+        shares_left: bool | None,
+        wide: int,
+    ) -> tuple[float, MatmulProgramConfig] | None:
+        """Returns the config with the highest blocks of a width that fit, and its seconds."""
         room = self.model.speed.usable_l1 * 6 // 10
         most = 4 if wide_sums(call) else 8
         for split in divisors(per_m):
@@ -272,35 +301,34 @@ class MatmulCandidates:
             for k in reversed(divisors(inner)):
                 if product.inner % k or (k > MOST_INNER and k != inner) or k > 4 * MOST_INNER:
                     continue
-                sub_h, sub_w = subblock(high, per_n, most, whole_rows)
-                config = self._config(product, k, sub_h, sub_w, high, per_m, per_n, shares_left)
-                needed = self.model.cost(
+                sub_h, sub_w = subblock(high, wide, most, whole_rows)
+                config = self._config(k, sub_h, sub_w, high, wide, per_m, per_n, shares_left)
+                cost = self.model.cost(
                     LibraryCall(
                         call.name,
                         (left, *call.operands[1:]),
                         (interleaved(call.result, "dram"),),
                         {**call.attributes, "matmul_program_config": config},
                     )
-                ).circular_buffers
-                if needed <= room:
-                    return config
+                )
+                if cost.circular_buffers <= room:
+                    return cost.seconds, config
             if left.shards is not None:
                 return None
         return None
 
     def _config(
         self,
-        product: Product,
         k: int,
         sub_h: int,
         sub_w: int,
         high: int,
+        wide: int,
         per_m: int,
         per_n: int,
         shares_left: bool | None,
     ) -> MatmulProgramConfig:
-        grid = self.grid
-        sizes = (grid, k, sub_h, sub_w, high, per_n, per_m, per_n)
+        sizes = (self.grid, k, sub_h, sub_w, high, wide, per_m, per_n)
         if shares_left is None:
             return MatmulMultiCast(*sizes)
         return MatmulMultiCast1D(*sizes, mcast_in0=shares_left)

@@ -8,7 +8,7 @@ from math import prod
 
 from ttcodegen.dialects.core.datatypes import DataType
 from ttcodegen.dialects.ttcore.shards import Layout
-from ttcodegen.dialects.ttcore.tile import FACE_SIDE, TILE_SIDE, tiles_along
+from ttcodegen.dialects.ttcore.tile import FACE_SIDE, TILE_ELEMENTS, TILE_SIDE, tiles_along
 from ttcodegen.dialects.ttnn.placement import TensorPlacement
 from ttcodegen.layout.collapse import align_up
 from ttcodegen.layout.placements import element_bits, row_bytes, tile_bytes
@@ -278,8 +278,6 @@ def rotated_by_tables(call: LibraryCall, chip: ChipDescription) -> int:
 #
 # The sizes are those of `calculate_pool_cb_sizes` (pool_utils.cpp of tt-metal) and of the
 # programs that bring the image to shards and copy the halo of each.
-
-TILE_ELEMENTS = TILE_SIDE * TILE_SIDE
 
 
 def pool_buffers(call: LibraryCall, chip: ChipDescription) -> int:

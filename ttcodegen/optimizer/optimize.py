@@ -12,16 +12,18 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.dialects.ttcore.device import declared_hosts
 from ttcodegen.dialects.ttcore.dialect import system_of
 from ttcodegen.dialects.ttnn.placement import TensorPlacement, given_placement, placed_type
 from ttcodegen.dialects.ttnn.program_configs import ProgramConfig
 from ttcodegen.foundation.messages import aligned
 from ttcodegen.ops.core.builder import OpBuilder
+from ttcodegen.ops.core.calls import SDPA_CONFIG_ATTRIBUTE
 from ttcodegen.ops.core.definition import TTNNDefinition, call_kind
 from ttcodegen.ops.dialects import ttnn_op_classes
 from ttcodegen.optimizer.beam_search import Decision, Search
 from ttcodegen.optimizer.call import Candidate, call_of
-from ttcodegen.optimizer.candidates import CandidateGenerator
+from ttcodegen.optimizer.candidates import CandidateGenerator, cheapest_program
 from ttcodegen.optimizer.cost.calls import CostModel
 from ttcodegen.optimizer.cost.measurements import NINE_OF_TEN
 from ttcodegen.optimizer.overrides.given_candidates import (
@@ -42,6 +44,7 @@ from ttcodegen.systems.cards import default_system
 from ttcodegen.systems.description import DEFAULT_ARCHITECTURE
 from ttcodegen.transforms.const_eval import constant_calls, constant_values, is_const_eval
 from ttcodegen.transforms.rewriting import body_of, set_type
+from ttcodegen.transforms.ttnn.call_settings import DECODING
 
 # Explanation of decisions: the choice, the reason, and the cost of the runner-up.
 
@@ -149,6 +152,27 @@ EXPLANATION = "ttcodegen.explanation"
 NO_OVERRIDES: Overrides = {}
 
 
+class FitAttention(ModulePass):
+    """Attention of one token of each user whose buffers do not fit into L1 as the library would
+    choose them gets a configuration with which they do."""
+
+    name = "ttnn-fit-attention"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        system = system_of(op) or default_system(DEFAULT_ARCHITECTURE)
+        model = CostModel(system.chip)
+        room = model.speed.usable_l1
+        for call in op.walk():
+            if not isinstance(call, CatalogueOp) or call.definition.short_name not in DECODING:
+                continue
+            made = call_of(call)
+            if made.program_config is None and model.cost(made).circular_buffers > room:
+                config = cheapest_program(made, model, room)
+                if config is not None:
+                    name = SDPA_CONFIG_ATTRIBUTE.name
+                    call.properties[name] = SDPA_CONFIG_ATTRIBUTE.kind.encode(config)
+
+
 @dataclass(frozen=True)
 class Optimize(ModulePass):
     """Chooses placements and configs: level 1 interleaved ones in L1 or DRAM, level 2 also shards.
@@ -166,7 +190,7 @@ class Optimize(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         system = system_of(op) or default_system(DEFAULT_ARCHITECTURE)
-        model = CostModel(system.chip)
+        model = CostModel(system.chip, hosts=declared_hosts(op))
         functions = [f for f in op.walk() if isinstance(f, FuncOp) and not is_const_eval(f)]
         given: Overrides = read_overrides(self.overrides) if self.overrides else NO_OVERRIDES
         named = [CallNames(function) for function in functions]

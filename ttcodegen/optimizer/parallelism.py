@@ -18,7 +18,7 @@ from xdsl.passes import ModulePass
 from ttcodegen.dialects.core.datatypes import shape_of
 from ttcodegen.dialects.operations.functions import argument_attribute, body_of
 from ttcodegen.dialects.operations.operation import CatalogueOp
-from ttcodegen.dialects.ttcore.device import ONE_CHIP, MeshShape, declared_mesh
+from ttcodegen.dialects.ttcore.device import ONE_CHIP, MeshShape, declared_hosts, declared_mesh
 from ttcodegen.dialects.ttcore.dialect import system_of
 from ttcodegen.dialects.ttir.annotations import (
     SHARDING,
@@ -33,7 +33,7 @@ from ttcodegen.ops.core.definition import works_between_chips
 from ttcodegen.optimizer.call import call_of
 from ttcodegen.optimizer.cost.calls import CostModel
 from ttcodegen.optimizer.overrides.overrides import read_shardings
-from ttcodegen.systems.cards import default_system, links_between
+from ttcodegen.systems.cards import default_system, links_along, links_between, performance
 from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, ChipDescription
 from ttcodegen.transforms.const_eval import is_const_eval
 from ttcodegen.transforms.device import dram_size, dram_use
@@ -226,7 +226,7 @@ class _Choice:
         self._entries = entries
         self._mesh = mesh
         self._chip = system.chip
-        self._model = CostModel(system.chip)
+        self._model = CostModel(system.chip, hosts=declared_hosts(module))
         rates = rates_of(system.chip, mesh)
         self._divisions = [Divisions(function, mesh, rates) for function in entries]
         converted = Step("ttnn-weight-dtype-conversion", {"target": options.weights})
@@ -372,6 +372,8 @@ def divide_into_stages(
     wanted: str,
     chip: ChipDescription,
     micro_batches: int = 1,
+    *,
+    over_hosts: bool = False,
 ) -> Stages:
     """Puts stages in the place of the functions of a module.
 
@@ -382,6 +384,7 @@ def divide_into_stages(
             after, with commas.
         chip: what each stage runs on.
         micro_batches: parts of the batch that go through the stages one after the other.
+        over_hosts: True if each stage has a host of its own.
 
     Raises:
         CompileError: if a function does not divide so.
@@ -396,7 +399,9 @@ def divide_into_stages(
         cuts = [line.named(names) for line in lines]
         seconds = _lowered(context, module, cuts, chip)
     else:
-        cuts, seconds = _Balance(context, module, lines, _count(wanted), chip).run()
+        cuts, seconds = _Balance(
+            context, module, lines, _count(wanted), chip, over_hosts=over_hosts
+        ).run()
     return Stages(tuple(divide(module, lines, cuts)), seconds)
 
 
@@ -420,11 +425,15 @@ class _Balance:
         lines: Sequence[Line],
         count: int,
         chip: ChipDescription,
+        *,
+        over_hosts: bool,
     ) -> None:
         self._context, self._module, self._chip = context, module, chip
         self._lines, self._count = lines, count
         rates = rates_of(chip, ONE_CHIP)
-        self._link = rates.link
+        hosts = count if over_hosts else 1
+        links = links_along(chip.arch, count, hosts, hosts)
+        self._link = links.count * performance(chip.arch).link_bandwidth
         self._times = [[seconds_before_lowering(op, rates) for op in line.ops] for line in lines]
         self._crossing = [line.crossing() for line in lines]
 

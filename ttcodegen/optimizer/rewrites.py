@@ -28,8 +28,8 @@ from ttcodegen.dialects.ttnn.placement import declared_data_type, placed_type, p
 from ttcodegen.foundation.diagnostics import copy_source_offset
 from ttcodegen.layout.placements import TiledShape
 from ttcodegen.ops.attention.heads import MOST_USERS
-from ttcodegen.ops.attention.kv_cache import MOST_USERS as MOST_CACHED
-from ttcodegen.ops.attention.kv_cache import write_rows
+from ttcodegen.ops.attention.paged_cache import MOST_USERS as MOST_CACHED
+from ttcodegen.ops.attention.paged_cache import write_rows
 from ttcodegen.ops.core.builder import OpBuilder
 from ttcodegen.ops.core.calls import COMPUTE_CONFIG_ATTRIBUTE
 from ttcodegen.ops.core.definition import call_kind, has_trait
@@ -134,7 +134,7 @@ class _Rows:
             return [self._reshaped(builder, op, operands[0])]
         if name == "slice_static" and (made := self._row_of_each(builder, op, operands[0])):
             return [made]
-        if len(op.results) == 1 and self._works_on_rows(op):
+        if len(op.results) == 1 and works_on_rows(op):
             made = self._computed(builder, op, operands)
             if made is not None:
                 return [made]
@@ -165,27 +165,6 @@ class _Rows:
             if TiledShape(other).tiles <= TiledShape(shape).tiles:
                 self.dense[value] = source
 
-    def _works_on_rows(self, op: CatalogueOp) -> bool:
-        name, rank = op.definition.short_name, len(op.result_shape)
-        if rank < 2 or op.definition.in_place is not None:
-            return False
-        if name in elementwise() or name == "where":
-            return True
-        if name not in ALONG_ROWS and call_kind(name) is not CallKind.NORMALIZATION:
-            return False
-        if name in ("softmax", "concat"):
-            dimension: int = op.parameter("dimension" if name == "softmax" else "dim")
-            return dimension % rank == rank - 1
-        if name == "slice_static":
-            begins, ends, steps = (op.parameter(key) for key in ("begins", "ends", "step"))
-            return all(
-                (begin, end, step) == (0, size, 1)
-                for begin, end, step, size in zip(
-                    begins[:-1], ends[:-1], steps[:-1], op.shape("input")[:-1], strict=True
-                )
-            )
-        return True
-
     def _computed(
         self, builder: OpBuilder, op: CatalogueOp, operands: Sequence[SSAValue]
     ) -> SSAValue | None:
@@ -210,7 +189,7 @@ class _Rows:
         made = type(op).create(
             operands=taken,
             result_types=[tensor_type(element_of(op.results[0].type), dense_shape)],
-            properties={**op.properties, **_on_rows(op, len(dense_shape), taken[0])},
+            properties={**op.properties, **on_rows(op, len(dense_shape), taken[0])},
             attributes=op.attributes,
             location=op.location,
         )
@@ -260,6 +239,29 @@ class _Rows:
         return reshaped(builder, dense, (*rows, found[-1]))
 
 
+def works_on_rows(op: CatalogueOp) -> bool:
+    """True if an op does not depend on how the rows of its operands are arranged."""
+    name, rank = op.definition.short_name, len(op.result_shape)
+    if rank < 2 or op.definition.in_place is not None:
+        return False
+    if name in elementwise() or name == "where":
+        return True
+    if name not in ALONG_ROWS and call_kind(name) is not CallKind.NORMALIZATION:
+        return False
+    if name in ("softmax", "concat"):
+        dimension: int = op.parameter("dimension" if name == "softmax" else "dim")
+        return dimension % rank == rank - 1
+    if name == "slice_static":
+        begins, ends, steps = (op.parameter(key) for key in ("begins", "ends", "step"))
+        return all(
+            (begin, end, step) == (0, size, 1)
+            for begin, end, step, size in zip(
+                begins[:-1], ends[:-1], steps[:-1], op.shape("input")[:-1], strict=True
+            )
+        )
+    return True
+
+
 def _without_single_rows(shape: Shape) -> Shape | None:
     """Returns (users, heads, size) for a shape (users, heads, 1, size); None for others."""
     if len(shape) < 3 or shape[-2] != 1 or shape[-3] == 1:
@@ -267,7 +269,7 @@ def _without_single_rows(shape: Shape) -> Shape | None:
     return (*shape[:-2], shape[-1])
 
 
-def _on_rows(op: CatalogueOp, rank: int, source: SSAValue) -> dict[str, Attribute]:
+def on_rows(op: CatalogueOp, rank: int, source: SSAValue) -> dict[str, Attribute]:
     """Returns the attributes that name dimensions, adapted to another rank."""
     name = op.definition.short_name
     if name in ("softmax", "concat"):

@@ -1,11 +1,11 @@
-"""Types, attributes and locations: xDSL's attribute parser made fast and right.
+"""Types, attributes and locations: xDSL's attribute parser with memoization and fixes.
 
-Fast: a type, function type, attribute dictionary or location that was parsed once is known by its
-text. An entry is made only if the text that the pattern took is exactly what the parser consumed,
-so a pattern that takes too much or too little costs time and never changes what is read.
+Speed: types, function types, attribute dictionaries and locations are memoized by their text. An
+entry is made only if the text matched by the pattern is exactly what the parser consumed, so that
+an inexact pattern costs time but never changes the result.
 
-Right: aliases may be used before they are defined, locations take all forms, and what belongs to
-dialects we do not have is kept as text instead of refused.
+Fixes: aliases may be used before their definition, locations may have all forms, and types and
+attributes of unknown dialects are kept as text instead of refused.
 """
 
 from __future__ import annotations
@@ -67,27 +67,26 @@ _EVOLVING = frozenset(
     f"ttcore.{name}"
     for name in ("buffer", "device", "host_layout", "metal_layout", "stream", "system_desc", "view")
 )
-"""Attributes that differ from version to version of the dialect; what they say is of use, but no
-program depends on it."""
+"""Attributes whose syntax varies between versions; no program depends on them."""
 
 _MOST_BITS = 2**24 - 1
-"""Of an integer type, as in MLIR."""
+"""Maximum width of an integer type, as in MLIR."""
 _INTEGER = re.compile(r"[su]?i(\d+)")
 _NARROW = len(str(_MOST_BITS))
-"""Characters of integer types of which none has too many bits."""
+"""Length of integer types below which none is too wide."""
 
-# Longer texts are constants and the like: they do not come twice, and looking for their end costs.
+# Longer texts, such as constants, rarely repeat, and finding their end is expensive.
 _MEMO_LENGTH = 4096
 _SHORT_STRING = r'"[^"\\\n]{0,200}+"'
 
 
 def _angles(depth: int) -> str:
-    """A pattern for `<...>` with balanced brackets down to `depth`; `->` is no bracket."""
+    """Returns a pattern for `<...>` with balanced brackets down to `depth`; `->` is no bracket."""
     nested = "|" + _angles(depth - 1) if depth else ""
     return rf"<(?:[^<>\"\n-]++|->|-{nested})*+>"
 
 
-# Nothing may follow that belongs to it: a name alone would be found where it has parameters, too.
+# A name has to be matched with its parameters, not alone.
 _NAME_END = rf"(?:{_angles(3)})?+(?!\s*<)"
 _TYPE_TEXT = rf"(?:tensor{_angles(3)}|![a-zA-Z_$][\w$.-]*+{_NAME_END})"
 _TYPE = re.compile(_TYPE_TEXT)
@@ -114,7 +113,7 @@ _ALIAS_DEFINITION = re.compile(
 
 
 class Signature(NamedTuple):
-    """Attributes and type of an operation, and where they end in the text."""
+    """Attributes and type of an operation, and the end of their text."""
 
     properties: dict[str, Attribute]
     attributes: dict[str, Attribute]
@@ -124,7 +123,7 @@ class Signature(NamedTuple):
 
 
 class AttributeParser(Parser):
-    """The part of the parser that reads types, attributes and locations of one `Source`."""
+    """Parser of the types, attributes and locations of a `Source`."""
 
     def __init__(self, context: Context, source: Source, diagnostics: Diagnostics) -> None:
         lexer = MLIRTextLexer(Input(source.text, source.name))
@@ -142,9 +141,9 @@ class AttributeParser(Parser):
         self._locations: dict[str, LocationAttr | None] = {}
         self._alias_definitions: dict[str, int] | None = None
         self._alias_sizes: dict[str, tuple[int, int]] = {}
-        """Of each alias, how many aliases it expands to and how deep they are nested."""
+        """Number of aliases that each alias expands to, and their nesting depth."""
         self._alias_ends: dict[int, int] = {}
-        """Start and end of definitions that were read before their position."""
+        """Start and end of definitions that were parsed ahead of their position."""
         self._open_aliases: list[str] = []
         self._entry_offsets: dict[str, int] = {}
         self._warned_of_encodings = False
@@ -153,7 +152,7 @@ class AttributeParser(Parser):
 
     @property
     def _current_token(self) -> LexedToken:
-        # Called too often to afford a call of cast().
+        # Too hot for a call of cast().
         return self._parser_state.current_token  # pyright: ignore[reportReturnType]
 
     def raise_error(  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -162,7 +161,7 @@ class AttributeParser(Parser):
         at_position: Span[str] | Position | None = None,
         end_position: Position | None = None,
     ) -> NoReturn:
-        """Ends parsing with a diagnostic at a location, by default at the current token."""
+        """Raises CompileError at a position, by default the current token."""
         if at_position is None:
             at_position = self._current_token.start
         offset = at_position.start if isinstance(at_position, Span) else at_position
@@ -184,7 +183,7 @@ class AttributeParser(Parser):
         memo: dict[str, T],
         parse: Callable[[], T],
     ) -> T:
-        """The value of the text at the current token, parsed only if it was not seen before."""
+        """Returns the value of the text at the current token, parsed only on first occurrence."""
         content = self.source.text
         match = pattern.match(content, self._current_token.start)
         if match is None:
@@ -202,7 +201,7 @@ class AttributeParser(Parser):
         return value
 
     def known_signature(self, offset: int) -> Signature | None:
-        """The attribute at an offset, if it was read before, part by part."""
+        """Returns the signature at an offset if all its parts were parsed before, else None."""
         match = _SIGNATURE.match(self.source.text, offset)
         if match is None:
             return None
@@ -217,7 +216,7 @@ class AttributeParser(Parser):
     # Aliases
 
     def _alias_offsets(self) -> dict[str, int]:
-        """Offset of the name of each alias definition."""
+        """Returns the offset of each alias definition."""
         if self._alias_definitions is None:
             definitions: dict[str, int] = {}
             for match in _ALIAS_DEFINITION.finditer(self.source.text):
@@ -226,7 +225,7 @@ class AttributeParser(Parser):
         return self._alias_definitions
 
     def _alias(self, name: str, offset: int) -> Attribute:
-        """The attribute or type that an alias names; its definition may come later."""
+        """Returns the attribute or type of an alias, whose definition may follow."""
         if (known := self.attribute_aliases.get(name)) is not None:
             return known
         if name not in self._alias_offsets():
@@ -246,7 +245,7 @@ class AttributeParser(Parser):
         self._open_aliases.pop()
 
     def _read_at(self, offset: int, parse: Callable[[], None]) -> None:
-        """Reads another place in the text and comes back."""
+        """Parses at another offset and returns to the current position."""
         position, token = self.lexer.pos, self._current_token
         self._resume_from(offset)
         parse()
@@ -254,7 +253,7 @@ class AttributeParser(Parser):
         self._parser_state.current_token = token
 
     def _parse_alias_def(self) -> None:
-        """Reads `#name = attribute` or `!name = type` at the current token."""
+        """Parses `#name = attribute` or `!name = type`."""
         token = self._current_token
         if (end := self._alias_ends.get(token.start)) is not None:
             self._resume_from(end)
@@ -279,8 +278,11 @@ class AttributeParser(Parser):
         self._alias_ends[token.start] = end
 
     def _limit_alias(self, name: str, offset: int, definition: str) -> None:
-        """Refuses an alias that expands to more than anybody writes: aliases of aliases grow
-        exponentially, and what is made of them is compared, hashed and printed as a whole."""
+        """Refuses an alias with an excessive expansion.
+
+        Aliases of aliases can grow exponentially, and their values are compared, hashed and printed
+        as a whole.
+        """
         size, depth = 1, 0
         for match in ALIAS.finditer(definition):
             known = self._alias_sizes.get(match.group())
@@ -329,8 +331,11 @@ class AttributeParser(Parser):
         )
 
     def _parse_tensor_attrs(self) -> TensorType[Attribute] | UnrankedTensorType[Attribute]:
-        """A tensor type. Encodings of dialects we do not have are dropped: where a tensor is placed
-        is what the compiler decides, and its value does not depend on it."""
+        """Parses a tensor type.
+
+        Encodings of unknown dialects are dropped: the compiler decides on placement, and values do
+        not depend on it.
+        """
         start = self._current_token.start
         shape, element_type = self.parse_shape()
         if self.parse_optional_punctuation(",") is None:
@@ -368,8 +373,10 @@ class AttributeParser(Parser):
     def _element_of_tiles(
         self, tile: TileType, placement: TensorPlacement, start: int
     ) -> Attribute:
-        """The element type of a tensor whose type says which tiles it is made of: tools write so
-        what has no element type, block floats above all. The layout says the same."""
+        """Returns the element type of a tensor of tiles, which has to agree with the layout.
+
+        Tools print types without element type this way, above all block floats.
+        """
         if tile.format_name.data != placement.data_type.mlir:
             self.raise_error(
                 f"the elements are {tile.format_name.data}, those of the layout "
@@ -379,7 +386,7 @@ class AttributeParser(Parser):
         return placement.data_type.element_type
 
     def _parse_memref_attrs(self) -> MemRefType | UnrankedMemRefType:
-        """A memref type; a layout of a dialect we do not have is dropped."""
+        """Parses a memref type; layouts of unknown dialects are dropped."""
         shape, element_type = self.parse_shape()
         rest: list[Attribute] = []
         while self.parse_optional_punctuation(",") is not None:
@@ -415,7 +422,7 @@ class AttributeParser(Parser):
         return key
 
     def _parse_extended(self, token: LexedToken, *, is_type: bool) -> Attribute:
-        """A dialect's type or attribute, or an alias, whose name is `token`."""
+        """Parses a dialect's type or attribute, or an alias, whose name is `token`."""
         self._consume_token()
         name = token.text[1:]
         if "." not in name and self._current_token.kind is not MLIRTokenKind.LESS:
@@ -423,19 +430,19 @@ class AttributeParser(Parser):
         current = current_attribute_name(name)
         if current == name and name not in _EVOLVING:
             return self._parse_extended_type_or_attribute(name, is_type)
-        # What another version writes in another way is kept as it is.
+        # Attributes with the syntax of another version are kept as text.
         position, body_token = self.lexer.pos, self._current_token
         try:
             return self._parse_extended_type_or_attribute(current, is_type)
         except (CompileError, ParseError, VerifyException) as error:
             if current in _EVOLVING:
                 if isinstance(error, VerifyException):
-                    # Its form is known: it contradicts itself.
+                    # The syntax is known, but the attribute is invalid.
                     self.raise_error(str(error), token.start)
                 self.diagnostics.warn(f"#{current} is ignored: {error}", token.start)
             self.lexer.pos = position
             self._parser_state.current_token = body_token
-            # What was never called `tt.` has another form for all that.
+            # Renamed although its syntax differs: keep it under the former name.
             name = name if current != name else "tt" + name.removeprefix("ttcore")
             return self._parse_extended_type_or_attribute(name, is_type)
 
@@ -483,7 +490,7 @@ class AttributeParser(Parser):
                 return self._parse_file_or_name_location()
             case MLIRTokenKind.HASH_IDENT:
                 value = self.parse_attribute()
-                # Locations of dialects we do not have say nothing to us.
+                # Locations of unknown dialects are dropped.
                 return value if isinstance(value, LocationAttr) else UnknownLoc()
             case MLIRTokenKind.BARE_IDENT if token.text == "fused":
                 return self._parse_fused_location()
@@ -503,7 +510,7 @@ class AttributeParser(Parser):
         if self.parse_optional_punctuation(":") is not None:
             column = self.parse_integer(False, False)
         if self.parse_optional_keyword("to") is not None:
-            # The end of a range; its start is what diagnostics point to.
+            # The end of a range is dropped: diagnostics point to the start.
             self.parse_optional_integer(False, False)
             self.parse_punctuation(":", " in location range")
             self.parse_integer(False, False)
@@ -520,7 +527,7 @@ class AttributeParser(Parser):
 
 
 def plain_message(message: str) -> str:
-    """A message of xDSL's in the style of ours: lower case, no full stop."""
+    """Converts a message of xDSL to our style: lower case, no full stop."""
     message = message.strip().rstrip(".!")
     if len(message) > 1 and message[0].isupper() and message[1].islower():
         message = message[0].lower() + message[1:]

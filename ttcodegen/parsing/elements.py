@@ -36,13 +36,13 @@ from xdsl.utils.mlir_lexer import MLIRTokenKind
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.parsing.attributes import AttributeParser
 
-# Literals of element types as bytes: little-endian, one element after the other.
+# Encoding of element literals as bytes, little-endian.
 #
 # The widths are those of MLIR's raw buffers: floats and integers in whole bytes, booleans one
 # byte each (their bit-packed form in hexadecimal strings is unpacked), `index` as 64 bits.
 
 
-# One number of a tensor literal: a sign, then a hexadecimal integer, a float or an integer.
+# A number literal: a sign, then a hexadecimal integer, a float or an integer.
 _NUMBER = r"-?(?:0x[0-9a-fA-F]++|[0-9]++(?:\.[0-9]*+(?:[eE][+-]?[0-9]++)?+)?+)"
 _LIST = re.compile(rf"\[(?:[\s,\[\]]++|{_NUMBER}(?=[\s,\]])|(?:true|false)(?=[\s,\]]))*+")
 _PAIR = re.compile(rf"\(\s*{_NUMBER}\s*,\s*{_NUMBER}\s*\)")
@@ -54,7 +54,7 @@ _WITHOUT_NUMBERS = str.maketrans("", "", "0123456789+-.eExXabcdfABCDFtrulsn \t\r
 
 
 class LiteralError(ValueError):
-    """A literal does not denote an element of its type; `index` is its position in the list."""
+    """A literal is no value of its element type; `index` is its position in the list."""
 
     def __init__(self, message: str, index: int = 0) -> None:
         super().__init__(message)
@@ -62,7 +62,7 @@ class LiteralError(ValueError):
 
 
 def element_size(element_type: Attribute) -> int | None:
-    """The size of an element in bytes; None for types whose constants we cannot read."""
+    """Returns the size of an element in bytes, or None for unsupported types."""
     match element_type:
         case IndexType():
             return 8
@@ -80,10 +80,10 @@ def element_size(element_type: Attribute) -> int | None:
 
 
 def encode_elements(literals: Sequence[str], element_type: Attribute) -> bytes:
-    """The bytes of number literals.
+    """Encodes number literals as bytes.
 
-    Hexadecimal literals of float types are bit patterns; others are values, rounded to the nearest
-    value of the type, ties to even.
+    Hexadecimal literals of float types are bit patterns; others are values, rounded to nearest,
+    ties to even.
 
     Raises:
         LiteralError: if a literal is no value of the type.
@@ -104,7 +104,7 @@ def _encode_integers(literals: Sequence[str], element_type: IntegerType | IndexT
         Signedness.SIGNLESS if isinstance(element_type, IndexType) else element_type.signedness.data
     )
     low = 0 if signedness is Signedness.UNSIGNED else -(1 << (width - 1))
-    # Signless integers may be written as signed or as unsigned ones.
+    # Signless integers may be written as signed or unsigned.
     high = (1 << (width - 1 if signedness is Signedness.SIGNED else width)) - 1
     mask = (1 << (8 * size)) - 1
     values: list[int] = []
@@ -183,13 +183,13 @@ def _half(value: float) -> bytes:
 
 
 def _bfloat16(value: float) -> bytes:
-    """Rounds once, from the double: going through float32 would round ties twice."""
+    """Rounds a double to bf16 directly: rounding through float32 would round ties twice."""
     if value == 0.0 or not math.isfinite(value):
         return struct.pack("<f", value)[2:]
     _, exponent = math.frexp(value)
-    # 8 significant bits; below the smallest normal number the last bit stays where it is.
+    # 8 significant bits; subnormals have a fixed unit in the last place.
     ulp = max(exponent - 8, -133)
-    # round() is exact here and takes ties to even; it drops the sign of what becomes zero.
+    # round() is exact here, with ties to even, but loses the sign of zeros.
     rounded = math.copysign(math.ldexp(float(round(math.ldexp(value, -ulp))), ulp), value)
     try:
         return struct.pack("<f", rounded)[2:]
@@ -209,7 +209,7 @@ def _round_with_numpy(values: Sequence[float], element_type: AnyFloat) -> bytes:
 
 
 def _ml_dtypes_name(spelling: str) -> str:
-    """`f8E4M3FN` is `float8_e4m3fn` there."""
+    """Returns the name of a type in ml_dtypes: `f8E4M3FN` is `float8_e4m3fn`."""
     return re.sub(r"^f(\d+)E", r"float\1_e", spelling).lower()
 
 
@@ -220,46 +220,46 @@ def _little_endian(values: array[int] | array[float]) -> bytes:
 
 
 def scan_list(text: str, offset: int) -> int:
-    """The end of the tensor literal that starts with the `[` at `offset`.
+    """Returns the end of the tensor literal that starts with the `[` at `offset`.
 
-    The literal ends where something else than numbers, brackets and commas comes; whether the
-    brackets are balanced is for `has_shape` to say.
+    It ends at the first other text than numbers, brackets and commas; `has_shape` checks the
+    brackets.
     """
     match = _LIST.match(text, offset)
     return offset if match is None else match.end()
 
 
 def scan_complex(text: str, offset: int) -> int:
-    """The end of the literal of complex numbers, `(1.0, -2.0)` or a list of them, at `offset`."""
+    """Returns the end of the complex literal, `(1.0, -2.0)` or a list of such, at `offset`."""
     match = _COMPLEX.match(text, offset)
     return offset if match is None else match.end()
 
 
 def without_pairs(body: str) -> str:
-    """A literal of complex numbers with one number for each of them."""
+    """Replaces each complex number of a literal by one number."""
     return _PAIR.sub("0", body)
 
 
 def list_literals(body: str) -> list[str]:
-    """The number literals of a tensor literal, in order."""
+    """Returns the number literals of a tensor literal, in order."""
     return _NUMBERS.findall(body)
 
 
 def literal_offset(body: str, index: int) -> int:
-    """Offset of the number with that index in a tensor literal."""
+    """Returns the offset of a number by its index in a tensor literal."""
     return next(islice(_NUMBERS.finditer(body), index, None)).start()
 
 
 def has_shape(body: str, count: int, shape: Sequence[int]) -> bool:
-    """True if the brackets and commas of a tensor literal of `count` numbers are those of `shape`,
-    with a number between them wherever one has to be and nowhere else."""
+    """Returns whether a tensor literal of `count` numbers is well-formed and has the given
+    shape."""
     brackets = body.translate(_WITHOUT_NUMBERS)
-    # A type may claim more elements than there is memory for; so the length is compared first.
+    # A type may declare more elements than fit into memory, so the length is compared first.
     if len(brackets) != _brackets_length(shape) or brackets != _brackets(shape):
         return False
     if count != prod(shape):
         return False
-    # As many numbers as places for them: each is in its place if no place is empty.
+    # The counts agree, so the literal is well-formed if no position is empty.
     compact = body.translate(_WITHOUT_SPACE)
     return count == 0 or not any(empty in compact for empty in ("[,", "[]", ",,", ",]"))
 
@@ -279,10 +279,10 @@ def _brackets(shape: Sequence[int]) -> str:
 
 
 def unpack_booleans(data: bytes, count: int) -> bytes | None:
-    """One byte per boolean of a raw buffer of i1, whichever way it is packed; None if it fits none.
+    """Returns one byte per boolean of a raw i1 buffer in any packing; None if no packing fits.
 
-    Buffers of 8 booleans a byte (least significant bit first) were MLIR's form for long; a single
-    0x00 or 0xff is a splat there.
+    MLIR long packed 8 booleans per byte (least significant bit first), with a single 0x00 or 0xff
+    for a splat.
     """
     if data in (b"\x00", b"\xff"):
         return bytes([data[0] & 1])
@@ -295,9 +295,6 @@ def unpack_booleans(data: bytes, count: int) -> bytes | None:
 
 
 # Constants: `dense`, `array` and `dense_resource` attributes, and the resources of a file.
-#
-# Hexadecimal literals of float types are bit patterns, splats stay one element whatever their
-# shape, and resources belong to the text they are in.
 
 _METADATA_VALUES = (
     MLIRTokenKind.STRING_LIT,
@@ -310,13 +307,13 @@ _METADATA = re.compile(r"^\s*\{-#", re.MULTILINE)
 
 
 class ConstantParser(AttributeParser):
-    """The part of the parser that reads constants."""
+    """Parser of constants."""
 
     _resources: dict[str, tuple[int, int]] | None = None
-    """The offset of the blob of each resource of the builtin dialect, once it was looked for."""
+    """Offsets of the blobs of builtin resources; None before the first look-up."""
 
     def _parse_builtin_densearray_attr(self) -> DenseArrayBase[Any]:
-        """`array<type: numbers>`."""
+        """Parses `array<type: numbers>`."""
         self.parse_punctuation("<", " in array attribute")
         start = self._current_token.start
         element_type = self.parse_type()
@@ -339,7 +336,7 @@ class ConstantParser(AttributeParser):
     def parse_dense_int_or_fp_elements_attr(
         self, type: RankedStructure[Any] | None
     ) -> DenseIntOrFPElementsAttr[Any]:
-        """`dense<...> : type`. A splat keeps one element, whatever its shape."""
+        """Parses `dense<...> : type`; a splat remains one element."""
         self.parse_punctuation("<", " in dense attribute")
         start = self._current_token.start
         literal = self._dense_literal()
@@ -371,7 +368,7 @@ class ConstantParser(AttributeParser):
         return DenseIntOrFPElementsAttr(type, BytesAttr(data))
 
     def _parse_dense_literal_type(self) -> RankedStructure[Any]:
-        """The type of a constant: a tensor, vector or memref of known size."""
+        """Parses the type of a constant: a tensor, vector or memref of static shape."""
         start = self._current_token.start
         type = self.parse_type()
         if not isinstance(type, TensorType | VectorType | MemRefType):
@@ -382,7 +379,7 @@ class ConstantParser(AttributeParser):
         return ranked
 
     def _dense_literal(self) -> str | None:
-        """The text between the brackets of a dense attribute: a string, a list or a number."""
+        """Returns the text in the brackets of a dense attribute: a string, a list or a number."""
         token = self._current_token
         match token.kind:
             case MLIRTokenKind.GREATER:
@@ -404,7 +401,7 @@ class ConstantParser(AttributeParser):
                 return self._number_literal()
 
     def _number_literal(self) -> str:
-        """The text of one number, with its sign; `true` and `false` count as numbers."""
+        """Returns the text of a number with its sign; `true` and `false` count as numbers."""
         sign = "-" if self.parse_optional_punctuation("-") is not None else ""
         token = self._current_token
         is_number = token.kind in (MLIRTokenKind.INTEGER_LIT, MLIRTokenKind.FLOAT_LIT)
@@ -424,7 +421,7 @@ class ConstantParser(AttributeParser):
     def _complex(
         self, literal: str, element_type: Attribute, shape: Sequence[int], start: int
     ) -> bytes:
-        """The bytes of complex numbers: real and imaginary part of each in turn."""
+        """Encodes complex numbers, alternating real and imaginary parts."""
         if not isinstance(element_type, ComplexType):
             self.raise_error(f"'(' does not start a number of type {element_type}", start)
         part: Attribute = cast(Any, element_type).element_type
@@ -438,7 +435,7 @@ class ConstantParser(AttributeParser):
         )
 
     def _decode(self, literal: str, start: int) -> bytes:
-        """The bytes that a string literal `"0x..."` spells."""
+        """Decodes a string literal `"0x..."`."""
         if not literal.startswith('"0x'):
             self.raise_error('expected a hexadecimal string "0x..."', start)
         try:
@@ -447,7 +444,7 @@ class ConstantParser(AttributeParser):
             self.raise_error("the string is not hexadecimal or has an odd number of digits", start)
 
     def _buffer(self, data: bytes, element_type: Attribute, count: int, start: int) -> bytes:
-        """Checks the size of a raw buffer; one element is a splat."""
+        """Verifies the size of a raw buffer; one element is a splat."""
         size = element_size(element_type)
         if size is None:
             self.raise_error(f"constants of type {element_type} are not supported", start)
@@ -465,7 +462,7 @@ class ConstantParser(AttributeParser):
     def _parse_builtin_dense_resource_attr(  # pyright: ignore[reportIncompatibleMethodOverride]
         self,
     ) -> DenseIntOrFPElementsAttr[Any]:
-        """`dense_resource<key> : type`, as the dense attribute that the blob of the file makes."""
+        """Parses `dense_resource<key> : type` to a dense attribute with the file's blob."""
         self.parse_punctuation("<", " in dense_resource attribute")
         start = self._current_token.start
         key = self.parse_identifier_or_str_literal(" for the key of the resource")
@@ -487,7 +484,7 @@ class ConstantParser(AttributeParser):
         return DenseIntOrFPElementsAttr(type, BytesAttr(data))
 
     def _find_resources(self) -> dict[str, tuple[int, int]]:
-        """The extents of the blobs; the dictionary usually follows the module."""
+        """Returns the extents of the blobs; the dictionary usually follows the module."""
         if self._resources is None:
             self._resources = {}
             for match in _METADATA.finditer(self.source.text):
@@ -495,7 +492,7 @@ class ConstantParser(AttributeParser):
         return self._resources
 
     def _parse_file_metadata_dictionary(self) -> None:
-        """`{-# section: {group: {key: value}} #-}`; only blobs of the builtin dialect matter."""
+        """Parses `{-# section: {group: {key: value}} #-}`; only builtin resources are kept."""
         if self._resources is None:
             self._resources = {}
         self.parse_comma_separated_list(

@@ -1,4 +1,4 @@
-"""Custom assembly formats of operations of TTIR and EmitC."""
+"""Custom assembly formats of TTIR and EmitC operations."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.dialects.ttcore.device import DeviceAttr
 
-# The forms in which MLIR prints operations of EmitC (https://mlir.llvm.org/docs/Dialects/EmitC/).
+# Assembly formats of EmitC (https://mlir.llvm.org/docs/Dialects/EmitC/).
 #
-# What has no form of its own, such as `emitc.constant` and `emitc.variable`, is generic there,
-# too.
+# Operations without a custom format, such as `emitc.constant` and `emitc.variable`, are generic in
+# MLIR, too.
 
 Form = Callable[[Parser, type[Operation]], Operation]
 
@@ -39,7 +39,7 @@ def _operands(
 
 
 def _inherent(attributes: dict[str, Attribute], *names: str) -> dict[str, Attribute]:
-    """Takes the attributes of these names, which the operation defines, out of its dictionary."""
+    """Moves inherent attributes of these names out of an attribute dictionary."""
     return {name: attributes.pop(name) for name in names if name in attributes}
 
 
@@ -140,7 +140,7 @@ def _return(parser: Parser, op_type: type[Operation]) -> Operation:
 
 
 def _lvalue(parser: Parser) -> Attribute:
-    """The type of a variable, or in angle brackets that of what it holds."""
+    """Parses the type of a variable, or in angle brackets its value type."""
     from xdsl.dialects.emitc import EmitC_LValueType
 
     if parser.parse_optional_punctuation("<") is None:
@@ -163,7 +163,7 @@ def _assign(parser: Parser, op_type: type[Operation]) -> Operation:
 
 
 def _load(parser: Parser, op_type: type[Operation]) -> Operation:
-    """`%variable : <type>`, the type that the variable holds."""
+    """`%variable : <type>`, with the value type of the variable."""
     from xdsl.dialects.emitc import EmitC_LValueType
 
     name = parser.parse_unresolved_operand()
@@ -210,7 +210,7 @@ def _operator(parser: Parser, op_type: type[Operation]) -> Operation:
 def _typed(
     parser: Parser, op_type: type[Operation], names: Sequence[UnresolvedOperand]
 ) -> Operation:
-    """Attributes and `: (types) -> type` after the operands of an op."""
+    """Parses attributes and `: (types) -> type` after the operands of an op."""
     attributes = parser.parse_optional_attr_dict()
     parser.parse_punctuation(":")
     type_ = parser.parse_type()
@@ -245,25 +245,24 @@ EMITC_FORMS: dict[str, Form] = {
 }
 
 
-# The syntax of the operations that TTIR files write in a form of their own.
-#
-# Their generic forms need nothing from here. The syntax follows tt-mlir's operation definitions
-# (2025 and 2026).
+# Custom assembly formats in TTIR files, after tt-mlir's op definitions (2025 and 2026).
 
 ParseForm = Callable[[Parser, type[Operation]], Operation]
 
 
 @dataclass(frozen=True)
 class CustomForm:
-    """Custom form: the parser after an operation's name, and the operation it makes."""
+    """Custom assembly format: the op it creates, and the parser after the op's name."""
 
     op_name: str
     parse: ParseForm
 
 
 def _empty(parser: Parser, op_type: type[Operation]) -> Operation:
-    """`() {attributes} : type`; the documents of 2024 write `() -> type`. Sizes that are known at
-    run time are between the brackets; the type says where, and is refused for it."""
+    """`() {attributes} : type`; the documents of 2024 write `() -> type`.
+
+    Dynamic sizes in the brackets are parsed; the dynamic type is refused later.
+    """
     parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_unresolved_operand)
     attributes = parser.parse_optional_attr_dict()
     parser.parse_punctuation(":")
@@ -427,8 +426,10 @@ def _load_cached(parser: Parser, op_type: type[Operation]) -> Operation:
 
 
 def _subgraph(parser: Parser, op_type: type[Operation]) -> Operation:
-    """`@function ins(%inputs : types) outs(%outputs : types) {attributes} : types`: a call of the
-    function with the inputs. The outputs are tensors that a kernel would write its results to."""
+    """`@function ins(%inputs : types) outs(%outputs : types) {attributes} : types`.
+
+    Becomes a call of the function with the inputs; the outputs are destinations of a kernel.
+    """
     callee = parser.parse_symbol_name()
     operands: dict[str, list[SSAValue]] = {"ins": [], "outs": []}
     for group, values in operands.items():
@@ -451,7 +452,7 @@ def _subgraph(parser: Parser, op_type: type[Operation]) -> Operation:
 
 
 def _types(parser: Parser, count: int) -> Sequence[Attribute]:
-    """`: types`, so many of them."""
+    """Parses `: types`, `count` of them."""
     if count == 0:
         return []
     parser.parse_punctuation(":")

@@ -1,4 +1,4 @@
-"""Reads a whole file; quantized tensors and layouts of a source."""
+"""Parsing of whole files; quantized tensors and layouts of a source."""
 
 from __future__ import annotations
 
@@ -48,22 +48,21 @@ from ttcodegen.parsing.attributes import plain_message
 from ttcodegen.parsing.operations import OperationParser, UnknownCustomForm
 from ttcodegen.parsing.structure import counted, flatten, remedy_for_operation, unsupported
 
-# Quantized tensors, as integers and ops that say what they represent.
+# Lowering of quantized types to integers.
 #
-# `!quant.uniform<...>` says in a type what an op has to know. Once a module is read, its tensors
-# hold the integers that are stored, and what the types said is in attributes of the ops that
-# convert. An op that only moves elements moves integers; any other one is meant for the real
-# numbers, so that its operands are dequantized before it and its results quantized after it.
+# After parsing, tensors of `!quant.uniform<...>` hold their stored integers, and the parameters of
+# the types become attributes of conversion ops. Data movement operates on the integers; other ops
+# operate on real numbers, with operands dequantized before and results quantized after them.
 
 _CONVERSIONS = ("quantize", "dequantize", "requantize")
 _NEW_VALUES = ("pad", "typecast")
-"""Ops that move elements but may put others beside them."""
+"""Data movement ops that may add other elements."""
 
 
 def express_quantized(module: ModuleOp) -> None:
-    """Replaces quantized element types by those of their integers, in place.
+    """Replaces quantized element types by their storage types, in place.
 
-    Types that are not understood stay, for `check_supported` to list.
+    Types that cannot be parsed are kept for `check_supported` to report.
     """
     for function in module.ops:
         if isinstance(function, FuncOp):
@@ -100,7 +99,7 @@ def _express(op: CatalogueOp) -> None:
 
 
 def _expect_zero_points(op: CatalogueOp, quantization: Quantization) -> None:
-    """Raises CompileError at an op if a zero point is outside of the storage range."""
+    """Raises CompileError if a zero point is outside of the storage range."""
     for zero_point in quantization.zero_points:
         if not quantization.low <= zero_point <= quantization.high:
             raise CompileError(
@@ -111,7 +110,7 @@ def _expect_zero_points(op: CatalogueOp, quantization: Quantization) -> None:
 
 
 def _is_stored(op: CatalogueOp) -> bool:
-    """True if the op is a constant that names the integers that are stored, not what they mean."""
+    """Returns whether the op is a constant of stored integers instead of real numbers."""
     value = op.properties.get("value") or op.attributes.get("value")
     if not isinstance(value, DenseIntOrFPElementsAttr):
         return False
@@ -123,7 +122,7 @@ def _moves(
     operands: Sequence[Quantization | None],
     results: Sequence[Quantization | None],
 ) -> bool:
-    """True if the op moves integers that represent the same numbers everywhere."""
+    """Returns whether the op moves integers of the same per-tensor quantization."""
     definition = op.definition
     if not isinstance(definition, TTIRDefinition) or not definition.moves:
         return False
@@ -134,8 +133,7 @@ def _moves(
 
 
 def _convert(op: CatalogueOp, source: Quantization | None, target: Quantization | None) -> None:
-    """Puts into attributes what the types say. An op whose types say too little is left to its
-    verifier."""
+    """Sets attributes of a conversion from its types; incomplete types are left to the verifier."""
     attributes: dict[str, Any] = {}
     name = op.definition.short_name
     if target is not None:
@@ -219,7 +217,7 @@ def _compute_on_reals(
 
 
 def _store(function: FuncOp) -> None:
-    """Gives every value that is quantized the type of its integers."""
+    """Replaces quantized types of all values by their storage types."""
     for block in function.body.blocks:
         for argument in block.args:
             _retype(argument)
@@ -248,7 +246,7 @@ def _stored(type_: Attribute) -> Attribute:
     return TensorType(quantization.storage, tensor.get_shape(), tensor.encoding)
 
 
-# Layouts that a source gives the tensors of TTIR.
+# Layouts of TTIR tensors in the source.
 
 _LAYOUTS = (TTNNLayoutAttr, MetalLayoutAttr, BufferAttr, TensorMeshAttr)
 
@@ -260,12 +258,14 @@ ENCODINGS = (
     "ttcore.buffer",
     "tensor_mesh",
 )
-"""Text that has none of these words has no layouts to drop."""
+"""Words of which at least one is in a text with layouts."""
 
 
 def drop_layouts(module: ModuleOp, diagnostics: Diagnostics) -> None:
-    """Removes layouts from the tensors of functions of TTIR: where their tensors are is what the
-    compiler decides. Functions that were lowered to TTNN, or to `ttir.generic`, keep theirs."""
+    """Removes layouts from tensors of TTIR functions, since the compiler decides on placement.
+
+    Functions lowered to TTNN, or to `ttir.generic`, keep theirs.
+    """
     for function in module.walk():
         if isinstance(function, FuncOp):
             ops = list(function.walk())
@@ -288,10 +288,10 @@ def _without_layout(type_: Attribute) -> Attribute:
     return without_encoding(type_) if isinstance(encoding, _LAYOUTS) else type_
 
 
-# Reads a whole file.
+# Parsing of whole files.
 
 
-# The start of a line that holds an operation, in generic form or in one of its own.
+# The start of a line with an operation, in generic or custom form.
 _OPERATION = re.compile(
     r"^[ \t]*(?:%[^=\"\n]*=[ \t]*)?"
     r"(?:\"([\w.$-]+)\"[ \t]*\(|([a-z_]\w*\.[a-z_][\w.]*)(?![ \t]*=))",
@@ -300,15 +300,13 @@ _OPERATION = re.compile(
 
 
 def parse_module(source: Source, diagnostics: Diagnostics | None = None) -> ModuleOp:
-    """The module that a text holds: functions only, in today's spelling.
+    """Parses a module: functions only, in the current syntax.
 
-    Operations that no dialect of ours has are kept; `check_supported` lists them. What is ignored
-    is reported in `diagnostics`.
+    Unknown operations are kept for `check_supported` to report. Dropped information is reported in
+    `diagnostics`.
 
     Raises:
-        CompileError: at the first location that is not MLIR as we understand it; for values, all
-        that
-            are undefined in a function.
+        CompileError: at the first syntax error, or with all undefined values of a function.
     """
     if diagnostics is None:
         diagnostics = Diagnostics()
@@ -335,16 +333,16 @@ def parse_module(source: Source, diagnostics: Diagnostics | None = None) -> Modu
 def parse_operations(
     source: Source, diagnostics: Diagnostics, context: Context | None = None
 ) -> list[Operation]:
-    """The operations at the top of a text, as they are written there.
+    """Parses the top-level operations of a text.
 
     Args:
         source: the text.
-        diagnostics: gets what is ignored.
-        context: the dialects that the text may be in; those of the compiler if None.
+        diagnostics: receives what is ignored.
+        context: the dialects of the text; those of the compiler if None.
 
     Raises:
-        CompileError: as `parse_module`; also with all functions, calls and returns that lack what
-            their kind has.
+        CompileError: as `parse_module`; also with all functions, calls and returns that lack
+            required attributes, operands or regions.
     """
     if not source.text.strip():
         raise CompileError("the input is empty", remedy="give a module of TTIR functions")
@@ -366,7 +364,7 @@ def parse_operations(
         raise CompileError("the input is nested too deeply", parser.offset) from None
     except (ArithmeticError, AssertionError, LookupError, NotImplementedError, TypeError,
             ValueError, struct.error) as error:  # fmt: skip
-        # xDSL checks some of what it reads with assertions and conversions only.
+        # xDSL validates some input only by assertions and conversions.
         raise _malformed(error, source, parser.offset) from error
     if not operations:
         raise CompileError("the input holds no operations", remedy="give a module of functions")
@@ -390,15 +388,15 @@ _ELEMENT_TYPES = {
     **{f"s{bits}": f"si{bits}" for bits in (8, 16, 32, 64)},
     **{f"{name}{bits}": f"ui{bits}" for name in ("uint", "u") for bits in (8, 16, 32, 64)},
 }
-"""Names that other systems have for element types."""
+"""Names of element types in other systems."""
 
 
 _TYPE_ERRORS = ("expected shape type", "type expected")
-"""Messages of xDSL at what is no type."""
+"""xDSL's messages where a type is expected."""
 
 
 def _element_type_hint(text: str, offset: int) -> str:
-    """A question after a message about a shape, if an element type of another system follows."""
+    """Returns a hint for a message about a shape with an element type of another system."""
     found = re.match(r"(?:x?[0-9?]+x)*x?([A-Za-z]\w*)", text[offset : offset + 100])
     if found is None:
         return ""
@@ -408,7 +406,7 @@ def _element_type_hint(text: str, offset: int) -> str:
 
 
 def _with_element_type_hint(error: CompileError, text: str) -> CompileError:
-    """The error, with a question where an element type of another system was read."""
+    """Adds a hint to an error at an element type of another system."""
     first = error.diagnostics[0]
     if first.message not in _TYPE_ERRORS or not isinstance(first.place, int):
         return error
@@ -417,7 +415,7 @@ def _with_element_type_hint(error: CompileError, text: str) -> CompileError:
 
 
 def _malformed(error: Exception, source: Source, offset: int) -> CompileError:
-    """Diagnostic of a failed conversion of xDSL, which ends at `offset` of the text."""
+    """Returns the diagnostic of an xDSL conversion that failed before `offset`."""
     if isinstance(error, UnicodeDecodeError):
         place = source.text.rfind('"', 0, source.text.rfind('"', 0, offset))
         return CompileError("a name is not UTF-8 text", offset if place < 0 else place)
@@ -431,7 +429,7 @@ def _malformed(error: Exception, source: Source, offset: int) -> CompileError:
 
 
 def _open(source: Source, diagnostics: Diagnostics, context: Context) -> OperationParser:
-    """A parser at the first token of the text."""
+    """Returns a parser at the first token of the text."""
     try:
         return OperationParser(context, source, diagnostics)
     except ParseError as error:
@@ -441,12 +439,15 @@ def _open(source: Source, diagnostics: Diagnostics, context: Context) -> Operati
 def _all_unknown_custom_forms(
     source: Source, parser: OperationParser, error: UnknownCustomForm
 ) -> CompileError:
-    """One diagnostic per unknown operation: we cannot read past the first, but we can look."""
+    """Returns one diagnostic per unknown operation, found by scanning the rest of the text.
+
+    Parsing cannot continue after the first unknown custom form.
+    """
     offsets: dict[str, list[int]] = {error.op_name: []}
     for match in _OPERATION.finditer(source.text):
         generic, custom = match.groups()
         if not parser.knows(generic or custom, in_custom_form=custom is not None):
-            # A generic name starts with its quote, as everywhere.
+            # Positions of generic names include the quote.
             place = match.start(2) if generic is None else match.start(1) - 1
             offsets.setdefault(generic or custom, []).append(place)
     found: list[Diagnostic] = []
@@ -460,7 +461,8 @@ def _all_unknown_custom_forms(
 
 @contextmanager
 def _collector_paused() -> Generator[None]:
-    """Parsing makes long-lived objects only; collecting in between costs half of its time."""
+    """Pauses garbage collection, which would take half of the parsing time: parsed objects live
+    on."""
     enabled = gc.isenabled()
     gc.disable()
     try:

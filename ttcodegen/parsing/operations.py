@@ -1,9 +1,9 @@
 """Operations, values and regions.
 
-A generic operation's head, `%r = "dialect.op"(%a, %b)`, is read with one regular expression, and
-with another one what follows it, if that was read before; what these do not match takes the general
-way. Every operation keeps the offset of its name. Values that are undefined, defined twice, used
-before their definition or with another type are reported where they are used.
+The head of a generic operation, `%r = "dialect.op"(%a, %b)`, is parsed by a regular expression, and
+its signature by another one if it is known; other forms take the general path. Every operation
+keeps the offset of its name. Values that are undefined, defined twice, used before their definition
+or with another type are reported at their use.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Binding(NamedTuple):
 
 
 class OperationParser(ConstantParser):
-    """The part of the parser that reads operations."""
+    """Parser of operations."""
 
     def __init__(self, context: Context, source: Source, diagnostics: Diagnostics) -> None:
         super().__init__(context, source, diagnostics)
@@ -74,7 +74,7 @@ class OperationParser(ConstantParser):
         self._forward_uses: dict[tuple[str, int], int] = {}
 
     def parse_top_level(self) -> list[Operation]:
-        """Everything in the text: operations, between them aliases and metadata."""
+        """Parses the whole text: operations, aliases and metadata."""
         operations: list[Operation] = []
         while True:
             match self._current_token.kind:
@@ -94,11 +94,11 @@ class OperationParser(ConstantParser):
 
     @property
     def offset(self) -> int:
-        """Offset of the current token."""
+        """Returns the offset of the current token."""
         return self._current_token.start
 
     def knows(self, name: str, *, in_custom_form: bool) -> bool:
-        """True if there is an operation of that name, in a form of its own on request."""
+        """Returns whether an operation of that name is known, in custom form if requested."""
         if in_custom_form and name in CUSTOM_FORMS:
             return True
         op_type = self.ctx.get_optional_op(current_operation_name(name))
@@ -183,7 +183,7 @@ class OperationParser(ConstantParser):
     def _with_signature(
         self, name: str, offset: int, uses: list[Use], signature: Signature
     ) -> Operation:
-        """An operation without regions and successors of which all but the location is known."""
+        """Creates an operation without regions and successors from a known signature."""
         op_type = self._op_type(name, offset)
         self._resume_from(signature.end)
         location = self.parse_optional_location()
@@ -221,7 +221,7 @@ class OperationParser(ConstantParser):
         return [self._resolve(use, type_) for use, type_ in zip(uses, types, strict=True)]
 
     def _parse_custom(self, name: str, offset: int) -> Operation:
-        """An operation in its own syntax, of which the name has been read."""
+        """Parses an operation in custom form after its name."""
         custom = CUSTOM_FORMS.get(name)
         if custom is None:
             op_type = self._op_type(name, offset)
@@ -249,7 +249,7 @@ class OperationParser(ConstantParser):
     # Values
 
     def _bind(self, op: Operation, bindings: Sequence[Binding], start: int) -> None:
-        """Gives the results of `op` their names."""
+        """Names the results of `op`."""
         results = op.results
         if not bindings:
             return
@@ -271,7 +271,7 @@ class OperationParser(ConstantParser):
     def _define(
         self, name: str, values: Sequence[SSAValue], offset: int, op: Operation | None
     ) -> None:
-        """Binds `%name` to `values`, also where it was used before."""
+        """Binds `%name` to `values`, and resolves forward uses."""
         if (earlier := self.ssa_values.get(name)) is not None:
             first = self._definition_offsets.get(earlier[0]) if earlier else None
             notes = [] if first is None else [Note("first defined here", first)]
@@ -283,7 +283,7 @@ class OperationParser(ConstantParser):
                 set_source_offset(value, offset)
         if name in self.forward_ssa_references:
             self._settle_forward_uses(name, values, offset, op)
-        # Numbers are not names; asking the value for each of them would cost.
+        # Fast path: numbers are no name hints.
         if not name[0].isdigit() and SSAValue.is_valid_name(name):
             for value in values:
                 value.name_hint = name
@@ -314,16 +314,16 @@ class OperationParser(ConstantParser):
             placeholder.replace_all_uses_with(value)
 
     def _in_order(self) -> bool:
-        """True if operations of the current block run in order.
+        """Returns whether operations of the current block execute in order.
 
-        Those of a module do not, and regions of operations that we do not know may be graphs.
+        Those of a module do not, and regions of unknown operations may be graph regions.
         """
         return bool(self._op_types) and not issubclass(
             self._op_types[-1], ModuleOp | UnregisteredOp
         )
 
     def _precedes(self, user: Operation, definition: Operation | None) -> bool:
-        """True if `user`, or an operation around it, comes before `definition` in its block."""
+        """Returns whether `user`, or an operation around it, precedes `definition` in its block."""
         block = self._blocks_in_progress[-1] if self._blocks_in_progress else None
         ancestor: Operation | None = user
         while ancestor is not None:
@@ -338,7 +338,7 @@ class OperationParser(ConstantParser):
         return self._resolve(Use(operand.operand_name, operand.index, operand.span.start), type)
 
     def _resolve(self, use: Use, type: Attribute) -> SSAValue:
-        """The value that `use` names, a placeholder if it is defined later."""
+        """Returns the value of a use, or a placeholder for a forward use."""
         name, index, offset = use
         values = self.ssa_values.get(name)
         if values is None:
@@ -354,7 +354,7 @@ class OperationParser(ConstantParser):
                 f"%{name}#{index} does not exist: %{name} names {plural(len(values), 'value')}",
                 offset,
             )
-        # Types come from a memo, so that equal ones are mostly the same object.
+        # Types are memoized, so that equal ones are mostly identical.
         if value.type is not type and value.type != type:
             spelled = f"%{name}" if values is None or len(values) == 1 else f"%{name}#{index}"
             defined = self._definition_offsets.get(value, self._forward_uses.get((name, index)))
@@ -368,7 +368,7 @@ class OperationParser(ConstantParser):
         return value
 
     def _report_undefined_values(self) -> None:
-        """Every value of the scope that was used and never defined, at its first use."""
+        """Raises CompileError with all undefined values of the scope, at their first uses."""
         undefined = sorted(
             (self._forward_uses[name, index], name)
             for name, placeholders in self.forward_ssa_references.items()
@@ -414,13 +414,13 @@ class OperationParser(ConstantParser):
 def _with_inherent(
     properties: dict[str, Attribute], attributes: dict[str, Attribute], op_type: type[Operation]
 ) -> dict[str, Attribute]:
-    """The properties, and what older text has in `attributes` although the operation defines it."""
+    """Returns the properties, with inherent attributes that older texts have in `attributes`."""
     if issubclass(op_type, CatalogueOp):
         names = {spec.name for spec in op_type.definition.attributes}
     elif issubclass(op_type, IRDLOperation):
         names = set(op_type.get_irdl_definition().properties)
         if issubclass(op_type, FuncOp | CallOp):
-            # Properties of other versions, no_inline for one: the op carries them along.
+            # Properties of other versions, such as no_inline, are kept as attributes.
             for name in [name for name in properties if name not in names]:
                 attributes[name] = properties.pop(name)
     elif isinstance(known := getattr(op_type, "property_names", None), frozenset):
@@ -434,7 +434,7 @@ def _with_inherent(
 
 
 class UnknownCustomForm(CompileError):
-    """An operation that we do not know is in its own syntax, so that we cannot read on."""
+    """An unknown operation in custom form, after which parsing cannot continue."""
 
     def __init__(self, name: str, offset: int) -> None:
         super().__init__(

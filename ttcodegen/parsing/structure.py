@@ -1,4 +1,4 @@
-"""Module structure: wrappers, CPU modules, and all unsupported ops at once."""
+"""Module structure: wrappers, CPU modules, and unsupported ops reported at once."""
 
 from __future__ import annotations
 
@@ -38,22 +38,23 @@ from ttcodegen.foundation.diagnostics import (
 from ttcodegen.foundation.messages import closest
 from ttcodegen.ops.core.definition import TTIR, TTIRDefinition
 
-# Functions for the CPU, as they are written: in a `ttcore.cpu_module` beside the device's.
+# CPU functions, in a `ttcore.cpu_module` beside the device module.
 #
-# A module of ours is flat. A function that runs on the CPU says so (`is_cpu_function`), and is
-# next to those that call it; in the text the module that calls it declares it.
+# Our modules are flat: CPU functions are marked (`is_cpu_function`), next to their callers. In the
+# text, the device module has declarations of them.
 
 CPU_MODULE = "ttcore.cpu_module"
 _DECLARED = "_decl"
-"""Prefixes of function names in declarations of older tools."""
+"""Suffix of declared function names in the output of older tools."""
 
 
 def take_cpu_functions(operations: Sequence[Operation]) -> list[FuncOp]:
-    """Takes the functions for the CPU out of the operations of a file, and their declarations;
-    calls name the functions themselves from then on.
+    """Takes CPU functions and their declarations out of the operations of a file.
+
+    Calls refer to the functions themselves from then on.
 
     Raises:
-        CompileError: if a module for the CPU holds something else than functions.
+        CompileError: if a CPU module has anything but functions.
     """
     modules = [op for top in operations for op in top.walk() if _is_cpu_module(op)]
     functions = [function for module in modules for function in _functions(module)]
@@ -73,7 +74,7 @@ def take_cpu_functions(operations: Sequence[Operation]) -> list[FuncOp]:
     for function in functions:
         function.detach()
         function.sym_visibility = StringAttr("private")
-        # Reading gives what begins with `tt.` the name of today's dialect.
+        # The parser renames the `tt` dialect to `ttcore`.
         function.attributes.pop(FUNCTION_TYPE.replace("tt.", "ttcore."), None)
         function.attributes[FUNCTION_TYPE] = CPU_FUNCTION
     return functions
@@ -100,10 +101,10 @@ def _functions(module: Operation) -> Iterator[FuncOp]:
                     )
 
 
-# The shape of a module: wrappers taken off, and what is not supported listed all at once.
+# Flattening of modules, and diagnostics of unsupported ops.
 
 _LOWER_DIALECTS = frozenset({"arith", "emitc", "memref", "scf", "ttkernel", "ttmetal"})
-"""Dialects that are read for tools that look at one stage; no input of the compiler has them."""
+"""Dialects that are parsed for tools on single stages, but are no compiler input."""
 
 DEVICE_MODULE = "ttcore.device_module"
 DEVICE = "ttcore.device"
@@ -121,7 +122,7 @@ _REMEDIES_FOR_OPERATIONS = {
     "ttnn.execute_trace": _TRACES,
     "ttnn.capture_or_execute_trace": _TRACES,
 }
-"""Operations of TTNN that tt-mlir prints and no program here has."""
+"""TTNN operations that tt-mlir prints and this compiler does not support."""
 _TILES = "work on tiles is not compiled, only work on whole tensors"
 _WHOLE_TENSORS = (
     "give the module as it was before its lowering; a ttir.generic on whole tensors compiles: ops "
@@ -132,7 +133,7 @@ for _dialect in ("ttkernel", "emitc"):
 
 
 def refused(name: str) -> str | None:
-    """Reason for which no target supports an operation of the catalogue, None if one does."""
+    """Returns why no target supports an operation of the catalogue, or None."""
     dialect, _, short_name = name.partition(".")
     definition = TTIR.get(short_name) if dialect == "ttir" else None
     return definition.refusal if definition is not None else None
@@ -146,7 +147,7 @@ def _names_of_generics() -> frozenset[str]:
 
 
 def unsupported(name: str) -> str:
-    """The message at an operation that cannot be compiled."""
+    """Returns the message for an unsupported operation."""
     if (reason := refused(name)) is not None:
         return f"'{name}' is not supported: {reason}"
     if name in _names_of_generics():
@@ -157,7 +158,7 @@ def unsupported(name: str) -> str:
 
 
 def remedy_for_operation(name: str) -> str | None:
-    """Remedy for an unknown operation: one of a similar name, or that of its dialect."""
+    """Returns the remedy for an unknown operation: a similar name, or that of its dialect."""
     dialect = name.partition(".")[0]
     if name in _names_of_generics():
         return _WHOLE_TENSORS
@@ -168,11 +169,11 @@ def remedy_for_operation(name: str) -> str | None:
 
 
 FIXED_SHAPES = "export the model for inputs of fixed shapes"
-"""Remedy for sizes that are only known at run time."""
+"""Remedy for dynamic shapes."""
 
 
 def is_of_unknown_size(type_: Attribute) -> bool:
-    """True if tensors of the type have an unknown size or rank."""
+    """Returns whether a tensor type has a dynamic shape or unknown rank."""
     if isinstance(type_, UnrankedTensorType):
         return True
     if not isinstance(type_, TensorType):
@@ -194,8 +195,9 @@ def _remedy_for_type(type_: Attribute) -> str | None:
 
 
 def refuse_elements(type_: Attribute, op: Operation) -> None:
-    """Refuses what gives tensors of elements that no device tensor has; what is quantized is left
-    to those who express it otherwise.
+    """Raises CompileError for tensors of unsupported elements, except quantized ones.
+
+    Quantized types are lowered later.
 
     Raises:
         CompileError: at the operation.
@@ -205,27 +207,28 @@ def refuse_elements(type_: Attribute, op: Operation) -> None:
 
 
 def _has_unknown_elements(type_: Attribute) -> bool:
-    """True if tensors of the type have elements that no device tensor has."""
+    """Returns whether no device tensor supports the elements of a tensor type."""
     if not isinstance(type_, TensorType):
         return False
     return normalized_data_type(cast("TensorType[Attribute]", type_).element_type) is None
 
 
 def flatten(operations: list[Operation], diagnostics: Diagnostics) -> ModuleOp:
-    """One module of functions from the top-level operations of a file.
+    """Returns one module of functions from the top-level operations of a file.
 
-    Modules inside modules, `ttcore.device_module` and `ttcore.cpu_module` are opened; of the
-    descriptions of devices the first is kept that is understood. The attributes of modules around
-    one another are kept, the inner ones win. Functions of equal name in different modules get a
-    number.
+    Nested modules, `ttcore.device_module` and `ttcore.cpu_module` are opened; the first supported
+    device description is kept. Attributes of nested modules are merged, inner ones win. Functions
+    of equal name in different modules are numbered.
 
     Raises:
-        CompileError: if functions for the CPU are lowered, or a module defines a symbol twice.
+        CompileError: if CPU functions are lowered, a module defines a symbol twice, or a device
+            module does not contain exactly one module.
     """
     module = ModuleOp([])
     attributes: dict[str, Attribute] = {}
     for operation in operations:
         _call_decompositions(operation)
+        _require_one_module(operation)
     cpu_functions = take_cpu_functions(operations)
     content = [op for op in operations if operation_name(op) != CPU_MODULE]
     while len(content) == 1 and _is_wrapper(content[0]):
@@ -244,8 +247,18 @@ def flatten(operations: list[Operation], diagnostics: Diagnostics) -> ModuleOp:
     return module
 
 
+def _require_one_module(operation: Operation) -> None:
+    for op in operation.walk():
+        if operation_name(op) not in (DEVICE_MODULE, CPU_MODULE):
+            continue
+        blocks = [block for region in op.regions for block in region.blocks]
+        modules = sum(isinstance(each, ModuleOp) for block in blocks for each in block.ops)
+        if modules != 1:
+            raise CompileError(f"'{operation_name(op)}' is around one module, found {modules}", op)
+
+
 def _call_decompositions(operation: Operation) -> None:
-    """A composite is what the function that it names computes."""
+    """Replaces composites by calls of their decompositions."""
     for op in list(operation.walk()):
         callee = op.attributes.get("decomposition")
         if callee is None:
@@ -262,8 +275,10 @@ def _call_decompositions(operation: Operation) -> None:
 def _module_functions(
     content: list[Operation], taken: set[str], diagnostics: Diagnostics
 ) -> list[Operation]:
-    """Functions of one module and the modules in it, under names not in `taken`, which it
-    extends."""
+    """Returns the functions of a module and its nested modules, under names not in `taken`.
+
+    Extends `taken`.
+    """
     content = [op for op in content if not _is_undescribed_device(op)]
     _require_distinct_symbols(content)
     own = [op for op in content if not _is_wrapper(op)]
@@ -305,14 +320,14 @@ _SYMBOLS: dict[type[Operation], str] = {FuncOp: "function", ModuleOp: "module"}
 
 
 def _is_undescribed_device(op: Operation) -> bool:
-    """True if an op describes a device in a form that is not supported any more."""
+    """Returns whether an op is a device in an unsupported form."""
     if operation_name(op) != DEVICE:
         return False
     return not isinstance(op, DeviceOp) or op.device_attr is None
 
 
 def _rename(functions: list[Operation], names: dict[str, str]) -> None:
-    """Gives functions of one module new names, where they are defined and where they are called."""
+    """Renames functions of a module and their calls."""
     for function in functions:
         for op in function.walk():
             if isinstance(op, FuncOp) and op.sym_name.data in names:
@@ -326,7 +341,7 @@ def _is_wrapper(op: Operation) -> bool:
 
 
 def _opened(wrapper: Operation) -> list[Operation]:
-    """The operations in a module, taken out of it."""
+    """Detaches and returns the operations of a module."""
     content = [op for region in wrapper.regions for block in region.blocks for op in block.ops]
     for op in content:
         op.detach()
@@ -334,8 +349,10 @@ def _opened(wrapper: Operation) -> list[Operation]:
 
 
 def refuse_unregistered(module: ModuleOp, remedy: str | None = None) -> None:
-    """Raises CompileError with all operations that no dialect has, each with its count; `remedy`
-    goes with those that have none of their own."""
+    """Raises CompileError with all unknown operations, each with its count.
+
+    `remedy` is used for operations without a specific one.
+    """
     found: dict[str, list[UnregisteredOp]] = {}
     for op in module.walk():
         if isinstance(op, UnregisteredOp):
@@ -359,12 +376,11 @@ _IN_GENERIC = (
 
 
 def check_supported(module: ModuleOp) -> None:
-    """Refuses what no stage after parsing could handle.
+    """Refuses what no later stage supports.
 
     Raises:
-        CompileError: with one diagnostic for each unknown or refused operation (how often, first
-            where), each tensor type that no device tensor can represent, and each function with
-            several blocks.
+        CompileError: with one diagnostic for each unknown or refused operation (with count and
+            first location), each unsupported tensor type, and each function with several blocks.
     """
     findings: dict[str, list[Operation | SSAValue]] = {}
     remedies: dict[str, str | None] = {}
@@ -409,7 +425,7 @@ def check_supported(module: ModuleOp) -> None:
 
 
 def _refused_form(op: Operation) -> str | None:
-    """Reason for which no target supports the op, though one supports others of its name."""
+    """Returns why no target supports this form of an op, or None."""
     if not isinstance(op, CatalogueOp):
         return None
     definition = op.definition
@@ -418,9 +434,9 @@ def _refused_form(op: Operation) -> str | None:
     try:
         return definition.refused_form(op)
     except VerifyException:
-        return None  # The verifier of the op says what is wrong with it.
+        return None  # Reported by the verifier of the op.
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
-        # A form is looked at before anything is verified: shapes and attributes may be any.
+        # Forms are checked before verification: shapes and attributes may be invalid.
         if _is_verified(op):
             raise
         return None
@@ -435,7 +451,7 @@ def _is_verified(op: CatalogueOp) -> bool:
 
 
 def _is_lowered(op: Operation) -> bool:
-    """True if an op belongs to a stage after TTIR."""
+    """Returns whether an op belongs to a stage after TTIR."""
     dialect = op.dialect_name()
     return dialect in _LOWER_DIALECTS or (dialect == "ttir" and not isinstance(op, CatalogueOp))
 
@@ -448,7 +464,7 @@ def _values(op: Operation) -> Iterator[SSAValue]:
 
 
 def _refusal(type_: Attribute) -> str | None:
-    """Reason for which no device tensor can represent a type, None if one can."""
+    """Returns why no device tensor supports a type, or None."""
     if isinstance(type_, UnrankedTensorType):
         return f"tensors of unknown rank are not supported: {type_}"
     if not isinstance(type_, TensorType):
@@ -464,5 +480,5 @@ def _refusal(type_: Attribute) -> str | None:
 
 
 def counted(message: str, count: int) -> str:
-    """The message, and how often it applies."""
+    """Returns the message with the number of occurrences."""
     return message if count == 1 else f"{message} ({count} times)"

@@ -1,7 +1,7 @@
-"""Tokens of MLIR text, older spellings of TTIR, and the reading order of attribute aliases.
+"""Tokens of MLIR text, older spellings of TTIR, and the resolution order of attribute aliases.
 
-Gives the token kinds of xDSL's `MLIRLexer`, so that xDSL's parser runs on it unchanged; tokens keep
-offsets and make their text and `Span` only when asked.
+Token kinds are those of xDSL's `MLIRLexer`, so that xDSL's parser can use this lexer; tokens only
+store offsets and create their text and `Span` on demand.
 """
 
 from __future__ import annotations
@@ -38,13 +38,12 @@ from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttir.generic import GenericOp
 from ttcodegen.ops.core.definition import Definition
 
-# Older spellings of TTIR, upgraded to today's.
+# Upgrade of older spellings of TTIR.
 #
-# Until the end of 2025 every operation took its destination as last operand (`tensor.empty` or
-# `ttir.empty`); in 2024 it divided its operands by `operandSegmentSizes` and listed
-# `operand_constraints`; the shared dialect was called `tt`; some operations and attributes had
-# other names. Names are replaced while reading; `upgrade` does the rest on the module, guided by
-# what the catalogue says an operation takes today.
+# Until the end of 2025 every operation had its destination as last operand (`tensor.empty` or
+# `ttir.empty`); in 2024 it had `operandSegmentSizes` and `operand_constraints`; the shared dialect
+# was called `tt`; some operations and attributes had other names. Names are replaced during
+# parsing; `upgrade` does the rest on the module, by the current definitions of the catalogue.
 
 _OPERATION_NAMES = {
     "tensor.empty": "ttir.empty",
@@ -70,27 +69,27 @@ _MERGED_ATTRIBUTES: dict[str, Mapping[str, tuple[str, ...]]] = {
     "ttir.max_pool2d": {"kernel": ("kernel_height", "kernel_width"), **_WINDOW},
     "ttir.avg_pool2d": {"kernel": ("kernel_height", "kernel_width"), **_WINDOW},
 }
-"""By operation: today's attribute, and the older ones whose values it lists."""
+"""Current attributes by operation, with the older attributes whose values they list."""
 
 _SEGMENTS = "operandSegmentSizes"
 _EMPTY = "ttir.empty"
 CONSTRAINTS = "operand_constraints"
-"""Of 2024: the layouts that each operand may have. They have no meaning today."""
+"""Attribute of 2024 with the allowed layouts of each operand; meaningless now."""
 
 
 def current_operation_name(name: str) -> str:
-    """Today's name of an operation."""
+    """Returns the current name of an operation."""
     return _OPERATION_NAMES.get(name, name)
 
 
 def current_attribute_name(name: str) -> str:
-    """Today's name of an attribute or type of a dialect, without `#` or `!`."""
+    """Returns the current name of a dialect's attribute or type, without `#` or `!`."""
     current = "ttcore." + name[3:] if name.startswith("tt.") else name
     return _ATTRIBUTE_NAMES.get(current, current)
 
 
 def drop_constraints(operations: Sequence[Operation]) -> None:
-    """Drops the layouts that operands may have, which are no properties of an operation today."""
+    """Drops the allowed layouts of operands, which are no property of an operation now."""
     for outer in operations:
         for op in outer.walk():
             if isinstance(op, CatalogueOp | GenericOp):
@@ -99,7 +98,7 @@ def drop_constraints(operations: Sequence[Operation]) -> None:
 
 
 def upgrade(module: ModuleOp) -> None:
-    """Turns the older spellings in `module` into today's, in place."""
+    """Upgrades older spellings in `module`, in place."""
     emptied: dict[Operation, None] = {}
     for op in list(module.walk()):
         if not isinstance(op, CatalogueOp):
@@ -131,7 +130,7 @@ def _upgrade_attributes(op: CatalogueOp) -> None:
 
 
 def _upgrade_broadcast(op: CatalogueOp) -> None:
-    """In 2024 the broadcast dimensions were listed; now each dimension has a factor."""
+    """Replaces the list of broadcast dimensions of 2024 by a factor per dimension."""
     source, result = op.operands[0].type, op.results[0].type
     if isinstance(source, TensorType) and isinstance(result, TensorType):
         sizes, results = source.get_shape(), result.get_shape()
@@ -141,7 +140,7 @@ def _upgrade_broadcast(op: CatalogueOp) -> None:
 
 
 def _drop_destinations(op: CatalogueOp) -> Sequence[Operation]:
-    """Removes the operands that are destinations, and returns the operations that made them."""
+    """Removes destination operands, and returns the operations that define them."""
     operands = op.operands
     count = _destination_count(op, operands)
     if count == 0:
@@ -160,31 +159,31 @@ def _drop_destinations(op: CatalogueOp) -> Sequence[Operation]:
 
 
 def _destination_count(op: CatalogueOp, operands: Sequence[SSAValue]) -> int:
-    """Number of trailing operands that are destinations. There is one for each result, or none."""
+    """Returns the number of trailing destination operands: one per result, or none."""
     definition = op.definition
     results = len(op.results)
     if results == 0 or len(operands) < results or _takes_destination(definition):
         return 0
     if op.name == _EMPTY:
-        return 0  # It makes destinations, and has none.
+        return 0  # Defines destinations, and has none.
     if op.name.startswith("ttir.") and not definition.operands:
-        # A tensor with values is no destination of an op that makes one from nothing.
+        # An initialized tensor is no destination of an op without operands.
         return results if all(map(_is_empty, operands)) else 0
     last = operands[len(operands) - results :]
     if any(a.type != b.type for a, b in zip(last, op.results, strict=True)):
         return 0
     if not set(last).isdisjoint(operands[: len(operands) - results]):
-        return 0  # What an op reads is no place for its results.
+        return 0  # An operand that the op reads is no destination.
     segments = _explicit_segments(op)
     if segments is not None:
         return 0 if _fits(definition, segments) or segments[-1] != results else results
     least, most = _arity(definition)
     if most is not None and len(operands) > most:
-        # A ttnn call was given a tensor that was made for its result.
+        # A ttnn call has a tensor that was created as its destination.
         is_made = all(isinstance(value.owner, Operation) for value in last)
         return results if is_made or not op.name.startswith("ttnn.") else 0
-    # An operand may be left out, so that the count says nothing; an uninitialised tensor of the
-    # type of the result is no bias and no mask, though.
+    # With optional operands the count is ambiguous; but an uninitialized tensor of the result's
+    # type is no bias or mask.
     flexible = most is None or least < most
     if flexible and len(operands) - results >= least and all(map(_is_empty, last)):
         return results
@@ -192,18 +191,18 @@ def _destination_count(op: CatalogueOp, operands: Sequence[SSAValue]) -> int:
 
 
 def _takes_destination(definition: Definition) -> bool:
-    """A few operations have a destination to this day; the catalogue names it among operands."""
+    """Returns whether the current definition has a destination among its operands."""
     return any(spec.name in ("output", "outputs") for spec in definition.operands)
 
 
 def _arity(definition: Definition) -> tuple[int, int | None]:
-    """The smallest and the largest number of operands, None without limit."""
+    """Returns minimum and maximum number of operands; None for no maximum."""
     counts = [spec.count for spec in definition.operands]
     return counts.count("one"), None if "variadic" in counts else len(counts)
 
 
 def _fits(definition: Definition, segments: Sequence[int]) -> bool:
-    """True if the sizes divide the operands as today's definition does."""
+    """Returns whether the segment sizes fit the current definition."""
     return len(segments) == len(definition.operands) and all(
         spec.count == "variadic" or size == 1 or (spec.count == "optional" and size == 0)
         for spec, size in zip(definition.operands, segments, strict=True)
@@ -225,7 +224,7 @@ def _is_empty(value: SSAValue) -> bool:
 
 
 def _update_in_place(op: CatalogueOp) -> None:
-    """Cache updates gave the cache back as a result until July 2026; now they change it."""
+    """Removes the result of cache updates, which returned the cache until July 2026."""
     definition = op.definition
     if definition.in_place is None or definition.results != 0 or len(op.results) != 1:
         return
@@ -251,7 +250,7 @@ def _update_in_place(op: CatalogueOp) -> None:
     op.erase()
 
 
-# In which order aliases can be read that are made of others, and locations read at once.
+# Resolution order of nested aliases, and fast parsing of location aliases.
 
 ALIAS = re.compile(r"[#!][A-Za-z_][\w$.-]*+")
 _TEXT = r'"([^"\\\n\v\f]*+)"'
@@ -264,16 +263,16 @@ _LOCATION_DEFINITION = re.compile(
     r")\)[ \t]*+$",
     re.MULTILINE | re.ASCII,
 )
-"""The forms in which frameworks print where each op is from, a line for each."""
+"""Definitions of locations as frameworks print them, one per line."""
 
 
 def location_definition(
     text: str, offset: int, known: Mapping[str, Attribute]
 ) -> tuple[LocationAttr, int] | None:
-    """The location that the rest of a line defines, and the offset after it; None if it has another
-    form, or other parts than locations that are known.
+    """Parses the location defined in the rest of a line; returns it with the offset after it.
 
-    Modules of jax have twice as many of these lines as they have ops.
+    None for another form, or for parts that are no known locations. Modules of JAX have twice as
+    many such lines as ops.
 
     Args:
         text: the module.
@@ -300,16 +299,15 @@ def location_definition(
 def inner_aliases(
     name: str, text: str, offsets: Mapping[str, int], known: Container[str]
 ) -> list[str]:
-    """The aliases that one is made of, each after those that it is made of itself.
+    """Returns the aliases that one depends on, in post-order; empty if they are cyclic.
 
-    Locations are chains as long as the stack of calls that a framework traced; the stack of Python
-    is not long enough to read them from their ends. None if they go round in circles.
+    Locations are chains as long as a traced call stack, which may exceed Python's recursion limit.
 
     Args:
         name: the alias.
-        text: where it is defined.
-        offsets: where each alias is.
-        known: those that need not be read.
+        text: the text of the definitions.
+        offsets: the offset of each alias.
+        known: aliases that were parsed before.
     """
     order: dict[str, None] = {}
     begun = set[str]()
@@ -367,7 +365,6 @@ _KINDS = (
 )
 _STRING_GROUP = 5
 _PUNCTUATION_GROUP = 10
-_END_GROUP = 11
 
 
 class LexedToken(Token[MLIRTokenKind, str]):
@@ -381,7 +378,7 @@ class LexedToken(Token[MLIRTokenKind, str]):
 
     @property
     def span(self) -> Span[str]:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """The base class stores a span; making one per token costs more than the match."""
+        """Created on demand: a span per token would cost more than matching."""
         return Span(self.start, self.end, self.input)
 
     @property
@@ -390,14 +387,14 @@ class LexedToken(Token[MLIRTokenKind, str]):
 
 
 def skip_blanks(text: str, offset: int) -> int:
-    """The offset of the next token at or after `offset`."""
+    """Returns the offset of the next token at or after `offset`."""
     match = _SKIP.match(text, offset)
     assert match is not None  # the pattern matches the empty text
     return match.end()
 
 
 class MLIRTextLexer(Lexer[MLIRTokenKind, str]):
-    """Lexes MLIR text; raises ParseError at what is no token."""
+    """Lexer of MLIR text; raises ParseError for invalid tokens."""
 
     def lex(self) -> LexedToken:
         text_input = self.input
@@ -415,12 +412,12 @@ class MLIRTextLexer(Lexer[MLIRTokenKind, str]):
         if group == _PUNCTUATION_GROUP:
             kind = KIND_BY_PUNCTUATION_SPELLING[match.group(group)]
             return LexedToken(kind, start, end, text_input)
-        # A position beyond the end is how xDSL's lexers say that the end was consumed.
+        # In xDSL's lexers, a position beyond the end means that the end was consumed.
         self.pos = end + 1
         return LexedToken(MLIRTokenKind.EOF, start, end, text_input)
 
     def _string(self, start: int, end: int) -> LexedToken:
-        """A string literal is text unless its escapes give bytes that are not UTF-8."""
+        """Returns a string token, or a bytes token if its escapes are not UTF-8."""
         kind = MLIRTokenKind.STRING_LIT
         if self.input.content.find("\\", start, end) >= 0:
             try:

@@ -1,4 +1,4 @@
-"""Builds a project with CMake and Ninja, and records the content it was built of."""
+"""Builds a project with CMake and Ninja, and records the hashes of the sources."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ _FILES = ("CMakeLists.txt",)
 
 
 def source_hashes(out: Path) -> dict[str, str]:
-    """The SHA-256 of each source of a project, by path; those that a person added are among them.
+    """SHA-256 of each source of a project by path, files added by the user included.
 
-    Kernels are not: they are compiled when they run.
+    Kernels are excluded: they are compiled at run time.
     """
     return {
         path.relative_to(out).as_posix(): file_hash(path)
@@ -67,7 +67,7 @@ def write_record(build: Path, sources: Mapping[str, str], outputs: Mapping[str, 
     Args:
         build: the build folder.
         sources: the hashes of the sources, taken before it began.
-        outputs: the files that can have been built, by name; those that are not there are left out.
+        outputs: the build's possible outputs by name; missing ones are skipped.
 
     Raises:
         OSError: if it cannot be written.
@@ -84,12 +84,12 @@ def write_record(build: Path, sources: Mapping[str, str], outputs: Mapping[str, 
 
 
 def forget_record(build: Path) -> None:
-    """Removes the record: until a build ends, nothing is known of what is there."""
+    """Removes the record, as the folder's content is unknown until a build ends."""
     build.joinpath(_RECORD).unlink(missing_ok=True)
 
 
 def is_current(build: Path, library: Path, sources: Mapping[str, str]) -> bool:
-    """True if a library was built of sources with these hashes, and not changed since."""
+    """Returns whether a library was built from sources with these hashes and is unchanged since."""
     record = _read_record(build)
     if record is None or record.get("sources") != sources:
         return False
@@ -97,8 +97,10 @@ def is_current(build: Path, library: Path, sources: Mapping[str, str]) -> bool:
 
 
 def misleads_times(out: Path, build: Path, sources: Mapping[str, str]) -> bool:
-    """True if Ninja would take objects of other texts for current: a source that differs from what
-    was built is no newer, or what is there was built by other means."""
+    """Returns whether Ninja would take stale objects for current ones by their times.
+
+    A changed source is no newer than the build, or the outputs were not built by ttcodegen.
+    """
     if not build.joinpath("build.ninja").is_file():
         return False
     record = _read_record(build)
@@ -138,10 +140,10 @@ def _read_record(build: Path) -> dict[str, Any] | None:
 # Builds a project with CMake and Ninja against the CPU backend.
 
 BUILD_FOLDER = "build"
-"""The folder in the project; the presets of the project have others."""
+"""Build folder in the project; the project's presets use others."""
 
 TT_METAL_FOLDER = "build-tt-metal"
-"""The folder in the project for what is built with tt-metal, to run on a simulator."""
+"""Build folder of the tt-metal build in the project, to run on a simulator."""
 
 _LOG = "ttcodegen.log"
 _LOCK = "ttcodegen.lock"
@@ -162,8 +164,8 @@ def library_path(out: Path, name: str) -> Path:
 
 
 @contextmanager
-def _building(build: Path) -> Generator[None]:
-    """Holds the lock of a build folder: a library that is being linked is not there yet."""
+def _build_lock(build: Path) -> Generator[None]:
+    """Holds the lock of a build folder, as a library is missing while it is linked."""
     with (build / _LOCK).open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
@@ -182,7 +184,7 @@ def wait_for_builds(build: Path) -> None:
 def build_project(
     out: Path, name: str, toolchain: Toolchain, kind: ProjectKind = "both"
 ) -> BuiltProject:
-    """Configures and builds the project in `out`, or what changed since it was last built.
+    """Configures and builds the project in `out` incrementally.
 
     Args:
         out: the project's folder.
@@ -191,8 +193,8 @@ def build_project(
         kind: the shared object, the executable, or both; or the object files of the sources.
 
     Raises:
-        BuildError: if it does not build; the message says where the log is. Or if the project was
-            written without what is to be built.
+        BuildError: if the build fails, with the path of the log, or if the project was written
+            without what is to be built.
     """
     manifest = read_manifest(out) or {}
     written = manifest.get("kind", "both")
@@ -218,28 +220,40 @@ def build_project(
         (build / _LOG).write_text("")
     except OSError as error:
         raise BuildError(f"cannot write '{build}': {error.strerror}") from None
-    with _building(build):
+    with _build_lock(build):
         return _build(out, name, toolchain, kind, backend)
 
 
 _NOT_BUILT_IN = re.compile(r"[\x00-\x1f\x7f\"\\|;]")
-"""Characters that CMake, Ninja or a shell that they start takes for something else."""
+"""Characters that are special to CMake, Ninja or their shells."""
 
 
 def build_with_tt_metal(out: Path, name: str, target: str | None = None) -> Path:
-    """Builds a project with tt-metal in place of the CPU backend; the folder of what is built.
+    """Builds a project with tt-metal instead of the CPU backend; returns the build folder.
 
     Args:
         out: the project's folder.
-        name: that of its module.
-        target: what is built, the shared object if not given.
+        name: name of its module.
+        target: CMake target, by default the shared object.
 
     Raises:
-        BuildError: if tt-metal is not found, or the project does not build.
+        BuildError: if tt-metal is not found, or the build fails.
     """
+    refuse_path(out)
     toolchain = find_toolchain()
     build = out.absolute() / TT_METAL_FOLDER
-    build.mkdir(exist_ok=True)
+    refuse_link(out, TT_METAL_FOLDER)
+    refuse_links_out(out, build)
+    try:
+        build.mkdir(exist_ok=True)
+        with _build_lock(build):
+            _build_with_tt_metal(build, name, target or name, toolchain)
+    except OSError as error:
+        raise BuildError(f"cannot write '{build}': {error.strerror}") from None
+    return build
+
+
+def _build_with_tt_metal(build: Path, name: str, target: str, toolchain: Toolchain) -> None:
     log = build / _LOG
     log.unlink(missing_ok=True)
     variables = {
@@ -252,20 +266,19 @@ def build_with_tt_metal(out: Path, name: str, target: str | None = None) -> Path
     command = [toolchain.cmake, "-G", "Ninja", "-S", str(build.parent), "-B", str(build)]
     command += [f"-D{key}={value}" for key, value in variables.items()]
     title = f"building {name} with tt-metal"
-    if run_step(command, log) or run_ninja(toolchain, build, log, title, targets=[target or name]):
+    if run_step(command, log) or run_ninja(toolchain, build, log, title, targets=[target]):
         raise BuildError(
             f"the project does not build with tt-metal: {first_error(log)}; see {log}",
             remedy="name a source tree of tt-metal with its libraries in TT_METAL_HOME; "
             "docs/ttmetal.md says what has to be there",
         )
-    return build
 
 
 def refuse_path(out: Path) -> None:
-    """Makes sure that CMake can build a project in a folder.
+    """Refuses a folder in which CMake cannot build.
 
     Raises:
-        BuildError: if its path has a character that stands for something else in CMake.
+        BuildError: if its path has a character that is special to CMake.
     """
     if found := _NOT_BUILT_IN.search(str(out.absolute())):
         raise BuildError(
@@ -312,11 +325,11 @@ _DAMAGED = re.compile(
     r"|rebuilding 'build\.ninja'|manifest 'build\.ninja')",
     re.MULTILINE,
 )
-"""Errors of Ninja about its own description of the build."""
+"""Errors of Ninja about its own build files."""
 
 
 def _configure(build: Path, backend: CPUBackend, toolchain: Toolchain) -> None:
-    """Runs CMake, unless the folder is configured this way already."""
+    """Runs CMake, unless the folder is already configured with the same settings."""
     variables = {
         "CMAKE_BUILD_TYPE": "Release",
         "CMAKE_CXX_COMPILER": toolchain.compiler,
@@ -363,7 +376,7 @@ def _text(path: Path) -> str:
 
 
 def _require(status: int, log: Path) -> None:
-    """Raises BuildError with the first error of the log, if a step of the build failed."""
+    """Raises BuildError with the first error of the log if a build step failed."""
     if status != 0:
         raise BuildError(
             f"the C++ did not build: {first_error(log)}",

@@ -1,4 +1,4 @@
-"""`--check`: runs C++, flatbuffer and golden on the same drawn inputs, and compares them."""
+"""`--check`: compares C++, flatbuffer and golden runs on the same random inputs."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ from ttcodegen.numerics.comparison import (
 )
 from ttcodegen.numerics.drawing import depends_on_draws, depends_on_floats, draw_inputs
 from ttcodegen.numerics.edges import (
+    BEYOND_INTEGERS,
     CHOICES,
     LARGEST,
     NOT_FINITE,
@@ -41,6 +42,7 @@ from ttcodegen.numerics.edges import (
     edge_cases,
     follows_convention,
     hides_values,
+    leaves_integers,
     loses_upper_half,
 )
 from ttcodegen.numerics.execution import ExecutionError
@@ -86,18 +88,16 @@ def check_function(
     run: FunctionRuns,
     outputs: Mapping[str, np.ndarray],
     failure: str | None,
-    flatbuffer: bytes,
 ) -> list[OutputCheck]:
     """Compares the outputs of a function.
 
-    Where the C++ differs, the flatbuffer run is repeated with other roundings: what they move as
-    well is no error.
+    Where the C++ differs, the flatbuffer run is repeated with perturbed rounding, which widens the
+    tolerance of outputs that it moves.
 
     Args:
-        run: what the numpy runs gave.
-        outputs: those of the C++, by field.
-        failure: why the C++ failed, if it did.
-        flatbuffer: the lowered program.
+        run: results of the numpy runs.
+        outputs: outputs of the C++, by field.
+        failure: reason for which the C++ failed, if it did.
 
     Returns:
         An entry for each output.
@@ -112,7 +112,7 @@ def check_function(
         and run.tolerances[index].allows_less_than(SIXTEEN_BITS)
     }
     if imprecise:
-        perturbed = perturbed_runs(read_flatbuffer(flatbuffer), run.function.name, run.inputs)
+        perturbed = perturbed_runs(run.binary, run.function.name, run.inputs)
         coarse = coarse_outputs(run.flatbuffer, imprecise, perturbed)
         checks = _compare_outputs(run, outputs, failure, coarse)
     written = [outputs.get(output.field) for output in run.function.outputs]
@@ -127,23 +127,25 @@ def check_function(
     if doubtful:
         name = run.function.name
         found = run.chosen.settled(name, run.flatbuffer, {i: written[i] for i in doubtful})
-        checks = _decided_checks(run, checks, found, flatbuffer)
-    return _steady_checks(run, _golden_decisions(run, checks, flatbuffer), flatbuffer)
+        checks = _decided_checks(run, checks, found)
+    return _steady_checks(run, _golden_decisions(run, checks))
 
 
 def _decided_checks(
     run: FunctionRuns,
     checks: Sequence[OutputCheck],
     found: Mapping[int, np.ndarray | None],
-    flatbuffer: bytes,
 ) -> list[OutputCheck]:
-    """The checks of the C++, with what it `found` for some outputs: of integers as they are, of
-    booleans without those that hang on rounding."""
+    """Replaces checks by exact comparisons of outputs that were recomputed from the C++'s
+    decisions.
+
+    Boolean elements that depend on rounding are excluded.
+    """
     checked = list(checks)
     truths = {i: array for i, array in found.items() if run.golden[i].dtype.kind == "b"}
     places: Mapping[int, np.ndarray] = {}
     if truths:
-        perturbed = perturbed_runs(read_flatbuffer(flatbuffer), run.function.name, run.inputs)
+        perturbed = perturbed_runs(run.binary, run.function.name, run.inputs)
         places = undecided_places(run.flatbuffer, truths, perturbed)
     for index, actual in found.items():
         expected = run.flatbuffer[index]
@@ -157,11 +159,12 @@ def _decided_checks(
     return checked
 
 
-def _golden_decisions(
-    run: FunctionRuns, checks: Sequence[OutputCheck], flatbuffer: bytes
-) -> list[OutputCheck]:
-    """The checks of integers and booleans that floats decided, and that the flatbuffer run has
-    otherwise than the golden run: rounding must have moved them."""
+def _golden_decisions(run: FunctionRuns, checks: Sequence[OutputCheck]) -> list[OutputCheck]:
+    """Rechecks integer and boolean outputs that depend on floats and differ from the golden.
+
+    The golden is recomputed with the flatbuffer run's decisions; differences are accepted where
+    rounding changes the element.
+    """
     differing = [
         index
         for index, check in enumerate(checks)
@@ -173,7 +176,7 @@ def _golden_decisions(
     found = list(checks)
     if not differing:
         return found
-    binary, name = read_flatbuffer(flatbuffer), run.function.name
+    binary, name = run.binary, run.function.name
     golden = run.chosen.settled(name, run.flatbuffer, {i: run.golden[i] for i in differing})
     places = unsteady_places(binary, name, run.inputs, run.flatbuffer, differing)
     for index in differing:
@@ -185,11 +188,9 @@ def _golden_decisions(
     return found
 
 
-def _steady_checks(
-    run: FunctionRuns, checks: Sequence[OutputCheck], flatbuffer: bytes
-) -> list[OutputCheck]:
-    """The checks, those of floats that the golden fails without the elements that rounding makes
-    finite or not, or true or false."""
+def _steady_checks(run: FunctionRuns, checks: Sequence[OutputCheck]) -> list[OutputCheck]:
+    """Rechecks floats that differ from the golden, without elements whose finiteness or truth
+    depends on rounding."""
     found = list(checks)
     failed = [
         index
@@ -199,7 +200,7 @@ def _steady_checks(
         and (not np.isfinite(run.golden[index]).all() or holds_truth(run.golden[index]))
     ]
     if failed:
-        binary, name = read_flatbuffer(flatbuffer), run.function.name
+        binary, name = run.binary, run.function.name
         unsteady = unsteady_places(binary, name, run.inputs, run.flatbuffer, failed)
         for index, places in unsteady.items():
             tolerance = golden_tolerance(run.function.outputs[index].data_type, False, False)
@@ -215,7 +216,7 @@ def _compare_outputs(
     failure: str | None,
     coarse: Container[int] = (),
 ) -> list[OutputCheck]:
-    """Compares the outputs; rounding moves those that are `coarse` as far as bf16 may differ."""
+    """Compares the outputs; `coarse` ones, which rounding moves, have bf16's tolerance."""
     checks: list[OutputCheck] = []
     for index, output in enumerate(run.function.outputs):
         check = check_output(
@@ -237,11 +238,11 @@ def _compare_outputs(
     return checks
 
 
-_MOST_LINES = 12
-"""The most outputs whose figures are shown."""
+_MAX_LINES = 12
+"""Limit on the outputs whose figures are shown."""
 
 InputsOf = Callable[["ModuleOp", FuncOp], tuple[np.ndarray, ...]]
-"""Gives the inputs of a function of a module."""
+"""Returns the inputs of a function of a module."""
 
 
 def check_project(
@@ -259,25 +260,25 @@ def check_project(
     """Builds the project in `out`, checks it and writes check.json.
 
     Args:
-        source: the text that was compiled.
-        compiled: what became of it, as written to `out`.
+        source: the compiled source.
+        compiled: the compiled module, as written to `out`.
         out: the project's folder.
-        toolchain: what builds it.
+        toolchain: builds the project.
         kind: what to build besides the executable.
-        seed: of the drawn inputs.
-        timeout: seconds that the C++ may take.
-        reference: what a framework computed, by function: its inputs are taken instead of drawn
-            ones, and the C++ is compared with its outputs.
-        edges: whether to run on all inputs from the edges of what arguments may hold, too. Of
-            small programs a choice of them is run in any case.
+        seed: of the random inputs.
+        timeout: limit on the C++'s run time in seconds.
+        reference: a framework's inputs and outputs by function; its inputs replace random ones and
+            the C++ is compared with its outputs.
+        edges: whether to also run on edge-case inputs; small programs run on a selection of them in
+            any case.
 
     Returns:
-        One entry per output of each function, passed or not; of the choice those that failed.
+        One entry per output of each function; of unrequested edge cases only those that failed.
 
     Raises:
-        BuildError: if the project does not build.
-        CompileError: if the machine has too little memory, the program cannot be run in numpy, or
-            the report cannot be written.
+        BuildError: if the build fails.
+        CompileError: if memory does not suffice, the program cannot be run in numpy, or the report
+            cannot be written.
     """
     refuse_too_large(compiled)
     build_kind: ProjectKind = kind if kind in ("exe", "runner") else "both"
@@ -298,7 +299,7 @@ def check_project(
             return run_executable(built.executable, inputs, folder, timeout, launcher)
         return run_executable(built.executable, inputs, folder, timeout)
 
-    # The C++ is built and runs beside numpy: neither needs the other's results.
+    # Build and run the C++ concurrently with numpy: they are independent.
     executing: list[Background[Executed]] = []
     runs = run_in_numpy(
         source,
@@ -308,17 +309,15 @@ def check_project(
     )
     outputs, failure = executing[0].result()
     checks = [
-        check
-        for run in runs
-        for check in check_function(run, outputs[run.function.name], failure, compiled.flatbuffer)
+        check for run in runs for check in check_function(run, outputs[run.function.name], failure)
     ]
     if reference:
         checks = against_reference(checks, runs, outputs, reference)
-    most = 0 if edges or reference else quick_runs(read_flatbuffer(compiled.flatbuffer))
+    most = quick_runs(runs[0].binary) if runs and not (edges or reference) else 0
     chosen = CHOICES[:most]
     if edges or chosen:
         found = _edge_checks(source, compiled, runs, build_and_execute, None if edges else chosen)
-        # Of a choice that nobody requested only what differs is news.
+        # Report only failures of edge cases that were not requested.
         checks += [check for check in found if edges or not check.passed or check.loses_upper_half]
     _write_report(out, {**report(checks), "seed": seed})
     return checks
@@ -331,9 +330,11 @@ def _edge_checks(
     run_cpp: Callable[[Sequence[FunctionInputs]], Executed],
     chosen: Sequence[str] | None,
 ) -> list[OutputCheck]:
-    """The checks of all functions on inputs from the edges, an entry for each case and output: of
-    every case, or of the `chosen` ones of `CHOICES`, where upper halves of integers that the device
-    does not have are no failure."""
+    """Checks all functions on edge-case inputs; an entry per case and output.
+
+    Runs every case, or the `chosen` ones of `CHOICES`, for which lost upper halves of 64-bit
+    integers are no failure.
+    """
     module = source_module(source, mesh=compiled.description.mesh)
     functions = {op.sym_name.data: op for op in module.ops if isinstance(op, FuncOp)}
     inputs = {run.function.name: run.inputs for run in drawn}
@@ -351,6 +352,7 @@ def _edge_checks(
     excuses = {
         name: (
             follows_convention(module, functions[name], target),
+            leaves_integers(module, functions[name]),
             hides_values(module, functions[name]),
             loses_upper_half(module, functions[name]),
         )
@@ -363,7 +365,7 @@ def _edge_checks(
         outputs, failure = run_cpp(runs)
         for run in runs:
             if (name := run.function.name) in changed:
-                of_run = check_function(run, outputs[name], failure, compiled.flatbuffer)
+                of_run = check_function(run, outputs[name], failure)
                 each_output = zip(of_run, run.golden, *excuses[name], strict=True)
                 checks += [
                     replace(
@@ -371,27 +373,32 @@ def _edge_checks(
                         name=f"{each.name} ({case})",
                         loses_upper_half=chosen is not None and loses and not each.golden.passed,
                     )
-                    for each, golden, has_own, hides, loses in each_output
-                    if each.passed or not _is_excused(case, each, golden, has_own, hides)
+                    for each, golden, has_own, leaves, hides, loses in each_output
+                    if each.passed or not _is_excused(case, each, golden, has_own, leaves, hides)
                 ]
     return checks
 
 
 def _is_excused(
-    case: str, check: OutputCheck, golden: np.ndarray, has_own: bool, hides: bool
+    case: str, check: OutputCheck, golden: np.ndarray, has_own: bool, leaves: bool, hides: bool
 ) -> bool:
-    """True if a failed check of an edge case says nothing: `has_own` of an output that is computed
-    by an op with its own meaning of NaN, `hides` of one that attention computes."""
+    """Returns whether a failed check of an edge case is expected.
+
+    `has_own`: an op with its own NaN semantics computes the output. `leaves`: the output is an
+    integer computed from floats. `hides`: attention computes the output.
+    """
+    if leaves and case in BEYOND_INTEGERS and (check.device is None or check.device.passed):
+        return True
     if case == LARGEST:
-        # Where large numbers overflow depends on the order of what is computed.
+        # Overflow of large numbers depends on the order of evaluation.
         return not np.isfinite(golden.astype(np.float64)).all()
     agrees = check.device is None or check.device.passed
     return case in NOT_FINITE and (hides or (has_own and agrees))
 
 
 def output_lines(checks: Sequence[OutputCheck]) -> list[str]:
-    """A line for each of the first outputs: how far the C++ is from the flatbuffer run, and how
-    far it may be."""
+    """Summary lines of the first outputs: error of the C++ against the flatbuffer run, and its
+    bound."""
     measured = [
         (check, check.device, check.bounds)
         for check in checks
@@ -399,7 +406,7 @@ def output_lines(checks: Sequence[OutputCheck]) -> list[str]:
     ]
     lines = [
         f"  {check.function}, {check.name}: {_figures(device, bounds)}"
-        for check, device, bounds in measured[:_MOST_LINES]
+        for check, device, bounds in measured[:_MAX_LINES]
     ]
     rest = len(measured) - len(lines)
     return [*lines, f"  {_counted(rest, 'more output')}"] if rest else lines
@@ -419,7 +426,7 @@ def _figures(agreement: Agreement, bounds: Tolerance) -> str:
 
 
 def check_summary(checks: Sequence[OutputCheck], out: Path) -> str:
-    """One line that says what was checked, what came of it, and where the figures are."""
+    """One-line summary of a check with the path of the report."""
     functions = len({check.function for check in checks})
     excuses = _excuses(checks)
     checks = [check for check in checks if not check.loses_upper_half or not check.passed]
@@ -436,14 +443,14 @@ def check_summary(checks: Sequence[OutputCheck], out: Path) -> str:
     within = ""
     if bounds is not None and bounds.range_error > 0:
         within = f" (C++ to {bounds.correlation:g} and {bounds.range_error:.1%} of the range)"
-    return (
-        f"checked: {result} between C++, flatbuffer and source{within}; "
-        f"{excuses}figures in {out / CHECK_REPORT}"
-    )
+    with_reference = any(check.reference is not None for check in checks)
+    parties = "C++, flatbuffer, source and reference"
+    parties = parties if with_reference else "C++, flatbuffer and source"
+    return f"checked: {result} between {parties}{within}; {excuses}figures in {out / CHECK_REPORT}"
 
 
 def _excuses(checks: Sequence[OutputCheck]) -> str:
-    """Counts of what differs and is no failure, if anything is."""
+    """Counts of accepted differences, if any."""
     narrowed = sum(check.loses_upper_half for check in checks)
     lost = "integers beyond 32 bits lose their upper half, and "
     lost = f"{lost}{_counted(narrowed, 'output')} differ{'s' * (narrowed == 1)} there; "
@@ -451,7 +458,7 @@ def _excuses(checks: Sequence[OutputCheck]) -> str:
 
 
 def _undecided(checks: Sequence[OutputCheck]) -> str:
-    """Count of excluded elements, if any; at most so much of each output."""
+    """Count of excluded elements, if any, and the maximum share per output."""
     excused = [check for check in checks if check.excused]
     if not excused:
         return ""
@@ -484,18 +491,18 @@ def run_in_numpy(
     inputs_of: InputsOf,
     when_drawn: Callable[[Sequence[FunctionInputs]], None] = lambda _: None,
 ) -> list[FunctionRuns]:
-    """Runs the source and the flatbuffer of each entry function on the inputs given for it.
+    """Runs the source and the flatbuffer of each entry function in numpy.
 
     Args:
-        source: the text that was compiled.
-        compiled: what became of it.
-        inputs_of: gives the inputs of a function.
-        when_drawn: is given all inputs, before anything runs on them.
+        source: the compiled source.
+        compiled: the compiled module.
+        inputs_of: returns the inputs of a function.
+        when_drawn: called with all inputs before the runs.
 
     Raises:
-        CompileError: if an op has no numpy meaning, or a run fails.
+        CompileError: if an op has no numpy semantics, or a run fails.
     """
-    # Compiling changed the module that was parsed; the golden run is one of the source.
+    # Parse again: compilation mutated the module, and the golden run is of the source.
     module = source_module(source, mesh=compiled.description.mesh)
     if has_kernels(module):
         from ttcodegen.transforms.ttmetal.device_programs import call_meanings
@@ -509,7 +516,8 @@ def run_in_numpy(
     when_drawn(given)
     golden = Golden(module)
     chosen = ChosenValues()
-    interpreter = interpreter_of(read_flatbuffer(compiled.flatbuffer), chosen.observe)
+    binary = read_flatbuffer(compiled.flatbuffer)
+    interpreter = interpreter_of(binary, chosen.observe)
     runs: list[FunctionRuns] = []
     in_programs = compiled.description.target == "ttmetal"
     for each in given:
@@ -525,7 +533,15 @@ def run_in_numpy(
         tolerances = tuple(interpreter.output_tolerances(each.function.name))
         runs.append(
             FunctionRuns(
-                each.function, each.inputs, expected, lowered, decisions, drawn, tolerances, chosen
+                each.function,
+                each.inputs,
+                expected,
+                lowered,
+                decisions,
+                drawn,
+                tolerances,
+                chosen,
+                binary,
             )
         )
     return runs
@@ -534,12 +550,11 @@ def run_in_numpy(
 def _run_both(
     golden: Golden, interpreter: LoweredInterpreter, given: FunctionInputs, op: FuncOp
 ) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
-    """The results of the source and of the flatbuffer, side by side: numpy computes with large
-    arrays in several threads at a time."""
+    """Runs the source and the flatbuffer concurrently: numpy releases the GIL for large arrays."""
     name = given.function.name
 
     def run(program: Golden | LoweredInterpreter) -> tuple[np.ndarray, ...]:
-        # The device saturates and divides by zero without a word; so does this.
+        # The device saturates and divides by zero silently.
         with np.errstate(all="ignore"):
             return tuple(program.run(name, given.inputs))
 
@@ -556,7 +571,7 @@ def _run_both(
 
 
 def add_calls(out: Path, entries: Sequence[Mapping[str, Any]], *, passed: bool) -> None:
-    """Adds the outputs of calls that follow each other to the report of a check.
+    """Adds the outputs of consecutive calls to the report of a check.
 
     Raises:
         CompileError: if the report cannot be written.

@@ -43,7 +43,7 @@ from ttcodegen.version import __version__
 PREBUILT_FOLDER = "_backend"
 DESCRIPTION = "backend.json"
 DISABLING_VARIABLE = "TTCODEGEN_PREBUILT"
-"""If it is 0, the backend is compiled, for exactly the processor of the machine."""
+"""If 0, the backend is compiled for exactly this machine's processor."""
 
 _V2 = frozenset("cx16 lahf_lm popcnt pni sse4_1 sse4_2 ssse3".split())
 _V3 = _V2 | frozenset("abm avx avx2 bmi1 bmi2 f16c fma movbe xsave".split())
@@ -52,26 +52,26 @@ _V4 = _V3 | frozenset("avx512f avx512bw avx512cd avx512dq avx512vl".split())
 LEVELS: Mapping[str, Mapping[str, frozenset[str]]] = {
     "x86_64": {"x86-64-v4": _V4, "x86-64-v3": _V3, "x86-64-v2": _V2},
 }
-"""By machine: what -march takes, best first, and the flags that Linux lists for such processors."""
+"""By machine, -march levels, best first, with the processor flags that they require."""
 
 
 @dataclass(frozen=True)
 class Prebuilt:
-    """A compiled backend of the package."""
+    """Compiled backend shipped with the package."""
 
     level: str
     library: Path
-    """The folder to install as `lib`."""
+    """Folder to install as `lib`."""
 
 
 def find_prebuilt(package: Path, sources_hash: str, toolchain: Toolchain) -> Prebuilt | None:
-    """The compiled backend that suits this machine; None if there is none.
+    """Returns the prebuilt backend for this machine, None if there is none.
 
     Args:
         package: the folder of the installed package.
-        sources_hash: identifies the sources; another one means that they were changed.
-        toolchain: the compiler whose programs it is linked to. With flags of the user's own the
-            backend is compiled, for they may change what the library has to be.
+        sources_hash: hash of the sources; the prebuilt backend has to match.
+        toolchain: the compiler to link with. User flags disable prebuilt backends, as they may
+            change the ABI.
     """
     folder = package / PREBUILT_FOLDER
     description = _description(folder)
@@ -85,12 +85,12 @@ def find_prebuilt(package: Path, sources_hash: str, toolchain: Toolchain) -> Pre
     for level, needed in LEVELS.get(platform.machine(), {}).items():
         library = folder / level / "lib"
         if needed <= flags and library.is_dir():
-            return Prebuilt(level, library) if _links(library, toolchain) else None
+            return Prebuilt(level, library) if _links_with(library, toolchain) else None
     return None
 
 
 def processor_flags() -> frozenset[str]:
-    """Processor flags of Linux; empty where it has none."""
+    """Processor flags on Linux; empty elsewhere."""
     try:
         text = Path("/proc/cpuinfo").read_text("utf-8", "replace")
     except OSError:
@@ -107,8 +107,8 @@ def _description(folder: Path) -> Mapping[str, Any] | None:
     return content if isinstance(content, dict) else None  # pyright: ignore[reportUnknownVariableType]
 
 
-def _links(library: Path, toolchain: Toolchain) -> bool:
-    """True if the compiler's own libraries have all that the archives need."""
+def _links_with(library: Path, toolchain: Toolchain) -> bool:
+    """Returns whether the archives link with the compiler's libraries."""
     archives = [str(path) for path in sorted(library.glob("*.a"))]
     with tempfile.TemporaryDirectory(prefix="ttcodegen-link-") as scratch:
         command = [toolchain.compiler, "-shared", "-o", str(Path(scratch, "all.so"))]
@@ -128,8 +128,7 @@ def _links(library: Path, toolchain: Toolchain) -> bool:
 PROJECT_FLAGS = (
     "-std=c++20 -O1 -DNDEBUG -fPIC -fvisibility=hidden -fvisibility-inlines-hidden -Wall -Wextra"
 ).split()
-"""Release flags of a project's CMakeLists.txt: a precompiled header with other flags is of no
-use."""
+"""Release flags of a project's CMakeLists.txt, which a precompiled header has to match."""
 
 _TENSOR_HEADERS = (
     "tt-metalium/experimental/tensor/spec/layout/layout.hpp",
@@ -138,36 +137,36 @@ _TENSOR_HEADERS = (
 
 _READY = "ready"
 _OBJECTS = "objects"
-"""The seal of a build folder of the sources, which is no finished build."""
+"""Seal of a build folder's objects, separate from that of a finished build."""
 _LAYOUT = "2"
-"""The layout of the folder of a build. Versions that have another one use folders of their own."""
+"""Version of the build folder's layout; other versions use other folders."""
 _PACKAGED_SOURCES = "_standalone"
 _PARTS_OF_SOURCES = ("CMakeLists.txt", "cmake", "include", "src")
-"""Parts of the sources that packages hold and that are built."""
+"""Parts of the packaged sources that are built."""
 _KEPT_BUILDS = 3
 _UNUSED_SECONDS = 24 * 3600.0
-"""Builds that were used since then stay, however many: other checkouts may have other sources."""
+"""Minimum age of removed builds: other checkouts may have other sources."""
 _BUILD_OPTIONS = ("-DCMAKE_BUILD_TYPE=Release", "-DTTCODEGEN_CPU_NATIVE=ON")
 
 
 @dataclass(frozen=True)
 class CPUBackend:
-    """The installed CPU backend, and what saves time when projects are built against it."""
+    """Installed CPU backend, with build accelerators for projects."""
 
     folder: Path
     """Folder for `-DTTCODEGEN_CPU_DIR`."""
     precompiled_header: Path | None
-    """A header to include first; None if the compiler could not precompile it."""
+    """Header to include first; None if the compiler could not precompile it."""
     support_object: Path
-    """The support sources of all projects, compiled."""
+    """Compiled support sources that all projects share."""
 
 
 @cache
 def backend_sources() -> Path:
-    """The folder with the sources: inside the package if it is installed, else next to it.
+    """Folder of the sources: inside the installed package, else next to it.
 
     Raises:
-        BuildError: if it is at neither place.
+        BuildError: if it does not exist.
     """
     package = Path(__file__).resolve().parents[1]
     for folder in (package / _PACKAGED_SOURCES, package.parent / "standalone"):
@@ -182,20 +181,20 @@ def backend_sources() -> Path:
 def ensure_cpu_backend(
     toolchain: Toolchain, target: str = "ttnn", definitions: Sequence[str] = ()
 ) -> CPUBackend:
-    """The CPU backend for a compiler; built first if that has not been done on this machine.
+    """Returns the CPU backend for a compiler, built first if necessary.
 
-    Processes that want it at the same time build it once.
+    Concurrent processes build it once.
 
     Args:
         toolchain: the compiler.
-        target: what the projects call that are built against it.
-        definitions: the macros that they are compiled with, for the release of tt-metal. The
-            library is the same for all.
+        target: API of the projects.
+        definitions: macros of the tt-metal release, for precompiled headers; the library is the
+            same for all releases.
 
     Raises:
-        BuildError: if it does not build, or the cache cannot be written.
+        BuildError: if the build fails, or the cache cannot be written.
     """
-    place = _Place(backend_sources(), toolchain)
+    place = _CacheEntry(backend_sources(), toolchain)
     support = place.folder / f"support-{target}-{_support_hash(target)}.o"
     ready, prepared = place.folder / _READY, support.with_suffix(".ready")
     header = _precompiled_header(place.folder, target, definitions)
@@ -222,8 +221,8 @@ def _mark_used(ready: Path) -> None:
         pass
 
 
-class _Place:
-    """The folder of a build of the backend in the cache."""
+class _CacheEntry:
+    """Cache entry of a backend build."""
 
     def __init__(self, sources: Path, toolchain: Toolchain) -> None:
         self.sources = sources
@@ -233,28 +232,28 @@ class _Place:
         self.folder = Path(f"{self._settings}-{self.sources_hash}")
 
     def sibling(self, ending: str) -> Path:
-        """A file that belongs to the build."""
+        """Path of a file next to the build folder."""
         return Path(f"{self.folder}.{ending}")
 
     @property
     def objects(self) -> Path:
-        """Build folder of the sources, one for each checkout, whose objects are kept."""
+        """Build folder of the sources, one per checkout, which keeps objects."""
         return Path(f"{self._settings}-{_hash([str(self.sources)])}.build")
 
     @property
     def is_checkout(self) -> bool:
-        """True if the sources may change: then the objects are kept for the next build."""
+        """Returns whether the sources are a checkout, whose objects are kept for the next build."""
         return self.sources.name != _PACKAGED_SOURCES
 
     def entries(self) -> list[Path]:
-        """All finished builds with these settings, the one that was used last first."""
+        """Finished builds with the same settings, most recently used first."""
         found = self.folder.parent.glob(f"{Path(self._settings).name}-*")
         ready = [entry / _READY for entry in found if entry.joinpath(_READY).is_file()]
         return [mark.parent for mark in sorted(ready, key=lambda m: -m.stat().st_mtime)]
 
 
 def _cache() -> Path:
-    """The cache folder; raises BuildError if there is none that can be trusted and written."""
+    """Cache folder; raises BuildError if there is none that is trusted and writable."""
     remedy = "set the environment variable TTCODEGEN_CACHE to a folder of yours that can be written"
     try:
         folder = own_cache_folder()
@@ -278,7 +277,7 @@ def _seal_of(header: Path) -> Path:
 
 @contextmanager
 def _locked(path: Path) -> Generator[None]:
-    """Holds a lock of the cache; the system frees it if the process dies."""
+    """Holds a lock of the cache; the system releases it if the process dies."""
     try:
         flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         lock = os.fdopen(os.open(path, flags, 0o600), "w")
@@ -308,8 +307,7 @@ def _settings_hash(toolchain: Toolchain) -> str:
 
 
 def sources_hash(sources: Path) -> str:
-    """Hash of the contents of the backend's sources, wherever they are: in a package or in a
-    checkout."""
+    """Hash of the backend's sources, independent of their location."""
     texts: list[str] = []
     parts = [sources / part for part in _PARTS_OF_SOURCES]
     files = [path for part in parts for path in ([part] if part.is_file() else part.rglob("*"))]
@@ -321,8 +319,7 @@ def sources_hash(sources: Path) -> str:
 
 
 def _processor() -> str:
-    """Processor identity that -march=native depends on: a cache in a home folder is shared between
-    machines."""
+    """Processor identity that -march=native depends on, as machines may share a home folder."""
     try:
         text = Path("/proc/cpuinfo").read_text("utf-8", "replace")
     except OSError:
@@ -336,9 +333,8 @@ def _support_hash(target: str) -> str:
     return _hash(text for item in support_files(target).items() for text in item)
 
 
-def _build(place: _Place, toolchain: Toolchain) -> None:
-    """Installs the backend: as the package brings it compiled, or built from its sources. What is
-    there of an earlier build is used."""
+def _build(place: _CacheEntry, toolchain: Toolchain) -> None:
+    """Installs the backend: prebuilt, or built incrementally from its sources."""
     shutil.rmtree(place.folder, ignore_errors=True)
     prebuilt = find_prebuilt(place.sources.parent, place.sources_hash, toolchain)
     with tempfile.TemporaryDirectory(prefix="install-", dir=place.folder.parent) as scratch:
@@ -349,7 +345,7 @@ def _build(place: _Place, toolchain: Toolchain) -> None:
             shutil.copytree(prebuilt.library, installed / "lib")
         else:
             report(Level.INFO, "ttcodegen: building the CPU backend; this happens once")
-            # Two builds of one checkout, of which the sources changed meanwhile, share objects.
+            # Builds of one checkout share objects, even if sources changed in between.
             with _locked(Path(f"{place.objects}.lock")):
                 _compile(place, toolchain, installed)
         installed.rename(place.folder)
@@ -362,14 +358,14 @@ def _build(place: _Place, toolchain: Toolchain) -> None:
     _remove_unused(place)
 
 
-def _compile(place: _Place, toolchain: Toolchain, installed: Path) -> None:
-    """Compiles the sources and installs what comes of them."""
+def _compile(place: _CacheEntry, toolchain: Toolchain, installed: Path) -> None:
+    """Compiles the sources and installs the result."""
     build, log = place.objects, place.sibling("log")
     seal = build / _OBJECTS
     if seal.exists() and not is_intact(seal):
-        # Ninja compares modification times only: it would link a damaged object into each build.
+        # Ninja compares only times and would link damaged objects.
         shutil.rmtree(build)
-    # Without a seal it is a build that was interrupted, which goes on where it was.
+    # A build without a seal was interrupted and continues.
     seal.unlink(missing_ok=True)
     configure = [toolchain.cmake, "-G", "Ninja", "-S", str(place.sources), "-B", str(build)]
     configure += [
@@ -388,8 +384,8 @@ def _compile(place: _Place, toolchain: Toolchain, installed: Path) -> None:
     vouch_for(seal, built)
 
 
-def _remove_unused(place: _Place) -> None:
-    """Removes builds that were not used for long; the last ones stay."""
+def _remove_unused(place: _CacheEntry) -> None:
+    """Removes old builds except for the most recent ones."""
     now = time.time()
     for entry in place.entries()[_KEPT_BUILDS:]:
         if now - entry.joinpath(_READY).stat().st_mtime > _UNUSED_SECONDS:
@@ -399,7 +395,7 @@ def _remove_unused(place: _Place) -> None:
 
 
 def _require(status: int, log: Path) -> None:
-    """Raises BuildError with the first error of the log, if a step of the build failed."""
+    """Raises BuildError with the first error of the log if a build step failed."""
     if status != 0:
         raise BuildError(
             f"the CPU backend did not build: {first_error(log)}",
@@ -410,7 +406,7 @@ def _require(status: int, log: Path) -> None:
 def _prepare(
     folder: Path, support: Path, toolchain: Toolchain, target: str, definitions: Sequence[str]
 ) -> None:
-    """Makes what saves time when projects of a target are built, side by side."""
+    """Builds the precompiled header and the support object of a target concurrently."""
     with ThreadPoolExecutor(max_workers=1) as pool:
         precompiling = pool.submit(_precompile, folder, toolchain, target, definitions)
         _compile_support(folder, support, toolchain, target, precompiling.result)
@@ -419,10 +415,10 @@ def _prepare(
 def _precompile(
     folder: Path, toolchain: Toolchain, target: str, definitions: Sequence[str]
 ) -> None:
-    """Precompiles the headers of the API, which take most of a module's compile time.
+    """Precompiles the API headers, which dominate a module's compile time.
 
-    Its path becomes part of what it holds, so it is made at its final place. A compiler that cannot
-    do it loses nothing but time.
+    It is built in its final folder, as its path is part of its content. A failure is ignored, as
+    only speed depends on it.
     """
     header = _precompiled_header(folder, target, definitions)
     made = Path(f"{header}{'.gch' if toolchain.family == 'gnu' else '.pch'}")
@@ -441,7 +437,7 @@ def _precompile(
 
 
 def public_headers(include: Path) -> dict[str, list[str]]:
-    """The headers that projects include, by target."""
+    """Headers that projects include, by target."""
     operations = [
         path.relative_to(include) for path in include.joinpath("ttnn", "operations").rglob("*.hpp")
     ]
@@ -460,7 +456,7 @@ def _compile_support(
     target: str,
     before_the_end: Callable[[], None],
 ) -> None:
-    """Compiles the support sources; the object appears when `before_the_end` is through as well."""
+    """Compiles the support sources; the object is published after `before_the_end` returns."""
     with tempfile.TemporaryDirectory(prefix="support-", dir=folder) as scratch:
         sources = [path for path in support_files(target) if path.endswith(".cpp")]
         for path, text in support_files(target).items():
@@ -471,7 +467,7 @@ def _compile_support(
         unity.write_text("".join(f'#include "{path}"\n' for path in sources))
         made = Path(scratch, "support.o")
         command = _compile_command(folder, toolchain)
-        # The conversions of arrays are worth optimizing, unlike what only calls the library.
+        # Array conversions profit from optimization, unlike calls of the library.
         command += ["-O2", "-I", scratch, "-c", str(unity), "-o", str(made)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
@@ -493,7 +489,7 @@ def _compile_command(folder: Path, toolchain: Toolchain) -> list[str]:
 
 
 def _point_to(folder: Path, link: Path) -> None:
-    """Makes `link` lead to the newest build: CMake looks for it there."""
+    """Atomically points the link that CMake searches to the newest build."""
     with tempfile.TemporaryDirectory(prefix=f"{link.name}.", dir=link.parent) as scratch:
         fresh = Path(scratch, "link")
         fresh.symlink_to(folder.name)

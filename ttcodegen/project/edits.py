@@ -23,7 +23,7 @@ from ttcodegen.systems.description import DEFAULT_ARCHITECTURE
 
 if TYPE_CHECKING:
     from ttcodegen.project.tuning.application import AppliedDecisions
-    from ttcodegen.project.tuning.decisions import EditedFile
+    from ttcodegen.project.tuning.edited_files import EditedFile
     from ttcodegen.project.tuning.search import Judge, Tuning
 
 # Ops that a person edited and that are no longer what they were: a merge of lines alone would
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 
 
 def lost_ops(ops: Iterable[OpLines], before: str, edited: str, new: str) -> list[str]:
-    """The names of ops whose lines were edited and which are not generated any more as they were.
+    """Names of edited ops that are no longer generated in the same form.
 
     Args:
         ops: the ops of the file with their lines in `before`.
-        before: the file as it was generated last.
-        edited: what a person made of it.
-        new: the file as it is generated now.
+        before: the file as last generated.
+        edited: the user's version.
+        new: the file as generated now.
     """
     lines = before.split("\n")
     changed, inserted = _edited_lines(lines, edited.split("\n"))
@@ -53,7 +53,7 @@ def lost_ops(ops: Iterable[OpLines], before: str, edited: str, new: str) -> list
 
 
 def _edited_lines(before: Sequence[str], edited: Sequence[str]) -> tuple[set[int], set[int]]:
-    """The lines, from 1, that were changed or removed, and those after which some were added."""
+    """Changed or removed lines, from 1, and lines after which others were inserted."""
     changed: set[int] = set()
     inserted: set[int] = set()
     matcher = difflib.SequenceMatcher(None, before, edited)
@@ -72,35 +72,35 @@ def _without_spaces(text: str) -> str:
 # The texts of a project as they were generated, kept beside what a person makes of them.
 
 PRISTINE = ".ttcodegen/generated.json.gz"
-"""A gzip file with a JSON object: the text of each file by its path in the project."""
+"""Gzipped JSON object: text of each file as generated, by path in the project."""
 
 _GZIP = 31
-"""The window bits that make zlib write and read the format of gzip."""
+"""zlib window bits of the gzip format."""
 
 
 def pristine_archive(files: Mapping[str, str | bytes]) -> bytes:
-    """The bytes of the archive for the texts among `files`; the same for the same texts."""
+    """Deterministic archive of the texts among `files`."""
     return packed({path: files[path] for path in sorted(files) if isinstance(files[path], str)})
 
 
 def packed(content: object) -> bytes:
-    """A gzip file with an object as JSON."""
+    """Gzipped JSON of an object."""
     packer = zlib.compressobj(6, zlib.DEFLATED, _GZIP)
     return packer.compress(json.dumps(content).encode()) + packer.flush()
 
 
 def unpacked(path: Path) -> object:
-    """The object in a gzip file; raises OSError, ValueError, zlib.error or RecursionError if there
-    is none."""
+    """Reads an object from gzipped JSON; raises OSError, ValueError, zlib.error or
+    RecursionError."""
     return json.loads(_unpacked(regular_bytes(path)))
 
 
 _MOST_UNPACKED = 256 << 20
-"""Bytes of a file that is unpacked; a damaged one may say to hold any number."""
+"""Limit on unpacked bytes, as a damaged file may expand to any size."""
 
 
 def _unpacked(data: bytes) -> bytes:
-    """The content of a gzip file; raises ValueError or zlib.error if there is none."""
+    """Unpacks gzip data; raises ValueError or zlib.error if it is invalid."""
     unpacker = zlib.decompressobj(_GZIP)
     found = unpacker.decompress(data, _MOST_UNPACKED)
     if not unpacker.eof:
@@ -109,7 +109,7 @@ def _unpacked(data: bytes) -> bytes:
 
 
 def read_pristine(out: Path) -> dict[str, str] | None:
-    """The texts by path as they were generated last; None if the project does not have them."""
+    """Texts by path as last generated; None if the project has no archive."""
     try:
         content = unpacked(out.joinpath(PRISTINE))
     except (OSError, ValueError, zlib.error, RecursionError):
@@ -125,31 +125,32 @@ def read_pristine(out: Path) -> dict[str, str] | None:
 _MARKER = "<<<<<<< "
 _LABELS = ("edited", "generated before", "generated now")
 _MOST_CONFLICTS = 127
-"""The exit status of `git merge-file` is the number of conflicts up to this; more is a failure."""
+"""Largest number of conflicts in the exit status of `git merge-file`; higher statuses are
+failures."""
 
 
 @dataclass(frozen=True)
 class Conflict:
-    """A file whose edits and whose new text could not be brought together."""
+    """File whose edits could not be merged."""
 
     path: str
     reason: str
-    """Event of the file."""
+    """Reason of the conflict."""
 
 
 @dataclass
 class MergedFiles:
-    """Files of a project after the merge of its edits with newly generated files."""
+    """Files of a project after the merge of edits with newly generated files."""
 
     contents: dict[str, bytes] = field(default_factory=dict[str, bytes])
-    """Files that are not what is generated now, by path."""
+    """Files that differ from what is generated now, by path."""
     kept: set[str] = field(default_factory=set[str])
-    """Files that are no longer generated and stay because they were edited."""
+    """Edited files that are no longer generated and stay."""
     conflicts: list[Conflict] = field(default_factory=list[Conflict])
 
 
 def edited_files(out: Path) -> list[str]:
-    """The files of a project that differ from what was generated; deleted ones do not count."""
+    """Files of a project that differ from what was generated, except deleted ones."""
     manifest = read_manifest(out)
     if manifest is None:
         return []
@@ -165,7 +166,7 @@ def edited_files(out: Path) -> list[str]:
 
 
 def file_hash(path: Path) -> str:
-    """The SHA-256 of a file, in hexadecimal."""
+    """SHA-256 of a file in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -173,7 +174,7 @@ def file_hash(path: Path) -> str:
 def merge_edits(
     out: Path, generated: Mapping[str, str | bytes], data: Mapping[str, str]
 ) -> MergedFiles:
-    """Merges the edits of a project with what is generated now; changes nothing.
+    """Merges the edits of a project with newly generated files, without writing.
 
     Args:
         out: the project.
@@ -218,7 +219,7 @@ def merge_edits(
 def _tuned_again(
     out: Path, before: Mapping[str, str], generated: Mapping[str, str | bytes]
 ) -> AppliedDecisions:
-    """The new files with the decisions of the old ones; none if no C++ changes."""
+    """Applies the previous tuning decisions to the new files; empty if no C++ changed."""
     from ttcodegen.project.tuning.application import AppliedDecisions, apply_decisions
     from ttcodegen.project.tuning.legality import Legality
 
@@ -243,7 +244,7 @@ def _merge_tuned(
     tuned: AppliedDecisions,
     generated: Mapping[str, str | bytes],
 ) -> None:
-    """Merges what is no decision in a file with its new text, which has the decisions."""
+    """Merges the edits of a tuned file that are no decisions into its new text."""
     rest, new = tuned.rest.get(path, before), tuned.texts[path]
     if rest == before:
         merged.contents[path] = new.encode("utf-8", "replace")
@@ -253,7 +254,7 @@ def _merge_tuned(
 
 
 def _lost_decision_text(said: str) -> str:
-    """Message that stops a build until a decision that does not apply any more was looked at."""
+    """Line that breaks the build until a lost decision is reviewed."""
     shown = " ".join(said.split())
     return (
         f"{_MARKER}{_LABELS[0]}\n// {shown}\n=======\n"
@@ -264,8 +265,10 @@ def _lost_decision_text(said: str) -> str:
 def _mark_lost_ops(
     merged: MergedFiles, out: Path, path: str, before: str, edited: bytes, new: str
 ) -> None:
-    """Adds a conflict for each op that was edited and that the model has no longer, or has with
-    other operands: lines that merge cleanly would leave the edit to a program that it is not of."""
+    """Adds a conflict for each edited op that is no longer generated in that form.
+
+    A clean merge would otherwise leave the edit to a different program.
+    """
 
     ops = [each for each in read_lines(out) if each.path == path]
     names = lost_ops(ops, before, edited.decode("utf-8", "replace"), new)
@@ -276,7 +279,7 @@ def _mark_lost_ops(
 
 
 def _lost_op_text(name: str) -> str:
-    """Message that stops a build until the edit was looked at."""
+    """Line that breaks the build until a lost edit is reviewed."""
     shown = " ".join(name.split())
     return (
         f"{_MARKER}{_LABELS[0]}\n// The op '{shown}' was edited here.\n=======\n"
@@ -299,7 +302,7 @@ def _merge_file(
 
 
 def _merged_text(edited: bytes, before: bytes, new: bytes) -> tuple[bytes, int]:
-    """The merge of three texts as git makes it, and the number of its conflicts."""
+    """Three-way merge by git, and the number of conflicts."""
     import subprocess
     import tempfile
 
@@ -308,7 +311,7 @@ def _merged_text(edited: bytes, before: bytes, new: bytes) -> tuple[bytes, int]:
         for name, text in zip(names, (edited, before, new), strict=True):
             Path(folder, name).write_bytes(text)
         labels = [word for label in _LABELS for word in ("-L", label)]
-        # Configuration of the user's or of a repository around must not change what is written.
+        # The result must not depend on git configuration.
         environment = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
         command = ["git", "merge-file", "-p", "--diff3", *labels, *names]
         try:
@@ -334,12 +337,12 @@ def _hash(content: str | bytes) -> str:
 
 
 def edits_patch(out: Path) -> Iterator[str]:
-    """The edits of a project as lines of a patch that `git apply` takes.
+    """Edits of a project as a patch for `git apply`, deleted files included.
 
-    Deleted files are part of it; files that are no text are only named.
+    Binary files are only named.
 
     Raises:
-        CompileError: if ttcodegen did not write the folder, or not with its pristine texts.
+        CompileError: if the folder is no project, or has no archive of generated texts.
     """
     manifest = read_manifest(out)
     before = read_pristine(out)
@@ -367,7 +370,7 @@ def edits_patch(out: Path) -> Iterator[str]:
 
 
 def tuned_files(out: Path) -> list[EditedFile]:
-    """The edited texts of a project, with the decisions that are read from them."""
+    """Edited texts of a project, with the decisions in them."""
     from ttcodegen.project.tuning.decisions import compared
 
     before = read_pristine(out) or {}
@@ -377,7 +380,7 @@ def tuned_files(out: Path) -> list[EditedFile]:
             try:
                 texts[path] = out.joinpath(path).read_bytes().decode("utf-8")
             except UnicodeDecodeError:
-                # Its bytes are merged as they are.
+                # Not UTF-8: merged as bytes.
                 continue
     return compared(before, texts, read_lines(out))
 
@@ -390,15 +393,17 @@ def tune_ops(
     judge: Judge | None = None,
     measured: Mapping[str, float] | None = None,
 ) -> tuple[list[Tuning], list[str]]:
-    """Tries the alternatives of ops of a project, and writes the fastest into its C++; gives them,
-    and the paths of the files that were written.
+    """Searches the alternatives of ops of a project, and writes the fastest into its C++.
 
     Args:
-        out: the folder of the project.
-        names: the ops; all if there are none.
-        budget: the number of alternatives after which no other op is begun.
+        out: the project's folder.
+        names: the ops, all if empty.
+        budget: limit on alternatives after which no other op is started.
         judge: asks the library about the fastest alternatives.
-        measured: times of calls on a card, by their keys.
+        measured: measured times of calls on a card, by key.
+
+    Returns:
+        the results by op and the paths of the written files.
 
     Raises:
         CompileError: if the folder is no such project, or has no such op.
@@ -446,15 +451,18 @@ def _lines(text: str) -> list[str]:
 # The lines of the ops of a model in the C++ of its project, kept apart from what a person edits.
 
 LINES = ".ttcodegen/lines.json.gz"
-"""A gzip file with a JSON object: `ops` with function, name and location in the source, and of each
-of the `files` the lines as the number of an op, the first and the last."""
+"""Gzipped JSON object with the lines of ops in each file.
+
+`ops` lists function, name and source location; `files` maps each path to triples of op index, first
+and last line.
+"""
 
 _NAMESPACE_END = re.compile(r"^\}\s*//.*$")
 
 
 def _significant(text: str) -> list[str]:
-    """The lines without what clang-format moves: spaces, comments, the order of includes, and where
-    a long string is divided."""
+    """Lines normalized by removing what clang-format changes: spaces, comments, includes, string
+    breaks."""
     kept: list[str] = []
     for line in text.split("\n"):
         stripped = _NAMESPACE_END.sub("}", line.strip())
@@ -467,8 +475,10 @@ def _significant(text: str) -> list[str]:
 def formatted_lines(
     lines: Iterable[OpLines], printed: Mapping[str, str], written: Mapping[str, object]
 ) -> Iterator[OpLines]:
-    """The lines of ops in files as they are written, which hold the same characters as what was
-    printed. Of a file that holds others nothing is known."""
+    """Maps line ranges of ops from printed to formatted files.
+
+    Files whose characters differ otherwise are skipped.
+    """
     by_path: dict[str, list[OpLines]] = {}
     for each in lines:
         by_path.setdefault(each.path, []).append(each)
@@ -490,7 +500,7 @@ def formatted_lines(
 
 
 def lines_archive(lines: Iterable[OpLines]) -> bytes:
-    """The bytes of the archive; the same for the same lines."""
+    """Deterministic archive of op lines."""
     ops: dict[LoweredOp, int] = {}
     files: dict[str, dict[tuple[int, int, int], None]] = {}
     for each in lines:
@@ -504,8 +514,7 @@ def lines_archive(lines: Iterable[OpLines]) -> bytes:
 
 
 def read_lines(out: Path) -> list[OpLines]:
-    """The lines of the ops of a project when it was generated; nothing if it has no record of
-    them."""
+    """Lines of a project's ops as generated; empty without an archive."""
     try:
         data = regular_bytes(out.joinpath(LINES))
     except OSError:
@@ -514,7 +523,7 @@ def read_lines(out: Path) -> list[OpLines]:
 
 
 def lines_in(data: bytes) -> list[OpLines]:
-    """The lines in an archive; nothing if it is none."""
+    """Lines in an archive; empty if it is invalid."""
     try:
         content = cast("dict[str, Any]", json.loads(_unpacked(data)))
         ops = [LoweredOp(*op) for op in cast("list[tuple[str, str, int | None]]", content["ops"])]

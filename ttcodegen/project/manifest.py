@@ -1,4 +1,4 @@
-"""manifest.json: contents of a project, and the lines of each op in its C++ as it is now."""
+"""manifest.json: contents of a project, and current lines of each op in its C++."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _TOOL = "ttcodegen"
 
 
 def manifest_text(module: ModuleDescription, hashes: Mapping[str, str]) -> str:
-    """The text of manifest.json.
+    """Text of manifest.json.
 
     Args:
         module: the module of the project.
@@ -47,6 +47,7 @@ def manifest_text(module: ModuleDescription, hashes: Mapping[str, str]) -> str:
         **({"pipelines": _pipelines(module)} if module.pipelines else {}),
         **({"state": [_state(each) for each in module.state]} if module.state else {}),
         **({"generation": dict(module.generation)} if module.generation else {}),
+        **({"buckets": module.buckets.to_json()} if module.buckets else {}),
         "kernels": list(module.kernels),
         **({"programs": list(module.programs)} if module.programs else {}),
         **({"cpu_functions": list(module.cpu_functions)} if module.cpu_functions else {}),
@@ -62,12 +63,10 @@ def _encoder(separator: str) -> json.JSONEncoder:
 
 
 def indented(value: object, newline: str = "\n") -> str:
-    """`json.dumps(value, indent=2, ensure_ascii=False)` in a fraction of the time: with an indent
-    Python's own encoder is not the one in C. That one writes what holds nothing that holds more.
+    """Fast equivalent of `json.dumps(value, indent=2, ensure_ascii=False)`.
 
-    Args:
-        value: what JSON can say; keys are strings.
-        newline: what goes before the end of the value, with the indent of its line.
+    Python's C encoder does not indent, so it encodes only values without nested containers. Args:
+    value: a JSON value with string keys. newline: line break and indentation that end the value.
     """
     inner = newline + "  "
     if isinstance(value, dict):
@@ -91,10 +90,10 @@ _HOLDERS = (dict, list, tuple)
 
 
 def regular_bytes(path: Path) -> bytes:
-    """The content of a file of a project, which is no link, pipe or device.
+    """Reads a regular file of a project; refuses links, pipes and devices.
 
     Raises:
-        OSError: if it cannot be read, or is none.
+        OSError: if it cannot be read, or is not a regular file.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     with open(descriptor, "rb") as file:
@@ -104,7 +103,7 @@ def regular_bytes(path: Path) -> bytes:
 
 
 def read_manifest(folder: Path) -> dict[str, Any] | None:
-    """The manifest of a project; None if the folder has none that ttcodegen wrote."""
+    """Manifest of a project; None without one that ttcodegen wrote."""
     try:
         content: object = json.loads(regular_bytes(folder.joinpath(MANIFEST)))
     except (OSError, ValueError, RecursionError):
@@ -113,7 +112,7 @@ def read_manifest(folder: Path) -> dict[str, Any] | None:
 
 
 def project_name(folder: Path, input_hash: str) -> str | None:
-    """The name of the project in a folder if it was made of the same input; None otherwise."""
+    """Name of the project in a folder if it was generated from the same input, else None."""
     manifest = read_manifest(folder)
     if manifest is None or manifest.get("input_sha256") != input_hash:
         return None
@@ -122,7 +121,7 @@ def project_name(folder: Path, input_hash: str) -> str | None:
 
 
 def as_manifest(content: object) -> dict[str, Any] | None:
-    """The content of a manifest; None if ttcodegen wrote none of that kind."""
+    """Returns the content as a manifest; None if ttcodegen did not write it."""
     if not isinstance(content, dict):
         return None
     manifest = cast(dict[str, Any], content)
@@ -130,9 +129,9 @@ def as_manifest(content: object) -> dict[str, Any] | None:
 
 
 def manifest_hashes(manifest: Mapping[str, Any]) -> dict[str, str]:
-    """The files that a manifest lists, with their hashes; entries that make no sense are left out.
+    """Hashes of the files in a manifest; invalid entries are skipped.
 
-    A path that leads out of the folder is one of them: the file may have been tampered with.
+    Paths that leave the folder are invalid, as the file may have been tampered with.
     """
     rows: Any = manifest.get("files")
     hashes: dict[str, str] = {}
@@ -146,7 +145,7 @@ def manifest_hashes(manifest: Mapping[str, Any]) -> dict[str, str]:
 
 
 def stays_inside(path: str) -> bool:
-    """True if a path of a manifest names something in the folder of the project."""
+    """Returns whether a path of a manifest is inside of the project's folder."""
     parts = Path(path).parts
     return bool(parts) and not Path(path).is_absolute() and ".." not in parts and "\0" not in path
 
@@ -163,7 +162,7 @@ def _function(module: ModuleDescription, function: FunctionDescription) -> dict[
 
 
 def _pipelines(module: ModuleDescription) -> list[dict[str, Any]]:
-    """Functions in stages: what each stage takes, and where the outputs come from."""
+    """Pipelined functions: operands of each stage, and origins of the outputs."""
     return [
         {
             "function": function.cpp_name,
@@ -185,7 +184,7 @@ def _state(tensor: StateTensor) -> dict[str, Any]:
 
 
 def _structure(module: ModuleDescription, function: FunctionDescription) -> dict[str, Any]:
-    """Structure of inputs and outputs, where the model has it."""
+    """Structure of inputs and outputs, if the model has one."""
     found = module.structures.get(function.name)
     if found is None:
         return {}
@@ -212,12 +211,12 @@ def _tensor(
 
 
 Node = tuple[str, str]
-"""The function of an op, and its name in it."""
+"""Function of an op, and its name in it."""
 
 
 @dataclass(frozen=True)
 class CodeLines:
-    """Lines of a file, counted from 1, both ends included."""
+    """Line range of a file, counted from 1, inclusive."""
 
     path: str
     first: int
@@ -229,7 +228,7 @@ class CodeLines:
 
 
 class Edits:
-    """Edits of a user in a file: its lines as they follow from the generated ones."""
+    """Edits of a user in a file, as changes of generated lines."""
 
     def __init__(self, before: str, now: str) -> None:
         old, new = before.split("\n"), now.split("\n")
@@ -244,15 +243,15 @@ class Edits:
             for tag, low, high, first, last in matcher.get_opcodes()
             if tag != "equal"
         ]
-        """Parts of the old text, and of the new one, counted from 0, with their ends."""
+        """Changed ranges of the old and of the new text, from 0, half-open."""
 
     @property
     def written(self) -> list[int]:
-        """The lines that the person wrote, from 1."""
+        """Lines that the user wrote, from 1."""
         return [line + 1 for _, _, first, end in self._changes for line in range(first, end)]
 
     def touch(self, lines: OpLines) -> bool:
-        """True if something of lines that were generated is changed, or inserted between them."""
+        """Returns whether generated lines were changed, or others inserted between them."""
         first, end = lines.first - 1, lines.last
         return any(
             low < end and high > first if high > low else first < low < end
@@ -260,13 +259,13 @@ class Edits:
         )
 
     def now(self, lines: OpLines) -> CodeLines | None:
-        """Current position of generated lines; None if they are gone."""
+        """Current position of generated lines; None if they were removed."""
         first = self._moved(lines.first - 1, last=False)
         last = self._moved(lines.last - 1, last=True)
         return CodeLines(lines.path, first + 1, last + 1) if first <= last else None
 
     def _moved(self, line: int, *, last: bool) -> int:
-        """Current index of a line, from 0; of a changed one an end of its replacement."""
+        """Current index of a line, from 0; for a changed line, an end of its replacement."""
         offset = 0
         for low, high, first, end in self._changes:
             if line < low:
@@ -284,7 +283,7 @@ def _equal_at_start(one: Sequence[str], other: Sequence[str]) -> int:
 
 
 def known_lines(lines: Iterable[OpLines]) -> dict[Node, list[CodeLines]]:
-    """The lines of each op, once each."""
+    """Lines of each op without duplicates."""
     found: dict[Node, dict[CodeLines, None]] = {}
     for each in lines:
         node = each.op.function, each.op.name
@@ -295,11 +294,11 @@ def known_lines(lines: Iterable[OpLines]) -> dict[Node, list[CodeLines]]:
 def edited(
     lines: Iterable[OpLines], edits: Mapping[str, Edits]
 ) -> tuple[dict[Node, list[CodeLines]], list[Node]]:
-    """The lines of the ops of a project now, and which of them were changed.
+    """Current lines of a project's ops, and which of them were changed.
 
     Args:
-        lines: their lines when it was generated.
-        edits: those of the files that are still there, by path.
+        lines: their generated lines.
+        edits: edits of existing files, by path.
     """
     places: dict[Node, dict[CodeLines, None]] = {}
     changed: dict[Node, None] = {}

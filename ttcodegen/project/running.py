@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -26,7 +27,7 @@ from ttcodegen.flatbuffer.program import Binary
 from ttcodegen.foundation.array_files import load_array
 from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.numerics.comparison import Agreement, OutputCheck, compare, reference_tolerance
-from ttcodegen.numerics.lowered import ChosenValues, read_flatbuffer
+from ttcodegen.numerics.lowered import ChosenValues, LoweredBinary, read_flatbuffer
 from ttcodegen.numerics.tolerances import Tolerance
 from ttcodegen.project.toolchain import find_mpirun
 from ttcodegen.project.writer import save_array
@@ -54,19 +55,18 @@ _DIGEST = "module.sha256"
 
 @dataclass(frozen=True)
 class Reference:
-    """Arguments and results of one run of a function, by the names that the source gives them."""
+    """Arguments and results of one run of a function, by their names in the source."""
 
     inputs: Mapping[str, np.ndarray] = field(default_factory=dict[str, np.ndarray])
     outputs: Mapping[str, np.ndarray] = field(default_factory=dict[str, np.ndarray])
 
 
 def read_reference(folder: Path, module: ModuleDescription) -> dict[str, Reference]:
-    """Reference outputs of a framework, by function.
+    """Reads a framework's reference outputs, by function.
 
     Raises:
-        CompileError: if there is no such folder or no outputs in it, an argument of a function with
-            outputs is missing, or a file is of no tensor of the module, cannot be read or has
-            another shape.
+        CompileError: if the folder or its outputs are missing, an argument of a function with
+            outputs is missing, or a file matches no tensor, cannot be read or has another shape.
     """
     if not folder.is_dir():
         raise CompileError(
@@ -103,7 +103,7 @@ def _unknown_arguments(
 
 
 def _refuse_missing(folder: Path, names: Sequence[str]) -> None:
-    """Of drawn arguments the framework computed nothing: all of them have to be given."""
+    """Raises CompileError for missing arguments: the reference has no results for random ones."""
     if names:
         raise CompileError(
             f"'{folder}' lacks {', '.join(f'{name}.npy' for name in names)}",
@@ -138,8 +138,8 @@ def _load(path: Path) -> np.ndarray:
 
 
 def _in_source_dtype(array: np.ndarray, name: str) -> np.ndarray:
-    """The array in the dtype of the source; .npy files hold bfloat16 as float32, or as two bytes
-    that say nothing."""
+    """Converts an array to the source's dtype; .npy files store bfloat16 as float32, or as raw
+    bytes."""
     import ml_dtypes
 
     dtype = np.dtype(ml_dtypes.bfloat16) if name == "bfloat16" else np.dtype(name)
@@ -149,10 +149,10 @@ def _in_source_dtype(array: np.ndarray, name: str) -> np.ndarray:
 
 
 def write_reference(folder: Path, reference: Reference) -> None:
-    """Writes what a framework computed, as `--golden` reads it.
+    """Writes reference arrays in the form that `--golden` reads.
 
     Raises:
-        CompileError: if that is not possible.
+        CompileError: if they cannot be written.
     """
     try:
         for name, arrays in ((INPUTS, reference.inputs), (OUTPUTS, reference.outputs)):
@@ -165,12 +165,12 @@ def write_reference(folder: Path, reference: Reference) -> None:
 
 
 def folder_beside(module: Path) -> Path:
-    """The folder with what a framework computed of a module that it wrote."""
+    """Folder of a framework's reference arrays for a module."""
     return module.with_suffix(".golden")
 
 
 def write_module(path: Path, source: Source, write_values: Callable[[Path], None]) -> None:
-    """Writes a module, and beside it what the framework computed of it.
+    """Writes a module and a framework's reference arrays next to it.
 
     Args:
         path: the file of the module.
@@ -178,12 +178,12 @@ def write_module(path: Path, source: Source, write_values: Callable[[Path], None
         write_values: writes arguments and results into a folder.
 
     Raises:
-        CompileError: if that is not possible.
+        CompileError: if they cannot be written.
     """
     folder = folder_beside(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        # Arrays of another version have other names, or none.
+        # Remove arrays of a previous version, whose names may differ.
         for name in (INPUTS, OUTPUTS):
             for place in (folder / name, *folder.glob(f"*/{name}")):
                 shutil.rmtree(place, ignore_errors=True)
@@ -197,11 +197,13 @@ def write_module(path: Path, source: Source, write_values: Callable[[Path], None
 def reference_beside(path: Path, source: Source, module: ModuleDescription) -> dict[
     str, Reference
 ] | str | None:  # fmt: skip
-    """Reference outputs beside a module; None if there are none, and a text if they are of another
-    version of the module.
+    """Reference outputs next to a module.
+
+    Returns:
+        None without any, a message if they are of another version of the module.
 
     Raises:
-        CompileError: as `read_reference` does.
+        CompileError: as `read_reference`.
     """
     folder = folder_beside(path)
     if not folder.is_dir():
@@ -215,8 +217,8 @@ def reference_beside(path: Path, source: Source, module: ModuleDescription) -> d
 def given_arguments(
     module: ModuleDescription, reference: Mapping[str, Reference]
 ) -> dict[str, dict[str, np.ndarray]]:
-    """The arguments with known values, by function and name: weights of the project, and the inputs
-    of the reference."""
+    """Arguments with known values, by function and name: the project's weights and reference
+    inputs."""
     files = {file.name: file.array for file in module.weights}
     given: dict[str, dict[str, np.ndarray]] = {}
     for function in module.functions:
@@ -237,7 +239,7 @@ def against_reference(
     outputs: Mapping[str, Mapping[str, np.ndarray]],
     reference: Mapping[str, Reference],
 ) -> list[OutputCheck]:
-    """The checks, with what comes of comparing the C++ with the reference."""
+    """Adds comparisons of the C++ with the reference to checks."""
     compared: dict[tuple[str, str], Agreement] = {}
     for run in runs:
         if run.function.name in reference:
@@ -267,11 +269,11 @@ def _agreements(
 def compare_with_framework(
     actual: np.ndarray, expected: np.ndarray, tolerance: Tolerance
 ) -> Agreement:
-    """Compares a result with what a framework computed.
+    """Compares a result with a framework's.
 
-    A correlation does not see a result that is moved or stretched, as that of a wrong constant: the
-    mean and the deviation may differ by twice the error that the correlation allows, and a part of
-    the magnitude.
+    Correlation ignores offsets and scales, such as those of a wrong constant: so the mean and the
+    deviation may differ by at most twice the error that the correlation allows, plus a relative
+    error.
     """
     found = compare(actual, expected, tolerance)
     if not found.passed or found.measure != "correlation":
@@ -309,7 +311,9 @@ class FunctionRuns(FunctionInputs):
     tolerances: tuple[Tolerance, ...]
     """Tolerances of the C++ against the flatbuffer run."""
     chosen: ChosenValues
-    """The values among which the flatbuffer run chose places."""
+    """Values among which the flatbuffer run selected indices."""
+    binary: LoweredBinary
+    """Flatbuffer that all functions share."""
 
 
 # Work beside other work, in a thread that does not keep the program from ending.
@@ -318,10 +322,10 @@ T = TypeVar("T")
 
 
 class Background(Generic[T]):
-    """A function that runs beside the caller.
+    """Function that runs in a daemon thread.
 
-    Unlike those of `concurrent.futures`, its thread is not waited for when the program ends: an
-    interrupt from the keyboard need not wait for numpy.
+    Unlike `concurrent.futures`, the interpreter does not wait for it at exit, so that an interrupt
+    ends the program at once.
     """
 
     def __init__(self, function: Callable[[], T]) -> None:
@@ -345,23 +349,23 @@ class Background(Generic[T]):
         return self._result[0]
 
 
-_MOST_LINES = 12
-"""The most lines of what a program says that are shown."""
+_MAX_LINES = 12
+"""Limit on the output lines of a program that are shown."""
 
 TIMEOUT = 1800.0
-"""Seconds after which a run of the C++ counts as one that hangs."""
+"""Time limit of a C++ run in seconds."""
 
 Executed = tuple[Mapping[str, Mapping[str, np.ndarray]], str | None]
-"""The outputs of the C++ by function and name, and why it failed if it did."""
+"""Outputs of the C++ by function and name, and the reason for which it failed, if any."""
 
 
 # Limits of the machine that emulates the devices.
 
 
 def refuse_too_large(compiled: CompiledModule) -> None:
-    """Raises CompileError if the tensors of all devices take more memory than the machine has."""
+    """Raises CompileError if the tensors of all devices need more memory than the machine has."""
     mesh = compiled.description.mesh
-    needed, present = _least_memory(compiled), _memory_of_machine()
+    needed, present = _minimum_memory(compiled), _memory_of_machine()
     if present is not None and needed > present:
         on_mesh = f" on a mesh of {'x'.join(map(str, mesh))}" if math.prod(mesh) > 1 else ""
         raise CompileError(
@@ -372,9 +376,9 @@ def refuse_too_large(compiled: CompiledModule) -> None:
         )
 
 
-def _least_memory(compiled: CompiledModule) -> int:
-    """Bytes that a check takes at least: the tensors of all emulated devices when they are most,
-    beside the arguments and the results in numpy."""
+def _minimum_memory(compiled: CompiledModule) -> int:
+    """Lower bound of a check's memory in bytes: peak tensors of all emulated devices, and numpy
+    arrays."""
     chips = math.prod(compiled.description.mesh)
     binary = read_flatbuffer(compiled.flatbuffer)
     programs = binary.programs if isinstance(binary, Binary) else binary.functions
@@ -400,7 +404,7 @@ def _least_memory(compiled: CompiledModule) -> int:
 
 
 def _emulated_bytes(placement: TensorPlacement) -> int:
-    """Bytes of the elements: the CPU backend pads no tensor of a ttnn call."""
+    """Size of the elements: the CPU backend does not pad tensors of ttnn calls."""
     return math.prod(placement.shape) * _element_bytes(placement.data_type.numpy)
 
 
@@ -409,7 +413,7 @@ def _element_bytes(numpy_name: str) -> int:
 
 
 def _memory_of_machine() -> int | None:
-    """Bytes of memory and swap, or what the container may take of them; None if unknown."""
+    """Memory and swap in bytes, limited by the container; None if unknown."""
     try:
         pairs = (line.split()[:2] for line in Path("/proc/meminfo").read_text("ascii").splitlines())
         sizes = {name: int(kibibytes) << 10 for name, kibibytes in pairs}
@@ -430,8 +434,10 @@ def _gibibytes(size: int) -> str:
 
 
 def simulator_environment(simulator: Path) -> dict[str, str]:
-    """The variables for which the library runs on a simulator; kernels are compiled in
-    `TT_METAL_RUNTIME_ROOT`, or `TT_METAL_HOME`."""
+    """Environment variables that run the library on a simulator.
+
+    Kernels are compiled in `TT_METAL_RUNTIME_ROOT`, or `TT_METAL_HOME`.
+    """
     return {
         "TT_METAL_SIMULATOR": str(simulator.absolute()),
         "TT_METAL_SLOW_DISPATCH_MODE": "1",
@@ -439,6 +445,15 @@ def simulator_environment(simulator: Path) -> dict[str, str]:
         "TT_METAL_DISABLE_XIP_DUMP": "1",
         "TT_METAL_LOGGER_LEVEL": "fatal",
     }
+
+
+_SIMULATOR_SAID = re.compile(r"^\[\d+\] ERROR: (.*)$", re.MULTILINE)
+
+
+def last_words(output: str) -> str | None:
+    """Fault that a simulator reported last, None if it reported none."""
+    said = _SIMULATOR_SAID.findall(output)
+    return said[-1] if said else None
 
 
 def run_executable(
@@ -449,19 +464,19 @@ def run_executable(
     launcher: Sequence[str] = (),
     environment: Mapping[str, str] | None = None,
 ) -> Executed:
-    """Runs the functions of the numpy runs in the executable, on the same inputs.
+    """Runs functions in the executable on the inputs of the numpy runs.
 
     Args:
         executable: the built program.
         runs: the functions and their inputs.
-        folder: where files are put for as long as the run takes.
-        timeout: seconds that it may take.
-        launcher: the command that starts it as several processes.
-        environment: variables that it has besides those of this process.
+        folder: folder of temporary files.
+        timeout: time limit in seconds.
+        launcher: command that starts it as several processes.
+        environment: additional environment variables.
 
     Returns:
-        The outputs by function and name, as far as there are any; and why the program failed,
-        None if it did not.
+        The available outputs by function and name; and the reason for which the program failed, or
+        None.
     """
     with tempfile.TemporaryDirectory(prefix="check-", dir=folder) as scratch:
         inputs, results = Path(scratch, "inputs"), Path(scratch, "outputs")
@@ -470,7 +485,7 @@ def run_executable(
             _write_inputs(inputs / run.function.cpp_name, {a.field: v for a, v in arrays})
         command = [*launcher, str(executable), "--outputs", str(results)]
         if any(run.inputs for run in runs):
-            # The program refuses a folder that has nothing for any function.
+            # The program refuses an empty folder of inputs.
             command += ["--inputs", str(inputs)]
         command += [f"--function={run.function.cpp_name}" for run in runs]
         failure = _run(command, timeout, environment or {})
@@ -496,7 +511,7 @@ def _read_outputs(folder: Path, function: FunctionDescription) -> dict[str, np.n
 
 
 def _run(command: list[str], timeout: float, environment: Mapping[str, str]) -> str | None:
-    """Runs the program; why it failed, in words for a user, or None."""
+    """Runs the program; returns the reason for which it failed, or None."""
     try:
         done = subprocess.run(
             [sys.executable, "-I", "-S", "-c", _END_WITH_PARENT, *command],
@@ -517,8 +532,10 @@ def _run(command: list[str], timeout: float, environment: Mapping[str, str]) -> 
     if done.returncode == 0:
         return None
     lines = [line.rstrip() for line in done.stderr.splitlines() if line.strip()]
-    # The emulated device reports which processors are concerned, and where their kernels are.
-    output = "\n".join(lines[:_MOST_LINES]).removeprefix("error: ") or "it said nothing"
+    # The emulated device reports the processors concerned and the paths of their kernels.
+    output = "\n".join(lines[:_MAX_LINES]).removeprefix("error: ")
+    # A simulator reports on standard output why it ended the process.
+    output = output or last_words(done.stdout) or "it said nothing"
     if -done.returncode == signal.SIGKILL and not lines:
         return "the program was killed: the machine may have had too little memory for it"
     if done.returncode < 0:
@@ -527,7 +544,7 @@ def _run(command: list[str], timeout: float, environment: Mapping[str, str]) -> 
 
 
 def mpi_launcher(ranks: int) -> tuple[str, ...]:
-    """The command that starts a program as so many processes of this machine; nothing for one."""
+    """Command that starts a program as `ranks` local processes; empty for one."""
     mpirun = find_mpirun()
     return () if ranks == 1 or mpirun is None else (mpirun, "-np", str(ranks))
 
@@ -541,7 +558,7 @@ MPI_ENVIRONMENT = {
     "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
     "PRTE_MCA_hwloc_default_binding_policy": "none",
 }
-"""Variables that let Open MPI start processes of a check."""
+"""Environment variables for Open MPI on machines with few cores and in containers."""
 
 
 _NOT_STARTED = 127
@@ -562,10 +579,12 @@ except OSError as error:
     print(f"the program did not start: {{error.strerror}}", file=sys.stderr)
     sys.exit({_NOT_STARTED})
 """
-"""Python that becomes the program which its arguments name, after PR_SET_PDEATHSIG: the kernel ends
-the program when its parent ends, however that happens, and, if memory runs out, the program before
-the parent, which reports it. It is no `preexec_fn`: forking while other threads compute in numpy
-waits for ever for the locks of its BLAS."""
+"""Python launcher that replaces itself by its arguments after PR_SET_PDEATHSIG.
+
+The kernel ends the program whenever its parent ends, and kills the program before the parent when
+memory runs out, so that the parent can report it. A `preexec_fn` would deadlock: forking while
+other threads use numpy inherits locks of its BLAS.
+"""
 
 
 def _signal_name(number: int) -> str:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypedDict, get_args
 
-from ttcodegen.compilation import CompiledModule, CompileOptions
+from ttcodegen.compilation import CompiledModule, CompileOptions, no_optimizer
 from ttcodegen.dialects.ttcore.device import ONE_CHIP, MeshShape, require_possible
 from ttcodegen.emission.description import Fabric, ProjectKind
+from ttcodegen.emission.interface_description import name_of_file
 from ttcodegen.foundation.diagnostics import CompileError, Diagnostic, Diagnostics, Source
 from ttcodegen.foundation.messages import printable
 from ttcodegen.ops.dialects import load_dialects
@@ -35,27 +36,27 @@ class ProjectSettings(TypedDict, total=False):
     """Options of the command line, as keyword arguments of Python; see `ttcodegen --help`."""
 
     optimize: int
-    """The level of the optimizer, 0, 1 or 2."""
+    """Optimizer level: 0, 1 or 2."""
     weights: str
-    """bfp8_b or bfp4_b: store the weights of matrix products as block floats."""
+    """bfp8_b or bfp4_b: block float type of matmul weights."""
     overrides: str | os.PathLike[str]
-    """A file of decisions for the optimizer."""
+    """File of optimizer overrides."""
     write_overrides: str | os.PathLike[str]
-    """The file that the decisions of the optimizer are written to."""
+    """File that receives the optimizer's decisions."""
     trace: bool
-    """Capture what the device does in a call, and replay it in later ones."""
+    """True to capture a trace of device commands and replay it in later calls."""
     mesh: str | tuple[int, int]
-    """Rows and columns of chips, for a model that names no mesh."""
+    """Mesh rows and columns, for a model that names no mesh."""
     hosts: str | tuple[int, int]
-    """Rows and columns of the hosts that have the mesh."""
+    """Rows and columns of the hosts of the mesh."""
     fabric: Fabric
-    """The links of a mesh: linear, ring or torus."""
+    """Topology of the mesh's links: linear, ring or torus."""
     parallel: str
-    """Shardings of a model that says none: auto, or as in data=0,tensor=1."""
+    """Shardings for a model without any: auto, or for example data=0,tensor=1."""
     stages: str | int
-    """Stages of a pipeline, or the ops that all but the last end after."""
+    """Number of pipeline stages, or the last ops of all stages but the last."""
     micro_batches: int
-    """Parts of the batch that go through the stages one after the other."""
+    """Number of micro-batches that pass through the stages in turn."""
     kind: ProjectKind
     """Kind of the project: so, exe, both, runner or sources."""
     tt_metal: str
@@ -63,25 +64,36 @@ class ProjectSettings(TypedDict, total=False):
     f16: str
     """Compute type of f16 of the source, bfloat16 or float32."""
     keep_edits: KeepEdits
-    """merge or fail, if files in the folder were edited."""
+    """Policy for edited files: merge or fail."""
     embed_goldens: bool
-    """Add to the flatbuffer results of each op of the source on random inputs."""
+    """True to add golden results of each source op on random inputs to the flatbuffer."""
     explain: bool
     """Print the decision for each call and the estimated cost of the next best alternative."""
     format: bool
-    """False: do not format the C++."""
+    """True to format the C++."""
     dump_ir: str | os.PathLike[str]
-    """The folder that the module is written to after each pass."""
+    """Folder that receives the module after each pass."""
+
+
+_DECISIONS = ("explain", "overrides", "write_overrides")
+"""Options that set or show decisions of the optimizer."""
+
+Spelling = Callable[..., str]
+"""Spells an option, with a value if given, in the caller's syntax."""
+
+
+def _keyword(name: str, value: object = None) -> str:
+    return name if value is None else f"{name}={value!r}"
 
 
 Check = bool | Literal["edges"]
-"""The check of a project, if any; `edges`: on inputs from the edges of arguments, too."""
+"""Check of a project, if any; `edges` adds edge-case inputs."""
 
 _CHOICES: Mapping[str, tuple[object, ...]] = {
     "target": ("ttnn", "ttmetal"),
     "arch": ("", *ARCHITECTURES),
     "check": (False, True, "edges"),
-    "optimize": (0, 1, 2),
+    "optimize": (None, 0, 1, 2),
     "weights": ("", "bfp8_b", "bfp4_b"),
     "fabric": (None, *get_args(Fabric)),
     "kind": (None, *get_args(ProjectKind)),
@@ -89,11 +101,11 @@ _CHOICES: Mapping[str, tuple[object, ...]] = {
     "f16": ("bfloat16", "float32"),
     "keep_edits": get_args(KeepEdits),
 }
-"""The values of settings that have a few."""
+"""Valid values of settings that have a few."""
 
 
 def _sizes(text: str | tuple[int, int]) -> MeshShape:
-    """Rows and columns of a mesh or its hosts; raises CompileError if there can be no such mesh."""
+    """Parses rows and columns of a mesh; raises CompileError if no such mesh is possible."""
     sizes = text
     if isinstance(sizes, str):
         found = re.fullmatch(r"(\d{1,6})[x,](\d{1,6})", sizes)
@@ -114,7 +126,7 @@ class ProjectOptions:
     build: bool = False
     check: Check = False
     force: bool = False
-    optimize: int = 0
+    optimize: int | None = None
     weights: str = ""
     overrides: str | os.PathLike[str] | None = None
     write_overrides: str | os.PathLike[str] | None = None
@@ -128,7 +140,7 @@ class ProjectOptions:
     kind: ProjectKind | None = None
     tt_metal: str = DEFAULT_RELEASE
     f16: str = "bfloat16"
-    seed: int = 0
+    seed: int | None = None
     keep_edits: KeepEdits = "merge"
     embed_goldens: bool = False
     explain: bool = False
@@ -137,14 +149,14 @@ class ProjectOptions:
 
     @property
     def project_kind(self) -> ProjectKind:
-        """The kind of the project; stages of a pipeline are an executable."""
+        """Kind of the project; pipeline stages default to an executable."""
         return self.kind or ("exe" if self.stages else "both")
 
     def compile_options(self, name: str) -> CompileOptions:
-        """The options of the compiler for a module of that name.
+        """Compiler options for a module of that name.
 
         Raises:
-            CompileError: if a value is impossible, or the file of overrides cannot be read.
+            CompileError: if a value is impossible, or the overrides cannot be read.
         """
         kind = self.project_kind
         return CompileOptions(
@@ -153,11 +165,11 @@ class ProjectOptions:
             self.arch,
             self.tt_metal,
             system=self._system(),
-            optimize=self.optimize,
+            optimize=self.optimize or 0,
             weights=self.weights,
             overrides=self._overrides(),
             kind="both" if kind == "so" and self.check else kind,
-            golden_seed=self.seed if self.embed_goldens else None,
+            golden_seed=self.seed or 0 if self.embed_goldens else None,
             mesh=_sizes(self.mesh),
             hosts=_sizes(self.hosts),
             fabric=self.fabric,
@@ -171,9 +183,9 @@ class ProjectOptions:
     def _system(self) -> SystemDescription | None:
         if self.system_desc is None:
             return None
-        from ttcodegen.flatbuffer.system import load_system
+        from ttcodegen.flatbuffer.system import chosen_system
 
-        return load_system(self.system_desc)
+        return chosen_system(self.arch or None, self.system_desc)
 
     def _overrides(self) -> str:
         if self.overrides is None:
@@ -184,10 +196,10 @@ class ProjectOptions:
             raise CompileError(f"the overrides cannot be read: {error}") from error
 
     def compiled(self, source: Source, name: str) -> CompiledModule:
-        """A module compiled with these options; warnings and what is to be explained are printed.
+        """Compiles a module with these options; prints warnings and explanations.
 
         Raises:
-            CompileError: if it is wrong or not supported, or cannot be checked on this machine.
+            CompileError: if it is invalid or not supported, or cannot be checked on this machine.
         """
         diagnostics = Diagnostics()
         dump = None if self.dump_ir is None else Path(self.dump_ir)
@@ -204,7 +216,7 @@ class ProjectOptions:
         return compiled
 
     def refuse_contradictions(self) -> None:
-        """Makes sure that each option has a value that it can have, and an effect.
+        """Checks that each option has a valid value and an effect.
 
         Raises:
             CompileError: if one has none.
@@ -214,27 +226,40 @@ class ProjectOptions:
             if value not in choices:
                 named = ", ".join(str(each) for each in choices if each not in ("", None))
                 raise CompileError(f"{name} cannot be {value!r}", remedy=f"it can be {named}")
-        decisions = ("explain", "overrides", "write_overrides")
-        asked = [name for name in decisions if getattr(self, name)]
-        explains = self.parallel and asked == ["explain"]
-        if self.target == "ttmetal" and ((asked and not explains) or self.optimize):
-            name = asked[0] if asked else "optimize"
-            raise CompileError(
-                f"{name} is for calls of the ttnn library: target='ttmetal' has no optimizer yet"
+        if (message := self.contradiction(_keyword)) is not None:
+            raise CompileError(message)
+
+    def contradiction(self, spelled: Spelling) -> str | None:
+        """Message on the first option without effect in combination, None if all have one."""
+        given = [name for name in _DECISIONS if getattr(self, name)]
+        explains = (self.parallel or self.stages) and given == ["explain"]
+        if self.seed is not None and self.seed < 0:
+            return f"{spelled('seed')} is a number of 0 or more"
+        if self.target == "ttmetal" and ((given and not explains) or self.optimize):
+            name = given[0] if given else "optimize"
+            return no_optimizer(spelled(name), spelled("target", "ttmetal"))
+        if self.overrides and self.optimize == 0:
+            return (
+                f"{spelled('overrides')} decides at level 1 or 2, not at {spelled('optimize', 0)}"
             )
-        if asked and not (self.optimize or self.overrides or self.parallel):
-            raise CompileError(
-                f"{asked[0]} needs optimize=1 or 2, or parallel: nothing is decided without"
-            )
+        if given and not (self.optimize or self.overrides or self.parallel or explains):
+            levels, parallel = spelled("optimize", 1), spelled("parallel")
+            return f"{spelled(given[0])} needs {levels} or 2, or {parallel}"
         if self.embed_goldens and self.target == "ttmetal":
-            raise CompileError(
-                "embed_goldens is for .ttnn files, which target='ttmetal' does not write"
+            return (
+                f"{spelled('embed_goldens')} is for .ttnn files, which "
+                f"{spelled('target', 'ttmetal')} does not write"
             )
         if self.check and self.kind == "sources":
-            raise CompileError("check needs an executable: leave out kind='sources'")
+            return f"{spelled('check')} needs an executable: leave out {spelled('kind', 'sources')}"
+        if self.micro_batches != 1 and not self.stages:
+            return f"{spelled('micro_batches')} needs {spelled('stages')}"
+        if self.seed is not None and not (self.check or self.embed_goldens):
+            return f"{spelled('seed')} needs {spelled('check')} or {spelled('embed_goldens')}"
+        return None
 
     def save_decisions(self, decisions: str) -> None:
-        """Writes the decisions of the optimizer to the file that is wanted for them.
+        """Writes the optimizer's decisions to the requested file.
 
         Raises:
             CompileError: if it cannot be written.
@@ -255,7 +280,7 @@ def write_compiled(compiled: CompiledModule, out: Path, options: ProjectOptions)
     """Writes the project of a compiled module.
 
     Raises:
-        CompileError: if edits are in conflict with it, or it cannot be written.
+        CompileError: if edits conflict with it, or it cannot be written.
     """
     conflicts = write_project(
         compiled.description,
@@ -271,19 +296,19 @@ def write_compiled(compiled: CompiledModule, out: Path, options: ProjectOptions)
 
 
 def compile_file(path: Path, out: Path, options: ProjectOptions) -> Path:
-    """Writes the project of a model, and checks it on request.
+    """Compiles a model to a project, and checks it on request.
 
     Returns:
         The project's folder.
 
     Raises:
-        CompileError: if the model is wrong or not supported, edits are in conflict with it, the
-            project cannot be written, or an output of the check differs.
+        CompileError: if the model is invalid or not supported, edits conflict, the project cannot
+            be written, or an output of the check differs.
     """
     options.refuse_contradictions()
     refuse_unrelated_folder(out, force=options.force, keep_edits=options.keep_edits)
     source = Source.read(str(path))
-    compiled = options.compiled(source, path.name.partition(".")[0])
+    compiled = options.compiled(source, name_of_file(path.name))
     with locked_project(out):
         write_compiled(compiled, out, options)
         if options.check:
@@ -296,7 +321,7 @@ def compile_file(path: Path, out: Path, options: ProjectOptions) -> Path:
                 out,
                 find_toolchain(),
                 kind=options.project_kind,
-                seed=options.seed,
+                seed=options.seed or 0,
                 edges=options.check == "edges",
             )
             if reasons := [reason for check in checks for reason in check.reasons]:

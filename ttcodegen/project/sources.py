@@ -1,4 +1,4 @@
-"""Files of a project around the module's own sources."""
+"""Files of a project besides the module's sources."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from math import prod
+from math import isinf, prod
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ttcodegen.conversions.host_functions.cpp_interface import title_of
 from ttcodegen.conversions.ttmetal_to_emitc.recording import shards_text
+from ttcodegen.emission.buckets import Extents
 from ttcodegen.emission.description import (
     FunctionDescription,
     ModuleDescription,
@@ -25,7 +26,7 @@ from ttcodegen.emission.templates import (
     template_text,
 )
 from ttcodegen.emitc.formatting import start_formatting
-from ttcodegen.emitc.spelling import comment_line, string_literal
+from ttcodegen.emitc.spelling import comment_line, float_value, string_literal
 from ttcodegen.naming.arguments import prepare_name
 from ttcodegen.project.edits import LINES, formatted_lines, lines_archive
 from ttcodegen.systems.cards import links_between
@@ -39,19 +40,19 @@ if TYPE_CHECKING:
 # The text of the project's files around the module's own sources.
 
 FLATBUFFER_FILES = {"ttnn": "model.ttnn", "ttmetal": "model.ttm"}
-"""The flatbuffer's path in the project, by target."""
+"""Path of the flatbuffer in the project, by target."""
 
 CPU_FUNCTIONS = "src/cpu_functions.cpp"
 _CAPI_TYPES = "include/ttcodegen/capi.h"
 _BUILD_SUPPORT = "support/backend.cmake"
-"""Support files that CMake needs in every project."""
+"""CMake support file that every project needs."""
 _SUPPORT_INCLUDE = re.compile(
     r'^#include "(support/\w+\.hpp|include/ttcodegen/\w+\.h)"', re.MULTILINE
 )
 _IMPLEMENTATIONS = {"support/tensor.hpp": "support/tensors.cpp"}
-"""Sources that define functions of a header, if not the one of its name."""
+"""Sources that implement a support header of another name."""
 _ENTRY_POINTS = ("src/entry_points.cpp", "src/main.cpp", "src/generate.cpp", "src/capi.cpp")
-"""The sources that CMake adds to the targets they belong to."""
+"""Sources that CMake adds to specific targets."""
 _COPIED = (".clang-format", "CMakePresets.json")
 _HOST_TYPES: Mapping[str, Mapping[str, Any]] = {
     "ttnn": {
@@ -69,13 +70,13 @@ _HOST_TYPES: Mapping[str, Mapping[str, Any]] = {
         ),
     },
 }
-"""The types of the tensors that functions of a module take and return, by target."""
+"""Tensor and device types of function signatures, by target."""
 _MEMORIES = {"dram": "dram", "l1": "l1", "system_memory": "host"}
 
 
 @cache
 def support_files(target: str) -> dict[str, str]:
-    """The files that projects of a target share, by path; each project has those it needs."""
+    """Support files of a target, by path; a project gets those that it needs."""
     files: dict[str, str] = {}
     for folder in ("support", f"support_{target}"):
         for entry in TEMPLATES.joinpath(folder).iterdir():
@@ -84,7 +85,7 @@ def support_files(target: str) -> dict[str, str]:
 
 
 def needed_support(target: str, sources: Iterable[str]) -> dict[str, str]:
-    """The support files that sources include, directly or not, with what these need to build."""
+    """Transitive closure of the support files that sources include."""
     files = support_files(target)
     needed = {_BUILD_SUPPORT}
     pending = [header for text in sources for header in _SUPPORT_INCLUDE.findall(text)]
@@ -98,7 +99,7 @@ def needed_support(target: str, sources: Iterable[str]) -> dict[str, str]:
 
 
 def render_sources(module: ModuleDescription) -> dict[str, str]:
-    """The C++ files in src/ that follow from the description, by path; not formatted yet."""
+    """Renders the C++ files in src/ that follow from the description, unformatted, by path."""
     environment = template_environment()
     context = _context(module)
     called = module.cpp_functions
@@ -119,16 +120,16 @@ def render_sources(module: ModuleDescription) -> dict[str, str]:
 
 
 def render_project_files(module: ModuleDescription, sources: Mapping[str, str]) -> dict[str, str]:
-    """Everything but the sources of the module, by path.
+    """Renders all files except the module's sources, by path.
 
     Args:
         module: the compiled module.
-        sources: the files that the compiler wrote and those of `render_sources`, by path.
+        sources: compiler output and files of `render_sources`, by path.
     """
     environment = template_environment()
     context = _context(module)
     context.update(_readme_context(module))
-    # Kernels are compiled for the device when they are launched.
+    # Kernels are not built here: they are compiled when launched.
     context["module_sources"] = sorted(
         path
         for path in sources
@@ -172,7 +173,7 @@ def render_project_files(module: ModuleDescription, sources: Mapping[str, str]) 
 
 
 def in_release(support: Mapping[str, str], release: str) -> dict[str, str]:
-    """Support files with the names that a release has for what they use, by path."""
+    """Renames APIs in support files to a release's names, by path."""
     names = release_named(release).names
     found = dict(support)
     for path, text in support.items():
@@ -210,11 +211,12 @@ def _context(module: ModuleDescription) -> dict[str, Any]:
         "stages": max((len(each.stages) for each in module.pipelines), default=0),
         "traced": module.traced,
         "generation": _generation_context(module),
+        "buckets": _bucket_context(module),
     }
 
 
 def _generation_context(module: ModuleDescription) -> dict[str, Any] | None:
-    """A decoder as its executable generates tokens; None for other modules."""
+    """Template context of a decoder's token generation; None for other modules."""
     content = module.generation
     if content is None:
         return None
@@ -229,12 +231,67 @@ def _generation_context(module: ModuleDescription) -> dict[str, Any] | None:
         "buckets": [{"length": length, "function": names[name]} for length, name in buckets],
         "state": [
             {
-                # All functions are of one module, which has one name for the buffer.
+                # All functions share one module and thus one name of the buffer.
                 "input": string_literal(tensor.inputs[content["decode"]]),
                 "output": string_literal(tensor.outputs[content["decode"]]),
             }
             for tensor in module.state
         ],
+    }
+
+
+def _bucket_context(module: ModuleDescription) -> dict[str, Any] | None:
+    """Template context of a model with dynamic dimensions; None for other modules."""
+    buckets = module.buckets
+    if buckets is None:
+        return None
+    places = {function.name: place for place, function in enumerate(module.functions)}
+    numbers = {each.name: number for number, each in enumerate(buckets.dimensions)}
+
+    def extents(tensor: Extents) -> str:
+        return ", ".join(
+            f"{{{e.offset}, {numbers[e.dimension]}, {e.scale}}}"
+            if e.dimension
+            else f"{{{e.offset}}}"
+            for e in tensor
+        )
+
+    largest = module.functions[places[list(buckets.functions.values())[-1]]]
+    tables = dict(_tables(module, largest))
+    spans = [tables[key]["name"] if key in tables else "{}" for key in _TABLE_KINDS]
+    row = [string_literal(buckets.name), string_literal(buckets.name), *spans, "nullptr", "nullptr"]
+    return {
+        "function": buckets.name,
+        "has_infinities": any(map(isinf, buckets.padding)),
+        "dimensions": [
+            {"name": string_literal(each.name), "least": each.least} for each in buckets.dimensions
+        ],
+        "text": "; ".join(
+            f"`{each.name}` from {each.least} to {each.sizes[-1]}, in buckets of "
+            f"{', '.join(map(str, each.sizes))}"
+            for each in buckets.dimensions
+        ),
+        "inputs": [
+            {
+                "name": f"input_{i}",
+                "extents": extents(tensor),
+                "padding": float_value(value, double=True).text,
+            }
+            for i, (tensor, value) in enumerate(zip(buckets.inputs, buckets.padding, strict=True))
+        ],
+        "outputs": [
+            {"name": f"output_{i}", "extents": extents(tensor), "padding": "0"}
+            for i, tensor in enumerate(buckets.outputs)
+        ],
+        "functions": [
+            {
+                "name": module.functions[places[name]].cpp_name,
+                "place": places[name],
+                "sizes": ", ".join(map(str, sizes)),
+            }
+            for sizes, name in buckets.functions.items()
+        ],
+        "row": "{" + ", ".join(row) + "}",
     }
 
 
@@ -250,7 +307,7 @@ def _readme_context(module: ModuleDescription) -> dict[str, Any]:
 
 
 def _example_input(module: ModuleDescription) -> str:
-    """The first input, since weights have files: the first weight where there is no input."""
+    """Name of an example input, or of a weight without inputs."""
     functions = module.functions
     inputs = [tensor.field for function in functions for tensor in function.inputs]
     inputs += [tensor.field for function in functions for tensor in function.arguments]
@@ -259,7 +316,7 @@ def _example_input(module: ModuleDescription) -> str:
 
 @dataclass(frozen=True)
 class _CppFunction:
-    """A function of the tables: its name, its parameters, its statements."""
+    """C++ function of the tables: name, parameters and statements."""
 
     name: str
     parameters: str
@@ -291,7 +348,8 @@ def _function_context(module: ModuleDescription, function: FunctionDescription) 
 
 
 def _pipeline_contexts(module: ModuleDescription) -> list[dict[str, Any]]:
-    """Functions in stages: the tables of the whole functions, and where tensors come from."""
+    """Template contexts of pipelined functions: tables of whole functions and origins of
+    tensors."""
     found: list[dict[str, Any]] = []
     place = 0
     for function, pipeline in zip(module.functions, module.pipelines, strict=False):
@@ -377,7 +435,7 @@ def _table_row(
 
 
 def _parameters(declared: Iterable[tuple[str, str, bool]]) -> str:
-    """Parameters with their names, or with the names as comments where they are unused."""
+    """Parameter list; names of unused parameters are comments."""
     return ", ".join(
         f"{type_} {name}" if used else f"{type_} /*{name}*/" for type_, name, used in declared
     )
@@ -451,7 +509,7 @@ def _readme_rows(
 
 
 def _markdown(text: str) -> str:
-    """Text from the input as inert Markdown in a table cell."""
+    """Escapes input text for a Markdown table cell."""
     line = "".join(c if c.isprintable() else " " for c in text)
     return html.escape(line).replace("|", "&#124;").replace("`", "&#96;").replace("_", "\\_")
 
@@ -462,18 +520,18 @@ _Content = TypeVar("_Content")
 
 
 def project_files(compiled: CompiledModule, *, formatted: bool) -> dict[str, str | bytes]:
-    """The files of a module's project but its data and its manifest, by path.
+    """Files of a module's project except data and manifest, by path.
 
     Args:
-        compiled: the module, its C++ as it was printed.
-        formatted: whether C++ is put into the style that is shipped with the project.
+        compiled: the module with its printed C++.
+        formatted: whether to format C++ in the project's style.
 
     Raises:
         CompileError: if clang-format is missing or fails.
     """
     module = compiled.description
-    sources = _together(compiled.files, render_sources(module))
-    # clang-format works in other processes while the other templates are rendered here.
+    sources = _merged(compiled.files, render_sources(module))
+    # clang-format runs in other processes while templates are rendered.
     formatting = start_formatting(sources, clang_format_style()) if formatted else None
     try:
         others = render_project_files(module, sources)
@@ -484,11 +542,11 @@ def project_files(compiled: CompiledModule, *, formatted: bool) -> dict[str, str
             formatting.close()
     flatbuffer = {FLATBUFFER_FILES[module.target]: compiled.flatbuffer}
     lines = lines_archive(formatted_lines(compiled.lines, compiled.files, sources))
-    return _together(sources, others, flatbuffer if module.has_flatbuffer else {}, {LINES: lines})
+    return _merged(sources, others, flatbuffer if module.has_flatbuffer else {}, {LINES: lines})
 
 
-def _together(*parts: Mapping[str, _Content]) -> dict[str, _Content]:
-    """All files; a file that took the place of another would be lost without a word."""
+def _merged(*parts: Mapping[str, _Content]) -> dict[str, _Content]:
+    """Merges file maps; raises ValueError for duplicate paths."""
     files: dict[str, _Content] = {}
     for part in parts:
         if twice := sorted(files.keys() & part.keys()):

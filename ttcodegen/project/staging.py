@@ -1,4 +1,4 @@
-"""Staging of a project before it takes its place, confined to its folder, one run at a time."""
+"""Atomic replacement of a project's files by staging, confined to its folder, under a lock."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _REMEDY = "replace the link by what it leads to, or give another folder"
 
 
 def refuse_link_on_way(top: Path, path: str | Path) -> None:
-    """Makes sure that the folders between `top` and a file below it are no links.
+    """Refuses links among the folders between `top` and a path below it.
 
     Raises:
-        CompileError: if one of them is, or the path leads out of `top`.
+        CompileError: if one is a link, or the path leaves `top`.
     """
     parts = Path(path).parts
     if Path(path).is_absolute() or ".." in parts:
@@ -42,19 +42,19 @@ def refuse_link_on_way(top: Path, path: str | Path) -> None:
 
 
 def refuse_link(top: Path, path: str | Path) -> None:
-    """Makes sure that a file or folder below `top`, and the folders on the way, are no links.
+    """Refuses a link at a path below `top` or on the way to it.
 
     Raises:
-        CompileError: if one of them is, or the path leads out of `top`.
+        CompileError: if one is a link, or the path leaves `top`.
     """
     refuse_link_on_way(top, Path(path) / "_")
 
 
 def refuse_links_out(top: Path, folder: Path) -> None:
-    """Makes sure that no link in a folder below `top`, at any depth, leads out of `top`.
+    """Refuses links in a folder below `top`, at any depth, that leave `top`.
 
     Raises:
-        CompileError: if one does.
+        CompileError: if there is one.
     """
     inside = os.path.realpath(top)
     for place, folders, files in os.walk(folder):
@@ -84,28 +84,28 @@ _COMMITTED = "committed"
 
 @dataclass(frozen=True)
 class Staging:
-    """The folder of one writing."""
+    """Staging folder of one write."""
 
     folder: Path
 
     @property
     def project(self) -> Path:
-        """The new files, by their paths in the project."""
+        """New files, by their paths in the project."""
         return self.folder / "project"
 
     @property
     def replaced(self) -> Path:
-        """The files that made place for them, by the same paths."""
+        """Replaced files, by the same paths."""
         return self.folder / "replaced"
 
     def commit(self) -> None:
-        """Says that all new files have taken their places: nothing is to be put back any more."""
+        """Marks the write as complete, so that nothing is rolled back."""
         self.folder.joinpath(_COMMITTED).touch()
 
 
 @contextmanager
 def staging(parent: Path) -> Generator[Staging]:
-    """A new staging folder in `parent`, which goes in the end."""
+    """Creates a staging folder in `parent` and removes it at the end."""
     folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
     try:
         with folder.joinpath(_LOCK).open("w") as lock:
@@ -116,10 +116,10 @@ def staging(parent: Path) -> Generator[Staging]:
 
 
 def replace_files(out: Path, texts: Mapping[str, str]) -> None:
-    """Replaces files of a project in `out` by texts, by path: all of them, or none.
+    """Atomically replaces files of a project by texts, by path.
 
     Raises:
-        CompileError: if a link is in the way, or the files cannot be written.
+        CompileError: if a path is a link, or the files cannot be written.
     """
     for path in texts:
         refuse_link(out, path)
@@ -142,12 +142,11 @@ def replace_files(out: Path, texts: Mapping[str, str]) -> None:
 
 
 def recover(out: Path) -> None:
-    """Makes the project in `out` what it was before a writing that was cut off, and removes what
-    such writings left there and beside it.
+    """Rolls back an interrupted write of the project in `out`, and removes its staging folders.
 
     Raises:
         OSError: if files cannot be moved back.
-        CompileError: if a link is in the way.
+        CompileError: if a path is a link.
     """
     for parent in (out, out.parent):
         for folder in _abandoned(parent):
@@ -157,14 +156,14 @@ def recover(out: Path) -> None:
 
 
 def _abandoned(parent: Path) -> Iterator[Path]:
-    """The staging folders in `parent` that no living process holds; locked while they are given."""
+    """Staging folders in `parent` without a living process, locked while yielded."""
     try:
         names = sorted(name for name in os.listdir(parent) if name.startswith(PREFIX))
     except OSError:
         return
     for name in names:
         if parent.joinpath(name).is_symlink():
-            continue  # No writing left that.
+            continue  # Not a staging folder.
         lock = _free_lock(parent / name / _LOCK)
         if lock is not None:
             with lock:
@@ -172,7 +171,7 @@ def _abandoned(parent: Path) -> Iterator[Path]:
 
 
 def _free_lock(path: Path) -> IO[str] | None:
-    """The lock, taken; None if another process holds it, or if there is none."""
+    """Acquires a free lock; None if another process holds it, or it does not exist."""
     try:
         lock = os.fdopen(os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK), "r+")
     except OSError:
@@ -200,21 +199,21 @@ def _put_back(replaced: Path, out: Path) -> None:
 # One run at a time in a folder: another would exchange the files that a build reads.
 
 _held: dict[tuple[str, int], ProjectLock] = {}
-"""The locks that threads of this process hold, by folder and thread."""
+"""Locks held by threads of this process, by folder and thread."""
 
 
 @dataclass
 class ProjectLock:
-    """The lock of a project's folder; of the one above it while there is none yet."""
+    """Lock of a project's folder, or of its nearest existing parent."""
 
     out: Path
     held: int | None = None
-    """The descriptor of the locked folder; None where the file system has no locks."""
+    """Descriptor of the locked folder; None on file systems without locks."""
     is_told: bool = False
-    """True once the user knows what is waited for."""
+    """True once the user was informed about the wait."""
 
     def take(self) -> None:
-        """Takes the lock, waiting for the run that holds it."""
+        """Acquires the lock, waiting for the run that holds it."""
         while True:
             self.release()
             folder = _nearest(self.out)
@@ -237,7 +236,7 @@ class ProjectLock:
             fcntl.flock(folder, fcntl.LOCK_EX)
 
     def follow(self, project: Path) -> None:
-        """Changes over to a project that is about to be renamed to the folder."""
+        """Transfers the lock to a project that is about to be renamed to the folder."""
         above, self.held = self.held, None
         try:
             self.held = os.open(project, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -256,8 +255,7 @@ class ProjectLock:
 
 @contextmanager
 def locked_project(out: Path) -> Generator[ProjectLock]:
-    """Holds the lock of a project's folder, waiting for the run that has it; a thread that holds it
-    already goes on."""
+    """Holds the lock of a project's folder; reentrant per thread."""
     key = os.path.realpath(out), threading.get_ident()
     if key in _held:
         yield _held[key]
@@ -272,12 +270,12 @@ def locked_project(out: Path) -> Generator[ProjectLock]:
 
 
 def _nearest(out: Path) -> Path:
-    """The folder itself, or the first one above it that there is."""
+    """The folder, or its nearest existing parent."""
     return next(folder for folder in (out, *out.parents) if folder.is_dir())
 
 
 def _is_still(folder: Path, descriptor: int) -> bool:
-    """True if a path leads to the folder that was opened."""
+    """Returns whether a path is still the folder that was opened."""
     try:
         return os.path.samestat(folder.stat(), os.fstat(descriptor))
     except OSError:

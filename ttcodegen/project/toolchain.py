@@ -24,7 +24,7 @@ _COMPILERS = ("c++", "g++", "clang++")
 _VERSIONED = re.compile(r"(?:g\+\+|clang\+\+)-(\d+)")
 
 _MINIMUM_VERSIONS = {"gnu": 11, "clang": 14}
-"""The first versions whose C++20 the emitted code compiles with (concepts, std::span, bit_cast)."""
+"""Minimum versions that compile the emitted C++20 (concepts, std::span, bit_cast)."""
 
 _COMPILER_REMEDY = (
     "install GCC 11 or Clang 14, or newer (on Debian and Ubuntu: apt install g++), "
@@ -34,7 +34,7 @@ _PACKAGE_REMEDY = "install it with 'pip install cmake ninja' or from your distri
 
 
 class BuildError(CompileError):
-    """The C++ did not build: no tools, or an error that a log describes."""
+    """Failed build: missing tools, or an error that a log describes."""
 
 
 @dataclass(frozen=True)
@@ -42,32 +42,31 @@ class Toolchain:
     """A C++ compiler with the tools to drive it."""
 
     compiler: str
-    """The path of the compiler."""
+    """Path of the compiler."""
     family: str
     """gnu or clang: CMake's `CMAKE_CXX_COMPILER_ID` in lower case."""
     version: str
-    """As CMake's `CMAKE_CXX_COMPILER_VERSION`, "12.2.0" for instance."""
+    """As CMake's `CMAKE_CXX_COMPILER_VERSION`, for example "12.2.0"."""
     flags: str
-    """Flags of the user's: those that CXX holds after the compiler, and CXXFLAGS."""
+    """User flags: those after the compiler in CXX, and CXXFLAGS."""
     cmake: str
     ninja: str
 
     @property
     def name(self) -> str:
-        """Compiler family and version, "gnu-12.2.0" for instance."""
+        """Compiler family and version, for example "gnu-12.2.0"."""
         return f"{self.family}-{self.version}"
 
 
 _FLAGS = ("CXX", "CXXFLAGS", "LDFLAGS")
-"""The variables of the environment whose flags CMake passes on: CPPFLAGS it leaves alone."""
+"""Environment variables with flags that CMake passes on; it ignores CPPFLAGS."""
 
 
 def find_toolchain() -> Toolchain:
-    """The compiler that CXX names, else the first fit one on PATH; CMake and Ninja.
+    """Finds the compiler of CXX, or the first suitable one on PATH; CMake and Ninja.
 
     Raises:
-        BuildError: if one of them is missing or too old, or compiles nothing with the flags of the
-            environment.
+        BuildError: if one is missing or too old, or the environment's flags break compilation.
     """
     compiler, flags, family, version = _find_compiler()
     _refuse_flags(compiler, flags)
@@ -81,18 +80,17 @@ def find_toolchain() -> Toolchain:
 
 
 def find_mpirun() -> str | None:
-    """The program that starts the processes of MPI; None if programs cannot be built with it."""
+    """Launcher of MPI processes; None if MPI programs cannot be built."""
     return shutil.which("mpirun") if shutil.which("mpicxx") or shutil.which("mpic++") else None
 
 
 def _refuse_flags(compiler: str, flags: str) -> None:
-    """Raises BuildError if an empty program does not build with flags of the environment, and does
-    without them."""
+    """Raises BuildError if an empty program builds only without the environment's flags."""
     linking = os.environ.get("LDFLAGS", "")
     if not flags.strip() and not linking.strip():
         return
     if _trial(compiler, "", "") is not None:
-        return  # It is not the flags.
+        return  # Fails without flags, too.
     for given, ending in ((flags, ""), (flags, linking)):
         if (error := _trial(compiler, given, ending)) is None:
             continue
@@ -104,7 +102,7 @@ def _refuse_flags(compiler: str, flags: str) -> None:
 
 
 def _trial(compiler: str, flags: str, linking: str) -> str | None:
-    """The error with which a compiler builds an empty program; None if it builds."""
+    """Error of building an empty program; None if it builds."""
     with tempfile.TemporaryDirectory(prefix="ttcodegen-flags-") as scratch:
         source, log = Path(scratch, "empty.cpp"), Path(scratch, "log")
         source.write_text("int main() { return 0; }\n")
@@ -117,10 +115,9 @@ def _trial(compiler: str, flags: str, linking: str) -> str | None:
 
 
 def flags_remedy() -> str:
-    """A remark on the variables of the environment that have flags for a build that failed; empty
-    if none has."""
+    """Remark on environment variables with flags for a failed build; empty without any."""
     given = [(name, os.environ.get(name, "").strip()) for name in _FLAGS]
-    # CXX is a compiler, which flags may follow.
+    # CXX may hold flags after the compiler.
     named = [
         f"{name} is '{text}'" for name, text in given if text and (name != "CXX" or " " in text)
     ]
@@ -161,7 +158,7 @@ def _named_compiler(wanted: str, flags: str) -> tuple[str, str, str, str]:
 
 
 def _versioned_compilers() -> list[str]:
-    """Names like g++-13 in the folders of PATH, the newest first."""
+    """Compilers such as g++-13 on PATH, newest first."""
     found: dict[str, int] = {}
     for folder in os.environ.get("PATH", "").split(os.pathsep):
         try:
@@ -173,7 +170,7 @@ def _versioned_compilers() -> list[str]:
 
 
 def _identify(compiler: str) -> tuple[str, str] | None:
-    """Family and version of a compiler by its predefined macros; None if it is no C++ compiler."""
+    """Family and version of a compiler by its predefined macros; None for other programs."""
     command = [compiler, "-dM", "-E", "-x", "c++", os.devnull]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
@@ -194,10 +191,9 @@ def _is_new_enough(family: str, version: str) -> bool:
 
 
 def _packaged_program(package: str, path: Path) -> str | None:
-    """A program inside an installed Python package.
+    """Native program inside an installed Python package.
 
-    The script that such a package puts on PATH is a Python program, which takes longer to start
-    than the program takes to work.
+    The script on PATH is a Python wrapper, whose start takes longer than the program's work.
     """
     spec = importlib.util.find_spec(package)
     for folder in (spec.submodule_search_locations or ()) if spec is not None else ():
@@ -217,13 +213,13 @@ def _find_ninja() -> str | None:
 
 
 def first_error(log: Path) -> str:
-    """The first line of the log of a build that reports an error, else its first line."""
+    """First line of a build log that reports an error, else its first line."""
     try:
         text = log.read_text("utf-8", "replace")
     except OSError as error:
         return f"no log: {error.strerror}"
     if "No space left on device" in text:
-        # What a compiler or CMake says of it depends on which file it was.
+        # The tool's own message depends on the file that it was writing.
         return "no space is left on the disk"
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     # The compiler says "error:", CMake "CMake Error", the linker "undefined reference".
@@ -238,7 +234,7 @@ _COUNTER = re.compile(rb"\[(\d+)/(\d+)\] ")
 
 
 def run_step(command: Sequence[str], log: Path) -> int:
-    """Runs a command, whose output is added to the log; returns its exit status.
+    """Runs a command and appends its output to the log; returns its exit status.
 
     Raises:
         BuildError: if it cannot be started.
@@ -256,13 +252,13 @@ def run_step(command: Sequence[str], log: Path) -> int:
 def run_ninja(
     toolchain: Toolchain, build: Path, log: Path, title: str, *, targets: Sequence[str] = ()
 ) -> int:
-    """Builds targets, or all of them; returns the exit status of Ninja.
+    """Builds targets, or all of them; returns Ninja's exit status.
 
     Args:
         toolchain: with the Ninja to use.
-        build: the folder that was configured.
-        log: the file that the output is added to.
-        title: says what is built, where progress is shown.
+        build: the configured folder.
+        log: file that the output is appended to.
+        title: title of the progress display.
         targets: their names.
 
     Raises:
@@ -288,7 +284,7 @@ def run_ninja(
                 for line in process.stdout:
                     output.write(line)
                     counter = _COUNTER.match(line)
-                    # Looking for new files is no step of the build.
+                    # Globbing is not a step of the build.
                     if counter and counter[1] != b"0":
                         progress.update(int(counter[1]), int(counter[2]))
             except BaseException:
@@ -323,15 +319,15 @@ _SEAL = "ready"
 
 
 def cmake_options(build: Path, cache: Path, toolchain: Toolchain) -> list[str] | None:
-    """Puts the facts into the fresh build folder `build`.
+    """Copies cached compiler probes into the fresh build folder `build`.
 
     Args:
         build: the build folder; it must not have been configured.
-        cache: the folder, which belongs to the compiler, where facts are kept.
+        cache: folder of cached probes of the compiler.
         toolchain: the compiler and CMake.
 
     Returns:
-        The options that make CMake use them; None if there are no facts to be had.
+        Options that make CMake use them; None if there are none.
     """
     facts = cache / f"facts-{_installation(toolchain.cmake)}"
     try:
@@ -342,7 +338,7 @@ def cmake_options(build: Path, cache: Path, toolchain: Toolchain) -> list[str] |
         shutil.copytree(facts, build / "CMakeFiles", ignore=shutil.ignore_patterns(_SEAL))
         return build.joinpath("CMakeFiles", _OPTIONS).read_text("utf-8").splitlines()
     except OSError:
-        # The cache cannot be written, or was cleared a moment ago: it only costs time.
+        # The cache is not writable or was just cleared: CMake probes by itself.
         return None
 
 
@@ -353,7 +349,7 @@ def _installation(cmake: str) -> str:
 
 
 def _find_facts(facts: Path, toolchain: Toolchain) -> bool:
-    """Configures an empty project and keeps what came of it."""
+    """Configures an empty project and caches its probes."""
     with tempfile.TemporaryDirectory(prefix=f"{facts.name}.", dir=facts.parent) as scratch:
         build, found = Path(scratch, "build"), Path(scratch, "found")
         Path(scratch, "CMakeLists.txt").write_text(_PROJECT)

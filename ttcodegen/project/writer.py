@@ -1,4 +1,4 @@
-"""Writes out/: all of it, or nothing."""
+"""Atomic writing of projects."""
 
 from __future__ import annotations
 
@@ -35,21 +35,20 @@ if TYPE_CHECKING:
     from ttcodegen.emission.description import ModuleDescription
 
 CHECK_REPORT = "check.json"
-"""Report of `--check`; it belongs to the project as it was when it was checked."""
+"""Report of `--check`, for the project as it was when checked."""
 
 KeepEdits = Literal["merge", "fail"]
-"""Policy for edits: they are merged with newly generated files, or nothing is written."""
+"""Policy for edits: merge them with newly generated files, or write nothing."""
 
 
 def refuse_unrelated_folder(out: Path, *, force: bool, keep_edits: KeepEdits = "merge") -> None:
-    """Makes sure that a project may be written to `out`.
+    """Checks that a project may be written to `out`.
 
-    Without `force` that is a folder which does not exist, is empty, or was written by ttcodegen;
-    with edits only if they are to be merged, and the texts are there that they were made in.
-    Nothing is changed, but what a writing that was cut off left is undone.
+    Without `force`, the folder must not exist, be empty, or be a project; an edited project
+    requires merging and its archive of generated texts. Interrupted writes are rolled back.
 
     Raises:
-        CompileError: if it may not.
+        CompileError: if it may not be written.
     """
     with _reported(out):
         recover(Path(os.path.realpath(out)))
@@ -89,24 +88,24 @@ def write_project(
     force: bool = False,
     keep_edits: KeepEdits = "merge",
 ) -> list[Conflict]:
-    """Writes a project with its manifest; edits of files that are there are merged into it.
+    """Writes a project with its manifest, and merges edits of existing files into it.
 
-    Files of `out` that are in no manifest (a build folder, weights of the user's own) stay, and so
-    do files that would not change, with their times: a build after it only compiles what is new.
+    Files of `out` that no manifest lists (a build folder, user weights) stay. Unchanged files keep
+    their times, so that builds are incremental.
 
     Args:
         module: the module, with the arrays of its data folder.
         out: the project's folder.
         files: texts and bytes by path in the project.
         force: write into a folder that ttcodegen did not write, and overwrite edits.
-        keep_edits: what happens to edits otherwise.
+        keep_edits: policy for edits otherwise.
 
     Returns:
-        The files whose edits could not be merged; markers show where.
+        The files whose edits could not be merged; conflict markers show the places.
 
     Raises:
         CompileError: if the folder may not be written, holds the project of another model, or
-            cannot be written. It is then as it was.
+            cannot be written. It is then unchanged.
     """
     with locked_project(out) as lock:
         refuse_unrelated_folder(out, force=force, keep_edits=keep_edits)
@@ -140,7 +139,7 @@ def _write(
 
 
 def _refuse_other_model(out: Path, name: str) -> None:
-    """Raises CompileError if the folder holds the project of a model of another name."""
+    """Raises CompileError if the folder holds the project of another model."""
     manifest = read_manifest(out)
     if manifest is not None and manifest.get("module") != name:
         raise CompileError(
@@ -151,7 +150,7 @@ def _refuse_other_model(out: Path, name: str) -> None:
 
 @contextmanager
 def _reported(out: Path) -> Generator[None]:
-    """Turns errors of the file system into messages."""
+    """Converts file system errors to CompileErrors."""
     try:
         yield
     except OSError as error:
@@ -164,7 +163,7 @@ def _reported(out: Path) -> Generator[None]:
 
 @contextmanager
 def _created_parents(out: Path) -> Generator[None]:
-    """Makes the folders above `out`; they go again if the writing fails."""
+    """Creates the parent folders of `out`, and removes them if the write fails."""
     missing: list[Path] = []
     folder = out.parent
     while not folder.exists():
@@ -188,7 +187,7 @@ def _created_parents(out: Path) -> Generator[None]:
 def _write_all(
     project: Path, module: ModuleDescription, files: Mapping[str, str | bytes]
 ) -> dict[str, str]:
-    """Writes all files of a project; gives the hashes of all but the manifest by path."""
+    """Writes all files of a project; returns the hashes of all but the manifest by path."""
     hashes: dict[str, str] = {}
     project.mkdir()
     for path, content in [*files.items(), (PRISTINE, pristine_archive(files))]:
@@ -215,7 +214,7 @@ def _write_data(project: Path, data: Sequence[DataFile]) -> Iterator[tuple[str, 
 
 
 def save_array(path: Path, array: object) -> None:
-    """Writes a .npy file; bfloat16, which the format does not know, as float32."""
+    """Writes a .npy file; bfloat16, which the format lacks, as float32."""
     import numpy as np
 
     values = np.asarray(array)
@@ -228,11 +227,12 @@ def save_array(path: Path, array: object) -> None:
 def _merge(
     project: Path, replaced: Path, out: Path, paths: Sequence[str], kept: Collection[str]
 ) -> None:
-    """Moves the files of `project` into `out`; what they replace, and what is no longer generated
-    unless it is among `kept`, moves to `replaced`.
+    """Moves the files of `project` into `out`.
+
+    Replaced files, and stale files not in `kept`, move to `replaced`.
 
     Raises:
-        OSError: if that is not possible; everything has then been moved back.
+        OSError: if a move fails, after rolling back.
         CompileError: if a folder on the way to one of them is a link.
     """
     manifest = read_manifest(out)

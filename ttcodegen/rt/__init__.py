@@ -1,4 +1,14 @@
-"""The runtime tool as a Python package: its sub-commands as classes, and programs one by one.
+"""Runtime tool as a Python package: sub-commands as classes.
+
+- `card_report`: Cost estimates of a card in the file formats of tt-metal's profiler
+- `commands/`: Sub-commands of `ttcodegen-rt` as callable classes
+- `common/`: Modules at the import paths of ttrt, so that its scripts only change the package name
+- `device_profile`: Device profile of the emulated device, and traces in the Trace Event Format
+- `edit_gains`: Gains of tuning edits: calls before and after, and positions of ops in a project's
+  C++
+- `judging/`: Validation of a program's calls by the real library's Python package
+- `op_times`: Op times of flatbuffers and of ttnn calls, in the columns of tt-metal's profiler
+- `op_values`: Values of a run's ops, and matching of two runs' ops
 
 from ttcodegen.rt import API
 
@@ -63,7 +73,7 @@ def __getattr__(name: str) -> Any:
 
 
 class _Commands:
-    """The sub-commands by name: `API.Read`, `API.Run`, `API.Perf`, `API.Compare`, `API.Check`,
+    """Sub-commands by name: `API.Read`, `API.Run`, `API.Perf`, `API.Compare`, `API.Check`,
     `API.Query`."""
 
     if TYPE_CHECKING:
@@ -79,7 +89,7 @@ class _Commands:
 
     @staticmethod
     def initialize_apis() -> None:
-        """First call in scripts for ttrt. The sub-commands are there without it."""
+        """No-op for scripts of ttrt, which call it first."""
 
 
 API = _Commands()

@@ -1,4 +1,4 @@
-"""The estimate for a card as a report of tt-metal's profiler, which its viewers open.
+"""Cost estimates of a card in the file formats of tt-metal's profiler.
 
 Sources: the columns of tools/tracy/process_ops_logs.py in tt-metal; `tt-perf-report` 1.4 and
 `ttnn-visualizer` 0.108 on PyPI, which read them; the names of the device operations are symbols of
@@ -45,12 +45,12 @@ COLUMNS: tuple[str, ...] = (
     *_tensor_columns("OUTPUT_0"),
     *("PM IDEAL [ns]", "PM COMPUTE [ns]", "PM BANDWIDTH [ns]", "LOC", "NAME", "LINE", "EDIT"),
 )
-"""Columns of the table of ops. The last three are no columns of the profiler."""
+"""Columns of the table of ops; the last three are additional to the profiler's."""
 
 
 @dataclass(frozen=True)
 class CardCall:
-    """A ttnn call, with its estimate."""
+    """ttnn call with its cost estimate."""
 
     call: LibraryCall
     cost: CallCost
@@ -64,8 +64,7 @@ class CardCall:
 def card_report(
     calls: Sequence[CardCall], chip: ChipDescription, speed: Performance
 ) -> dict[str, str]:
-    """The files of the report by name. A call that takes no time on the device, as a view, has no
-    row in it."""
+    """Files of the report by name; calls without device time, such as views, have no row."""
     text = io.StringIO()
     writer = csv.DictWriter(text, COLUMNS, restval="", lineterminator="\n")
     writer.writeheader()
@@ -146,11 +145,11 @@ def _tensor(name: str, placement: TensorPlacement) -> Iterator[tuple[str, object
 
 
 _MEANT = re.compile("Matmul|Conv|Halo|Gather|Reduce|signpost|torch")
-"""Words by which the viewers recognize rows of a kind."""
+"""Words by which the viewers classify rows."""
 
 
 def _op_code(each: CardCall) -> str:
-    """The device operation and the name of the op in the model, which the viewers show."""
+    """Device operation and model name of an op, as the viewers show it."""
     name = "_".join((each.name or "").split())
     if _MEANT.search(name):
         name = _MEANT.sub(lambda found: found[0].lower(), name)
@@ -159,8 +158,7 @@ def _op_code(each: CardCall) -> str:
 
 
 def device_operation(call: LibraryCall) -> str:
-    """The name of the program that a call runs, as the profiler has it; of a call of several the
-    one that computes."""
+    """Profiler's name of a call's device program; of several programs, the one that computes."""
     known = _OPERATIONS.get(call.name)
     if known is not None:
         return known
@@ -209,6 +207,7 @@ _OPERATIONS: Mapping[str, str] = {
     "scatter": "ScatterDeviceOperation",
     "reshape": "ReshapeViewDeviceOperation",
     "permute": "PermuteDeviceOperation",
+    "permute_row_major": "PermuteDeviceOperation",
     "concat": "ConcatDeviceOperation",
     "slice_static": "SliceDeviceOperation",
     "slice_dynamic": "SliceDeviceOperation",
@@ -233,11 +232,11 @@ _OPERATIONS: Mapping[str, str] = {
     "all_to_all_combine": "AllToAllCombineDeviceOperation",
     "broadcast": "BroadcastDeviceOperation",
 }
-"""Device operations by the names of calls."""
+"""Device operation of each ttnn call."""
 
 
 def _attributes(call: LibraryCall) -> str:
-    """Arguments that the viewers read: blocks of a program, windows of a convolution."""
+    """Arguments that the viewers read: program config and convolution window."""
     found: list[str] = []
     config = call.program_config
     if isinstance(config, ProgramConfig) and not isinstance(config, Conv2dConfig):
@@ -268,7 +267,7 @@ def _fidelity(call: LibraryCall, chip: ChipDescription) -> str:
 
 _PROCESSORS = ("BRISC", "NCRISC", "TRISC_0", "TRISC_1", "TRISC_2")
 _CORE = "0,1,1"
-"""The device and the core that stands for all of a call."""
+"""Device, column and row of the core that represents a whole call."""
 
 
 def _log_lines(number: int, begin: float, end: float, speed: Performance) -> Iterator[str]:

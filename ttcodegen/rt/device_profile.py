@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ttcodegen.conversions.mesh import EXCHANGE_KERNEL
-from ttcodegen.dialects.core.datatypes import DataType
-from ttcodegen.dialects.ttcore.tile import TILE_SIDE
-from ttcodegen.layout.placements import tile_bytes_of
+from ttcodegen.dialects.ttcore.tile import TILE_ELEMENTS
+from ttcodegen.optimizer.call import BF16_TILE
 from ttcodegen.runtime.backend_reports import DEVICE_REPORT, BackendReport
 from ttcodegen.systems.cards import FIDELITY_PASSES, Performance
 
@@ -26,19 +25,19 @@ from ttcodegen.systems.cards import FIDELITY_PASSES, Performance
 
 @dataclass(frozen=True)
 class Span:
-    """Something that took time."""
+    """Time span with a name."""
 
     name: str
     category: str
     begin: float
     duration: float
-    """Both in seconds."""
+    """Duration in seconds, as `begin`."""
     details: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 @dataclass
 class Trace:
-    """Spans in tracks, a process with threads for each file."""
+    """Spans in tracks: a process with threads per file."""
 
     processes: dict[str, dict[str, list[Span]]] = field(
         default_factory=dict[str, dict[str, list[Span]]]
@@ -49,7 +48,7 @@ class Trace:
         self.processes.setdefault(process, {}).setdefault(thread, []).extend(spans)
 
     def to_json(self) -> dict[str, Any]:
-        """The content of the file."""
+        """Content of the trace file."""
         events: list[dict[str, Any]] = []
         for pid, (process, threads) in enumerate(self.processes.items(), start=1):
             events.append(_name("process_name", process, pid))
@@ -84,9 +83,6 @@ def _event(span: Span, pid: int, tid: int) -> dict[str, Any]:
 #
 # Source: dumpDeviceResultsToCSV of tt_metal/impl/profiler/profiler.cpp in tt-metal.
 
-_TILE_BYTES = tile_bytes_of(DataType.BFLOAT16)
-"""Whatever the format of a tile: the counts do not have it."""
-_TILE_ELEMENTS = TILE_SIDE * TILE_SIDE
 DEVICE_LOG_COLUMNS = (
     "PCIe slot, core_x, core_y, RISC processor type, timer_id, time[cycles since reset], data, "
     "run host ID, trace id, trace id counter, zone name, type, source line, source file, meta data"
@@ -95,44 +91,44 @@ DEVICE_LOG_COLUMNS = (
 
 @dataclass(frozen=True)
 class ZoneCounts:
-    """A part of a kernel that has a name (DeviceZoneScopedN)."""
+    """Named zone of a kernel (DeviceZoneScopedN)."""
 
     name: str
     line: int
-    """Of the kernel's source."""
+    """Line in the kernel's source."""
     begin: Mapping[str, int]
     end: Mapping[str, int]
-    """Counts of the core for the kernel at begin and end; zeros may be missing."""
+    """Core's counters for the kernel at begin and end of the zone; zeros may be missing."""
 
 
 @dataclass(frozen=True)
 class CoreCounts:
-    """Counts of one core for a kernel."""
+    """Counters of one core for a kernel."""
 
     noc: tuple[int, int]
-    """Its coordinates on the NoC."""
+    """NoC coordinates of the core."""
     counters: Mapping[str, int]
     zones: tuple[ZoneCounts, ...] = ()
-    """In the order in which they began."""
+    """Zones in order of their begin."""
     lost_zones: int = 0
-    """Zones after those for which the device has room."""
+    """Number of zones that did not fit the device's buffer."""
 
 
 @dataclass(frozen=True)
 class KernelCounts:
-    """A kernel of a program."""
+    """Kernel of a program."""
 
     source: str
-    """As given to CreateKernel."""
+    """Source as given to CreateKernel."""
     processor: str
-    """BRISC, NCRISC or TRISC."""
+    """Processor: BRISC, NCRISC or TRISC."""
     cores: tuple[CoreCounts, ...]
     fidelity: str = ""
-    """Of the matrix engine, if it computes."""
+    """Matrix engine's fidelity, for compute kernels."""
 
     @property
     def file(self) -> str:
-        """Its source, if that is a file."""
+        """Source file, if the source is one."""
         return "" if "\n" in self.source else os.path.normpath(self.source)
 
 
@@ -142,28 +138,28 @@ class ProgramCounts:
 
     kernels: tuple[KernelCounts, ...]
     seconds: float
-    """Seconds that it took here."""
+    """Measured seconds on this machine."""
     total: Mapping[str, int]
     chip: int = 0
-    """On a mesh the chip that ran it."""
+    """Device index on a mesh."""
 
     @property
     def exchanges(self) -> bool:
-        """True if it is no launch of a program, but what chips exchange in between."""
+        """Returns whether it is a data exchange of devices, not a program launch."""
         return any(Path(kernel.source).name == EXCHANGE_KERNEL for kernel in self.kernels)
 
     @property
     def cores(self) -> int:
-        """Number of cores that it ran on."""
+        """Number of cores that ran it."""
         return len({core.noc for kernel in self.kernels for core in kernel.cores})
 
     @property
     def fidelity(self) -> str:
-        """Of the matrix engine."""
+        """Fidelity of the matrix engine."""
         return next((kernel.fidelity for kernel in self.kernels if kernel.fidelity), "hifi4")
 
     def sources(self, computes: bool) -> str:
-        """The kernels that compute, or those that move data."""
+        """Sources of the compute kernels, or of the data movement kernels."""
         found = dict.fromkeys(
             kernel.source for kernel in self.kernels if (kernel.processor == "TRISC") == computes
         )
@@ -171,7 +167,7 @@ class ProgramCounts:
 
 
 class DeviceCounts(BackendReport):
-    """Takes what the emulated device of this process counts, for as long as it is open."""
+    """Collects the emulated device's counts in this process while it is open."""
 
     variable: ClassVar[str] = DEVICE_REPORT
 
@@ -179,7 +175,7 @@ class DeviceCounts(BackendReport):
         self._taken = 0
 
     def take(self) -> list[ProgramCounts]:
-        """The runs since the last call, in their order."""
+        """Returns the runs since the last call, in order."""
         if not self.path.is_file():
             return []
         programs = json.loads(self.path.read_text("utf-8"))
@@ -191,12 +187,12 @@ class DeviceCounts(BackendReport):
 def counts_of_second_run(
     first: Callable[[], object], second: Callable[[], object]
 ) -> list[ProgramCounts]:
-    """Counts of the emulated device in a run, without the work on weights alone.
+    """Counts of a run on the emulated device without const-eval.
 
     Args:
-        first: the run that computes what depends on weights alone. What was reported in the process
-            before is reported with it once more.
-        second: the run that is counted. It is left out if the first one ran no programs of kernels.
+        first: the run that includes const-eval; counts of earlier work in the process are discarded
+            with it.
+        second: the counted run. It is skipped if the first one ran no kernels.
     """
     with DeviceCounts() as counts:
         first()
@@ -209,8 +205,11 @@ def counts_of_second_run(
 def counts_of_launches(
     programs: Sequence[ProgramCounts], launches: int
 ) -> list[ProgramCounts] | None:
-    """Counts of each launch; of a mesh, whose devices run a program one after the other, those of
-    its first device. None if the programs are those of other launches."""
+    """Counts of each launch; on a mesh, those of the first device.
+
+    None if the programs do not match the launches. Devices of a mesh run a program one after the
+    other.
+    """
     launched = [program for program in programs if not program.exchanges]
     chips, rest = divmod(len(launched), launches)
     if chips == 0 or rest:
@@ -249,7 +248,7 @@ def _core(entry: Mapping[str, Any]) -> CoreCounts:
 def processor_cycles(
     processor: str, counted: Mapping[str, int], fidelity: str, speed: Performance
 ) -> dict[str, int]:
-    """The cycles that the processors of a core take at least for what a kernel did there."""
+    """Lower bound of the cycles of a core's processors for a kernel's counters."""
 
     def count(*names: str) -> int:
         return sum(counted.get(name, 0) for name in names)
@@ -257,18 +256,18 @@ def processor_cycles(
     if processor != "TRISC":
         moved = count("noc_read_bytes", "noc_written_bytes")
         return {processor: -(-moved // speed.noc_bytes)}
-    tile = _TILE_BYTES // speed.unpacked_bytes
+    tile = BF16_TILE // speed.unpacked_bytes
     product = speed.tile_product * FIDELITY_PASSES[fidelity.lower()]
     return {
         "TRISC_0": count("unpacked_tiles") * tile,
         "TRISC_1": count("matmul_tiles", "fpu_tiles") * product
-        + count("sfpu_tiles") * (_TILE_ELEMENTS // speed.vector_lanes),
+        + count("sfpu_tiles") * (TILE_ELEMENTS // speed.vector_lanes),
         "TRISC_2": count("packed_tiles") * tile,
     }
 
 
 def longest_cycles(program: ProgramCounts, fidelity: str, speed: Performance) -> dict[str, int]:
-    """The cycles of the slowest core, by processor."""
+    """Cycles of the slowest core, by processor."""
     found: dict[str, int] = {}
     for kernel in program.kernels:
         for core in kernel.cores:
@@ -280,10 +279,10 @@ def longest_cycles(program: ProgramCounts, fidelity: str, speed: Performance) ->
 
 @dataclass(frozen=True)
 class ProfiledZone:
-    """A kernel on a processor of a core, or a part of it, with its begin and end in cycles."""
+    """Kernel on a core's processor, or a zone of it, with begin and end in cycles."""
 
     program: int
-    """The number of the run of a program, from 1 on."""
+    """Number of the program's run, counted from 1."""
     chip: int
     noc: tuple[int, int]
     processor: str
@@ -298,8 +297,7 @@ class ProfiledZone:
 def profiled_zones(
     programs: Sequence[tuple[ProgramCounts, str]], speed: Performance
 ) -> Iterator[ProfiledZone]:
-    """The zones of programs with their fidelities, one program after the other; a kernel is
-    before its parts."""
+    """Zones of consecutive programs with their fidelities; a kernel precedes its zones."""
     start = 0
     for number, (program, fidelity) in enumerate(programs, 1):
         for kernel in program.kernels:
@@ -332,7 +330,7 @@ def _zones_of(
 def device_log(
     programs: Sequence[tuple[ProgramCounts, str]], arch: str, cores: int, speed: Performance
 ) -> str:
-    """The text of `profile_log_device.csv` for programs with their fidelities."""
+    """Text of `profile_log_device.csv` for programs with their fidelities."""
     megahertz = round(speed.clock / 1e6)
     lines = [
         f"ARCH: {arch}, CHIP_FREQ[MHz]: {megahertz}, Max Compute Cores: {cores}",
@@ -354,7 +352,7 @@ def add_device_tracks(
     programs: Sequence[tuple[ProgramCounts, str]],
     speed: Performance,
 ) -> None:
-    """Adds a track for each processor of each core, in the time that the counts need at least."""
+    """Adds a track per processor of each core, with the counts' lower bound as time."""
     tracks: dict[str, list[Span]] = {}
     for zone in profiled_zones(programs, speed):
         name = Path(zone.file).name if zone.is_kernel and zone.file else zone.name
@@ -370,8 +368,8 @@ def add_device_tracks(
 def zone_rows(
     programs: Sequence[tuple[ProgramCounts, str]], speed: Performance
 ) -> list[dict[str, Any]]:
-    """Time of the named zones of kernels: how often each began, over all cores, and the cycles of
-    the core and processor that spent most in it."""
+    """Rows of kernel zones: begin counts over all cores, and cycles of the slowest core's
+    processor."""
     cycles: dict[tuple[str, str, int], Counter[tuple[object, ...]]] = {}
     times: Counter[tuple[str, str, int]] = Counter()
     for zone in profiled_zones(programs, speed):
@@ -379,7 +377,7 @@ def zone_rows(
             key = zone.name, zone.file, zone.line
             place = zone.program, zone.noc, zone.processor
             cycles.setdefault(key, Counter())[place] += zone.end - zone.begin
-            # The three processors of a compute kernel begin a zone together.
+            # The three processors of a compute kernel share a zone: count it once.
             times[key] += zone.processor not in ("TRISC_1", "TRISC_2")
     return [
         {

@@ -1,4 +1,4 @@
-"""Gains of tuning edits: calls before and after, and places of ops in a project's C++."""
+"""Gains of tuning edits: calls before and after, and positions of ops in a project's C++."""
 
 from __future__ import annotations
 
@@ -31,9 +31,10 @@ _ASSIGNMENT = re.compile(r"\s*(?:(?:const\s+)?[\w:]+&?\s+)?(\w+)\s*=(?!=)")
 
 
 class OpPlaces:
-    """The names of the ops of a flatbuffer, those of variables in the C++, and the lines of these
-    as the project is now. A flatbuffer without a project has names only; what a program of kernels
-    does is in no line of its own."""
+    """Names of a flatbuffer's ops, with their variables and current lines in the project's C++.
+
+    Without a project there are only names; ops of kernel programs have no lines.
+    """
 
     def __init__(self, flatbuffer: FlatbufferExecutable | None) -> None:
         self._names: dict[tuple[str, int], str] = {}
@@ -53,25 +54,23 @@ class OpPlaces:
                 self._names[function.sym_name.data, index] = names[op]
 
     def name(self, program: str, index: int | None) -> str | None:
-        """The name of an op by its index in a program; None if it has none."""
+        """Name of an op by its index in a program; None if it has none."""
         return None if index is None else self._names.get((program, index))
 
     def variable(self, program: str, index: int | None) -> str | None:
-        """The variable that the C++ assigns the result of an op to; where there is none, the name
-        of the op."""
+        """C++ variable of an op's result, else the op's name."""
         name = self.name(program, index)
         return None if name is None else self._variables.get((program, name), name)
 
     def line(self, program: str, index: int | None) -> str | None:
-        """The line of the call, as `src/model.cpp:45`; None if it is not known, or gone."""
+        """Line of the call, as `src/model.cpp:45`; None if unknown or removed."""
         name = self.name(program, index)
         found = None if name is None else self._lines.get((program, name))
         return None if found is None else f"{found.path}:{found.first}"
 
 
 def _lines_of_project(folder: Path) -> tuple[Mapping[Node, CodeLines], Mapping[Node, str]]:
-    """The line of each op of a project as its files are now, and the variable that is assigned
-    there; none if the folder is no project."""
+    """Current lines and result variables of a project's ops; empty if the folder is no project."""
     before = read_pristine(folder) if read_manifest(folder) is not None else None
     if before is None:
         return {}, {}
@@ -84,37 +83,43 @@ def _lines_of_project(folder: Path) -> tuple[Mapping[Node, CodeLines], Mapping[N
             continue
     edits = {path: Edits(before[path], text) for path, text in texts.items() if path in before}
     rows = {path: text.split("\n") for path, text in texts.items()}
-    found = {node: _own(node[1], places, rows) for node, places in edited(lines, edits)[0].items()}
+    found = {
+        node: _call_lines(node[1], places, rows) for node, places in edited(lines, edits)[0].items()
+    }
     assigned = {
         node: _ASSIGNMENT.match(rows[place.path][place.first - 1]) for node, place in found.items()
     }
     return found, {node: match[1] for node, match in assigned.items() if match is not None}
 
 
-def _own(name: str, places: Sequence[CodeLines], rows: Mapping[str, Sequence[str]]) -> CodeLines:
-    """The lines that call an op, of all that belong to it: those with its name, or the last ones.
-    The others are those of functions of the support library that several ops share."""
+def _call_lines(
+    name: str, places: Sequence[CodeLines], rows: Mapping[str, Sequence[str]]
+) -> CodeLines:
+    """Line range that calls an op: the one with its variable, else the last one.
+
+    Others are in shared functions of the support library.
+    """
     variable, _, _ = name.partition("#")
     for place in places:
         if any(variable in row for row in rows[place.path][place.first - 1 : place.last]):
             return place
-    # What a function returns is no call of the op, unless it is all that there is of it.
+    # Prefer calls to return statements.
     calls = [p for p in places if not rows[p.path][p.first - 1].lstrip().startswith("return ")]
     return (calls or places)[-1]
 
 
 _GENERATED = "generated"
-"""The folder in the build folder of a project that has it as it was generated."""
+"""Folder, in a project's build folder, of the project as generated."""
 _SHOWN = 10
-"""Number of the longest ops that a table lists; edited ones come in addition."""
+"""Limit on the slowest ops in a table; edited ones are always listed."""
 _WIDEST = 80
-"""Characters of the widest cell of a table on the terminal."""
+"""Maximum width of a table cell on the terminal."""
 
 Row = dict[str, Any]
 
 
 def is_edited(folder: Path) -> bool:
-    """True if the C++ of a project is not what was generated."""
+    """Returns whether the C++ of a project was edited."""
     return any(path.startswith("src/") for path in edited_files(folder))
 
 
@@ -122,8 +127,8 @@ def build_as_generated(folder: Path) -> Path:
     """Builds the shared object of a project without its edits, in its build folder.
 
     Raises:
-        BuildError: if it does not build.
-        CompileError: if the project does not have its texts as they were generated.
+        BuildError: if the build fails.
+        CompileError: if the project has no archive of generated texts.
     """
     texts = read_pristine(folder)
     manifest = read_manifest(folder)
@@ -140,7 +145,7 @@ def build_as_generated(folder: Path) -> Path:
                 continue
             refuse_link(copy, path)
             file = copy / path
-            # Files that stay as they are need not be compiled again.
+            # Keep unchanged files for incremental builds.
             if not file.is_file() or file.read_bytes() != text.encode():
                 file.parent.mkdir(parents=True, exist_ok=True)
                 file.write_text(text, "utf-8", newline="")
@@ -152,11 +157,11 @@ def build_as_generated(folder: Path) -> Path:
 
 
 class OpEdits:
-    """Edits of a project by the ops of its flatbuffer, and its calls as they are now.
+    """Edits of a project by the ops of its flatbuffer, and its current calls.
 
     Args:
-        flatbuffer: that of a project.
-        model: the card's.
+        flatbuffer: the project's.
+        model: cost model of the card.
         places: names of its ops.
     """
 
@@ -166,7 +171,7 @@ class OpEdits:
         edited = EditedCalls(binary, files, model.grid)
         self.words: dict[tuple[str, int], str] = {}
         self.calls: dict[tuple[str, int], LibraryCall] = {}
-        """Calls that are not as they were generated."""
+        """Calls that differ from the generated ones."""
         self.gone: set[tuple[str, int]] = set()
         for function in flatbuffer.functions:
             for index in range(len(function.operations)):
@@ -182,7 +187,7 @@ class OpEdits:
                     self.calls[key] = edited.now[node]
 
     def words_by_name(self, program: str, places: OpPlaces) -> dict[str, str]:
-        """The edits of a program by the names of its ops."""
+        """Descriptions of a program's edits, by op name."""
         names = {key: places.name(*key) for key in self.words if key[0] == program}
         return {name: self.words[key] for key, name in names.items() if name is not None}
 
@@ -190,15 +195,16 @@ class OpEdits:
 def with_gains(
     rows: Sequence[Row], before: Sequence[OpTimes], edits: OpEdits, places: OpPlaces, runs: int
 ) -> list[Row]:
-    """The rows of an edited project with the times before the edits; ops that another call applies
-    now, and calls that were removed, have rows as well.
+    """Rows of an edited project with the times before the edits.
+
+    Includes rows of fused and removed calls.
 
     Args:
-        rows: those of the project as it is.
-        before: the measurements of the project as it was generated.
+        rows: rows of the current project.
+        before: measurements of the generated project.
         edits: the edits by op.
         places: names of the ops.
-        runs: how often it ran.
+        runs: number of runs.
     """
     known = {_key(each): each for each in before}
     found: list[Row] = []
@@ -252,20 +258,19 @@ def _before(was: OpTimes | None, runs: int) -> Row:
 
 
 def joined_rows(first: Sequence[Row], second: Sequence[Row], words: Mapping[str, str]) -> list[Row]:
-    """The rows of a second program with the times of the first one, op by op of the same name; ops
-    that only the first has come last.
+    """Joins rows of two programs by op name; ops only of the first come last.
 
     Args:
-        first: rows of the first.
+        first: rows of the first program.
         second: rows of the second.
-        words: edits of the second, by name of the op.
+        words: descriptions of the second's edits, by op name.
     """
     known = {_name(row): row for row in first}
     found: list[Row] = []
     for row in second:
         was = known.pop(_name(row), None)
         before = _times_as_before(was)
-        # What a person changed on either side makes the difference.
+        # An edit of either side explains the difference.
         edit = row.get("edit") or (was or {}).get("edit")
         found.append({**row, **before, "edit": edit or ("added" if was is None else None)})
     for was in known.values():
@@ -299,7 +304,7 @@ _HEADINGS: Mapping[str, str] = {
 
 
 def table_lines(rows: Sequence[Row]) -> Iterator[str]:
-    """The longest ops and all edited ones, in their order, with the sums of all."""
+    """Table of the slowest and all edited ops in program order, with totals."""
     columns = [
         name
         for name in _HEADINGS

@@ -38,8 +38,8 @@ from ttcodegen.transforms.rewriting import body_of
 # calls.
 
 _NAMESPACE = "ttnn::"
-_REACH = 16
-"""Largest distance of a call from the line of its op: C++ evaluates arguments in any order."""
+_MAX_DISTANCE = 16
+"""Maximum distance of a call from its op's line: C++ evaluates arguments in any order."""
 
 Shape = tuple[int, ...]
 Key = tuple[str, Shape | None]
@@ -47,29 +47,29 @@ Key = tuple[str, Shape | None]
 
 @dataclass(frozen=True)
 class ExpectedCall:
-    """A call that the C++ of an op makes."""
+    """Call that the C++ of an op makes."""
 
     program: str
     op: int
-    """The index of the op in its program."""
+    """Index of the op in its program."""
     name: str
-    """The function, without its namespace."""
+    """Function name without its namespace."""
     shape: Shape | None
-    """That of the op's first result."""
+    """Shape of the op's first result."""
     inner: tuple[str, ...] = ()
-    """The calls whose results are arguments of this one."""
+    """Calls whose results are arguments of this one."""
 
     @property
     def key(self) -> Key:
-        """Key that a call shares with the op it implements."""
+        """Key shared by a call and the op that it implements."""
         return self.name, self.shape
 
 
 def expected_calls(binary: Binary, programs: Sequence[str]) -> list[ExpectedCall]:
-    """The calls of ttnn that the C++ of some programs makes, in the order of their ops.
+    """ttnn calls of the C++ of some programs, in the order of their ops.
 
     Raises:
-        CompileError: if the file has ops or attributes that this version does not know.
+        CompileError: if the file has unknown ops or attributes.
     """
     module = module_of(binary)
     facts = SourceFacts(binary.release)
@@ -102,7 +102,7 @@ def _calls_of(program: Program, function: FuncOp, facts: SourceFacts) -> Iterato
 
 
 def _called(argument: Argument, seen: set[int]) -> Iterator[str]:
-    """The functions of ttnn that an expression calls, arguments first."""
+    """ttnn functions that an expression calls, arguments first."""
     if not isinstance(argument, Call) or id(argument) in seen:
         return
     seen.add(id(argument))
@@ -116,13 +116,15 @@ def _called(argument: Argument, seen: set[int]) -> Iterator[str]:
 def ops_of_calls(
     expected: Sequence[ExpectedCall], calls: Sequence[ReportedCall]
 ) -> list[ExpectedCall | None]:
-    """For each call the expected one that it is, or is an argument of; None if it is none of
-    them."""
+    """Expected call of each reported one; None if it matches none.
+
+    Arguments' calls map to the enclosing expected call.
+    """
     keys = [(call.name, call.results[0].shape if call.results else None) for call in calls]
     found: dict[int, ExpectedCall] = {}
     rest: list[tuple[int, ExpectedCall]] = []
     place = 0
-    for each, call in zip(expected, _aligned([each.key for each in expected], keys), strict=True):
+    for each, call in zip(expected, _align([each.key for each in expected], keys), strict=True):
         if call is None:
             rest.append((place, each))
         else:
@@ -133,31 +135,31 @@ def ops_of_calls(
         if call not in found:
             left[key].append(call)
     for place, each in rest:
-        near = [call for call in left[each.key] if abs(call - place) <= _REACH]
+        near = [call for call in left[each.key] if abs(call - place) <= _MAX_DISTANCE]
         if near:
             left[each.key].remove(near[0])
             found[near[0]] = each
     ops = [found.get(call) for call in range(len(calls))]
     for call, each in found.items():
-        _give_inner(each, call, keys, ops)
+        _assign_inner_calls(each, call, keys, ops)
     return ops
 
 
-def _give_inner(
+def _assign_inner_calls(
     outer: ExpectedCall, call: int, keys: Sequence[Key], ops: list[ExpectedCall | None]
 ) -> None:
-    """The calls before one that are arguments of it belong to the same op."""
+    """Assigns preceding calls that are arguments of a call to the same op."""
     wanted = list(outer.inner)
     place = call - 1
-    while wanted and place >= 0 and call - place <= _REACH:
+    while wanted and place >= 0 and call - place <= _MAX_DISTANCE:
         if ops[place] is None and keys[place][0] in wanted:
             wanted.remove(keys[place][0])
             ops[place] = outer
         place -= 1
 
 
-def _aligned(expected: Sequence[Key], found: Sequence[Key]) -> list[int | None]:
-    """For each key the index of the same one among those that were found, in the same order."""
+def _align(expected: Sequence[Key], found: Sequence[Key]) -> list[int | None]:
+    """Index in `found` of each expected key, aligned in order."""
     begin = 0
     shorter = min(len(expected), len(found))
     while begin < shorter and expected[begin] == found[begin]:
@@ -171,7 +173,7 @@ def _aligned(expected: Sequence[Key], found: Sequence[Key]) -> list[int | None]:
     for index in range(1, end + 1):
         places[-index] = len(found) - index
     first, second = expected[begin : len(expected) - end], found[begin : len(found) - end]
-    # The text between is short, unless much was edited.
+    # The remaining middle is short unless much was edited.
     matcher = SequenceMatcher(None, first, second, autojunk=False)
     for block in matcher.get_matching_blocks():
         for offset in range(block.size):
@@ -185,8 +187,7 @@ def _aligned(expected: Sequence[Key], found: Sequence[Key]) -> list[int | None]:
 WHOLE_PROGRAM = "(whole program)"
 """Row name of a program whose calls are not reported."""
 OUTSIDE = "(outside of the calls)"
-"""Row name of the remaining time of a program: its own code, and arrays that are brought to the
-device and back."""
+"""Row name of a program's remaining time: its own code and host-device transfers."""
 _NO_WORK = Cost(0, 0)
 
 
@@ -196,27 +197,27 @@ class OpTimes:
 
     program: str
     index: int | None
-    """Its index in the flatbuffer, None for what is no op there."""
+    """Index in the flatbuffer, None for rows that are no op."""
     op: str
     location: str | None
     cost: Cost
-    """Of one call."""
+    """Cost of one call."""
     estimate: CallCost | None = None
     """Estimate of the cost model for one ttnn call."""
     library_call: LibraryCall | None = None
     """The ttnn call."""
     fidelity: str | None = None
-    """Of a program of kernels."""
+    """Fidelity of a kernel program."""
     counts: ProgramCounts | None = None
     """Counts of the emulated device for one call of a device program."""
     spans: list[tuple[float, float]] = field(default_factory=list[tuple[float, float]])
     """Begin and duration of each call, in seconds."""
     processor_seconds: float | None = None
-    """Of all calls and all threads, where that was measured."""
+    """Processor time of all calls and threads, if measured."""
 
     @property
     def seconds(self) -> float:
-        """The time of all calls."""
+        """Total time of all calls."""
         return sum(duration for _, duration in self.spans)
 
     def add(self, call: ReportedCall) -> None:
@@ -226,12 +227,12 @@ class OpTimes:
 
 
 class KnownOps:
-    """Facts of a flatbuffer's ops before they run.
+    """Static facts of a flatbuffer's ops.
 
     Args:
         flatbuffer: the file.
-        model: the card's.
-        edited: calls that the C++ of the project makes in another form, by program and index.
+        model: cost model of the card.
+        edited: edited calls of the project's C++, by program and index.
     """
 
     def __init__(
@@ -247,7 +248,7 @@ class KnownOps:
         self.operations = {f.name: flatbuffer.operations(f) for f in flatbuffer.functions}
 
     def times(self, program: str, index: int) -> OpTimes:
-        """An op that was not measured yet."""
+        """New measurement of an op."""
         operation = self.operations[program][index]
         name, cost = self.flatbuffer.work(program, operation)
         estimate = call = None
@@ -264,7 +265,7 @@ class KnownOps:
         return times
 
     def once(self, program: str) -> list[OpTimes]:
-        """The ops of a program as if each took no time, but for those that free tensors."""
+        """Ops of a program with zero time, except deallocations."""
         found: list[OpTimes] = []
         for index, operation in enumerate(self.operations[program]):
             if operation.name != "ttnn.deallocate":
@@ -273,7 +274,7 @@ class KnownOps:
         return found
 
     def _exchange(self, operation: Operation) -> CallCost | None:
-        """Time of a call that the devices exchange themselves, None if the CPU does it."""
+        """Estimate of an exchange between devices, None if the CPU performs it."""
         numbers = {
             attribute.name: attribute.value.value
             for attribute in operation.attributes
@@ -285,7 +286,7 @@ class KnownOps:
 
 
 class OpClock:
-    """Measures the ops of a run of a flatbuffer from one observation to the next."""
+    """Times the ops of a flatbuffer run between observations."""
 
     def __init__(self, known: KnownOps) -> None:
         self._known = known
@@ -294,12 +295,12 @@ class OpClock:
         self._mark = 0.0
 
     def start(self) -> None:
-        """A run begins. Its steps are objects of its own."""
+        """Starts a run, whose step objects are new."""
         self._indices.clear()
         self._mark = time.perf_counter()
 
     def observe(self, observation: Observation) -> None:
-        """An op ended. What runs inside a device program counts for the program."""
+        """Ends an op; steps inside a device program count for the program."""
         now = time.perf_counter()
         begin = self._mark
         function, step = observation.function, observation.step
@@ -311,7 +312,7 @@ class OpClock:
             index = self._indices[id(step)]
         if step.name != "ttnn.deallocate":
             self._times(function.name, index).spans.append((begin, now - begin))
-        # The time of the observer itself does not count.
+        # Exclude the time of the observer itself.
         self._mark = time.perf_counter()
 
     def _times(self, program: str, index: int) -> OpTimes:
@@ -321,13 +322,13 @@ class OpClock:
         return self._ops[key]
 
     def ops(self) -> list[OpTimes]:
-        """Measurements in the order of the first calls."""
+        """Measurements in order of first calls."""
         return list(self._ops.values())
 
 
 @dataclass(frozen=True)
 class LibraryRun:
-    """A run of a program of a shared object."""
+    """Run of a program of a shared object."""
 
     begin: float
     seconds: float
@@ -337,15 +338,14 @@ class LibraryRun:
 def times_of_calls(
     program: str, runs: Sequence[LibraryRun], known: KnownOps | None
 ) -> list[OpTimes]:
-    """Measurements of the runs of a shared object, in the order of the calls.
+    """Measurements of runs of a shared object, in the order of the calls.
 
-    Calls count for the ops of the flatbuffer that they are; one that is none of them is called as
-    the function is.
+    Calls are attributed to the flatbuffer's ops; others have the function's name.
 
     Args:
         program: its name.
         runs: at least one.
-        known: the ops of the flatbuffer that belongs to it, if there is one.
+        known: ops of the flatbuffer, if there is one.
     """
     if not any(run.calls for run in runs):
         cost = _NO_WORK if known is None else known.flatbuffer.cost(program)
@@ -414,30 +414,32 @@ COLUMNS: tuple[str, ...] = (
     "DRAM BW UTIL (%)",
     "LOC",
 )
-"""In the order of the profiler. Those that only a card can fill are empty, and those of the device
-where no program of kernels ran."""
+"""Columns in the profiler's order.
+
+Those that only a card can fill are empty, as are the device's if no kernels ran.
+"""
 
 
 @dataclass(frozen=True)
 class OpCall:
-    """A call of an op: when it began and how long it took here, and what a card would need."""
+    """Call of an op: its begin, its duration on this machine, and its estimate for a card."""
 
     name: str
     location: str | None
     begin: float
-    """In seconds, as of `time.perf_counter`."""
+    """Begin in seconds of `time.perf_counter`."""
     duration: float
     card_compute: float
-    """The seconds that the arithmetic takes a card at least."""
+    """Lower bound of the card's arithmetic time in seconds."""
     card_memory: float
-    """The seconds that the bytes take a card at least."""
+    """Lower bound of the card's memory time in seconds."""
     device: DeviceCall | None = None
-    """Counts of the emulated device, of a device program."""
+    """Emulated device's counts, for device programs."""
 
 
 @dataclass(frozen=True)
 class DeviceCall:
-    """A run of a program of kernels."""
+    """Run of a kernel program."""
 
     counts: ProgramCounts
     fidelity: str
@@ -454,7 +456,7 @@ class DeviceCall:
         total, seconds = self.counts.total, longest / self.speed.clock
         moved = total["noc_read_bytes"] + total["noc_written_bytes"]
         dram = total["dram_read_bytes"] + total["dram_written_bytes"]
-        # Each core has two networks.
+        # Each core has two NoCs.
         room = 2 * self.counts.cores * self.speed.noc_bytes * longest
         return {
             "OP TYPE": "tt_dnn_device",
@@ -478,7 +480,7 @@ def _percentage(part: float, whole: float) -> object:
 
 
 def profiler_table(calls: Sequence[OpCall], arch: str, cores: int) -> str:
-    """The text of the file: a row for each call, in the order in which they began."""
+    """Text of the table: a row per call, in order of begin."""
     text = io.StringIO()
     writer = csv.DictWriter(text, COLUMNS, restval="", lineterminator="\n")
     writer.writeheader()

@@ -1,4 +1,4 @@
-"""Values of the ops of a run, and the ops that two runs have in common."""
+"""Values of a run's ops, and matching of two runs' ops."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ class OpValues:
     """Values of an op."""
 
     name: str
-    """The op (`ttnn.matmul`), or the function if it belongs to no op (`ttnn::matmul`)."""
+    """Op (`ttnn.matmul`), or function of a call without op (`ttnn::matmul`)."""
     function: str | None
-    """Function that the C++ of the op calls, if it is a call."""
+    """Function that the op's C++ calls, if it is a call."""
     index: int
-    """Its index in its program, or among the calls."""
+    """Index in the program, or among the calls."""
     location: str | None
     shapes: tuple[tuple[int, ...], ...]
     data_types: tuple[DataType, ...]
     load: Callable[[], Sequence[np.ndarray]]
-    """Gives the results: those of C++ are in files."""
+    """Loads the results, which are in files for C++."""
 
 
 def values_of_events(
@@ -41,11 +41,11 @@ def values_of_events(
     """Op values of a flatbuffer run.
 
     Args:
-        events: what was observed.
-        flatbuffer: the one that ran, if it is asked which functions the C++ of the ops calls.
+        events: observed ops.
+        flatbuffer: the executable, to also determine the functions that the ops' C++ calls.
 
     Raises:
-        CompileError: if it is, and an op has no C++ call.
+        CompileError: if these are requested and an op has no C++ call.
     """
     functions: dict[tuple[str, int], str] = {}
     if isinstance(flatbuffer, TTNNExecutable):
@@ -72,9 +72,9 @@ def values_of_calls(
     """Op values of a run of C++.
 
     Args:
-        calls: those of a run, what depends on weights alone among them.
-        flatbuffer: the one that belongs to the C++, if there is one: it knows the ops.
-        program: which program ran.
+        calls: calls of the run, const-eval included.
+        flatbuffer: the flatbuffer with the ops, if there is one.
+        program: name of the program.
     """
     found = [
         OpValues(
@@ -105,8 +105,7 @@ def values_of_calls(
 
 
 def _stored_shape(result: CallResult) -> tuple[int, ...]:
-    """The shape of the elements as they are written: on a mesh the number of devices comes
-    first."""
+    """Shape of the elements in the file, with a leading device dimension on a mesh."""
     return result.shape if result.devices is None else (result.devices, *result.shape)
 
 
@@ -118,22 +117,21 @@ def _data_type(array: np.ndarray) -> DataType:
 
 @dataclass(frozen=True)
 class Pair:
-    """An op that two runs have in common."""
+    """Op that two runs have in common."""
 
     first: OpValues
     second: OpValues
     after_first: Sequence[OpValues]
     after_second: Sequence[OpValues]
-    """The ops that follow it on one side only. Where a pass fused them into the op of the other
-    side, that one gives what the last of them gives."""
+    """Following ops of one side only; after a fusion, the last one equals the other side's op."""
 
 
 @dataclass(frozen=True)
 class SideBySide:
-    """The ops of two runs."""
+    """Ops of two runs."""
 
     common: Sequence[Pair]
-    """Those that both have, in the same order, with results of the same shapes."""
+    """Matching ops in order, with results of the same shapes."""
     only_first: Sequence[OpValues]
     only_second: Sequence[OpValues]
 
@@ -141,14 +139,13 @@ class SideBySide:
 def side_by_side(
     first: Sequence[OpValues], second: Sequence[OpValues], *, by_function: bool
 ) -> SideBySide:
-    """Finds the ops that two runs have in common.
+    """Matches the ops of two runs.
 
     Args:
-        first: those of one run.
-        second: those of the other one.
-        by_function: whether ops are the same that call the same function, and those that call
-            none are left out; else they are the same if they have the same name. Ops without
-            results are left out.
+        first: ops of one run.
+        second: ops of the other.
+        by_function: whether to match by called function and skip ops without a call; else by name.
+            Ops without results are skipped.
     """
 
     def key(op: OpValues) -> tuple[str, tuple[tuple[int, ...], ...]]:

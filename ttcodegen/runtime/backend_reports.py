@@ -14,15 +14,15 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 CALL_REPORT = "TTCODEGEN_CALL_REPORT"
-"""Names the file that calls of ttnn are reported to, a line of JSON for each."""
+"""Environment variable with the file to which ttnn calls are reported as JSON lines."""
 CALL_TENSORS = "TTCODEGEN_CALL_TENSORS"
-"""Names the folder that the results of those calls are written to."""
+"""Environment variable with the folder to which results of those calls are written."""
 DEVICE_REPORT = "TTCODEGEN_DEVICE_REPORT"
-"""Names the file that what programs of kernels did is counted in."""
+"""Environment variable with the file to which kernel programs are reported."""
 
 
 class BackendReport:
-    """A report that is written as long as this is open."""
+    """Report that the backend writes while it is open."""
 
     variable: ClassVar[str]
 
@@ -44,7 +44,7 @@ class BackendReport:
         self._temporary.cleanup()
 
     def stop(self) -> None:
-        """Asks for nothing more; what was reported can be read until the report is closed."""
+        """Stops reporting; the report is readable until it is closed."""
         for name, value in self._before.items():
             if value is None:
                 os.environ.pop(name, None)
@@ -58,24 +58,28 @@ class BackendReport:
 
 @dataclass(frozen=True)
 class CallResult:
-    """A tensor that a call gave."""
+    """Result tensor of a call."""
 
     shape: tuple[int, ...]
-    """On a mesh, that of one device."""
+    """Shape; on a mesh, of one device."""
     data_type: str
-    """As `BFLOAT16`."""
+    """Data type, such as `BFLOAT16`."""
     bytes: int
-    """Its placement, on all devices."""
+    """Allocated size on all devices."""
+    page: str = ""
+    """Page layout: `tile` or `row_major`."""
+    memory: Mapping[str, Any] | None = None
+    """Memory layout, buffer and shards in MLIR's terms; None on the host."""
     devices: int | None = None
-    """Of a mesh, how many there are."""
+    """Number of devices on a mesh."""
     file: Path | None = None
-    """File of the elements, if they were requested, until the report is closed."""
+    """File of the elements, if requested, until the report is closed."""
 
     def elements(self) -> np.ndarray:
-        """The elements, floats as float32; of a mesh, those of all devices together.
+        """Elements, floats as float32; on a mesh, of all devices.
 
         Raises:
-            FileNotFoundError: if they were not requested, or are gone.
+            FileNotFoundError: if they were not requested, or were removed.
         """
         if self.file is None:
             raise FileNotFoundError("the results of calls were not requested")
@@ -84,29 +88,29 @@ class CallResult:
 
 @dataclass(frozen=True)
 class ReportedCall:
-    """A call of ttnn."""
+    """Reported ttnn call."""
 
     name: str
-    """The function, without its namespace."""
+    """Function name without its namespace."""
     begin: float
     seconds: float
-    """On the clock that `time.perf_counter` reads."""
+    """Begin in seconds of `time.perf_counter`."""
     processor_seconds: float
-    """Of all threads of the process."""
+    """Processor time of all threads of the process."""
     read_bytes: int
     results: tuple[CallResult, ...]
 
     @property
     def moved_bytes(self) -> int:
-        """Bytes of the operands and the results."""
+        """Size of operands and results."""
         return self.read_bytes + sum(result.bytes for result in self.results)
 
 
 class CallReport(BackendReport):
-    """Takes the calls of ttnn that the CPU backend runs.
+    """Collects the ttnn calls that the CPU backend runs.
 
     Args:
-        tensors: whether their results are wanted too.
+        tensors: whether to collect results as well.
     """
 
     variable: ClassVar[str] = CALL_REPORT
@@ -120,7 +124,7 @@ class CallReport(BackendReport):
         return {**super()._variables(), **more}
 
     def take(self) -> list[ReportedCall]:
-        """The calls since the last time, in their order."""
+        """Returns the calls since the last time, in order."""
         if not self.path.is_file():
             return []
         with self.path.open("rb") as report:
@@ -146,6 +150,8 @@ class CallReport(BackendReport):
             tuple(output["shape"]),
             output["data_type"],
             output["bytes"],
+            output["page"],
+            output["memory"],
             output.get("devices"),
             file,
         )

@@ -1,4 +1,4 @@
-"""C API of a built module from Python, its device tensors and its description."""
+"""Python binding of a built module's C API, device tensors and library descriptions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ API_VERSION = 2
 KINDS = ("input", "parameter", "constant", "output")
 LAYOUTS = ("row_major", "tile")
 MEMORIES = ("system_memory", "dram", "l1")
-"""The meanings of the numbers of the C API."""
+"""Memories by their number in the C API."""
 
 DTYPES: tuple[np.dtype[Any], ...] = (
     *(np.dtype(n) for n in ("bool", "int8", "int16", "int32", "int64")),
@@ -33,11 +33,11 @@ DTYPES: tuple[np.dtype[Any], ...] = (
     np.dtype(ml_dtypes.bfloat16),
     *(np.dtype(n) for n in ("float32", "float64")),
 )
-"""The dtypes by their numbers in the C API."""
+"""Dtypes by their number in the C API."""
 
 
 class ModuleError(Exception):
-    """A project cannot be loaded, or a call does not fit it or failed."""
+    """Failure of loading a project, or of a call."""
 
 
 class CArray(ctypes.Structure):
@@ -75,17 +75,19 @@ def array_argument(array: np.ndarray) -> CArray:
 
 
 _names: dict[tuple[int, int], str] = {}
-"""The names that shared objects were loaded by, by device and inode of their files."""
+"""Paths by which shared objects were loaded, by device and inode."""
 
 
 def _name_to_load(path: Path) -> str:
-    """A name of the file under which none was loaded before: the loader goes by names
-    first, and would give what an earlier build of a project has left in this process."""
+    """Path of the file that was not loaded before.
+
+    The loader caches by path, and would return an earlier build of the project.
+    """
     status = path.stat()
     file = status.st_dev, status.st_ino
     if file not in _names:
         taken, builds = set(_names.values()), 0
-        # Other names of one place, which $ORIGIN means as well.
+        # Alternative spellings of one path, which keep $ORIGIN valid.
         while (name := f"{path.parent}/{'./' * builds}{path.name}") in taken:
             builds += 1
         _names[file] = name
@@ -93,15 +95,14 @@ def _name_to_load(path: Path) -> str:
 
 
 _libraries: dict[tuple[str, str], Library] = {}
-"""The libraries that were loaded, by these names and by module: each time that one is loaded,
-ctypes makes classes of its own, which stay."""
+"""Loaded libraries by path and module, as ctypes creates new classes for each load."""
 
 
 def load_c_api(path: Path, module: str) -> Library:
-    """The C API of a module.
+    """Loads the C API of a module.
 
     Raises:
-        ModuleError: if it cannot be loaded, is of another module or version.
+        ModuleError: if it cannot be loaded, or is of another module or version.
     """
     try:
         key = _name_to_load(path), module
@@ -113,7 +114,7 @@ def load_c_api(path: Path, module: str) -> Library:
 
 
 class Library:
-    """The C API of one module."""
+    """C API of one module."""
 
     def __init__(self, path: Path, module: str) -> None:
         try:
@@ -184,7 +185,7 @@ class Library:
             raise ModuleError(self.call("last_error").decode("utf-8", "replace"))
 
     def describe(self, kind: str, function: int) -> list[CTensor]:
-        """All inputs, weights or outputs of a function."""
+        """Describes all inputs, weights or outputs of a function."""
         tensors: list[CTensor] = []
         for index in range(self.call(f"{kind}_count", function)):
             tensor = CTensor()
@@ -197,8 +198,10 @@ class Library:
 
 
 class DeviceTensor:
-    """A tensor where a run left it. It keeps the device open, also when the modules are closed, and
-    is freed with the last object that holds it."""
+    """Tensor on the device.
+
+    It keeps the device open after modules are closed, and is freed with its last reference.
+    """
 
     def __init__(self, library: Library, handle: int) -> None:
         self._library = library
@@ -207,7 +210,7 @@ class DeviceTensor:
         library.checked("describe_tensor", handle, ctypes.byref(description))
         self.shape = tuple(int(description.shape[i]) for i in range(description.rank))
         self.dtype: np.dtype[Any] = DTYPES[int(description.dtype)]
-        """In which `numpy` gives the elements."""
+        """Dtype of the elements that `numpy` returns."""
         self.data_type = str(description.data_type.decode())
         self.layout = LAYOUTS[int(description.layout)]
         self.buffer_type = MEMORIES[int(description.memory)]
@@ -224,7 +227,7 @@ class DeviceTensor:
         return self._handle
 
     def numpy(self) -> np.ndarray:
-        """The elements, brought to the host.
+        """Copies the elements to the host.
 
         Raises:
             ModuleError: if the tensor was released or deallocated.
@@ -253,35 +256,35 @@ class DeviceTensor:
 # The build of a project puts the project's manifest into a section of its shared object.
 
 _SECTION = b".ttcodegen.manifest"
-"""As the CMakeLists.txt of a project names it."""
+"""Section name in a project's CMakeLists.txt."""
 _HEADER = struct.Struct("<4s2B10xHHIQQQIHHHHHH")
 _SECTION_HEADER = struct.Struct("<IIQQQQIIQQ")
 _CLASS_64, _LITTLE_ENDIAN = 2, 1
-_MOST_BYTES = 1 << 28
-"""The largest manifest that is read."""
+_MAX_MANIFEST_BYTES = 1 << 28
+"""Maximum size of a manifest."""
 
 
 @dataclass(frozen=True)
 class LibraryDescription:
-    """A shared object as its manifest describes it."""
+    """Shared object as described by its manifest."""
 
     manifest: Mapping[str, Any]
     embedded: Mapping[str, Any] | None
-    """The manifest in the library itself, as its project had it when it was linked."""
+    """Manifest embedded when the library was linked."""
     is_in_project: bool
-    """True if it is in a build folder of the project of that module."""
+    """True if it is in a build folder of its project."""
 
     def functions(self) -> Sequence[Mapping[str, Any]]:
-        """The rows of its functions."""
+        """Rows of its functions."""
         rows: object = self.manifest.get("functions")
         return cast("list[Mapping[str, Any]]", rows) if isinstance(rows, list) else []
 
 
 def describe_library(path: Path) -> LibraryDescription:
-    """Describes a shared object by the manifest in it, else by that of the project around it.
+    """Describes a shared object by its embedded manifest, or else by its project's.
 
     Raises:
-        CompileError: if it is no shared object, or there is no manifest of it.
+        CompileError: if it is no shared object, or there is no manifest.
     """
     embedded = _embedded_manifest(path)
     name = path.name.removeprefix("lib").removesuffix(".so")
@@ -299,10 +302,10 @@ def describe_library(path: Path) -> LibraryDescription:
 
 
 def _embedded_manifest(path: Path) -> Mapping[str, Any] | None:
-    """The manifest in a shared object; None if it has none.
+    """Manifest embedded in a shared object; None if it has none.
 
     Raises:
-        CompileError: if the file cannot be read or is no shared object of this kind.
+        CompileError: if the file cannot be read or is no shared object.
     """
     try:
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
@@ -314,8 +317,10 @@ def _embedded_manifest(path: Path) -> Mapping[str, Any] | None:
 
 
 def _section(data: mmap.mmap) -> object:
-    """The JSON of the section, None if there is none; raises ValueError or struct.error if the
-    file is no 64-bit little-endian ELF."""
+    """Parses the JSON of the manifest section, None without one.
+
+    Raises ValueError or struct.error if the file is no 64-bit little-endian ELF.
+    """
     fields: tuple[Any, ...] = _HEADER.unpack_from(data)
     magic, class_, order = fields[:3]
     if (magic, class_, order) != (b"\x7fELF", _CLASS_64, _LITTLE_ENDIAN):
@@ -340,6 +345,6 @@ def _section_header(data: mmap.mmap, place: int) -> tuple[int, ...]:
 
 def _content(data: mmap.mmap, header: tuple[int, ...]) -> bytes:
     start, length = header[4], header[5]
-    if start + length > len(data) or length > _MOST_BYTES:
+    if start + length > len(data) or length > _MAX_MANIFEST_BYTES:
         raise ValueError("damaged")
     return data[start : start + length]

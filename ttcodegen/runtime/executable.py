@@ -1,4 +1,4 @@
-"""Files that can be run: flatbuffers and built shared objects, seen the same way."""
+"""Common interface of flatbuffers and built shared objects."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 import numpy as np
 
 from ttcodegen.cost import Cost, cost_of
-from ttcodegen.flatbuffer.program import CREATE_BUFFER, DEALLOCATE_BUFFER, PROGRAM, Integer
+from ttcodegen.dialects.ttmetal.programs import CREATE_BUFFER, DEALLOCATE_BUFFER
+from ttcodegen.flatbuffer.program import PROGRAM, Integer
 from ttcodegen.flatbuffer.reader import read_ttm_file, read_ttnn_file
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.numerics.device_interpreter import DeviceInterpreter
@@ -23,47 +24,54 @@ from ttcodegen.numerics.tolerances import Tolerance
 from ttcodegen.project.manifest import read_manifest
 
 if TYPE_CHECKING:
-    from ttcodegen.flatbuffer.program import Binary, DeviceBinary, DeviceProgram, Operation, Program
+    from ttcodegen.flatbuffer.program import (
+        Binary,
+        DeviceBinary,
+        DeviceProgram,
+        Operation,
+        Program,
+    )
     from ttcodegen.runtime.library import LoadedFunction, TensorSignature
 
 Result = TypeVar("Result")
 
 ENDINGS = (".ttnn", ".ttm", ".so")
-"""The endings of files that can be run."""
+"""Endings of executable files."""
 
 
 class Runner(Protocol):
     """Runs the functions of a flatbuffer."""
 
     def run(self, name: str, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """The outputs of a function."""
+        """Runs a function; returns its outputs."""
         ...
 
     def run_carried(
         self, name: str, inputs: Sequence[np.ndarray]
     ) -> tuple[list[np.ndarray], dict[int, np.ndarray]]:
-        """The outputs, rounded for their tensors, and the inputs that were overwritten."""
+        """Runs a function; returns outputs rounded to their data types, and overwritten inputs by
+        index."""
         ...
 
     def output_tolerances(self, name: str) -> list[Tolerance]:
-        """Tolerances of each output for another run, in other orders of summation."""
+        """Tolerances of each output for runs with other summation orders."""
         ...
 
 
 @dataclass(frozen=True)
 class TensorInfo:
-    """An input, a weight or an output of a program."""
+    """Input, weight or output of a program."""
 
     name: str
     kind: str
     """input, parameter, constant or output."""
     shape: tuple[int, ...]
     data_type: str
-    """That of the device, as `bfloat16`; block floats as `bfloat8_b`."""
+    """Device data type, such as `bfloat16`; block floats as `bfloat8_b`."""
     dtype: np.dtype[Any]
-    """In which its elements are given and returned."""
+    """Dtype in which elements are passed."""
     source_dtype: str | None
-    """The numpy dtype of the source's element type, None if unknown."""
+    """numpy dtype of the source's element type, None if unknown."""
     layout: str | None = None
     """tile or row_major."""
     buffer_type: str | None = None
@@ -72,16 +80,16 @@ class TensorInfo:
 
     @property
     def is_weight(self) -> bool:
-        """True if it stays the same from one run to the next."""
+        """Returns whether it is constant between runs."""
         return self.kind in ("parameter", "constant")
 
     @property
     def is_float(self) -> bool:
-        """True if its elements are floats that the source has as floats too."""
+        """Returns whether its elements are floats on the device and in the source."""
         return self.dtype.kind not in "biu" and self.source_dtype != "bool"
 
     def to_json(self) -> dict[str, Any]:
-        """The entry of a result file."""
+        """Entry of a result file."""
         return {
             "name": self.name,
             "kind": self.kind,
@@ -96,7 +104,7 @@ class TensorInfo:
 
 @dataclass(frozen=True)
 class ProgramInfo:
-    """A program that can be called. Its arguments are inputs and weights in the source's order."""
+    """Callable program, with inputs and weights in the source's order."""
 
     name: str
     arguments: tuple[TensorInfo, ...]
@@ -104,7 +112,7 @@ class ProgramInfo:
 
 
 class Executable(Protocol):
-    """A file that can be run."""
+    """File that can be run."""
 
     @property
     def path(self) -> Path:
@@ -113,13 +121,13 @@ class Executable(Protocol):
 
     @property
     def programs(self) -> tuple[ProgramInfo, ...]:
-        """The programs that can be called, in order."""
+        """Callable programs, in order."""
         ...
 
     def run(
         self, program: int, arguments: Sequence[np.ndarray], observe: Observer | None = None
     ) -> list[np.ndarray]:
-        """The outputs of a program.
+        """Runs a program; returns its outputs.
 
         Raises:
             CompileError: if the arguments do not fit, or the run fails.
@@ -127,23 +135,23 @@ class Executable(Protocol):
         ...
 
     def goldens(self, program: int) -> dict[int, np.ndarray]:
-        """The golden values that the file has for tensors of a program, by index of the tensor."""
+        """Golden values of a program in the file, by tensor index."""
         ...
 
     def close(self) -> None:
-        """Frees what the file holds."""
+        """Releases the file's resources."""
         ...
 
 
 class FlatbufferExecutable(ABC):
-    """A flatbuffer, run in numpy."""
+    """Flatbuffer that is run in numpy."""
 
     kind: ClassVar[str]
 
     def __init__(self, path: Path, binary: Binary | DeviceBinary, functions: Sequence[Program]):
         self.path = path
         self.header = binary
-        """Origin of the file: versions, architecture, system."""
+        """Metadata of the file: versions, architecture, system."""
         self.functions = tuple(functions)
         """All functions of the file."""
         self.constants = binary.constants
@@ -155,11 +163,11 @@ class FlatbufferExecutable(ABC):
     def _make_runner(
         self, observe: Observer | None = None, perturbation: np.random.Generator | None = None
     ) -> Runner:
-        """An interpreter of the functions."""
+        """Creates an interpreter of the functions."""
 
     @abstractmethod
     def reference(self, program: int, arguments: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """The outputs of a program whose floats are all float32, whatever their data types.
+        """Runs a program with all floats as float32, whatever their data types.
 
         Raises:
             CompileError: as `run`.
@@ -168,7 +176,7 @@ class FlatbufferExecutable(ABC):
     def run(
         self, program: int, arguments: Sequence[np.ndarray], observe: Observer | None = None
     ) -> list[np.ndarray]:
-        """The outputs of a program.
+        """Runs a program; returns its outputs.
 
         Raises:
             CompileError: if the arguments do not fit, or an op cannot be run.
@@ -181,8 +189,8 @@ class FlatbufferExecutable(ABC):
     def run_carried(
         self, program: int, arguments: Sequence[np.ndarray]
     ) -> tuple[list[np.ndarray], dict[int, np.ndarray]]:
-        """The outputs of a program, rounded for its tensors, of arguments rounded likewise; and
-        the arguments that it overwrote, by position.
+        """Runs a program with rounding to data types; also returns overwritten arguments by
+        position.
 
         Raises:
             CompileError: as `run`.
@@ -191,8 +199,7 @@ class FlatbufferExecutable(ABC):
         return self._guard(lambda: runner.run_carried(name, arguments))
 
     def output_tolerances(self, program: int) -> list[Tolerance]:
-        """Tolerances for another run of a program, in other orders of summation, for each output of
-        `run`.
+        """Tolerances of each output of `run` for runs with other summation orders.
 
         Raises:
             CompileError: as `run`.
@@ -208,7 +215,7 @@ class FlatbufferExecutable(ABC):
     def perturbed_runs(
         self, program: int, arguments: Sequence[np.ndarray]
     ) -> Iterator[list[np.ndarray]]:
-        """The outputs of runs whose floats are rounded as in other orders of summation."""
+        """Outputs of runs with perturbed rounding, as by other summation orders."""
         for seed in range(PERTURBED_RUNS):
             generator = np.random.default_rng(seed)
             yield self._run(
@@ -222,38 +229,42 @@ class FlatbufferExecutable(ABC):
         expected: Sequence[np.ndarray],
         found: Mapping[int, np.ndarray | None],
     ) -> dict[int, np.ndarray | None]:
-        """Outputs of another run, with the indices that this one chose where the others hold values
-        as large (`numerics.lowered`)."""
+        """Outputs of another run with this run's indices where both select equal values.
+
+        Source: `numerics.lowered`.
+        """
         name = self.entries[program].name
         return self._guard(
             lambda: with_expected_places(self.header, name, arguments, expected, found)
         )
 
     def operations(self, function: Program) -> Sequence[Operation]:
-        """The operations of a function in the order in which they are run and observed; none if its
-        caller is what counts."""
+        """Operations of a function in order of execution and observation.
+
+        Empty if the caller is timed instead.
+        """
         return function.operations
 
     def work(self, function: str, operation: Operation) -> tuple[str, Cost]:
-        """Name and work of an operation of a function."""
+        """Name and cost of an operation of a function."""
         owner = next(f for f in self.functions if f.name == function)
         return operation.name, cost_of(owner, operation)
 
     def cost(self, function: str) -> Cost:
-        """Work of a whole function."""
+        """Cost of a whole function."""
         owner = next(f for f in self.functions if f.name == function)
         works = [self.work(function, operation)[1] for operation in self.operations(owner)]
         return sum(works, Cost(0, 0))
 
     def goldens(self, program: int) -> dict[int, np.ndarray]:
-        """The golden values that are embedded for a program, by index of the tensor."""
+        """Embedded golden values of a program, by tensor index."""
         return {
             golden.tensor: constant_array(self.constants[golden.constant])
             for golden in self.entries[program].goldens
         }
 
     def close(self) -> None:
-        """Lets go of the constants."""
+        """Releases the interpreter and its constants."""
         self._runner = None
 
     def _run(
@@ -263,7 +274,7 @@ class FlatbufferExecutable(ABC):
         return self._guard(lambda: runner().run(name, arguments))
 
     def _guard(self, action: Callable[[], Result]) -> Result:
-        """Result of `action`; a program that cannot be run is the file's fault."""
+        """Runs `action`; converts failures to a CompileError about the file."""
         try:
             return action()
         except ExecutionError as error:
@@ -274,7 +285,7 @@ class FlatbufferExecutable(ABC):
 
 
 class TTNNExecutable(FlatbufferExecutable):
-    """A `.ttnn` file."""
+    """`.ttnn` file."""
 
     kind = "ttnn"
 
@@ -288,12 +299,12 @@ class TTNNExecutable(FlatbufferExecutable):
         return Interpreter(self.binary, observe, perturbation)
 
     def reference(self, program: int, arguments: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """The outputs of a program that rounds nothing."""
+        """Runs a program without rounding."""
         return self._run(lambda: Interpreter(self.binary, rounds=False), program, arguments)
 
 
 class TTMExecutable(FlatbufferExecutable):
-    """A `.ttm` file."""
+    """`.ttm` file."""
 
     kind = "ttm"
 
@@ -307,18 +318,19 @@ class TTMExecutable(FlatbufferExecutable):
         return DeviceInterpreter(self.binary, observe, perturbation)
 
     def reference(self, program: int, arguments: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """The outputs of programs that round nothing."""
+        """Runs a program without rounding."""
         return self._run(lambda: DeviceInterpreter(self.binary, rounds=False), program, arguments)
 
     def operations(self, function: Program) -> Sequence[Operation]:
-        """The launches and views of a host function; a meaning counts for the program it is of."""
+        """Launches and views of a host function; empty for a device program's reference
+        function."""
         if any(program.meaning == function.name for program in self.binary.programs):
             return ()
         placing = (CREATE_BUFFER, DEALLOCATE_BUFFER)
         return [op for op in function.operations if op.name not in placing]
 
     def work(self, function: str, operation: Operation) -> tuple[str, Cost]:
-        """The program that an operation launches, and what that has to do."""
+        """Name and cost of the program that an operation launches."""
         name, cost = super().work(function, operation)
         program = self.launched(operation)
         if program is None:
@@ -328,7 +340,7 @@ class TTMExecutable(FlatbufferExecutable):
         return program.name, Cost(cost.moved, flops)
 
     def launched(self, operation: Operation) -> DeviceProgram | None:
-        """The program that an operation launches, if it launches one."""
+        """Program that an operation launches, if any."""
         for attribute in operation.attributes:
             value = attribute.value
             if attribute.name == PROGRAM and isinstance(value, Integer):
@@ -368,7 +380,7 @@ def _dtype(name: str) -> np.dtype[Any]:
 
 
 class LibraryExecutable:
-    """A built shared object, run through its C API."""
+    """Built shared object, run through its C API."""
 
     kind = "so"
 
@@ -385,10 +397,10 @@ class LibraryExecutable:
     def run(
         self, program: int, arguments: Sequence[np.ndarray], observe: Observer | None = None
     ) -> list[np.ndarray]:
-        """The outputs of a function, in the dtypes of the device.
+        """Runs a function; outputs have the device's dtypes.
 
         Raises:
-            CompileError: if the arguments do not fit, or the library refuses.
+            CompileError: if the arguments do not fit, or the library fails.
         """
         from ttcodegen.runtime.library import ModuleError
 
@@ -406,8 +418,7 @@ class LibraryExecutable:
         return self.run_again(program, arguments)
 
     def run_again(self, program: int, arguments: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """The outputs for other inputs, with the weights of the run before: what depends on them
-        alone is not computed again.
+        """Runs on other inputs with the weights of the previous run, without repeating const-eval.
 
         Raises:
             CompileError: as `run`.
@@ -425,7 +436,7 @@ class LibraryExecutable:
             raise CompileError(f"'{self.path}' cannot be run: {error}") from None
 
     def goldens(self, program: int) -> dict[int, np.ndarray]:
-        """None: they are in the flatbuffer of the project."""
+        """Empty: golden values are in the project's flatbuffer."""
         return {}
 
     def close(self) -> None:
@@ -454,7 +465,7 @@ def _function_info(function: LoadedFunction) -> ProgramInfo:
 
 
 def open_executable(path: Path) -> Executable:
-    """The file at `path`, by its ending.
+    """Opens a file by its ending.
 
     Raises:
         CompileError: if it cannot be read, is damaged, or of another version.
@@ -473,7 +484,7 @@ def open_executable(path: Path) -> Executable:
 
 
 def open_flatbuffer(path: Path) -> FlatbufferExecutable:
-    """The flatbuffer at `path`, by its ending.
+    """Opens a flatbuffer by its ending.
 
     Raises:
         CompileError: as `open_executable`.
@@ -482,8 +493,8 @@ def open_flatbuffer(path: Path) -> FlatbufferExecutable:
 
 
 def flatbuffer_beside(library: Path) -> Path | None:
-    """The flatbuffer that belongs to a shared object: that of its project, or one of the same name
-    in its folder; None if there is none."""
+    """Flatbuffer of a shared object: its project's, or one of the same name in its folder, else
+    None."""
     name = library.name.removeprefix("lib").removesuffix(".so")
     folder = library.absolute().parent
     project = folder.parent
@@ -496,8 +507,8 @@ def flatbuffer_beside(library: Path) -> Path | None:
 
 
 def library_beside(flatbuffer: Path) -> Path | None:
-    """The shared object that belongs to a flatbuffer: that of the project, as it was built last, or
-    one of the same name in its folder; None if there is none."""
+    """Shared object of a flatbuffer: its project's, or one of the same name in its folder, else
+    None."""
     folder = flatbuffer.absolute().parent
     manifest = read_manifest(folder)
     if manifest is not None and flatbuffer.stem == "model":
@@ -510,7 +521,7 @@ def library_beside(flatbuffer: Path) -> Path | None:
 
 
 def find_files(path: Path, endings: Sequence[str]) -> list[Path]:
-    """The file at `path`, or all below the folder with one of the endings, sorted.
+    """File at `path`, or all files below the folder with one of the endings, sorted.
 
     Raises:
         CompileError: if there are none, or the file has another ending.

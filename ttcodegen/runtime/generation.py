@@ -1,4 +1,4 @@
-"""Generation of tokens by the functions of a loaded project."""
+"""Token generation by the functions of a loaded project."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from ttcodegen.project.manifest import MANIFEST
 from ttcodegen.runtime.c_api import DeviceTensor, ModuleError
 
 _WRAP = 1 << 64
-"""Integers of 64 bits wrap around."""
+"""Modulus of 64-bit integers."""
 
 
 class RunFunction(Protocol):
     """Runs a function of a module on its state."""
 
     def __call__(self, name: str, *given: Any) -> DeviceTensor:
-        """The output of a function on arrays and tensors of the device, left there."""
+        """Runs a function on arrays and device tensors; its output stays on the device."""
         ...
 
 
 class Sampler:
-    """Choice of the next tokens, on the device.
+    """Sampler of the next tokens, on the device.
 
-    With a temperature of 0 it is the one of the highest score; else one is drawn of the `top_k`
-    most likely ones (0 for all), of the fewest whose probabilities sum to `top_p`.
+    A temperature of 0 is greedy; else it samples from the `top_k` most likely tokens (0 for all),
+    limited to the fewest whose probabilities sum to `top_p`.
     """
 
     def __init__(self, temperature: float, top_k: int, top_p: float, seed: int) -> None:
@@ -43,21 +43,21 @@ class Sampler:
         self._state = seed % _WRAP
 
     def inputs(self, batch: int, vocabulary: int) -> tuple[np.ndarray, ...]:
-        """The inputs of `sample` after the scores, as `Sampler` in src/generate.cpp makes them."""
+        """Inputs of `sample` after the scores, as `Sampler` in src/generate.cpp computes them."""
         temperature, top_k, top_p = self._settings
         return (
             np.array([temperature], np.float32),
-            # 0 stands for the whole vocabulary.
+            # 0 means the whole vocabulary.
             np.array([min(top_k or vocabulary, vocabulary)], np.int32),
             np.array([top_p], np.float32),
             np.array([self._number() for _ in range(batch)], np.float32),
         )
 
     def _number(self) -> float:
-        """A number in [0, 1), of SplitMix64 as in support/drawing.hpp.
+        """Random number in [0, 1) by SplitMix64, as in support/drawing.hpp.
 
-        It has 22 bits, so that its product with a sum of probabilities is below that sum in float32
-        as well.
+        It has 22 bits, so that its product with a sum of probabilities stays below that sum in
+        float32.
         """
         self._state = (self._state + 0x9E3779B97F4A7C15) % _WRAP
         value = self._state
@@ -67,17 +67,17 @@ class Sampler:
 
 
 class Generation:
-    """Prompts and steps of a decoder, on the cache that the module keeps.
+    """Prefill and decode of a model on the module's KV cache.
 
     Args:
-        content: what the manifest says of them.
+        content: the manifest's entry.
         run: runs a function of the module.
     """
 
     def __init__(self, content: Mapping[str, Any], run: RunFunction) -> None:
         try:
             self.buckets = {int(k): str(v) for k, v in content["prefill"].items()}
-            """Functions by the lengths of prompts."""
+            """Prefill functions by prompt length."""
             self.batch = int(content["batch"])
             self.length = int(content["length"])
             self.vocabulary = int(content["vocabulary"])
@@ -106,27 +106,27 @@ class Generation:
         """Generates tokens after prompts.
 
         Args:
-            tokens: a prompt, or several: a row for each, of any lengths.
+            tokens: a prompt, or several of any lengths, one per row.
             count: the number of new tokens.
-            mask: 0 for the tokens of an array that are padding, on either side.
-            temperature: 0 takes the token of the highest score; others draw.
-            top_k: draw among so many of the most likely tokens; 0 for all.
-            top_p: draw among the fewest tokens whose probabilities sum to this.
-            seed: the seed of what is drawn.
-            stop: tokens that end a sequence; those of the model if not given.
-            bucket: the length that prompts are padded to; the shortest that fits if not given.
+            mask: 0 for padding tokens of an array, on either side.
+            temperature: 0 selects the token of the highest score; others sample.
+            top_k: number of the most likely tokens to sample from; 0 for all.
+            top_p: samples from the fewest tokens whose probabilities sum to this.
+            seed: seed of the samples.
+            stop: tokens that end a sequence; by default the model's.
+            bucket: the length that prompts are padded to; by default the shortest that fits.
 
         Returns:
-            The new tokens, a row for each prompt; fewer than `count` if all ended before. What
-            follows the end of a sequence is padding.
+            The new tokens, one row per prompt; fewer than `count` if all sequences ended. Tokens
+            after the end of a sequence are padding.
 
         Raises:
-            ModuleError: if prompts and new tokens do not fit, or a token is none of the model.
+            ModuleError: if prompts and new tokens do not fit, or a token is not in the vocabulary.
         """
         sampler = Sampler(temperature, top_k, top_p, seed)
         prompts = self._prompts(tokens, mask)
         size = self._bucket(max(map(len, prompts)), count, bucket)
-        # Sequences of the batch that have no prompt are copies of the first.
+        # Fill the batch with copies of the first prompt.
         rows = [*prompts, *[prompts[0]] * (self.batch - len(prompts))]
         padding = np.array([size - len(row) for row in rows])
         padded = np.stack([np.pad(row, (size - len(row), 0)) for row in rows])
@@ -137,7 +137,7 @@ class Generation:
         found: list[np.ndarray] = []
         while True:
             chosen = self._chosen(scores, sampler)
-            # Padding is for the caller: the device goes on with the tokens that it has chosen.
+            # Padding is only returned: the device continues with the sampled tokens.
             found.append(np.where(ended, self._pad, chosen.numpy()[:, 0].astype(np.int64)))
             ended |= np.isin(found[-1], ends)
             if len(found) == count or ended.all():
@@ -154,17 +154,17 @@ class Generation:
         stop: Sequence[int] | None = None,
         **options: Any,
     ) -> list[str]:
-        """Generates text after texts; needs the package tokenizers.
+        """Generates text after prompts; requires the package tokenizers.
 
         Args:
             texts: a prompt, or several.
             count: the number of new tokens.
-            tokenizer: tokenizer.json, or the folder of the model that it is in.
-            stop: tokens that end a text; those of the model if not given.
-            options: the other ones of a call.
+            tokenizer: tokenizer.json, or the model's folder with it.
+            stop: tokens that end a text; by default the model's.
+            options: other options of a call.
 
         Returns:
-            What follows each prompt, up to its end.
+            The continuation of each prompt, up to its end.
 
         Raises:
             ModuleError: if there is no tokenizer, or a prompt does not fit.
@@ -173,10 +173,10 @@ class Generation:
         coder = _tokenizer(Path(tokenizer))
         prompts = [texts] if isinstance(texts, str) else texts
         rows = self([coder.encode(each).ids for each in prompts], count, stop=ends, **options)
-        return [coder.decode(_until(row, ends)) for row in rows.tolist()]
+        return [coder.decode(_truncate_at_end(row, ends)) for row in rows.tolist()]
 
     def _chosen(self, scores: DeviceTensor, sampler: Sampler) -> DeviceTensor:
-        """The next token of each sequence."""
+        """Next token of each sequence."""
         if sampler.is_greedy:
             return self._run(self._greedy, scores)
         return self._run(self._sample, scores, *sampler.inputs(self.batch, self.vocabulary))
@@ -222,7 +222,7 @@ class Generation:
 
 
 def _tokenizer(place: Path) -> Any:
-    """The tokenizer of a file, or of the folder of a model."""
+    """Loads a tokenizer from a file or a model's folder."""
     try:
         tokenizers: Any = importlib.import_module("tokenizers")
     except ImportError:
@@ -236,6 +236,6 @@ def _tokenizer(place: Path) -> Any:
         raise ModuleError(f"'{file}' is no tokenizer: {str(error).splitlines()[0]}") from None
 
 
-def _until(row: list[int], ends: Sequence[int]) -> list[int]:
-    """The tokens before the first one that ends a sequence."""
+def _truncate_at_end(row: list[int], ends: Sequence[int]) -> list[int]:
+    """Tokens before the first one that ends the sequence."""
     return row[: next((i for i, token in enumerate(row) if token in ends), len(row))]

@@ -1,4 +1,4 @@
-"""Runs a built project from Python: its shared object, on numpy arrays.
+"""Execution of a built project's shared object on numpy arrays.
 
 model = ttcodegen.load("out/")
 probabilities = model.forward(images)
@@ -10,32 +10,24 @@ import ctypes
 import os
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ttcodegen.emission.description import Structure, StructureError
+from ttcodegen.emission.structure import Structure, StructureError
 from ttcodegen.foundation.diagnostics import CompileError
-from ttcodegen.project.building import (
-    build_project,
-    is_current,
-    library_path,
-    source_hashes,
-    wait_for_builds,
-)
-from ttcodegen.project.manifest import MANIFEST, manifest_hashes, read_manifest
+from ttcodegen.project.manifest import MANIFEST, read_manifest
 from ttcodegen.project.settings import Check, ProjectOptions, ProjectSettings
-from ttcodegen.project.toolchain import find_toolchain
+from ttcodegen.runtime.buckets import BucketCalls
+from ttcodegen.runtime.built_library import find_library
 from ttcodegen.runtime.c_api import (
     API_VERSION,
     CArray,
     DeviceTensor,
     ModuleError,
     array_argument,
-    describe_library,
     load_c_api,
 )
 from ttcodegen.runtime.generation import Generation
@@ -61,11 +53,11 @@ __all__ = [
 
 
 class LoadedFunction:
-    """An entry function of a loaded module: a callable on arrays.
+    """Entry function of a loaded module, callable on arrays.
 
-    Inputs are given in the order of `inputs`, or as keywords by the names or fields there. They are
-    converted to the dtypes of the device where that loses no more than rounding does; what is
-    returned has the dtypes of the source model: one array, or a tuple if there is not exactly one.
+    Inputs are passed in the order of `inputs`, or as keywords by name or field. They are converted
+    to the device's dtypes if that only rounds. Results have the source model's dtypes: one array,
+    or a tuple unless there is exactly one.
     """
 
     def __init__(
@@ -79,7 +71,7 @@ class LoadedFunction:
         self.weights = self._signatures("weight", rows)
         self.outputs = self._signatures("output", rows)
         self.arguments = (*self.inputs, *self.weights)
-        """Inputs and weights; in the order of the source if the manifest has it."""
+        """Inputs and weights; in the source's order if the manifest has it."""
         if rows is not None:
             inputs, weights = iter(self.inputs), iter(self.weights)
             self.arguments = tuple(
@@ -91,8 +83,8 @@ class LoadedFunction:
     def _signatures(
         self, kind: str, rows: Mapping[str, Sequence[Mapping[str, Any]]] | None
     ) -> tuple[TensorSignature, ...]:
-        """The tensors of a kind. Their indices among those of their kind say which they are: an
-        output may be called as an input is."""
+        """Signatures of a kind of tensors, matched by index, as an output may share an input's
+        name."""
         tensors = self._module.library.describe(kind, self.index)
         if rows is None:
             return tuple(signature_of(tensor, None) for tensor in tensors)
@@ -110,20 +102,22 @@ class LoadedFunction:
     def __call__(self, *arrays: Any, **named: Any) -> Any:
         """Runs the function.
 
-        A function of a model that was compiled from Python takes its arguments as the model does,
-        in tuples, lists and dictionaries, and gives its results so. Buffers that it changes are
-        those of the module's `state` unless they are given as `buffers`.
-
-        Raises:
-            ModuleError: if the arrays do not fit the inputs, or the run fails.
+        A function of a model compiled from Python takes and returns the model's nested structures.
+        Buffers that it mutates are the module's `state` unless passed as `buffers`. Raises:
+        ModuleError: if the arrays do not fit the inputs, or the run fails.
         """
         if self._structure is not None and "buffers" not in named and self._takes_state():
             return self._run_on_state(arrays, named)
-        outputs = self.run(self._flattened(arrays, named))
-        results = [
-            in_dtype(array, signature.dtype)
-            for array, signature in zip(outputs, self.outputs, strict=True)
-        ]
+        outputs = self.run(self.flattened(arrays, named))
+        return self.nested(
+            [
+                in_dtype(array, signature.dtype)
+                for array, signature in zip(outputs, self.outputs, strict=True)
+            ]
+        )
+
+    def nested(self, results: Sequence[np.ndarray]) -> Any:
+        """Nests the ordered outputs in the model's structure."""
         if self._structure is not None:
             return self._structure[1].build(results)
         return results[0] if len(results) == 1 else tuple(results)
@@ -132,7 +126,7 @@ class LoadedFunction:
         return bool(self._module.state.inputs_of(self))
 
     def _run_on_state(self, arrays: Sequence[Any], named: Mapping[str, Any]) -> Any:
-        """Runs the function on the buffers that the module keeps; gives the model's own result."""
+        """Runs the function on the module's state; returns the model's own result."""
         assert self._structure is not None
         state = self._module.state
         taken = state.inputs_of(self)
@@ -146,44 +140,48 @@ class LoadedFunction:
             found = dict(zip(indices, ordered, strict=True))
         else:
             whole = Structure("tuple", parts=(positional, own))
-            found = self._taken_apart(whole, (tuple(arrays), dict(named)))
+            found = self._flatten(whole, (tuple(arrays), dict(named)))
         results = [
             None if array is None else in_dtype(array, signature.dtype)
             for array, signature in zip(state.run(self, found), self.outputs, strict=True)
         ]
-        # The second part of a pair is all that changed.
+        # The second element of the pair holds the mutated buffers.
         result, changed = self._structure[1].parts
         if all(results[part.index] is None for part in changed.parts):
             return result.build(results)
         return self._structure[1].build(results)
 
-    def _taken_apart(self, structure: Structure, given: Any) -> dict[int, Any]:
+    def _flatten(self, structure: Structure, given: Any) -> dict[int, Any]:
         try:
             return dict(structure.tensors(given))
         except StructureError as error:
             raise ModuleError(f"'{self.name}': {error}") from None
 
-    def _flattened(self, arrays: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
-        """The inputs in order, taken out of what they hang together in."""
+    def flattened(self, arrays: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
+        """Flattens nested arguments to the ordered inputs.
+
+        Raises:
+            ModuleError: if there are too few or too many, or they are nested differently.
+        """
         if self._structure is None:
             return self._ordered(arrays, named)
         positional, by_name = self._structure[0].parts
         if len(arrays) < len(positional.parts) or set(named) - set(by_name.keys):
-            # Tensors that are arguments themselves can be given by their names.
+            # Tensors at the top level can be passed by name.
             return self._ordered(arrays, named)
         given = dict(named)
         state = next(
             (p for k, p in zip(by_name.keys, by_name.parts, strict=True) if k == "buffers"), None
         )
         if state is not None and isinstance(given.get("buffers"), Mapping):
-            # All buffers of a module may be given; those that do not change are constants here.
+            # Ignore buffers that do not change: they are constants here.
             buffers: Mapping[str, Any] = given["buffers"]
             given["buffers"] = {k: v for k, v in buffers.items() if k in state.keys}
-        found = self._taken_apart(self._structure[0], (tuple(arrays), given))
+        found = self._flatten(self._structure[0], (tuple(arrays), given))
         return [found[index] for index in range(len(self.inputs))]
 
     def run(self, arrays: Sequence[ArrayLike]) -> list[np.ndarray]:
-        """The outputs as the device computes them, in its dtypes.
+        """Runs the function; outputs have the device's dtypes.
 
         Raises:
             ModuleError: if the arrays do not fit the inputs, or the run fails.
@@ -196,7 +194,7 @@ class LoadedFunction:
         return outputs
 
     def set_weight(self, index: int, values: ArrayLike) -> None:
-        """Replaces the weight of that index in `weights`.
+        """Replaces the weight at an index of `weights`.
 
         Raises:
             ModuleError: if the values do not fit.
@@ -206,7 +204,7 @@ class LoadedFunction:
         self._module.locked("set_weight", self.index, index, argument)
 
     def to_device(self, values: ArrayLike, name: str | int = 0) -> DeviceTensor:
-        """Values as the function takes them for an input, the first or the one of that name.
+        """Places values as an input requires, by default the first.
 
         Raises:
             ModuleError: if the values do not fit it.
@@ -217,12 +215,13 @@ class LoadedFunction:
         return self._module.made_tensor("to_device", self.index, index, argument)
 
     def to_layout(self, tensor: DeviceTensor, name: str | int = 0) -> DeviceTensor:
-        """A tensor of any module as the function takes it for an input: the same memory if it is
-        placed so already, else converted, on the device if it is there.
+        """Converts a tensor of any module to the placement of an input.
+
+        Shares its memory if it is already so placed; device tensors are converted on the device.
 
         Raises:
-            ModuleError: if it has another shape, is on another device, or comes from a library
-                that was built otherwise.
+            ModuleError: if it has another shape, is on another device, or is of an incompatible
+                library.
         """
         index = self._input_index(name)
         return self._module.made_tensor("to_layout", self.index, index, tensor.handle)
@@ -230,11 +229,12 @@ class LoadedFunction:
     def submit(
         self, *tensors: DeviceTensor | ArrayLike, **named: DeviceTensor | ArrayLike
     ) -> DeviceTensor | tuple[DeviceTensor, ...]:
-        """Runs the function on tensors placed as `inputs` say and leaves the outputs where they
-        are; arrays among the inputs are brought to the device first.
+        """Runs the function on placed tensors and leaves the outputs on the device.
+
+        Arrays among the inputs are placed first.
 
         Raises:
-            ModuleError: if an input does not fit or is placed otherwise, or the run fails.
+            ModuleError: if an input does not fit or is placed differently, or the run fails.
         """
         inputs = [
             value if isinstance(value, DeviceTensor) else self.to_device(value, index)
@@ -244,7 +244,7 @@ class LoadedFunction:
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
     def submit_all(self, inputs: Sequence[DeviceTensor]) -> list[DeviceTensor]:
-        """As `submit`, on all inputs in order; gives all outputs."""
+        """As `submit`, on all inputs in order; returns all outputs as a list."""
         return self._module.submit(self.index, inputs, len(self.outputs))
 
     def _input_index(self, name: str | int) -> int:
@@ -260,7 +260,7 @@ class LoadedFunction:
         named: Mapping[str, Any],
         inputs: Sequence[TensorSignature] | None = None,
     ) -> list[Any]:
-        """The inputs in order; each is given once, by its position or by its name."""
+        """Orders inputs that are passed by position or by name, once each."""
         inputs = self.inputs if inputs is None else inputs
         names = ", ".join(signature.field for signature in inputs) or "nothing"
         if len(arrays) > len(inputs):
@@ -284,10 +284,10 @@ class LoadedFunction:
 
 
 class LoadedModule:
-    """A module opened on a device: its functions are attributes, and items by their names.
+    """Module opened on a device: its functions are attributes, and items by name.
 
-    With one function the module itself can be called. It is a context manager that closes the
-    device; calls from several threads wait for each other.
+    A module with one function is callable. As a context manager it closes the device; calls of
+    several threads are serialized.
     """
 
     def __init__(
@@ -313,8 +313,9 @@ class LoadedModule:
         self._functions: dict[str, LoadedFunction] = {}
         self._files: dict[tuple[str, str], str] = {}
         self._generation: Generation | None = None
+        self._buckets: BucketCalls | None = None
         self.state = ModuleState({}, Path(), {})
-        """Tensors that functions change and share, as the model's buffers."""
+        """Tensors that functions mutate and share, such as the model's buffers."""
         if manifest is None:
             for index in range(count):
                 function = LoadedFunction(self, index)
@@ -335,6 +336,9 @@ class LoadedModule:
         self.state = ModuleState(manifest, data or Path(), self._functions)
         content = manifest.get("generation")
         self._generation = None if content is None else Generation(content, self.state.call)
+        content = manifest.get("buckets")
+        named = {function.name: function for function in self.functions}
+        self._buckets = None if content is None else BucketCalls(content, named)
 
     @property
     def functions(self) -> tuple[LoadedFunction, ...]:
@@ -343,19 +347,33 @@ class LoadedModule:
 
     @property
     def generation(self) -> Generation:
-        """Prompts and steps of a decoder that was compiled to generate tokens.
+        """Token generation of a decoder.
 
         Raises:
-            ModuleError: if it is none.
+            ModuleError: if the module was not compiled for it.
         """
         if self._generation is None:
             raise ModuleError(f"'{self.name}' was not compiled to generate tokens")
         return self._generation
 
+    @property
+    def buckets(self) -> BucketCalls:
+        """Function of a model with dynamic dimensions.
+
+        Raises:
+            ModuleError: if no dimension of the model is dynamic.
+        """
+        if self._buckets is None:
+            raise ModuleError(f"'{self.name}' was not compiled for dynamic dimensions")
+        return self._buckets
+
     def __getattr__(self, name: str) -> Any:
         functions: dict[str, LoadedFunction] = self.__dict__.get("_functions", {})
         if name in functions:
             return functions[name]
+        buckets: BucketCalls | None = self.__dict__.get("_buckets")
+        if buckets is not None and name == buckets.name:
+            return buckets
         if name == "generate" and self.__dict__.get("_generation"):
             return self.generation
         if name == "generate_text" and self.__dict__.get("_generation"):
@@ -369,11 +387,13 @@ class LoadedModule:
         return self._functions[name]
 
     def __call__(self, *arrays: Any, **named: Any) -> Any:
-        """Runs the only function.
+        """Runs the only function, or the smallest bucket that fits.
 
         Raises:
-            ModuleError: if there are several, or as the function does.
+            ModuleError: if there are several functions, or as the function does.
         """
+        if self._buckets is not None:
+            return self._buckets(*arrays, **named)
         if len(self._functions) != 1:
             names = ", ".join(self._functions)
             raise ModuleError(f"the module has several functions, name one of them: {names}")
@@ -394,21 +414,21 @@ class LoadedModule:
         if not named:
             known = sorted({weight.field for _, _, weight, _ in weights})
             raise ModuleError(f"there is no weight '{name}', only {', '.join(known) or 'none'}")
-        # What is one tensor of the model may have another name in another function.
+        # A tensor of the model may have different names in its functions.
         files = {file for *_, file in named} - {None}
         for each in weights:
             if each in named or each[3] in files:
                 each[0].set_weight(each[1], values)
 
     def draw_weights(self, seed: int) -> None:
-        """Draws the weights that have no file and were not set."""
+        """Draws random weights for those without file or value."""
         for function in self.functions:
             self.locked("draw_weights", function.index, seed)
 
     def run(
         self, function: int, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray]
     ) -> None:
-        """Runs a function on arrays that fit; `LoadedFunction` makes them."""
+        """Runs a function on fitting arrays, which `LoadedFunction` prepares."""
         given = (CArray * len(inputs))(*(array_argument(array) for array in inputs))
         taken = (CArray * len(outputs))(*(array_argument(array) for array in outputs))
         self.locked("run", function, given, len(inputs), taken, len(outputs))
@@ -423,7 +443,7 @@ class LoadedModule:
         return [DeviceTensor(self.library, handle) for handle in taken if handle is not None]
 
     def made_tensor(self, name: str, *arguments: Any) -> DeviceTensor:
-        """The tensor that a function of the C API gives through its last argument."""
+        """Calls a C API function that returns a tensor through its last argument."""
         handle = ctypes.c_void_p()
         self.locked(name, *arguments, ctypes.byref(handle))
         assert handle.value is not None
@@ -440,7 +460,7 @@ class LoadedModule:
         return self._handle
 
     def locked(self, name: str, *arguments: Any) -> None:
-        """Calls a function of the C API on the model, one thread at a time.
+        """Calls a C API function on the module under its lock.
 
         Raises:
             ModuleError: if the module is closed, or with the library's message.
@@ -449,7 +469,7 @@ class LoadedModule:
             self.library.checked(name, self.open_handle(), *arguments)
 
     def close(self) -> None:
-        """Closes the device; the module cannot be used any more."""
+        """Closes the device; the module is unusable afterwards."""
         with self._lock:
             if self._handle:
                 self.state.reset()
@@ -481,21 +501,21 @@ def load(
     force: bool = False,
     **settings: Unpack[ProjectSettings],
 ) -> LoadedModule:
-    """Loads a project that ttcodegen wrote; builds its shared object unless it was built of the
-    sources as they are now.
+    """Loads a project; builds its shared object unless it is current.
 
     Args:
         path: the project's folder.
-        data: the folder with the weights; that of the project if not given.
-        device: the number of the device, or a module that was loaded before, to be on the device
-            that it is on: then what one of them leaves there the other one can take.
-        seed: draws the weights that have no file; otherwise they have to be set before a run.
-        out: the folder of the project, if `path` is a model in MLIR: it is compiled first.
-        target: ttnn or ttmetal, for a model that is compiled; so are the following.
-        arch: the card, wormhole_b0 if not given.
+        data: the folder with the weights, by default the project's.
+        device: the device's number, or a loaded module whose device to share, so that the modules
+            can exchange device tensors.
+        seed: seed of random values of weights without file; without it they have to be set before a
+            run.
+        out: the folder of the project, if `path` is a model in MLIR, which is then compiled.
+        target: ttnn or ttmetal, for a model that is compiled; likewise the following.
+        arch: the card, by default wormhole_b0.
         system_desc: the system, as a .ttsys file or the name of a card.
-        check: compare what the project computes with the other meanings.
-        force: write into a folder of others, or overwrite edits.
+        check: compare the project's outputs with the reference runs.
+        force: write into an unrelated folder, or overwrite edits.
         settings: further options of the command line; see
             `ttcodegen.project.settings.ProjectSettings`.
 
@@ -503,14 +523,20 @@ def load(
         ModuleError: if there is no such project, or it cannot be compiled, built or opened.
     """
     options = ProjectOptions(
-        target, arch, system_desc, check=check, force=force, seed=seed or 0, **settings
+        target,
+        arch,
+        system_desc,
+        check=check,
+        force=force,
+        seed=seed if check or settings.get("embed_goldens") else None,
+        **settings,
     )
     out = _project_of(Path(path), out, options)
     manifest = read_manifest(out)
     if manifest is None:
         raise ModuleError(f"'{out}' is no project of ttcodegen: it has no {MANIFEST} of it")
     module = str(manifest.get("module"))
-    library = _find_library(out, module)
+    library = find_library(out, module)
     folder = Path(data) if data is not None else out / "data"
     loaded = LoadedModule(library, module, manifest, folder, device)
     if seed is not None:
@@ -519,9 +545,9 @@ def load(
 
 
 def _project_of(path: Path, out: str | os.PathLike[str] | None, options: ProjectOptions) -> Path:
-    """The folder of the project that is loaded; a model is compiled into it."""
+    """Folder of the loaded project; a model is compiled into it."""
     if path.is_dir() or not path.exists():
-        if out is not None or replace(options, seed=0) != ProjectOptions():
+        if out is not None or options != ProjectOptions():
             raise ModuleError(f"'{path}' is no model: there is nothing to compile with options")
         return path
     if out is None:
@@ -535,11 +561,12 @@ def _project_of(path: Path, out: str | os.PathLike[str] | None, options: Project
 
 
 def load_library(path: Path) -> LoadedModule:
-    """Loads a shared object by itself. What the manifest of its project has beyond the C API is
-    used if it is there: the order of arguments, and the dtypes of the source.
+    """Loads a shared object by itself.
+
+    Uses its project's manifest, if present, for the order of arguments and the source's dtypes.
 
     Raises:
-        ModuleError: if it is no library of a project, of another version, or cannot be opened.
+        ModuleError: if it is no project library, of another version, or cannot be opened.
     """
     name = path.name.removeprefix("lib").removesuffix(".so")
     for folder in (path.absolute().parent.parent, path.absolute().parent):
@@ -547,35 +574,3 @@ def load_library(path: Path) -> LoadedModule:
         if manifest is not None and manifest.get("module") == name:
             return LoadedModule(path.absolute(), name, manifest, folder / "data", 0)
     return LoadedModule(path.absolute(), name, None, None, 0)
-
-
-def _find_library(out: Path, module: str) -> Path:
-    """The shared object of a project, built again if it was built of other sources."""
-    sources = source_hashes(out)
-    for folder in (library_path(out, module).parent, out / "build-cpu"):
-        wait_for_builds(folder)
-        library = folder / f"lib{module}.so"
-        if is_current(folder, library, sources) or _holds_sources(out, library, sources):
-            return library.absolute()
-    try:
-        built = build_project(out, module, find_toolchain(), "so").library
-    except CompileError as error:
-        raise ModuleError(error.render()) from None
-    assert built is not None
-    return built.absolute()
-
-
-def _holds_sources(out: Path, library: Path, sources: Mapping[str, str]) -> bool:
-    """True if a library that was built by hand was built of these sources: it is newer, and the
-    manifest in it has their hashes, unless they were edited."""
-    if not library.is_file():
-        return False
-    built = library.stat().st_mtime_ns
-    if any(out.joinpath(path).stat().st_mtime_ns > built for path in sources):
-        return False
-    try:
-        manifest = describe_library(library).embedded
-    except CompileError:
-        return False
-    hashes = manifest_hashes(manifest or {})
-    return all(hashes.get(path) == hash_ for path, hash_ in sources.items())

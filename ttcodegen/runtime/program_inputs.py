@@ -29,8 +29,11 @@ DEFAULT = "scaled"
 
 
 def _scaled(tensor: TensorInfo, generator: np.random.Generator) -> np.ndarray:
-    """Floats in [-1, 1), those of weights divided by the root of their width, so that sums stay in
-    range; variances around 1; integers 0 and 1, which name an index in anything; booleans."""
+    """Random values that keep sums in range.
+
+    Floats in [-1, 1), weights divided by the root of their width, variances around 1; integers 0
+    and 1, which are valid indices of anything; booleans.
+    """
     if not tensor.is_float:
         return generator.integers(0, 2, tensor.shape)
     if is_variance(tensor.name):
@@ -65,11 +68,11 @@ KINDS: Mapping[str, Values] = {
     DEFAULT: _scaled,
     "zeros": lambda tensor, _: np.zeros(tensor.shape),
 }
-"""Values of `--init`. Random integers are 0 or 1 in all of them."""
+"""Generators of `--init`; random integers are 0 or 1 in all of them."""
 
 
 def initial_values(program: ProgramInfo, kind: str, seed: int) -> list[np.ndarray]:
-    """Values for the arguments of a program, in their order, in the dtypes of the device.
+    """Values of a program's arguments in order, in the device's dtypes.
 
     They depend on the kind, the seed, and the names of program and argument.
     """
@@ -82,11 +85,11 @@ def _values(program: ProgramInfo, tensor: TensorInfo, kind: str, seed: int) -> n
     values = KINDS[kind](tensor, generator)
     if tensor.source_dtype == "bool":
         values = values != 0
-    return _held(values, tensor)
+    return _to_dtype(values, tensor)
 
 
-def _held(values: np.ndarray, tensor: TensorInfo) -> np.ndarray:
-    """The values as the device can hold them: wrapped to integers, rounded to bfloat16."""
+def _to_dtype(values: np.ndarray, tensor: TensorInfo) -> np.ndarray:
+    """Converts values to the tensor's dtype: integers wrap, bfloat16 rounds."""
     with np.errstate(over="ignore"):
         return values.astype(tensor.dtype, order="C")
 
@@ -96,13 +99,12 @@ def _held(values: np.ndarray, tensor: TensorInfo) -> np.ndarray:
 
 @dataclass(frozen=True)
 class ProgramInputs:
-    """The arguments of a run."""
+    """Arguments of a run."""
 
     arrays: list[np.ndarray]
-    """In the order of the program, in the dtypes of the device."""
+    """Arrays in the program's order and the device's dtypes."""
     origin: str
-    """golden (the values that the golden ones in the file belong to), files, or the kind of made-up
-    values."""
+    """golden (inputs of the file's golden values), files, or the kind of generated values."""
 
 
 def choose_inputs(
@@ -113,14 +115,14 @@ def choose_inputs(
     seed: int | None,
     folder: Path | None,
 ) -> ProgramInputs:
-    """The values for a program.
+    """Chooses the values of a program's arguments.
 
-    Those that golden values in the file belong to, unless others are requested; else those of
-    `folder`, then weights of the project that the file belongs to, and what is left is made up.
+    By default the inputs of the file's golden values; else those of `folder`, then the project's
+    weights, and generated values for the rest.
 
     Raises:
-        CompileError: if a file cannot be read or does not fit, or values of the shapes that the
-            program declares do not fit into memory.
+        CompileError: if a file cannot be read or does not fit, or the declared shapes exceed the
+            memory.
     """
     refuse_too_large(executable, program)
     info = executable.programs[program]
@@ -149,7 +151,7 @@ def choose_inputs(
 
 
 def golden_inputs(executable: Executable, program: int) -> list[np.ndarray] | None:
-    """The inputs that the golden values of a program belong to, None if the file has none."""
+    """Inputs of a program's golden values, None if the file has none."""
     goldens = executable.goldens(program)
     if not goldens or not isinstance(executable, FlatbufferExecutable):
         return None
@@ -164,8 +166,10 @@ def golden_inputs(executable: Executable, program: int) -> list[np.ndarray] | No
 
 
 def refuse_too_large(executable: Executable, program: int) -> None:
-    """Raises CompileError if arguments or tensors of a program need more memory than this process
-    may have: a file can declare any shape."""
+    """Raises CompileError if a program's tensors exceed this process's memory.
+
+    A file can declare any shape.
+    """
     info = executable.programs[program]
     sizes = [prod(t.shape) * max(t.dtype.itemsize, 4) for t in (*info.arguments, *info.outputs)]
     needed = sum(sizes)
@@ -180,7 +184,7 @@ def refuse_too_large(executable: Executable, program: int) -> None:
 
 
 def _memory_bytes() -> int:
-    """Memory of the machine, or the limit (ulimit -v, -d) of this process."""
+    """Machine memory, or this process's limit (ulimit -v, -d)."""
     page = os.sysconf("SC_PAGE_SIZE")
     available = page * os.sysconf("SC_PHYS_PAGES")
     with Path("/proc/self/statm").open() as file:
@@ -199,7 +203,7 @@ def _named_file(folder: Path | None, tensor: TensorInfo) -> Path | None:
 
 
 def _weight_files(executable: Executable, function: str) -> dict[str, Path]:
-    """The weights in the data folder of the project that a file belongs to, by name."""
+    """Weight files of the project that a file belongs to, by name."""
     folder = executable.path.absolute().parent
     for project in (folder, folder.parent):
         manifest = read_manifest(project)
@@ -226,7 +230,7 @@ def _declared_files(project: Path, manifest: Mapping[str, Any], function: str) -
 
 
 def read_values(path: Path, tensor: TensorInfo) -> np.ndarray:
-    """The values for a tensor in a .npy file, in the dtype of the device.
+    """Reads a tensor's values from a .npy file, in the device's dtype.
 
     Raises:
         CompileError: if it cannot be read or does not fit.

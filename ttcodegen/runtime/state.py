@@ -11,7 +11,7 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ttcodegen.emission.description import Structure
+from ttcodegen.emission.structure import Structure
 from ttcodegen.foundation.array_files import load_array
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.project.manifest import MANIFEST
@@ -33,16 +33,16 @@ class TensorSignature:
     """Signature of an input, weight or output of a function."""
 
     name: str
-    """As the source model names it."""
+    """Name in the source model."""
     field: str
-    """As an identifier, by which it can be given as a keyword."""
+    """Name as an identifier, for keyword arguments."""
     kind: str
     """input, parameter, constant or output."""
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
-    """That of the source model: in it outputs are returned."""
+    """Dtype of the source model, in which outputs are returned."""
     computed_dtype: np.dtype[Any]
-    """That in which the device holds it."""
+    """Dtype in which the device passes it."""
     data_type: str
     """Device data type: `bfloat16`, `bfloat8_b`, ..."""
     layout: str
@@ -52,7 +52,7 @@ class TensorSignature:
 
 
 def signature_of(tensor: CTensor, row: Mapping[str, Any] | None) -> TensorSignature:
-    """Signature of a tensor by the library, and its manifest if there is one."""
+    """Signature of a tensor by the library, and by its manifest if there is one."""
     computed = DTYPES[int(tensor.dtype)]
     return TensorSignature(
         tensor.name.decode("utf-8", "replace"),
@@ -68,7 +68,7 @@ def signature_of(tensor: CTensor, row: Mapping[str, Any] | None) -> TensorSignat
 
 
 def structure_of(row: Mapping[str, Any] | None) -> tuple[Structure, Structure] | None:
-    """Structure of the inputs and outputs of a function, if its manifest has it."""
+    """Structures of a function's inputs and outputs, if its manifest has them."""
     content = row.get("structure") if row is not None else None
     if content is None:
         return None
@@ -83,9 +83,9 @@ def _dtype(name: str) -> np.dtype[Any]:
 
 
 def fitting(values: ArrayLike, signature: TensorSignature) -> np.ndarray:
-    """The values as a contiguous array that the library takes for a tensor."""
+    """Converts values to a contiguous array that the library accepts for a tensor."""
     what = f"'{signature.name}'"
-    # numpy forgets the masks of arrays in a list.
+    # numpy drops the masks of arrays in a list.
     parts = cast("Sequence[ArrayLike]", values) if isinstance(values, list | tuple) else ()
     if any(map(np.ma.is_masked, (cast("object", values), *parts))):
         raise ModuleError(f"{what}: elements of the array are masked; fill them (.filled(value))")
@@ -95,7 +95,7 @@ def fitting(values: ArrayLike, signature: TensorSignature) -> np.ndarray:
     array = array.astype(array.dtype.newbyteorder("="), copy=False)
     if array.dtype not in DTYPES:
         raise ModuleError(f"{what}: elements of {array.dtype} cannot be used")
-    # The library would say so too, but knows less of what was declared.
+    # Checked here for a better message than the library's.
     floating = array.dtype.kind not in "biu"
     if floating and signature.computed_dtype.kind in "iu":
         raise ModuleError(f"{what}: expected {signature.dtype}, found {array.dtype}")
@@ -107,18 +107,18 @@ def in_dtype(array: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
 
 
 class StateFunction(Protocol):
-    """A loaded function, as far as its state needs it."""
+    """Loaded function, as its state uses it."""
 
     name: str
     inputs: tuple[TensorSignature, ...]
     outputs: tuple[TensorSignature, ...]
 
     def to_device(self, values: ArrayLike, name: str | int = 0) -> DeviceTensor:
-        """Values as the function takes them for an input."""
+        """Places values as an input requires."""
         ...
 
     def to_layout(self, tensor: DeviceTensor, name: str | int = 0) -> DeviceTensor:
-        """A tensor as the function takes it for an input."""
+        """Converts a tensor to an input's placement."""
         ...
 
     def submit_all(self, inputs: Sequence[DeviceTensor]) -> list[DeviceTensor]:
@@ -128,7 +128,7 @@ class StateFunction(Protocol):
 
 @dataclass(frozen=True)
 class _Row:
-    """A tensor of the state, as the manifest describes it."""
+    """State tensor, as described by the manifest."""
 
     name: str
     file: str | None
@@ -137,10 +137,10 @@ class _Row:
 
 
 class ModuleState:
-    """Tensors that stay on the device from one call to the next, as the buffers of the model do.
+    """Tensors that stay on the device between calls, such as the model's buffers.
 
-    Each function takes those it reads, and leaves there what it changes. Before the first call,
-    and after `reset`, they have the values that the model had when it was compiled.
+    Each function reads some, and replaces those that it mutates. Initially, and after `reset`, they
+    have the model's values at compile time.
     """
 
     def __init__(
@@ -164,20 +164,20 @@ class ModuleState:
         return tuple(row.name for row in self._rows)
 
     def inputs_of(self, function: StateFunction) -> dict[int, str]:
-        """The tensors that a function takes, by the index of the input."""
+        """State tensors that a function reads, by input index."""
         names = {row.inputs[function.name]: row.name for row in self._rows
                  if function.name in row.inputs}  # fmt: skip
         return {i: names[each.name] for i, each in enumerate(function.inputs) if each.name in names}
 
     def outputs_of(self, function: StateFunction) -> dict[int, str]:
-        """The tensors that a function changes, by the index of the output."""
+        """State tensors that a function mutates, by output index."""
         names = {row.outputs[function.name]: row.name for row in self._rows
                  if function.name in row.outputs}  # fmt: skip
         found = ((i, names.get(each.name)) for i, each in enumerate(function.outputs))
         return {index: name for index, name in found if name is not None}
 
     def run(self, function: StateFunction, arrays: Mapping[int, Any]) -> list[np.ndarray | None]:
-        """Runs a function on the state and the other inputs, given by their indices.
+        """Runs a function on the state and the other inputs, by input index.
 
         Returns:
             The outputs; None for those that are part of the state.
@@ -191,7 +191,7 @@ class ModuleState:
     def submit(
         self, function: StateFunction, given: Mapping[int, Any]
     ) -> list[DeviceTensor | None]:
-        """As `run`, on arrays or tensors of the device; leaves the outputs there."""
+        """As `run`, on arrays or device tensors; outputs stay on the device."""
         taken, changed = self.inputs_of(function), self.outputs_of(function)
         inputs: list[DeviceTensor] = []
         for index in range(len(function.inputs)):
@@ -209,7 +209,7 @@ class ModuleState:
         return found
 
     def call(self, name: str, *given: Any) -> DeviceTensor:
-        """Runs a function on the state and its other inputs, arrays or tensors of the device.
+        """Runs a function on the state and its other inputs, arrays or device tensors.
 
         Returns:
             The first output that is not part of the state, on the device.
@@ -244,7 +244,7 @@ class ModuleState:
             raise ModuleError(str(error)) from None
 
     def values(self) -> dict[str, np.ndarray]:
-        """The elements of all tensors, by their names."""
+        """Elements of all state tensors, by name."""
         found: dict[str, np.ndarray] = {}
         for row in self._rows:
             function = self._functions[next(iter(row.inputs))]
@@ -253,10 +253,10 @@ class ModuleState:
         return found
 
     def set(self, values: Mapping[str, Any]) -> None:
-        """Replaces tensors by their names.
+        """Replaces state tensors by name.
 
         Raises:
-            ModuleError: if there is none of a name; the shape is checked by the next call.
+            ModuleError: for an unknown name; the next call checks the shape.
         """
         for name, array in values.items():
             if name not in self.names:
@@ -266,7 +266,7 @@ class ModuleState:
             self._tensors.pop(name, None)
 
     def reset(self, names: Sequence[str] | None = None) -> None:
-        """Gives all tensors, or those of the names, the values that the model was compiled with."""
+        """Resets all state tensors, or the given ones, to the compiled values."""
         for name in self.names if names is None else names:
             self._set.pop(name, None)
             self._tensors.pop(name, None)

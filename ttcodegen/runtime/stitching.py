@@ -1,4 +1,4 @@
-"""Runs programs that were compiled apart one after the other, on tensors that stay on the device.
+"""Stitching: runs separately compiled programs in sequence on device tensors.
 
 encoder, decoder = load_binary("encoder.ttnn"), load_binary("decoder.ttnn")
 with open_device() as device:
@@ -34,15 +34,15 @@ from ttcodegen.runtime.executable import FlatbufferExecutable, open_flatbuffer
 
 @dataclass(frozen=True)
 class Transfer:
-    """Elements that went from the host to the device or back."""
+    """Transfer between host and device."""
 
     direction: Literal["to device", "to host"]
     size: int
-    """Bytes, as stored on the device."""
+    """Size in bytes, as stored on the device."""
 
 
 class Device:
-    """Home of tensors between programs; a context manager that releases them in the end."""
+    """Owner of tensors between programs; a context manager that releases them."""
 
     def __init__(self) -> None:
         self.transfers: list[Transfer] = []
@@ -50,7 +50,7 @@ class Device:
         self._open = True
 
     def tensor(self, values: np.ndarray, layout: TensorPlacement) -> DeviceTensor:
-        """A tensor of these values of that layout.
+        """Creates a tensor of the given values and layout.
 
         Raises:
             CompileError: if the values have another shape.
@@ -69,7 +69,7 @@ class Device:
             raise CompileError("the device is closed")
 
     def close(self) -> None:
-        """Gives up all tensors."""
+        """Releases all tensors."""
         self._open = False
 
     def __enter__(self) -> Self:
@@ -80,7 +80,7 @@ class Device:
 
 
 class DeviceTensor:
-    """A handle to a tensor where a program left it, or will take it."""
+    """Handle of a tensor on the device."""
 
     def __init__(self, device: Device, layout: TensorPlacement, array: np.ndarray) -> None:
         self.device = device
@@ -90,7 +90,7 @@ class DeviceTensor:
 
     @property
     def rounded(self) -> np.ndarray:
-        """The elements in the compute dtype, rounded to the data type.
+        """Elements in the compute dtype, rounded to the data type.
 
         Raises:
             CompileError: if the tensor was deallocated, or the device closed.
@@ -101,11 +101,11 @@ class DeviceTensor:
         return self._array
 
     def overwrite(self, array: np.ndarray) -> None:
-        """Gives the tensor the elements that a program wrote into it."""
+        """Replaces the elements by those that a program wrote."""
         self._array = array
 
     def numpy(self) -> np.ndarray:
-        """The elements, brought to the host: bfloat16 for bf16, float32 for block floats.
+        """Copies the elements to the host: bfloat16 for bf16, float32 for block floats.
 
         Raises:
             CompileError: if the tensor was deallocated, or the device closed.
@@ -113,11 +113,11 @@ class DeviceTensor:
         array = in_storage_dtype(self.rounded, self.layout.data_type)
         if self.layout.memory is Memory.DEVICE:
             self.device.transfers.append(Transfer("to host", stored_bytes(self.layout)))
-        # The tensor may be overwritten later; what was read stays.
+        # Copy, as the tensor may be overwritten later.
         return np.array(array)
 
     def deallocate(self) -> None:
-        """Gives up the tensor."""
+        """Releases the tensor."""
         self._array = None
 
     def __repr__(self) -> str:
@@ -126,17 +126,17 @@ class DeviceTensor:
 
 @dataclass(frozen=True)
 class ProgramTensor:
-    """An input or an output of a program."""
+    """Input or output of a program."""
 
     name: str
     kind: str
     """input, parameter, constant or output."""
     layout: TensorPlacement
-    """The layout that it has to have, or will have."""
+    """Layout that it requires, or will have."""
 
 
 class StitchedProgram:
-    """A program of a file, run on device tensors."""
+    """Program of a file, run on device tensors."""
 
     def __init__(self, executable: FlatbufferExecutable, index: int) -> None:
         self._executable = executable
@@ -150,8 +150,9 @@ class StitchedProgram:
     def submit(
         self, tensors: Sequence[DeviceTensor], named: Mapping[str, DeviceTensor] | None = None
     ) -> list[DeviceTensor]:
-        """Runs the program; outputs stay where it leaves them. Inputs stay what they are, unless
-        the program writes into them.
+        """Runs the program; outputs stay on the device.
+
+        Inputs are unchanged unless the program overwrites them.
 
         Args:
             tensors: the first inputs, in order.
@@ -159,8 +160,7 @@ class StitchedProgram:
 
         Raises:
             CompileError: if inputs are missing, have another layout, or are on different devices,
-            or the
-                program cannot be run.
+                or the program cannot be run.
         """
         ordered = self._ordered(tensors, named or {})
         for tensor, declared in zip(ordered, self.inputs, strict=True):
@@ -204,7 +204,7 @@ def _program_tensor(record: ProgramRecord, entry: Input | Output) -> ProgramTens
 
 
 class StitchedBinary:
-    """A flatbuffer whose programs run on device tensors."""
+    """Flatbuffer whose programs run on device tensors."""
 
     def __init__(self, executable: FlatbufferExecutable) -> None:
         self.programs = tuple(
@@ -220,12 +220,12 @@ class StitchedBinary:
 
 
 def open_device() -> Device:
-    """The device on which flatbuffers run in numpy."""
+    """Opens the device on which flatbuffers run in numpy."""
     return Device()
 
 
 def load_binary(path: str | os.PathLike[str]) -> StitchedBinary:
-    """The programs of a `.ttnn` or `.ttm` file.
+    """Loads the programs of a `.ttnn` or `.ttm` file.
 
     Raises:
         CompileError: if it cannot be read, is damaged, or of another version.
@@ -234,7 +234,7 @@ def load_binary(path: str | os.PathLike[str]) -> StitchedBinary:
 
 
 def to_layout(tensor: DeviceTensor, layout: TensorPlacement) -> DeviceTensor:
-    """The tensor in the required layout: itself if it has it, else a converted one.
+    """Converts a tensor to a layout; returns it unchanged if it has that layout.
 
     Raises:
         CompileError: if it has another shape.
@@ -256,7 +256,7 @@ def to_layout(tensor: DeviceTensor, layout: TensorPlacement) -> DeviceTensor:
 
 
 def layout_text(layout: TensorPlacement) -> str:
-    """A layout in words."""
+    """Describes a layout."""
     shape = "x".join(str(size) for size in layout.shape) or "scalar"
     parts = [shape, layout.data_type.mlir, layout.layout.value, layout.buffer_type]
     return " ".join([*parts, *([layout.memory_layout] if layout.memory_layout else [])])

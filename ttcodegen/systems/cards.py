@@ -1,13 +1,13 @@
-"""Cards and machines that are sold: chips, their arrangement and links, performance figures.
+"""Cards and machines: chips, meshes, links and performance figures.
 
-Grids, DRAM banks and the workers closest to them are what tt-metal reports of a mocked card
+Grids, DRAM banks and the workers closest to them are those that tt-metal reports for a mocked card
 with the harvesting of that card; the other figures are those that tt-mlir assumes where no card is
 queried.
 
 Shapes and links are those of the mesh graph descriptors of tt-metal
 (tt_metal/fabric/mesh_graph_descriptors).
 
-`tech_reports` are those of tt-metal. A figure without a source is an estimate and says so.
+`tech_reports` are those of tt-metal. Figures without a source are marked as estimates.
 """
 
 from __future__ import annotations
@@ -24,15 +24,16 @@ from ttcodegen.systems.description import (
     CPUDescription,
     SystemDescription,
 )
+from ttcodegen.systems.releases import l1_base
 
 _WORMHOLE_BANKS = (
     *((7, 3), (0, 0), (3, 0), (4, 0), (0, 4), (7, 7)),
     *((1, 4), (6, 4), (5, 4), (2, 6), (3, 4), (4, 4)),
 )
 _WEST_BANKS = ((9, 0), (0, 0), (7, 0), (3, 0))
-"""The workers beside those banks of a blackhole that are west of all workers."""
+"""Workers beside the western DRAM banks of a blackhole."""
 _EAST_ROWS = (9, 1, 6, 4)
-"""The rows of those beside the other banks."""
+"""Rows of the workers beside the eastern DRAM banks."""
 
 N150 = ChipDescription(
     arch="wormhole_b0",
@@ -63,7 +64,7 @@ N150 = ChipDescription(
 
 
 def _east_banks(column: int) -> tuple[tuple[int, int], ...]:
-    """The workers beside the eastern banks, where these follow so many columns in the west."""
+    """Returns the workers beside the eastern banks, in that column of the grid."""
     return tuple((row, column) for row in _EAST_ROWS)
 
 
@@ -94,11 +95,11 @@ P150_140 = ChipDescription(
     dram_bank_to_logical_worker_noc1=_ALL_BANKS,
     noc_grid=NOC_LAYOUTS["blackhole"].grid,
 )
-"""A p150 with all 140 cores, as firmware before 19.5.0 left it: one column dispatches work."""
+"""A p150 with all 140 cores, as with firmware before 19.5.0; one column dispatches work."""
 
 
 def _harvested(columns: tuple[int, ...], banks: tuple[tuple[int, int], ...]) -> ChipDescription:
-    """A blackhole without these columns of the network, and with these DRAM banks."""
+    """Returns a blackhole without these NoC columns, and with these DRAM banks."""
     rows, width = P150_140.grid
     return replace(
         P150_140,
@@ -114,21 +115,23 @@ def _harvested(columns: tuple[int, ...], banks: tuple[tuple[int, int], ...]) -> 
 P150 = _harvested((4, 13), (*_WEST_BANKS, *_east_banks(6)))
 """A p150 since firmware 19.5.0, and a chip of a p300: 120 cores."""
 P100 = _harvested((4, 13), ((9, 0), (0, 0), (7, 0), *((row, 6) for row in (0, 1, 6, 4))))
-"""120 cores, and one of the eight DRAM banks switched off."""
+"""A p100: 120 cores, and one of the eight DRAM banks disabled."""
 BH_GALAXY = _harvested((13,), _ALL_BANKS)
 """A chip of a Galaxy: 130 cores."""
 
 NARROWEST = min((N150, P150_140, P150, P100, BH_GALAXY), key=lambda chip: chip.grid[1])
-"""The chip with the fewest columns of workers: what fits on its grid does on that of each card."""
+"""Chip with the fewest worker columns: grids that fit on it fit on every card."""
 
 _DEFAULTS = {"wormhole_b0": N150, "blackhole": P150}
-"""Defaults of every card of an architecture."""
+"""Default chip of each architecture."""
 
 
 def card_text(chip: ChipDescription) -> str:
-    """The card as the environment variable TTCODEGEN_ARCH of the CPU backend names it: by its
-    architecture alone if it is the default of that, else with its grid and its DRAM banks. Empty
-    for the card that is emulated by default."""
+    """Returns the card as the value of TTCODEGEN_ARCH for the CPU backend.
+
+    The architecture alone for its default card, else with grid and DRAM banks; empty for the
+    default card of the emulator.
+    """
     default = _DEFAULTS[chip.arch]
     if (chip.grid, chip.num_dram_channels) == (default.grid, default.num_dram_channels):
         return "" if chip.arch == DEFAULT_ARCHITECTURE else chip.arch
@@ -137,7 +140,7 @@ def card_text(chip: ChipDescription) -> str:
 
 
 def default_system(arch: str) -> SystemDescription:
-    """A machine with one chip of that architecture: an n150 or a p150.
+    """Returns a system with one chip of that architecture: an n150 or a p150.
 
     Raises:
         KeyError: if there is no such architecture.
@@ -146,12 +149,12 @@ def default_system(arch: str) -> SystemDescription:
 
 
 def default_machine() -> SystemDescription:
-    """The machine that programs are for which name none."""
+    """Returns the default target system."""
     return default_system(DEFAULT_ARCHITECTURE)
 
 
 def mesh_system(arch: str, rows: int, columns: int) -> SystemDescription:
-    """A machine with a mesh of the chips that are the default of an architecture.
+    """Returns a system with a mesh of default chips of an architecture.
 
     Raises:
         KeyError: if there is no such architecture.
@@ -160,17 +163,47 @@ def mesh_system(arch: str, rows: int, columns: int) -> SystemDescription:
 
 
 def system_of_chips(chip: ChipDescription, rows: int, columns: int) -> SystemDescription:
-    """A machine with a mesh of such chips: an n300 for 1x2, a T3000 for 2x4, a Galaxy for 8x4.
-    Chips are counted row by row; the first of each row is reached by PCIe."""
+    """Returns a system with a mesh of chips: an n300 for 1x2, a T3000 for 2x4, a Galaxy for 8x4.
+
+    Chips are numbered row by row; the first of each row is connected by PCIe.
+    """
     chips = rows * columns
     places = tuple((0, 0, row, column) for row in range(rows) for column in range(columns))
     capabilities = tuple(1 if column == 0 else 0 for *_, column in places)
     return SystemDescription((CPUDescription(),), (chip,), (0,) * chips, capabilities, places)
 
 
+def joined_system(system: SystemDescription, hosts: tuple[int, int]) -> SystemDescription:
+    """The system of several hosts, in rows and columns, that have such a system each."""
+    rows, columns = system.mesh
+    if rows == 1:  # Chips whose places are no grid are counted as a row.
+        where = tuple((0, index) for index in range(columns))
+    else:
+        where = tuple((row, column) for *_, row, column in system.chip_coordinates)
+    places = sorted(
+        ((first * rows + row, second * columns + column), (first, second), index)
+        for first in range(hosts[0])
+        for second in range(hosts[1])
+        for index, (row, column) in enumerate(where)
+    )
+    number = {(host, index): chip for chip, (_, host, index) in enumerate(places)}
+    return replace(
+        system,
+        cpus=system.cpus * (hosts[0] * hosts[1]),
+        chip_indices=tuple(system.chip_indices[index] for *_, index in places),
+        chip_capabilities=tuple(system.chip_capabilities[index] for *_, index in places),
+        chip_coordinates=tuple((0, 0, *place) for place, *_ in places),
+        chip_channels=tuple(
+            replace(channel, first=number[host, channel.first], second=number[host, channel.second])
+            for host in dict.fromkeys(host for _, host, _ in places)
+            for channel in system.chip_channels
+        ),
+    )
+
+
 @dataclass(frozen=True)
 class Machine:
-    """Equal chips in rows and columns."""
+    """A mesh of equal chips."""
 
     name: str
     chip: ChipDescription
@@ -178,10 +211,12 @@ class Machine:
     columns: int
     links: int
     """Ethernet links between two neighbours; 0 for a single chip."""
+    hop: float = 0.0
+    """Seconds that a packet takes from a chip to the next; 0 for a single chip."""
 
     @property
     def arch(self) -> str:
-        """The name of their architecture."""
+        """Name of the architecture."""
         return self.chip.arch
 
     @property
@@ -190,29 +225,45 @@ class Machine:
         return self.rows * self.columns
 
     def system(self) -> SystemDescription:
-        """Its description."""
+        """Returns the system description."""
         return system_of_chips(self.chip, self.rows, self.columns)
 
 
+_ON_BOARD = 650e-9
+"""Between the two chips of a board (EthernetMultichip/BasicEthernetGuide.md, on wormhole_b0)."""
+_BETWEEN_BOARDS = 801e-9
+"""Between the boards of a T3000; this and what follows are packets of 16 bytes on a line
+(golden_latency_summary_*.csv of tests/tt_metal/tt_metal/perf_microbenchmark of tt-metal)."""
+_IN_GALAXY = 894e-9
+_BETWEEN_BLACKHOLES = 681e-9
+"""Between four p150. Other machines of blackhole were not measured."""
+
 MACHINES = (
     Machine("n150", N150, 1, 1, 0),
-    Machine("n300", N150, 1, 2, 2),
-    Machine("t3000", N150, 2, 4, 2),
-    Machine("galaxy", N150, 8, 4, 4),
+    Machine("n300", N150, 1, 2, 2, _ON_BOARD),
+    Machine("t3000", N150, 2, 4, 2, _BETWEEN_BOARDS),
+    Machine("galaxy", N150, 8, 4, 4, _IN_GALAXY),
     Machine("p150", P150, 1, 1, 0),
     Machine("p100", P100, 1, 1, 0),
     Machine("p150_140", P150_140, 1, 1, 0),
-    Machine("p300", P150, 1, 2, 2),
-    Machine("p150_x4", P150, 2, 2, 4),
-    Machine("p150_x8", P150, 2, 4, 2),
-    Machine("bh_galaxy", BH_GALAXY, 8, 4, 2),
+    Machine("p300", P150, 1, 2, 2, _BETWEEN_BLACKHOLES),
+    Machine("p150_x4", P150, 2, 2, 4, _BETWEEN_BLACKHOLES),
+    Machine("p150_x8", P150, 2, 4, 2, _BETWEEN_BLACKHOLES),
+    Machine("bh_galaxy", BH_GALAXY, 8, 4, 2, _BETWEEN_BLACKHOLES),
 )
-"""By architecture, the smallest first."""
+"""Machines by architecture, the smallest first."""
+
+_LINKS_BETWEEN_HOSTS = {"wormhole_b0": 1, "blackhole": 2}
+"""Links between two chips that are neighbours across hosts, of which each pair has its own: those
+of two Galaxies as 8x8, and of two and four hosts with p150 as 4x4, in the mesh graph descriptors of
+tt-metal. Galaxies that are cabled as 32x4 have more; what such links take was not measured."""
 
 MOST_CHIPS = 128
-"""Chips of the largest mesh that the mesh graph descriptors of tt-metal have: four Galaxies
-as 32x4, 16x8 or 8x16. The CPU backend has as many
-(`kMostChips` of standalone/src/core/device.hpp)."""
+"""Chips of the largest mesh in tt-metal's mesh graph descriptors.
+
+Four Galaxies as 32x4, 16x8 or 8x16. The CPU backend supports as many (`kMostChips` of
+standalone/src/core/device.hpp).
+"""
 
 _ALIASES = {"t3k": "t3000", "tg": "galaxy"}
 
@@ -220,66 +271,94 @@ NAMES = tuple(machine.name for machine in MACHINES)
 
 
 def machine(name: str) -> Machine | None:
-    """The machine of that name, None if there is none."""
+    """Returns the machine of that name, None if there is none."""
     wanted = _ALIASES.get(name.lower(), name.lower())
     return next((each for each in MACHINES if each.name == wanted), None)
 
 
-def links_between(arch: str, chips: int) -> int:
-    """Number of links between neighbours of a mesh.
+@dataclass(frozen=True)
+class Links:
+    """Links between two neighbours of a mesh."""
 
-    They are those of the smallest machine of that architecture with as many devices, or of the
-    largest one if none has.
-    """
+    count: int
+    hop: float
+    """Seconds that a packet takes from one to the other."""
+
+
+def _machine_of(arch: str, chips: int) -> Machine:
+    """The smallest machine of an architecture with several devices and as many as that, or the
+    largest one if none has."""
     several = [each for each in MACHINES if each.arch == arch and each.chips > 1]
     fitting = [each for each in several if each.chips >= chips]
-    return (fitting or several[-1:])[0].links
+    return (fitting or several[-1:])[0]
+
+
+def links_between(arch: str, chips: int) -> int:
+    """Number of links between neighbours of a mesh on one host."""
+    return _machine_of(arch, chips).links
+
+
+def links_along(arch: str, chips: int, hosts: int, hosts_along: int) -> Links:
+    """The links of a line of chips, which are those of its pair of neighbours with the fewest.
+
+    Args:
+        arch: the architecture.
+        chips: those of the mesh.
+        hosts: those that have the mesh.
+        hosts_along: those that the line passes.
+    """
+    within = _machine_of(arch, chips // hosts)
+    if hosts_along == 1:
+        return Links(within.links, within.hop)
+    return Links(min(within.links, _LINKS_BETWEEN_HOSTS[arch]), within.hop)
 
 
 FIDELITY_PASSES: Mapping[str, int] = {"lofi": 1, "hifi2": 2, "hifi3": 3, "hifi4": 4}
 """Phases of the matrix engine per tile pair in each fidelity.
 
-GEMM_FLOPS.md: 16, 32, 48 and 64 cycles a tile.
+GEMM_FLOPS.md: 16, 32, 48 and 64 cycles per tile.
 """
 
 
 @dataclass(frozen=True)
 class Performance:
-    """One chip. Rates are per cycle of its clock, unless they say otherwise."""
+    """Performance figures of one chip. Rates are per clock cycle unless stated otherwise."""
 
     clock: float
     """Hz of the Tensix cores (GEMM_FLOPS.md)."""
     dram_bandwidth: float
     """Bytes per second of all banks together (data sheets of n150 and p150)."""
     noc_bytes: int
-    """Bytes that a core takes from or puts on one NoC per cycle (a flit; 256 and 512 bits)."""
+    """Bytes that a core reads from or writes to one NoC per cycle (a flit; 256 and 512 bits)."""
     l1_bank: int
-    """Bytes of each L1 that tensors and circular buffers share: its size less what firmware and
-    kernels take (dev_mem_map.h; for wormhole_b0 measured as well)."""
+    """Bytes of each L1 for tensors and circular buffers.
+
+    The L1 size without firmware and kernels, in the release where these take most.
+    """
     link_bandwidth: float
     """Bytes per second of one ethernet link in one direction, with packets of 4 KiB on a line of
-    chips (tests/tt_metal/microbenchmarks/ethernet/golden/*/fabric_edm_bandwidth_golden.csv of
-    tt-metal: 11.67 of the 12.5 bytes per cycle that a link has, and 12.78 on blackhole)."""
+    chips.
+
+    11.67 of the 12.5 bytes per cycle of a link, and 12.78 on blackhole
+    (tests/tt_metal/microbenchmarks/ethernet/golden/*/fabric_edm_bandwidth_golden.csv of tt-metal).
+    """
     tile_product: int = 16
-    """Cycles of a product of two 32x32 tiles in the lowest fidelity (GEMM_FLOPS.md)."""
+    """Cycles of a matmul of two 32x32 tiles in the lowest fidelity (GEMM_FLOPS.md)."""
     vector_lanes: int = 32
-    """Elements that the vector engine computes with at a time (tt-isa, SFPU)."""
+    """Lanes of the vector engine (tt-isa, SFPU)."""
     unpacked_bytes: int = 64
-    """Bytes that a core moves from its L1 into registers, or back, per cycle (estimate)."""
+    """Bytes that a core moves between L1 and registers per cycle (estimate)."""
     tile_overhead: int = 60
-    """Cycles of synchronisation for each tile that goes through the circular buffers of a core
-    (estimate)."""
+    """Cycles of synchronisation for each tile in the circular buffers of a core (estimate)."""
     transaction: int = 30
-    """Cycles for a data-movement core to issue a read or write (estimate)."""
+    """Cycles for a data movement core to issue a read or write (estimate)."""
     launch: float = 3e-6
     """Seconds between the end of a program and the begin of the next in a trace (LLMs/llms.md:
     below 6 us; single-digit microseconds)."""
-    link_latency: float = 650e-9
-    """Seconds from one chip to the next (EthernetMultichip/BasicEthernetGuide.md; measured on
-    wormhole_b0)."""
     l1_small: int = 32768
-    """Bytes of each L1 that windowed operations keep their tables in: what generated programs open
-    the device with."""
+    """Bytes of each L1 for the tables of windowed ops, with which generated programs open the
+    device.
+    """
 
     @property
     def usable_l1(self) -> int:
@@ -288,13 +367,13 @@ class Performance:
 
 
 _CHIPS = {
-    "wormhole_b0": Performance(1.0e9, 288e9, 32, 1_499_136 - 103_712, 11.67e9),
-    "blackhole": Performance(1.35e9, 512e9, 64, 1_572_864 - 111_104, 12.78 * 1.35e9),
+    "wormhole_b0": Performance(1.0e9, 288e9, 32, 1_499_136 - l1_base("wormhole_b0"), 11.67e9),
+    "blackhole": Performance(1.35e9, 512e9, 64, 1_572_864 - l1_base("blackhole"), 12.78 * 1.35e9),
 }
 
 
 def performance(arch: str) -> Performance:
-    """The figures of the default chip of an architecture.
+    """Returns the figures of the default chip of an architecture.
 
     Raises:
         KeyError: if there is no such architecture.
@@ -303,8 +382,10 @@ def performance(arch: str) -> Performance:
 
 
 def performance_of(chip: ChipDescription) -> Performance:
-    """The figures of a chip, whose DRAM banks share the bandwidth: 448 GB/s of a p100, which has
-    seven of the eight of a p150."""
+    """Returns the figures of a chip; its DRAM bandwidth is proportional to its banks.
+
+    A p100 has seven of the eight banks of a p150: 448 GB/s.
+    """
     figures = performance(chip.arch)
     banks = default_system(chip.arch).chip.num_dram_channels
     if chip.num_dram_channels == banks:

@@ -1,8 +1,8 @@
-"""Descriptions of systems: the chips of a machine, and what a program may use of them.
+"""System descriptions: the chips of a machine and their resources.
 
-The fields and their names are those of `#ttcore.system_desc` (tt-mlir, 2026), so that its text is
-read and written; `noc_grid` and the harvested rows and columns are added. The layouts of the NoC
-are those of the descriptors in tt-metal (tt_metal/soc_descriptors).
+The fields and their names are those of `#ttcore.system_desc` (tt-mlir, 2026), whose text can be
+read and written; `noc_grid` and the harvested rows and columns are additions. The NoC layouts are
+those of the descriptors in tt-metal (tt_metal/soc_descriptors).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import cast
 from ttcodegen.foundation.diagnostics import CompileError
 
 ARCHITECTURES = ("wormhole_b0", "blackhole")
-"""The architectures that programs are compiled for, by name."""
+"""Names of the supported target architectures."""
 
 DEFAULT_ARCHITECTURE = "wormhole_b0"
 """Default target architecture."""
@@ -34,17 +34,17 @@ DATA_TYPES = (
     "u8",
     "si32",
 )
-"""The data types that a chip may support, spelled as in `#ttcore.supportedDataTypes`."""
+"""Data types that a chip may support, spelled as in `#ttcore.supportedDataTypes`."""
 
 TILE_SIZES = ((4, 16), (16, 16), (32, 16), (4, 32), (16, 32), (32, 32))
-"""Height and width of the tiles that the matrix engine of both architectures takes."""
+"""Height and width of the tiles that the matrix engines of both architectures support."""
 
 Pair = tuple[int, int]
 
 
 @dataclass(frozen=True)
 class NocLayout:
-    """The positions of the worker cores on the network on chip of an architecture."""
+    """Positions of the worker cores on the NoC of an architecture."""
 
     grid: Pair
     """Rows and columns of the whole network."""
@@ -60,11 +60,11 @@ NOC_LAYOUTS = {
 
 @dataclass(frozen=True)
 class ChipDescription:
-    """One chip. Sizes and addresses are in bytes, pairs are rows and columns."""
+    """Description of a chip. Sizes and addresses are in bytes, pairs are rows and columns."""
 
     arch: str
     grid: Pair
-    """The cores that programs run on; those that dispatch work are not among them."""
+    """Worker cores, without those that dispatch work."""
     coord_translation_offsets: Pair
     l1_size: int
     num_dram_channels: int
@@ -85,11 +85,11 @@ class ChipDescription:
     num_datamovement_threads: int
     dram_grid: Pair
     dram_bank_to_logical_worker_noc0: tuple[Pair, ...] = ()
-    """For each DRAM bank the worker that is closest to it on NoC 0, as row and column."""
+    """Worker closest to each DRAM bank on NoC 0, as row and column."""
     dram_bank_to_logical_worker_noc1: tuple[Pair, ...] = ()
     noc_grid: Pair = (0, 0)
     harvested_rows: tuple[int, ...] = ()
-    """Rows of the network whose workers are switched off."""
+    """Rows of the network whose workers are disabled."""
     harvested_columns: tuple[int, ...] = ()
 
     @property
@@ -108,7 +108,7 @@ class ChipDescription:
         return self.num_dram_channels * (self.dram_unreserved_end - self.dram_unreserved_base)
 
     def physical_core(self, row: int, column: int) -> Pair:
-        """Row and column on the network of the worker at a position of the logical grid.
+        """Returns the NoC row and column of a worker of the logical grid.
 
         Raises:
             IndexError: if the grid has no such position.
@@ -147,41 +147,41 @@ class SystemDescription:
     chips: tuple[ChipDescription, ...]
     chip_indices: tuple[int, ...]
     chip_capabilities: tuple[int, ...]
-    """Per chip: bit 0 says that it is reached by PCIe, bit 1 that it can map host memory."""
+    """Per chip: bit 0 if it is connected by PCIe, bit 1 if it can map host memory."""
     chip_coordinates: tuple[tuple[int, int, int, int], ...]
     """Per chip: rack, shelf, row and column."""
     chip_channels: tuple[ChipChannel, ...] = ()
 
     @property
     def chip(self) -> ChipDescription:
-        """The chip that programs are compiled for: the first one."""
+        """Target chip of programs: the first one."""
         return self.chips[self.chip_indices[0]]
 
     @property
     def arch(self) -> str:
-        """The name of its architecture."""
+        """Name of the target architecture."""
         return self.chip.arch
 
     @property
     def mesh(self) -> Pair:
-        """Rows and columns of all of its chips; one row if their places are no full grid."""
+        """Rows and columns of all chips; one row if their coordinates are not a full grid."""
         rows = len({(rack, shelf, row) for rack, shelf, row, _ in self.chip_coordinates})
         columns = len({column for *_, column in self.chip_coordinates})
         chips = len(self.chip_indices)
         return (rows, columns) if rows * columns == chips else (1, chips)
 
     def check(self) -> SystemDescription:
-        """The description itself.
+        """Verifies the description and returns it.
 
         Raises:
-            CompileError: that names the first field that cannot be so.
+            CompileError: if a field is invalid; names the first one.
         """
         if not self.chips or not self.chip_indices:
             raise _impossible("it has no chips")
         if any(index >= len(self.chips) or index < 0 for index in self.chip_indices):
             raise _impossible("an index of 'chip_indices' names no chip")
-        places = (self.chip_capabilities, self.chip_coordinates, self.chip_channels)
-        if not all(0 <= number < 1 << 32 for number in _numbers_in(places)):
+        fields_of_chips = (self.chip_capabilities, self.chip_coordinates, self.chip_channels)
+        if not all(0 <= number < 1 << 32 for number in _numbers_in(fields_of_chips)):
             raise _impossible("a number of a chip's place or abilities is not one of 32 bits")
         for chip in self.chips:
             _check_chip(chip)
@@ -189,7 +189,7 @@ class SystemDescription:
 
 
 def _numbers_in(value: object) -> Iterator[int]:
-    """All integers in tuples of tuples and channels."""
+    """Yields all integers in tuples of tuples and channels."""
     if isinstance(value, ChipChannel):
         value = (value.first, value.first_core, value.second, value.second_core)
     if isinstance(value, int):
@@ -227,7 +227,7 @@ def _check_chip(chip: ChipDescription) -> None:
             remedy=f"supported are {', '.join(ARCHITECTURES)}",
         )
     for field in fields(chip):
-        # Of sizes a file has 64 bits, of anything else 32.
+        # Flatbuffers hold sizes in 64 bits, all else in 32.
         least, bits = (-(1 << 63), 63) if field.type == "int" else (0, 32)
         for number in _numbers_in(getattr(chip, field.name)):
             if not least <= number < 1 << bits:
@@ -265,8 +265,10 @@ def _check_grid(chip: ChipDescription) -> None:
 
 
 def differences(first: SystemDescription, second: SystemDescription) -> list[str]:
-    """The fields of the chips that programs are compiled for in which two systems differ, with
-    what each has; empty if a program for one is a program for the other."""
+    """Returns the differing fields of the target chips of two systems, with both values.
+
+    Empty if programs for one run on the other.
+    """
     found: list[str] = []
     for field in fields(ChipDescription):
         one, other = getattr(first.chip, field.name), getattr(second.chip, field.name)

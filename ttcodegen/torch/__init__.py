@@ -1,5 +1,15 @@
 """Compiles PyTorch modules.
 
+- `__main__`: `python -m ttcodegen.torch`: compiles a text model from its folder
+- `dynamic_shapes`: Dynamic dimensions of PyTorch models, as `torch.export` or an exported program
+  declares them
+- `exporting`: Export of modules by torch: errors, functions of a project, and their reference
+  values
+- `generation`: Compiles decoders of transformers: prefill of several lengths, decode steps and
+  sampling
+- `gradients`: Export of modules that compute gradients, with `torch.func.grad` for instance
+- `pretrained`: Loading of transformers models from folders with a configuration and *.safetensors
+
 import ttcodegen.torch
 
 ttcodegen.torch.compile(module, (example,), out="out/", check=True)
@@ -15,11 +25,13 @@ import operator
 import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Unpack, cast
 
-from ttcodegen.emission.description import Structure, static
+from ttcodegen.bucketing import DynamicShapes, Lengths
 from ttcodegen.emission.interface_description import default_module_name
+from ttcodegen.emission.structure import Structure, static
 from ttcodegen.foundation.diagnostics import CompileError, Source, SourceLocation
 from ttcodegen.framework import (
     CheckError,
@@ -35,6 +47,7 @@ from ttcodegen.frontends.torch.importing import Imported, has_complex_rule, impo
 from ttcodegen.frontends.torch.rules import rule_of
 from ttcodegen.project.running import Reference, write_module
 from ttcodegen.project.settings import Check, ProjectOptions, ProjectSettings
+from ttcodegen.torch.dynamic_shapes import bucket_functions, is_dynamic
 from ttcodegen.torch.exporting import (
     Example,
     ExportedFunction,
@@ -44,6 +57,7 @@ from ttcodegen.torch.exporting import (
     state_of,
     taking_apart,
 )
+from ttcodegen.torch.gradients import ordinary_module
 from ttcodegen.transforms.module_text import module_text
 
 __all__ = ["CheckError", "CompileError", "compile", "export"]
@@ -65,8 +79,11 @@ def compile(
     check: Check = False,
     golden: str | os.PathLike[str] | None = None,
     force: bool = False,
-    seed: int = 0,
+    seed: int | None = None,
     steps: Sequence[Sequence[Any]] = (),
+    dynamic_shapes: Any = None,
+    lengths: Lengths | None = None,
+    padding: Mapping[str, float] | None = None,
     **settings: Unpack[ProjectSettings],
 ) -> Path:
     """Compiles a module, or several as the functions of one project.
@@ -82,7 +99,7 @@ def compile(
         example_args: arguments of its `forward`; of several functions, the project's folder.
         example_kwargs: those that are given by name.
         out: the project's folder.
-        name: what the C++ module is called; the name of the module's class if not given.
+        name: name of the C++ module; by default that of the module's class.
         target: ttnn or ttmetal.
         arch: the card, wormhole_b0 if not given.
         system_desc: the system, as a .ttsys file or the name of a card.
@@ -93,10 +110,17 @@ def compile(
             arguments may hold, too.
         golden: a folder that the example and what the module computes of it are written to, as
             `ttcodegen --check --golden` reads it.
-        force: write into a folder of others, or overwrite edits.
+        force: write into an unrelated folder, or overwrite edits.
         seed: the seed of random inputs, for arguments that the example does not give.
         steps: calls that the check makes after one of each function, on what those left in the
             buffers: names of functions, each with arguments, `[("decode", (token,)), ...]`.
+        dynamic_shapes: dimensions of arguments that have any size within a range, as
+            `torch.export.export` takes them: `{"x": {1: torch.export.Dim("length", max=512)}}`. The
+            project has a function for each bucket, and a call takes the smallest that fits. The
+            module is refused if its results depend on the padding. An exported program has its own.
+        lengths: sizes of buckets, of the only dynamic dimension or by name; if not given, the
+            largest size and halves of it.
+        padding: values that arguments are padded with, by their names; 0 for others.
         settings: further options of the command line: optimize, weights, overrides, trace, mesh,
             kind and others; see `ttcodegen.project.settings.ProjectSettings`.
 
@@ -112,13 +136,41 @@ def compile(
     if out is None:
         raise TypeError("compile() needs the folder of the project, out=...")
     functions = functions_of(module, example_args, example_kwargs)
-    model = model_of(functions, run=bool(check) or golden is not None, steps=steps if check else ())
+    called = name or default_module_name(_name(functions))
+    run = bool(check) or golden is not None
+    dynamic = DynamicShapes(dynamic_shapes, lengths, padding)
+    if dynamic.are_given or _is_dynamic(functions):
+        if steps:
+            raise TypeError("steps are of functions on the buffers of a module, not of buckets")
+        model = _bucket_model(functions, dynamic, run=run)
+    else:
+        model = model_of(functions, run=run, steps=steps if check else ())
     if golden is not None:
         model.write_reference(Path(golden))
     options = ProjectOptions(target, arch, system_desc, build, check, force, seed=seed, **settings)
-    return compile_to_project(
-        model, Path(out), name or default_module_name(_name(functions)), options
-    )
+    return compile_to_project(model, Path(out), called, options)
+
+
+def _is_dynamic(functions: Mapping[str, Example]) -> bool:
+    return any(is_dynamic(framework("torch"), each.module) for each in functions.values())
+
+
+@refusals_in_full()
+def _bucket_model(
+    functions: Mapping[str, Example], dynamic: DynamicShapes, *, run: bool
+) -> FrameworkModel:
+    """Model with dynamic dimensions, as the functions of its buckets."""
+    dynamic.refuse_several(len(functions))
+    ((name, example),) = functions.items()
+    found, buckets, calls = bucket_functions(framework("torch"), name, example, dynamic)
+    model = model_of(found, run=run)
+    if model.state:
+        raise CompileError(
+            "dynamic dimensions of a module that changes its buffers are not supported",
+            called_at(),
+            remedy="give a fixed example, or take what changes as an argument",
+        )
+    return replace(model, buckets=buckets, bucket_calls=tuple(calls) if run else ())
 
 
 def export(
@@ -155,11 +207,18 @@ def export(
 def functions_of(
     module: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None
 ) -> dict[str, Example]:
-    """The functions to compile, by their names.
+    """Functions to compile, by name.
 
     Raises:
-        CompileError: if a dictionary holds something else, or nothing.
+        CompileError: if a dictionary is empty or has invalid entries, or named arguments are no
+            dictionary.
     """
+    if kwargs is not None and not isinstance(cast("object", kwargs), Mapping):
+        raise CompileError(
+            f"expected a dictionary of arguments by name, found {type(kwargs).__name__}",
+            called_at(),
+            remedy="a file or folder is given by name: out=...",
+        )
     if not isinstance(module, Mapping) or not isinstance(args, tuple) or args:
         arguments = tuple(args) if isinstance(args, (tuple, list)) else (args,)
         return {FUNCTION: Example(module, arguments, dict(kwargs or {}))}
@@ -182,7 +241,7 @@ def functions_of(
 
 
 def _name(functions: Mapping[str, Example]) -> str:
-    """The name of the class of all modules; that of the first one's if they differ."""
+    """Class name of the modules; of the first one if they differ."""
     module = next(iter(functions.values())).module
     return type(getattr(module, "graph_module", module)).__name__.lower()
 
@@ -192,6 +251,10 @@ def model_of(
     functions: Mapping[str, Example], *, run: bool, steps: Sequence[Sequence[Any]] = ()
 ) -> FrameworkModel:
     torch = framework("torch")
+    functions = {
+        name: replace(each, module=ordinary_module(torch, each.module))
+        for name, each in functions.items()
+    }
     exported = [_exported_function(torch, name, each) for name, each in functions.items()]
     state = shared_buffers(exported)
     imported = [
@@ -252,18 +315,17 @@ def _taken_out(
 
 
 def _functional(torch: Any, program: Any) -> Any:
-    """The program without operations that change tensors in place; those that there is no rule for
-    are taken apart, where torch says how, until nothing is left of them that it does."""
+    """Program in functional form, with operations without a rule decomposed as far as possible."""
     calls = _calls(program)
     changes = [n for n in calls if getattr(getattr(n.target, "_schema", None), "is_mutable", False)]
-    # What transforms functions, as `torch.vmap` does, is carried out.
+    # Decomposition applies function transforms, such as `torch.vmap`.
     transforms = [
         n
         for n in calls
         if "functorch" in str(getattr(n.target, "__module__", ""))
         and rule_of(*operation_name(n.target)) is None
     ]
-    # An autocast converts what operations inside of it are given.
+    # Decomposition makes the conversions of an autocast explicit.
     casts = [n for n in calls if operation_name(n.target)[0] == "wrap_with_autocast" and n.args[2]]
     if changes or transforms or casts:
         program = program.run_decompositions({})
@@ -289,17 +351,17 @@ def _functional(torch: Any, program: Any) -> Any:
 
 
 def _used_results(node: Any) -> set[int]:
-    """Indices of the results of an operation that are read."""
+    """Indices of the results of an operation that are used."""
     return {user.args[1] for user in node.users if user.target is operator.getitem and user.users}
 
 
 def _decompositions() -> Any:
-    """This project's decompositions, written in torch."""
+    """Module of the project's decompositions, which need torch."""
     return importlib.import_module("ttcodegen.frontends.torch.decompositions")
 
 
 def _calls(program: Any) -> list[Any]:
-    """The calls of a program, those of the graphs that operations hold among them."""
+    """Calls of a program, including those in subgraphs."""
     graphs = [module.graph for module in program.graph_module.modules() if hasattr(module, "graph")]
     return [node for graph in graphs for node in graph.nodes if node.op == "call_function"]
 
@@ -307,7 +369,7 @@ def _calls(program: Any) -> list[Any]:
 def parts_of(
     torch: Any, known: Mapping[Any, Any], target: Any, place: SourceLocation | None = None
 ) -> Any:
-    """Returns the decomposition of an ATen operation, or None if there is none.
+    """Decomposition of an ATen operation, or None if there is none.
 
     It is this project's, torch's for exports (`known`) or for its own compiler, or the composition.
     """
@@ -320,7 +382,7 @@ def parts_of(
     if target in known:
         return known[target]
     parts = torch._decomp.decomposition_table.get(target)
-    # Those of torch._refs end in the primitives of another compiler.
+    # Those of torch._refs end in another compiler's primitives.
     if getattr(parts, "__module__", "").startswith("torch._decomp"):
         return parts
     composed = torch._C._dispatch_has_kernel_for_dispatch_key(
@@ -332,7 +394,7 @@ def parts_of(
 def _refusing_at(
     place: SourceLocation | None, decomposition: Callable[..., Any]
 ) -> Callable[..., Any]:
-    """A decomposition that refuses what it cannot take apart at a line of the user."""
+    """Adds the user's source line to the errors of a decomposition."""
 
     def located(*arguments: Any, **named: Any) -> Any:
         try:
@@ -346,7 +408,7 @@ def _refusing_at(
 
 
 def _structures(torch: Any, program: Any) -> tuple[Structure, Structure]:
-    """Nesting of inputs and outputs; tensors are counted with all other leaves."""
+    """Structures of inputs and outputs, with tensors numbered among all leaves."""
     pytree = torch.utils._pytree
     call = program.call_spec
     signature = program.graph_signature
@@ -363,7 +425,7 @@ def _structures(torch: Any, program: Any) -> tuple[Structure, Structure]:
 
 
 class _Leaf(int):
-    """The place of a leaf, distinct from integers of the model."""
+    """Index of a leaf, distinct from integers of the model."""
 
 
 def _leaf(arguments: Sequence[Any], leaf: Any) -> Structure:
@@ -387,7 +449,7 @@ def _tensor_places(program: Any) -> list[int]:
 
 
 def _renumbered(structure: Structure, places: Sequence[int]) -> Structure:
-    """With the tensors counted by themselves."""
+    """Renumbers the tensors among themselves."""
     if structure.kind == "tensor":
         return Structure("tensor", index=places.index(structure.index))
     parts = tuple(_renumbered(part, places) for part in structure.parts)
@@ -397,8 +459,7 @@ def _renumbered(structure: Structure, places: Sequence[int]) -> Structure:
 def _with_changes(
     given: Structure, returned: Structure, imported: Imported, results: int
 ) -> tuple[Structure, Structure]:
-    """Buffers that change are the argument `buffers`, by their names; the result becomes a pair of
-    the model's own and of all that changed."""
+    """Adds the mutated buffers as the argument `buffers`, by name, and as a second result."""
     buffers = imported.buffers
     args, kwargs = given.parts
     if "buffers" in kwargs.keys and buffers:

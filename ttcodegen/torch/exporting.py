@@ -1,4 +1,4 @@
-"""Export of modules by torch: refusals, functions of a project, and their expected values."""
+"""Export of modules by torch: errors, functions of a project, and their reference values."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from typing import Any, cast
 
 import numpy as np
 
-from ttcodegen.emission.description import StateTensor, Structure, StructureError
+from ttcodegen.emission.description import StateTensor
+from ttcodegen.emission.structure import Structure, StructureError
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.framework import called_at, raised_at, refusing
 from ttcodegen.frontends.torch.graph import plain, source_of, tensor_array
 from ttcodegen.frontends.torch.importing import Imported, changed_label
 from ttcodegen.project.running import Reference
+from ttcodegen.torch.gradients import computes_gradients, traced_module
 
 _CHOSEN_BY_VALUES = (
     "choose values with torch.where or torch.cond, slice by numbers that follow from shapes, or "
@@ -42,14 +44,14 @@ _SAYINGS = (
         "keep it as a buffer of the module: self.register_buffer(name, tensor)",
     ),
 )
-"""Patterns in the errors of torch.export, and what they mean to who wrote the model."""
+"""Patterns of torch.export's errors, with their meaning for the model's author."""
 
 
 def exported_program(torch: Any, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The program that was given, or that the module is.
+    """Exports a module; returns an exported program unchanged.
 
     Raises:
-        CompileError: if torch cannot export the module, at the line that it cannot follow.
+        CompileError: if torch cannot export the module, with the source line.
     """
     if isinstance(module, torch.export.ExportedProgram):
         return module
@@ -60,29 +62,79 @@ def exported_program(torch: Any, module: Any, args: tuple[Any, ...], kwargs: dic
             remedy="put functions into the forward method of a module",
         )
     with torch.no_grad():
-        args, kwargs = _with_own_memory(torch, (args, kwargs))
+        args, kwargs = _in_separate_memory(torch, (args, kwargs))
         try:
-            with _without_messages_of_torch(), _sizes_by_values(torch, module) as sizes:
-                program = torch.export.export(module, args, kwargs)
+            with _without_messages_of_torch():
+                with _sizes_by_values(torch, module) as sizes:
+                    program = _recorded(torch, module, args, kwargs)
             _refuse_changing(sizes.used, program)
+            _restore_buffers(torch, program)
             return program
         except CompileError:
             raise
         except Exception as error:  # Of any kind, also from the module.
             with _exporting(module):
-                _refuse_in_own_words(error, None)
+                _raise_known_error(error, None)
                 _refuse_failing(lambda: module(*args, **kwargs))
                 raise
 
 
+def _recorded(torch: Any, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    try:
+        program = torch.export.export(module, args, kwargs)
+        # Tensors that gradients are taken by become constants without values.
+        if not any(
+            type(plain(each)).__name__ == "FakeTensor" for each in program.constants.values()
+        ):
+            return program
+    except Exception as error:
+        if not computes_gradients(error):
+            raise
+    return torch.export.export(traced_module(torch, module, args, kwargs), args, kwargs)
+
+
+def _restore_buffers(torch: Any, program: Any) -> None:
+    """Replaces constants of a program that are buffers of the module.
+
+    torch does not recognize a buffer that the module reads through another object, such as the
+    layers of a transformers cache, and loses writes to it.
+    """
+    kinds = torch.export.graph_signature.InputKind
+    specs: list[Any] = program.graph_signature.input_specs
+    places = [node for node in program.graph.nodes if node.op == "placeholder"]
+    values = {**program.state_dict, **program.constants}
+    given = [
+        (spec, node, _elements_of(values.get(spec.target)))
+        for spec, node in zip(list(specs), places, strict=True)
+    ]
+    buffers = {key: node for spec, node, key in given if spec.kind is kinds.BUFFER and key}
+    for spec, node, key in given:
+        if spec.kind is not kinds.CONSTANT_TENSOR or key not in buffers:
+            continue
+        node.replace_all_uses_with(buffers[key])
+        program.graph.erase_node(node)
+        specs.remove(spec)
+        program.constants.pop(spec.target)
+    program.graph_module.recompile()
+
+
+def _elements_of(tensor: Any) -> tuple[Any, ...] | None:
+    """Identity of a tensor's elements in memory; None if there are none."""
+    if tensor is None or not hasattr(tensor, "data_ptr") or not tensor.data_ptr():
+        return None
+    return tensor.data_ptr(), tensor.dtype, tensor.shape, tensor.stride()
+
+
 _CHANGES = re.compile(r"(?!__)\w+_|__setitem__|__i\w+__")
-"""Names of functions that change their first argument, or may."""
+"""Names of functions that may mutate their first argument."""
 
 
 @contextmanager
 def _without_messages_of_torch() -> Generator[None]:
-    """While torch works on a module: if it fails, the graphs and frames that it prints are dropped,
-    of which the error says what a user can know."""
+    """Context that suppresses torch's messages about a failing module.
+
+    The error has all that is useful to the user.
+    """
     handlers = [
         handler
         for name, logger in logging.root.manager.loggerDict.items()
@@ -108,9 +160,10 @@ def _without_messages_of_torch() -> Generator[None]:
 
 
 def _sizes_by_values(torch: Any, module: Any) -> Any:
-    """The mode for while torch records a module in which sizes that depend on values of buffers, or
-    of tensors that the module writes as numbers, are computed of these; torch.export itself makes
-    them unknown."""
+    """Mode that computes sizes from the values of buffers and literal tensors during the export.
+
+    torch.export itself makes these sizes unknown.
+    """
     buffers = {
         name: each.detach().numpy()
         for name, each in module.named_buffers()
@@ -120,14 +173,14 @@ def _sizes_by_values(torch: Any, module: Any) -> Any:
     mode: Any = torch.overrides.TorchFunctionMode
 
     class Sizes(mode):
-        """Completes calls of the functions whose results have a size by values."""
+        """Completes calls whose results have value-dependent sizes."""
 
         def __init__(self) -> None:
             super().__init__()  # pyright: ignore[reportUnknownMemberType]
             self.used: set[str] = set()
-            """Buffers whose values a size was computed of."""
+            """Buffers whose values determined a size."""
             self.numbers: dict[int, tuple[Any, Any]] = {}
-            """Tensors that are written as numbers, by identity: themselves, and what they hold."""
+            """Literal tensors by identity, with their values."""
 
         def __torch_function__(
             self, function: Any, _: Any, args: tuple[Any, ...] = (), kwargs: Any = None
@@ -149,7 +202,7 @@ def _sizes_by_values(torch: Any, module: Any) -> Any:
             self, x: Any = None, repeats: Any = None, dim: Any = None, *, given: dict[str, Any],
             **_: Any,
         ) -> None:  # fmt: skip
-            """Adds the size of its result to the arguments of `repeat_interleave`."""
+            """Adds the result's size to the arguments of `repeat_interleave`."""
             counts = self.elements(x if repeats is None else repeats)
             if given.get("output_size") is not None or counts is None:
                 return
@@ -158,7 +211,7 @@ def _sizes_by_values(torch: Any, module: Any) -> Any:
             given["output_size"] = int(counts.sum()) * each
 
         def without_masks(self, index: Any) -> Any:
-            """The index with the places that a mask chooses instead of the mask."""
+            """Replaces masks in an index by the indices that they select."""
             found: list[Any] = []
             parts = cast("tuple[Any, ...]", index) if isinstance(index, tuple) else (index,)
             for part in parts:
@@ -170,7 +223,7 @@ def _sizes_by_values(torch: Any, module: Any) -> Any:
             return tuple(found) if isinstance(index, tuple) or len(found) > 1 else found[0]
 
         def elements(self, tensor: Any) -> np.ndarray | None:
-            """The elements of a tensor, None if they are not known."""
+            """Elements of a tensor, None if unknown."""
             if not isinstance(tensor, torch.Tensor):
                 return None
             if id(tensor) in self.numbers:
@@ -192,7 +245,7 @@ def _is_mask(torch: Any, index: Any) -> bool:
 
 
 def _refuse_changing(names: Collection[str], program: Any) -> None:
-    """Raises CompileError if the program changes buffers that sizes were computed of."""
+    """Raises CompileError if the program mutates buffers that determined sizes."""
     inputs = program.graph_signature.inputs_to_buffers
     buffers: dict[Any, str] = {}
     """Nodes that are such a buffer or a view of it."""
@@ -202,7 +255,7 @@ def _refuse_changing(names: Collection[str], program: Any) -> None:
         schema: Any = getattr(node.target, "_schema", None)
         if schema is None or not (operands := node.all_input_nodes):
             continue
-        # A call changes its first operand, and its result may be a view of that.
+        # A call mutates its first operand, and its result may be a view of it.
         name = buffers.get(operands[0])
         if name is not None and schema.is_mutable:
             raise CompileError(
@@ -214,9 +267,8 @@ def _refuse_changing(names: Collection[str], program: Any) -> None:
             buffers[node] = name
 
 
-def _refuse_in_own_words(error: Exception, function: Callable[..., Any] | None) -> None:
-    """Raises CompileError for an error of torch.export that says of a model what it must not do, at
-    the line that it comes from, else at the function."""
+def _raise_known_error(error: Exception, function: Callable[..., Any] | None) -> None:
+    """Raises CompileError for a known error of torch.export, at its source line or the function."""
     if isinstance(error, CompileError):
         return
     text = f"{type(error).__name__}: {error}"
@@ -226,7 +278,7 @@ def _refuse_in_own_words(error: Exception, function: Callable[..., Any] | None) 
 
 
 def _refuse_failing(call: Callable[[], Any]) -> None:
-    """Raises CompileError if a module fails on its example without torch.export, too."""
+    """Raises CompileError if a module fails on its example without torch.export as well."""
     try:
         call()
     except Exception as error:  # Whatever the module comes across.
@@ -239,7 +291,7 @@ def _refuse_failing(call: Callable[[], Any]) -> None:
 
 
 def _exporting(module: Any) -> AbstractContextManager[None]:
-    """While torch works on a module: what it raises is refused where `forward` causes it."""
+    """Context that reports torch's errors at the line of `forward` that causes them."""
     return refusing(
         "torch.export cannot export the module",
         getattr(module, "forward", None),
@@ -250,8 +302,7 @@ def _exporting(module: Any) -> AbstractContextManager[None]:
 
 @contextmanager
 def taking_apart(module: Any) -> Generator[None]:
-    """While torch takes the operations of an exported program apart: the export is no longer to
-    blame."""
+    """Context of the decomposition of an exported program, with its own error message."""
     refused = refusing(
         "the module was exported, but torch cannot take its operations apart",
         getattr(module, "forward", None),
@@ -261,16 +312,15 @@ def taking_apart(module: Any) -> Generator[None]:
         try:
             yield
         except Exception as error:  # Of any kind.
-            _refuse_in_own_words(error, getattr(module, "forward", None))
+            _raise_known_error(error, getattr(module, "forward", None))
             raise
 
 
-def _with_own_memory(torch: Any, arguments: Any) -> Any:
-    """Example arguments, each of its own memory.
+def _in_separate_memory(torch: Any, arguments: Any) -> Any:
+    """Example arguments in separate memory.
 
-    Views are copied: guards of torch's on their base tensor fail when operations are taken apart,
-    where there is none. So is a tensor that is given twice: torch.export would take the two for
-    one argument, for all values that the program is called with.
+    Views are copied, as torch's guards on their base tensor fail during decomposition. Tensors
+    passed twice are copied, as torch.export would merge the two arguments.
     """
     seen: set[int] = set()
 
@@ -286,7 +336,7 @@ def _with_own_memory(torch: Any, arguments: Any) -> Any:
 
 @dataclass(frozen=True)
 class Example:
-    """A module, and what it is exported for."""
+    """Module with its example arguments."""
 
     module: Any
     args: tuple[Any, ...]
@@ -295,7 +345,7 @@ class Example:
 
 @dataclass(frozen=True)
 class ExportedFunction:
-    """A function, exported and in operations that are known."""
+    """Exported function in supported operations."""
 
     name: str
     example: Example
@@ -305,20 +355,19 @@ class ExportedFunction:
     outputs: Sequence[str]
 
     def changed(self) -> list[str]:
-        """Names of the buffers that it changes."""
+        """Names of the buffers that it mutates."""
         specs = self.program.graph_signature.output_specs
         return [spec.target for spec in specs if spec.kind.name == "BUFFER_MUTATION"]
 
     def buffers(self) -> dict[str, Any]:
-        """All buffers by their names."""
+        """All buffers by name."""
         held = {**self.program.constants, **self.program.state_dict}
         specs = self.program.graph_signature.input_specs
         return {s.target: held[s.target] for s in specs if s.kind.name == "BUFFER"}
 
 
 def shared_buffers(functions: Sequence[ExportedFunction]) -> dict[str, dict[str, str]]:
-    """The buffers that one of the functions changes: for each function the names that all of them
-    have for its own ones."""
+    """Shared names of the buffers that a function mutates, by function and its own name."""
     names: dict[Any, str] = {}
     for function in functions:
         buffers = function.buffers()
@@ -338,7 +387,7 @@ def shared_buffers(functions: Sequence[ExportedFunction]) -> dict[str, dict[str,
 
 
 def _place(tensor: Any) -> tuple[Any, ...]:
-    """The memory that a tensor is in, equal for two that are the same."""
+    """Identity of a tensor's memory."""
     held = plain(tensor)
     if type(held).__name__ == "FakeTensor":
         return (id(held),)
@@ -351,7 +400,7 @@ def state_of(
     imported: Sequence[Imported],
     names: Mapping[str, Mapping[str, str]],
 ) -> tuple[StateTensor, ...]:
-    """The tensors that the functions keep between calls."""
+    """State tensors that the functions keep between calls."""
     arrays: dict[str, Any] = {}
     inputs: dict[str, dict[str, str]] = {}
     outputs: dict[str, dict[str, str]] = {}
@@ -400,7 +449,7 @@ def _run(
     Args:
         torch: the framework.
         function: the function with its example.
-        imported: what became of it.
+        imported: its translation.
         given: values of buffers for this run.
 
     Returns:

@@ -17,27 +17,29 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Unpack, cast
 
+from ttcodegen.dialects.ttcore.tile import TILE_SIDE, whole_tiles
 from ttcodegen.emission.interface_description import default_module_name
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.framework import compile_to_project, framework
 from ttcodegen.project.settings import Check, ProjectOptions, ProjectSettings
 from ttcodegen.torch import functions_of, model_of
+from ttcodegen.torch.pretrained import load_pretrained
 
 
 def sampling_functions(batch: int, vocabulary: int, generator: Any) -> dict[str, Any]:
-    """Functions that choose a token for each sequence, with examples.
+    """Sampling functions with examples.
 
-    `greedy` takes the one of the highest score. `sample` draws one of the `top_k` most likely ones,
-    of the fewest whose probabilities sum to `top_p`; it takes a random number in [0, 1) for each
-    sequence. Scores are in float32, which holds those of all models.
+    `greedy` selects the token of the highest score. `sample` samples from the `top_k` most likely
+    tokens, limited to the fewest whose probabilities sum to `top_p`; it takes a random number in
+    [0, 1) per sequence. Scores are float32 for all models.
     """
     torch = framework("torch")
-    # No two scores of a sequence are near each other: the check compares tokens.
+    # Keep scores apart: the check compares tokens.
     order = [torch.randperm(vocabulary, generator=generator) for _ in range(batch)]
     scores = torch.stack(order) / 2
     greedy, sample = _classes()
     settings = (torch.tensor([1.0]), torch.tensor([4]), torch.tensor([0.75]))
-    # The first and the second of the three that may be drawn, far from where others begin.
+    # Select the first and second of three candidates, far from the interval ends.
     numbers = 0.25 + 0.35 * (torch.arange(batch) % 2)
     return {
         "greedy": (greedy(), (scores,)),
@@ -72,14 +74,10 @@ def _classes() -> tuple[Any, Any]:
 
 __all__ = ["compile_decoder", "load_decoder"]
 
-DTYPES = {"f32": "float32", "bf16": "bfloat16"}
-"""Types that a model is computed in, by their names in options."""
-TILE = 32
-"""Caches have whole tiles of positions."""
 NEW_TOKENS = 128
-"""Positions after the longest prompt, where no number is given."""
+"""Default number of cache positions after the longest prompt."""
 CHECKED_STEPS = 3
-"""Steps of the check after the first one."""
+"""Number of decode steps in the check after the first one."""
 
 
 def load_decoder(folder: str | os.PathLike[str], dtype: str = "") -> Any:
@@ -93,47 +91,7 @@ def load_decoder(folder: str | os.PathLike[str], dtype: str = "") -> Any:
         CompileError: if there is no such model there, a file is damaged, or a weight is missing or
             has another shape.
     """
-    torch, transformers = framework("torch"), framework("transformers")
-    place = Path(folder)
-    if not place.is_dir():
-        raise CompileError(f"'{place}' is no folder", remedy="give the folder of a model")
-    if not (place / "config.json").is_file():
-        raise CompileError(f"'{place}' holds no config.json")
-    if not any(place.glob("*.safetensors")):
-        raise CompileError(
-            f"'{place}' holds no weights (*.safetensors)",
-            remedy="model.save_pretrained(folder) writes them",
-        )
-    if dtype and dtype not in DTYPES:
-        raise CompileError(f"there is no type '{dtype}'", remedy=f"it can be {' or '.join(DTYPES)}")
-    transformers.utils.logging.set_verbosity_error()
-    transformers.utils.logging.disable_progress_bar()
-    try:
-        model, info = transformers.AutoModelForCausalLM.from_pretrained(
-            place,
-            dtype=getattr(torch, DTYPES[dtype]) if dtype else "auto",
-            local_files_only=True,
-            ignore_mismatched_sizes=True,
-            output_loading_info=True,
-        )
-    except Exception as error:  # What a damaged file makes of it has many types.
-        lines = str(error).strip().splitlines() or [type(error).__name__]
-        raise CompileError(f"the model in '{place}' cannot be loaded: {lines[0]}") from None
-    _refuse_incomplete(place, info)
-    return model.eval()
-
-
-def _refuse_incomplete(folder: Path, info: dict[str, Any]) -> None:
-    """Raises CompileError for weights that a checkpoint lacks, or has in another shape."""
-    missing = sorted(map(str, info.get("missing_keys", ())))
-    if missing:
-        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-        raise CompileError(f"the checkpoint in '{folder}' lacks the weight '{missing[0]}'{more}")
-    for name, found, expected in sorted(info.get("mismatched_keys", ()), key=str):
-        raise CompileError(
-            f"the weight '{name}' of the checkpoint in '{folder}' has the shape {tuple(found)}; "
-            f"the configuration says {tuple(expected)}"
-        )
+    return load_pretrained(folder, dtype, "AutoModelForCausalLM")
 
 
 def compile_decoder(
@@ -150,7 +108,7 @@ def compile_decoder(
     build: bool = False,
     check: Check = False,
     force: bool = False,
-    seed: int = 0,
+    seed: int | None = None,
     **settings: Unpack[ProjectSettings],
 ) -> Path:
     """Compiles a decoder to a project that generates tokens.
@@ -166,13 +124,13 @@ def compile_decoder(
         batch: the number of sequences.
         length: positions of the cache, prompt and new tokens together; if not given, those of the
             longest prompt and 128 more.
-        name: what the C++ module is called; the name of the model's class if not given.
+        name: name of the C++ module; by default that of the model's class.
         target: ttnn or ttmetal.
         arch: the card, wormhole_b0 if not given.
         system_desc: the system, as a .ttsys file or the name of a card.
         build: build the project.
         check: build it, run a random prompt and steps after it, and compare each with the model.
-        force: write into a folder of others, or overwrite edits.
+        force: write into an unrelated folder, or overwrite edits.
         seed: the seed of that prompt.
         settings: further options of the command line; see
             `ttcodegen.project.settings.ProjectSettings`.
@@ -188,10 +146,10 @@ def compile_decoder(
     lengths = sorted(set(prefill))
     if not lengths or lengths[0] < 1 or batch < 1:
         raise CompileError("lengths of prompts and the batch are 1 at least")
-    capacity = -(-(length or lengths[-1] + NEW_TOKENS) // TILE) * TILE
+    capacity = whole_tiles(length or lengths[-1] + NEW_TOKENS)
     _refuse_too_long(model, lengths[-1], capacity)
     steps = _steps(torch, model, batch, capacity)
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(seed or 0)
     vocabulary = int(model.config.get_text_config(decoder=True).vocab_size)
 
     def drawn(count: int) -> Any:
@@ -224,19 +182,19 @@ def compile_decoder(
 
 
 def _refuse_too_long(model: Any, prompt: int, capacity: int) -> None:
-    """Raises CompileError if a prompt does not fit the cache, or the cache the model."""
+    """Raises CompileError if a prompt exceeds the cache, or the cache the model's positions."""
     if prompt > capacity:
         raise CompileError(f"prompts of {prompt} tokens do not fit a cache of {capacity} positions")
     most = getattr(model.config.get_text_config(decoder=True), "max_position_embeddings", None)
     if isinstance(most, int) and capacity > most:
         raise CompileError(
             f"a cache of {capacity} positions is too long: the model has {most}",
-            remedy=f"give the length {most // TILE * TILE} at most, and shorter prompts",
+            remedy=f"give the length {most // TILE_SIDE * TILE_SIDE} at most, and shorter prompts",
         )
 
 
 def _special_tokens(model: Any) -> dict[str, Any]:
-    """The tokens that end a sequence, and the one that follows the end."""
+    """Stop tokens, and the token that pads ended sequences."""
     config: Any = getattr(model, "generation_config", None) or model.config
     found: Any = getattr(config, "eos_token_id", None)
     ends = cast("list[Any]", found if isinstance(found, list) else [found])
@@ -246,7 +204,7 @@ def _special_tokens(model: Any) -> dict[str, Any]:
 
 
 def _steps(torch: Any, model: Any, batch: int, length: int) -> Any:
-    """The module that reads tokens of all sequences into a cache that it keeps."""
+    """Module that appends tokens of all sequences to its cache."""
     cache_utils = framework("transformers.cache_utils")
     config = model.config.get_text_config(decoder=True)
     heads = int(getattr(config, "num_key_value_heads", None) or config.num_attention_heads)
@@ -266,7 +224,7 @@ def _steps(torch: Any, model: Any, batch: int, length: int) -> Any:
 
 @cache
 def _layer_class() -> Any:
-    """A layer of a cache, written at the positions of the call."""
+    """Cache layer that writes at the positions of the call."""
     static = framework("transformers.cache_utils").StaticLayer
 
     class Layer(static):
@@ -286,7 +244,7 @@ def _layer_class() -> Any:
 
 @cache
 def _module_class() -> Any:
-    """A decoder with its cache: tokens in, scores of the next one out."""
+    """Decoder with its cache: tokens in, scores of the next token out."""
     torch = framework("torch")
 
     class Decoder(torch.nn.Module):

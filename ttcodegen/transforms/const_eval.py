@@ -46,11 +46,11 @@ if TYPE_CHECKING:
     import numpy
 
 
-# Moves everything that depends on weights and constants only into functions that run once.
+# Hoists ops that depend only on weights and constants into functions that run once.
 
 
 def is_const_eval(function: FuncOp) -> bool:
-    """True if a function computes constants for another one."""
+    """Returns whether a function computes constants for another function."""
     return CONST_EVAL in function.attributes
 
 
@@ -63,7 +63,7 @@ class ConstEvalHoist(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in list(op.walk()):
             if isinstance(function, FuncOp) and not is_const_eval(function):
-                # The bodies of loops have no constants of their own: those move before the loops.
+                # Loop bodies have no constants of their own: loop invariants were hoisted before.
                 if not is_loop_body(function):
                     _hoist(function)
 
@@ -80,7 +80,7 @@ def _hoist(function: FuncOp) -> None:
     if not hoisted:
         return
     inside = set(hoisted)
-    # What only passes on to other hoisted ops stays inside.
+    # Values that only hoisted ops use stay inside the const-eval function.
     outputs = [
         result
         for op in hoisted
@@ -114,7 +114,7 @@ def _hoist(function: FuncOp) -> None:
 
 
 def constant_values(function: FuncOp) -> set[SSAValue]:
-    """The values that are the same in every call."""
+    """Returns the values that are the same in every call."""
     block = body_of(function)
     overwritten = overwritten_values(block)
     return computed_from(
@@ -130,7 +130,7 @@ def constant_values(function: FuncOp) -> set[SSAValue]:
 
 
 def computed_from(block: Block, known: Collection[SSAValue]) -> set[SSAValue]:
-    """Values, and all that ttnn calls compute of nothing but them."""
+    """Returns the known values and the results of pure ttnn calls on such values only."""
     overwritten = overwritten_values(block)
     constants = set(known)
     for op in block.ops:
@@ -147,14 +147,14 @@ def computed_from(block: Block, known: Collection[SSAValue]) -> set[SSAValue]:
 
 
 def constant_calls(function: FuncOp) -> set[Operation]:
-    """The calls that are computed once, for they depend on weights and constants alone."""
+    """Returns the calls that depend on weights and constants alone."""
     constants = constant_values(function)
     ops = body_of(function).ops
     return {op for op in ops if op.results and all(r in constants for r in op.results)}
 
 
 def overwritten_values(block: Block) -> set[SSAValue]:
-    """The values that an op overwrites, with all whose buffer they may share."""
+    """Returns the values that ops write in place, and the values whose buffer these may alias."""
     found: set[SSAValue] = set()
     for op in reversed(list(block.ops)):
         if not isinstance(op, CatalogueOp) or not isinstance(op.definition, TTNNDefinition):
@@ -200,15 +200,15 @@ def _const_eval_function(
     return made
 
 
-# Says which arguments of a function are inputs, and which are weights.
+# Argument types: inputs, parameters and constants.
 
 
 @dataclass(frozen=True)
 class PopulateArgumentTypes(ModulePass):
-    """Sets `ttcore.argument_type` of the arguments of functions, by `function=kind,kind,...`.
+    """Sets `ttcore.argument_type` of function arguments, given as `function=kind,kind,...`.
 
-    Several functions are divided by semicolons. Raises CompileError if the module has no such
-    function, or not as many arguments, or there is no such kind.
+    Several functions are separated by semicolons. Raises CompileError for an unknown function or
+    kind, or if the number of kinds differs from the number of arguments.
     """
 
     name = "populate-argument-types"
@@ -248,13 +248,15 @@ def _set(function: FuncOp, kinds: list[str]) -> None:
     function.arg_attrs = ArrayAttr(attributes)
 
 
-# Attributes that keep names and roles of values through lowering.
+# Names and roles of values, kept through lowering as attributes.
 
 
 @dataclass(frozen=True)
 class NameArguments(ModulePass):
-    """Records the names of arguments and values that the source does not name, or a compiler did:
-    after what the ops of TTIR do with them. Device programs no longer say it."""
+    """Names arguments and values without a name in the source, after the TTIR ops that use them.
+
+    Runs before lowering: device programs no longer have the ops that the names come from.
+    """
 
     name = "ttmetal-name-arguments"
 
@@ -281,10 +283,10 @@ def evaluate(
     operands: Sequence[numpy.ndarray],
     shapes: Sequence[tuple[int, ...]] | None = None,
 ) -> list[numpy.ndarray]:
-    """The results of the op for these operands (floats as float32), each rounded to its own type.
+    """Returns the results of the op for these operands, each rounded to the result's dtype.
 
-    `shapes` are those of the results where they differ from the op's: a meaning that is elementwise
-    is as good for one element. Raises ValueError if the op has no meaning in numpy.
+    Floats are float32. `shapes` replaces the shapes of the op's results, for example to evaluate an
+    elementwise op on one element. Raises ValueError if the op has no numpy meaning.
     """
     meaning = op.definition.numpy
     if meaning is None:
@@ -311,8 +313,10 @@ def evaluate(
 
 
 def known_elements(value: SSAValue, most_elements: int = 2**20) -> numpy.ndarray | None:
-    """The elements of a value that depends on constants alone (floats as float32); None if it does
-    not, or if it or what it is made of has too many elements or ops to compute on the way."""
+    """Returns the elements of a value that depends on constants alone (floats as float32).
+
+    Returns None if it depends on anything else, or if evaluating it takes too many ops or elements.
+    """
     budget = [_MOST_OPS]
     known: dict[SSAValue, numpy.ndarray | None] = {}
 
@@ -346,7 +350,7 @@ _MOST_OPS = 128
 
 
 def rounded(array: numpy.ndarray, dtype: str) -> numpy.ndarray:
-    """The array as a tensor of that dtype holds it; bf16 and f16 values come as float32."""
+    """Returns the array rounded to a dtype; bf16 and f16 values are returned as float32."""
     if dtype in ("bfloat16", "float16"):
         import ml_dtypes  # registers bfloat16 with numpy
 

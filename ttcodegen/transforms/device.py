@@ -43,7 +43,7 @@ from ttcodegen.dialects.ttnn.placement import TensorPlacement, TTNNLayoutAttr
 from ttcodegen.foundation.diagnostics import CompileError, Diagnostics, Note
 from ttcodegen.layout.device import Device
 from ttcodegen.layout.placements import TiledShape, bank_bytes, tile_bytes_of
-from ttcodegen.systems.cards import default_system, mesh_system
+from ttcodegen.systems.cards import MACHINES, default_system, mesh_system
 from ttcodegen.systems.description import (
     ARCHITECTURES,
     DEFAULT_ARCHITECTURE,
@@ -58,12 +58,14 @@ if TYPE_CHECKING:
     from ttcodegen.dialects.ttmetal.dialect import RunProgramOp
 
 
-# Makes a module say what it is compiled for: a system, and a device of it.
+# Attaches the system description and the device that a module is compiled for.
 
 
 def _load_system(module: ModuleOp, path: str, arch: str) -> bool:
-    """Sets the system that is named, if one is; else keeps the module's, or takes the default.
-    Gives whether a system was described: an architecture alone says nothing of how many chips."""
+    """Sets the named system; without a name keeps the module's own or sets the default.
+
+    Returns whether the system is described: an architecture alone leaves the number of chips open.
+    """
     if path and arch:
         raise CompileError(
             "a system description and an architecture are given",
@@ -81,8 +83,11 @@ def _load_system(module: ModuleOp, path: str, arch: str) -> bool:
 
 
 def _register_device(module: ModuleOp, mesh_shape: str, is_described: bool) -> None:
-    """Describes the device: all cores and banks of a chip, or of all chips of the mesh that the
-    option or the module names. A system without a description has the chips of the mesh."""
+    """Adds `ttcore.device`: one chip, or the mesh of the option or the module, with all cores and
+    banks.
+
+    A system without a description gets the chips of the mesh.
+    """
     if mesh_shape:
         set_mesh(module, sizes_in(mesh_shape))
     mesh = _mesh_of(module)
@@ -103,7 +108,7 @@ def _register_device(module: ModuleOp, mesh_shape: str, is_described: bool) -> N
 
 
 def _mesh_of(module: ModuleOp) -> MeshShape:
-    """The mesh that a module is for; raises CompileError for one that no system has."""
+    """Returns the mesh of a module; raises CompileError for one that no system has."""
     meshes = module.attributes.get(MESHES)
     for mesh in meshes.data if isinstance(meshes, MeshesAttr) else ():
         require_possible(mesh.shape, module)
@@ -111,8 +116,11 @@ def _mesh_of(module: ModuleOp) -> MeshShape:
 
 
 def _system_for(module: ModuleOp, mesh: MeshShape, is_described: bool) -> SystemDescription:
-    """The system of a module. Without a description it has the chips of the mesh; one that is
-    described may have too few, which raises CompileError."""
+    """Returns the system of a module.
+
+    Without a description it has the chips of the mesh. Raises CompileError if a described system
+    has fewer chips than the mesh.
+    """
     system = system_of(module)
     assert system is not None
     chips = prod(mesh)
@@ -120,20 +128,25 @@ def _system_for(module: ModuleOp, mesh: MeshShape, is_described: bool) -> System
         system = mesh_system(system.arch, *mesh)
         set_system(module, system)
     if chips > len(system.chip_indices):
+        large = [m.name for m in MACHINES if m.arch == system.arch and m.chips >= chips]
+        named = (
+            f"name a system that has them with --machine ({', '.join(large)}), " if large else ""
+        )
         raise CompileError(
             f"a mesh of {shape_text(mesh)} needs {chips} chips, and the system has "
             f"{len(system.chip_indices)}",
             module,
-            remedy="name a system that has them with --system-desc (n300, t3000, galaxy), describe "
-            "one with ttcore.system_desc, or take a smaller mesh",
+            remedy=f"{named}describe one with ttcore.system_desc, or take a smaller mesh",
         )
     return system
 
 
 def _refuse_other_devices(module: ModuleOp, mesh: MeshShape, system: SystemDescription) -> None:
-    """Raises CompileError if a device is described, by an op or by an attribute of the module, with
-    chips that the system does not have, with one of them twice, or as another mesh of several
-    chips than the module names."""
+    """Verifies the devices that ops or module attributes describe.
+
+    Raises CompileError if a device has chips that the system lacks, has a chip twice, or is a mesh
+    of several chips other than the module's.
+    """
     described: list[tuple[Attribute | None, Operation]]
     described = [(op.device_attr, op) for op in devices(module)]
     described += [(attribute, module) for attribute in module.attributes.values()]
@@ -166,7 +179,7 @@ def _refuse_other_device(
 
 @dataclass(frozen=True)
 class LoadSystemDescription(ModulePass):
-    """Sets `ttcore.system_desc`; raises CompileError if the file is no description."""
+    """Sets `ttcore.system_desc`; raises CompileError if the file is no system description."""
 
     name = "ttir-load-system-desc"
 
@@ -192,8 +205,8 @@ class ImplicitDevice(ModulePass):
 class RegisterDevice(ModulePass):
     """Sets `ttcore.system_desc` and adds `ttcore.device`.
 
-    The default is the system of the module, else the default system. Raises CompileError as the
-    two passes above do.
+    The default is the system of the module, else the default system. Raises CompileError as
+    `LoadSystemDescription` and `ImplicitDevice` do.
     """
 
     name = "ttcore-register-device"
@@ -207,22 +220,22 @@ class RegisterDevice(ModulePass):
         _register_device(op, self.mesh_shape, described)
 
 
-# True if a program fits the device: its DRAM, its L1, its cores and its data types.
+# Verification that a program fits the device: DRAM, L1, cores and data types.
 
-_DEALLOCATIONS = ("ttnn.deallocate", DEALLOCATE_BUFFER)
+DEALLOCATIONS = ("ttnn.deallocate", DEALLOCATE_BUFFER)
 
 
 @dataclass(frozen=True)
 class CheckMemory(ModulePass):
     """Refuses programs that the device of the module cannot hold.
 
-    Tensors count from the op that makes them until they are deallocated, weights and what is
-    computed from them always; a program computes its constants before its first run. Circular
-    buffers of device programs count while the program runs; what calls of a library allocate
-    for themselves is not known.
+    Tensors count from the op that defines them until they are deallocated; weights and values
+    computed from them always count, since a program computes its constants before its first run.
+    Circular buffers of device programs count while the program runs; memory that library calls
+    allocate internally is unknown.
 
-    Raises CompileError that names the op at which the memory does not suffice, and what takes it;
-    the data types that the chip lacks; or tensors that are divided among more cores than there are.
+    Raises CompileError that names the op at which memory is exhausted and its largest users; data
+    types that the chip lacks; or tensors sharded over more cores than the chip has.
     """
 
     name = "ttcore-check-memory"
@@ -240,10 +253,9 @@ class CheckMemory(ModulePass):
 
 @dataclass(frozen=True)
 class CheckSizes(ModulePass):
-    """Refuses programs with inputs, outputs or constants of which one alone is larger than the DRAM
-    of the module's device, before anything is computed of them.
+    """Refuses inputs, outputs and constants that alone exceed the DRAM of the module's device.
 
-    Raises CompileError with all such values.
+    Runs before any of them is evaluated. Raises CompileError with all such values.
     """
 
     name = "ttcore-check-sizes"
@@ -265,7 +277,7 @@ class CheckSizes(ModulePass):
 
 
 def _stored_values(function: FuncOp) -> Iterator[tuple[SSAValue, Operation | SSAValue]]:
-    """The arguments, what is returned, and what is made of nothing."""
+    """Yields arguments, returned values and results of ops without operands, each with its op."""
     block = body_of(function)
     for argument in block.args:
         yield argument, argument
@@ -296,7 +308,7 @@ def _placements(op: Operation) -> Iterator[TensorPlacement]:
 
 
 def _placement(type_: Attribute) -> TensorPlacement | None:
-    """The layout of a tensor, None if none was assigned."""
+    """Returns the layout of a tensor, or None if none was assigned."""
     if isinstance(type_, TensorType) and isinstance(type_.encoding, TTNNLayoutAttr):
         return type_.encoding.data
     return None
@@ -319,18 +331,29 @@ def _check_types(function: FuncOp, chip: ChipDescription, diagnostics: Diagnosti
                 diagnostics.error(
                     f"a tensor is divided among {shards.cores} cores, the chip has {chip.cores}", op
                 )
+            elif shards is not None and placement.buffer_type == "l1":
+                rows, columns = chip.grid
+                for cores in shards.core_ranges:
+                    if cores.last_row >= rows or cores.last_column >= columns:
+                        diagnostics.error(
+                            f"a tensor is on cores up to column {cores.last_column} and row "
+                            f"{cores.last_row}, the chip has {columns} columns and {rows} rows, "
+                            "counted from 0",
+                            op,
+                        )
+                        break
 
 
 @dataclass(frozen=True)
 class Banks:
-    """The memory that a tensor takes: `bytes` of each bank of a kind of memory."""
+    """Bytes that a tensor takes in each bank of a memory."""
 
     memory: str
     bytes: int
 
 
 def banks_of(placement: TensorPlacement, chip: ChipDescription) -> Banks | None:
-    """The bytes of a tensor, None if it is on the host."""
+    """Returns the bytes per bank of a tensor, or None if it is on the host."""
     if placement.buffer_type == "system_memory":
         return None
     in_dram = placement.buffer_type == "dram"
@@ -341,23 +364,23 @@ def banks_of(placement: TensorPlacement, chip: ChipDescription) -> Banks | None:
 
 @dataclass
 class _Usage:
-    """Follows what a function takes of the banks, op by op."""
+    """Memory use of a function, tracked op by op."""
 
     function: FuncOp
     chip: ChipDescription
     taken: dict[str, dict[str, int]] = field(default_factory=dict[str, dict[str, int]])
-    """By memory, then by what it is taken for: bytes of each bank."""
+    """Bytes per bank by memory, then by kind of use."""
     known: dict[TensorPlacement, Banks | None] = field(
         default_factory=dict[TensorPlacement, "Banks | None"]
     )
-    """The bytes of tensors by layout: most tensors share a layout with others."""
+    """Cached bytes of tensors by layout: most tensors share a layout with others."""
     is_limited: bool = True
-    """False to count what a device does not have as well."""
+    """True if exceeding the memory of the device is an error."""
     most: int = 0
-    """Largest number of bytes of each DRAM bank so far."""
+    """Peak bytes per DRAM bank so far."""
 
     def check(self) -> None:
-        """Raises CompileError at the first op for which no room is left."""
+        """Raises CompileError at the first op that exceeds the memory."""
         block = body_of(self.function)
         owners = buffer_owners(block)
         for argument in block.args:
@@ -370,8 +393,8 @@ class _Usage:
             for result in op.results:
                 if owners[result] is result:
                     self._take(result, kind, op)
-            if op.name in _DEALLOCATIONS and owners[op.operands[0]] is op.operands[0]:
-                self._give_back(op.operands[0])
+            if op.name in DEALLOCATIONS and owners[op.operands[0]] is op.operands[0]:
+                self._release(op.operands[0])
             if op.name == RUN_PROGRAM:
                 self._run(cast("RunProgramOp", op))
 
@@ -395,7 +418,7 @@ class _Usage:
             raise self._full(banks.memory, kinds, op)
 
     def _run(self, op: RunProgramOp) -> None:
-        """Counts the circular buffers of a program, which go when it ends."""
+        """Counts the circular buffers of a program, which are freed when it ends."""
         program = op.program.data
         kinds = self.taken.setdefault("l1", {})
         kinds["circular buffers"] = program.l1_bytes
@@ -403,7 +426,7 @@ class _Usage:
             raise self._full("l1", kinds, op)
         del kinds["circular buffers"]
 
-    def _give_back(self, value: SSAValue) -> None:
+    def _release(self, value: SSAValue) -> None:
         banks = self._banks(value)
         if banks is not None:
             self.taken[banks.memory]["activations"] -= banks.bytes
@@ -433,14 +456,14 @@ class _Usage:
 
 
 def dram_use(function: FuncOp, chip: ChipDescription) -> int:
-    """Most bytes of DRAM that the tensors of a function take of a chip at a time."""
+    """Returns the peak DRAM use of a function's tensors on one chip, in bytes."""
     usage = _Usage(function, chip, is_limited=False)
     usage.check()
     return usage.most * chip.num_dram_channels
 
 
 def dram_size(chip: ChipDescription) -> int:
-    """Bytes of DRAM that tensors may take."""
+    """Returns the bytes of DRAM available for tensors."""
     return (chip.dram_unreserved_end - chip.dram_unreserved_base) * chip.num_dram_channels
 
 

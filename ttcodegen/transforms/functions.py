@@ -31,43 +31,44 @@ from ttcodegen.transforms.rewriting import (
     is_repeatable,
 )
 
-# Puts the bodies of private functions where they are called.
+# Inlining of private functions.
 #
-# The program that is emitted has one function per entry, so every public function has to be
+# The emitted program has one function per entry, so every public function has to be
 # self-contained.
 
 
 def is_entry(function: FuncOp) -> bool:
-    """True if the function is called from outside: it is public and has a body."""
+    """Returns whether the function is called from outside: it is public and has a body."""
     visibility = function.sym_visibility
     return not function.is_declaration and (visibility is None or visibility.data != "private")
 
 
 @dataclass(frozen=True)
 class InlinePass(ModulePass):
-    """Leaves the entry functions, without calls, and the functions for the CPU, the regions of
-    `ttir.generic` and the bodies of loops that they call.
+    """Inlines all calls but those of CPU functions, `ttir.generic` regions and loop bodies.
 
-    Raises CompileError at a call of a function that calls itself (also through others), that is not
-    there, or that has no body.
+    Raises CompileError at a call of a recursive function, of one that is not in the module, or of
+    one without a body.
     """
 
     name = "inline"
     cpu_functions: bool = False
-    """Puts the bodies of functions for the CPU in place of the calls as well."""
+    """True if calls of CPU functions are inlined as well."""
     generics: bool = False
-    """Puts the regions of `ttir.generic` in place of the calls as well."""
+    """True if regions of `ttir.generic` are inlined as well."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for inner in list(op.walk()):
             if isinstance(inner, LoadCachedOp) and not any(map(has_placement, inner.results)):
-                _call(op, inner)
+                _replace_cached_load(op, inner)
         _Inliner(op, self).run()
 
 
-def _call(module: ModuleOp, cached: LoadCachedOp) -> None:
-    """Makes an ordinary call of one whose results another compiler wanted to keep: what of a
-    program is computed once is found out again, from the kinds of its arguments."""
+def _replace_cached_load(module: ModuleOp, cached: LoadCachedOp) -> None:
+    """Replaces `ttcore.load_cached` of unplaced tensors by an ordinary call.
+
+    Const-eval hoisting recomputes the split from the argument types.
+    """
     callee = cached.callee.string_value()
     for function in functions(module):
         if function.sym_name.data == callee:
@@ -85,7 +86,7 @@ _MOST_OPS = 1_000_000
 
 @dataclass
 class _Frame:
-    """A function whose calls are being followed."""
+    """Entry of the call stack: a function and how many of its calls were followed."""
 
     function: str
     calls: list[Call]
@@ -95,14 +96,14 @@ class _Frame:
 class _Inliner:
     def __init__(self, module: ModuleOp, options: InlinePass) -> None:
         self._functions = {f.sym_name.data: f for f in functions(module)}
-        self._kept = {
+        self._outlined = {
             name: False
             for name, function in self._functions.items()
             if (is_cpu_function(function) and not options.cpu_functions)
             or (is_generic_function(function) and not options.generics)
             or is_loop_body(function)
         }
-        """Functions whose calls stay, and whether one is called."""
+        """Functions whose calls are not inlined, and whether one is called."""
         self._sizes: dict[str, int] = {}
         """Number of ops of each function after inlining, callees first."""
 
@@ -110,26 +111,30 @@ class _Inliner:
         for name, function in self._functions.items():
             if is_entry(function):
                 self._measure(name)
-        for name in [name for name, called in self._kept.items() if called]:
+        for name in [name for name, called in self._outlined.items() if called]:
             self._measure(name)
         for name in self._sizes:
             for call in self._calls(name):
-                if isinstance(call, CallOp) and not self._stays(name, self._callee(call)):
+                if isinstance(call, CallOp) and not self._is_outlined_call(
+                    name, self._callee(call)
+                ):
                     self._expand(call, self._functions[self._callee(call)])
         for name, function in self._functions.items():
-            if not is_entry(function) and not self._kept.get(name):
+            if not is_entry(function) and not self._outlined.get(name):
                 erase(function)
 
-    def _stays(self, caller: str, callee: str) -> bool:
-        """True if a call stays; none does between functions for the CPU."""
-        if callee not in self._kept:
+    def _is_outlined_call(self, caller: str, callee: str) -> bool:
+        """Returns whether a call is kept; calls between CPU functions are always inlined."""
+        if callee not in self._outlined:
             return False
         ends = (self._functions[caller], self._functions[callee])
         return not all(map(is_cpu_function, ends))
 
     def _measure(self, entry: str) -> None:
-        """Follows the calls of one function, callees first; an explicit stack, because call chains
-        may be longer than Python's."""
+        """Measures a function after its callees.
+
+        Uses an explicit stack: call chains may exceed Python's recursion limit.
+        """
         stack = [_Frame(entry, self._calls(entry))]
         active = {entry}
         while stack:
@@ -148,18 +153,18 @@ class _Inliner:
                     remedy="unroll the recursion",
                 )
             frame.followed += 1
-            stays = self._stays(frame.function, callee)
+            stays = self._is_outlined_call(frame.function, callee)
             if stays:
-                self._kept[callee] = True
+                self._outlined[callee] = True
             if callee not in self._sizes and (not stays or isinstance(call, WhileLoopOp)):
                 active.add(callee)
                 stack.append(_Frame(callee, self._calls(callee)))
 
     def _size(self, frame: _Frame) -> int:
-        """The size of a function whose callees are measured."""
+        """Returns the size of a function whose callees are measured."""
         size = sum(1 for _ in self._functions[frame.function].body.block.ops)
         for call in frame.calls:
-            # Some stay calls.
+            # Calls that are not inlined count as one op.
             size += self._sizes.get(self._callee(call), 1)
             if size > _MOST_OPS:
                 raise CompileError(
@@ -198,23 +203,23 @@ class _Inliner:
                     result.replace_all_uses_with(values.get(value, value))
                 break
             copy = op.clone(values)
-            keep_places(op, copy)
+            copy_locations(op, copy)
             block.insert_op_before(copy, call)
         erase(call)
 
 
-def keep_places(op: Operation, copy: Operation) -> None:
-    """Gives a copy, and what is in it, the locations of what was copied."""
+def copy_locations(op: Operation, copy: Operation) -> None:
+    """Copies the locations of an op and of its regions to a clone."""
     for old, new in zip(op.walk(), copy.walk(), strict=True):
         copy_source_offset(old, new)
 
 
-# Drops private functions that are never called.
+# Dead function elimination.
 
 
 @dataclass(frozen=True)
 class SymbolDCE(ModulePass):
-    """Keeps public functions and what they call, also through others."""
+    """Erases private functions that no public function reaches."""
 
     name = "symbol-dce"
 
@@ -238,11 +243,14 @@ def _is_private(function: FuncOp) -> bool:
     return visibility is not None and visibility.data == "private"
 
 
-# Merges ops that compute the same from the same.
+# Common subexpression elimination.
 
 
 class _Identities:
-    """Numbers attributes such that equal ones have one number; most are the same object."""
+    """Numbers attributes such that equal ones get the same number.
+
+    Most equal attributes are the same object, so identities are looked up before values.
+    """
 
     def __init__(self) -> None:
         self._by_value: dict[Attribute, int] = {}
@@ -252,7 +260,7 @@ class _Identities:
         found = self._by_identity.get(id(attribute))
         if found is None:
             number = self._by_value.setdefault(attribute, len(self._by_value))
-            # Holding the attribute keeps its identity from being given to another one.
+            # Holding a reference keeps the id from being reused.
             found = self._by_identity[id(attribute)] = (number, attribute)
         return found[0]
 
@@ -260,10 +268,10 @@ class _Identities:
 def merge_common_subexpressions(
     function: FuncOp, among: Collection[Operation] | None = None
 ) -> list[Operation]:
-    """Replaces equal ops by the first of them; returns the users of what was merged.
+    """Replaces equal ops by the first of them; returns the users of the merged ops.
 
-    Ops on both sides of a write to what they read are not equal, and results that are overwritten
-    keep buffers of their own.
+    Ops with a write to one of their operands in between are not equal, and results that are
+    overwritten keep their own buffers.
 
     Args:
         function: the function, with all of its blocks.
@@ -317,8 +325,8 @@ def _key(op: CatalogueOp, identities: _Identities, writes: InPlaceWrites) -> tup
 class CommonSubexpressionElimination(ModulePass):
     """Merges equal ops in every function.
 
-    Raises CompileError if tensors are deallocated already: the one that would replace the others
-    may be gone where another one is used.
+    Raises CompileError if the function deallocates tensors: the remaining one may be deallocated
+    before the uses of the merged ones.
     """
 
     name = "cse"

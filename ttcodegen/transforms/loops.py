@@ -33,18 +33,18 @@ from ttcodegen.naming.sources import name_in_text
 from ttcodegen.ops.core.builder import OpBuilder
 from ttcodegen.ops.dialects import ttir_op_classes
 from ttcodegen.transforms.const_eval import computed_from, known_elements, overwritten_values
-from ttcodegen.transforms.functions import keep_places
+from ttcodegen.transforms.functions import copy_locations
 from ttcodegen.transforms.rewriting import body_of, erase, functions, is_repeatable
 
 
 @dataclass(frozen=True)
 class OutlinedLoop:
-    """A loop: the function that is called in each iteration, and the op that calls it."""
+    """A loop: the function of its body, and the op that calls it in each iteration."""
 
     function: FuncOp
     call: WhileLoopOp
     results: tuple[SSAValue, ...]
-    """The tensors after the last iteration, in the order of those before the first."""
+    """Tensors after the last iteration, in the order of the initial ones."""
 
 
 def outline_loop(
@@ -55,19 +55,19 @@ def outline_loop(
     returned: Sequence[SSAValue],
     trip_count: int | None = None,
 ) -> OutlinedLoop:
-    """Makes a function of the body of a loop.
+    """Outlines the body of a loop as a private function.
 
-    What an iteration takes of the function around the loop becomes an argument, and so does what
-    no iteration changes; constants are made in the body, where passes can fuse them.
+    Values captured from the enclosing function and carried tensors that no iteration changes become
+    captured arguments; constants are cloned into the body, where passes can fuse them.
 
     Args:
         name: the name of the function.
         block: an iteration, without a terminator; its arguments are the carried tensors.
-        going: whether there is an iteration, a tensor of one element; None if the trip count is
+        going: condition of the first iteration, a tensor of one element; None if the trip count is
             given.
         initial: the carried tensors before the first iteration.
-        returned: whether there is another iteration, unless the trip count is given, and what that
-            takes.
+        returned: the condition of the next iteration, unless the trip count is given, then the
+            carried tensors for it.
         trip_count: the number of iterations, if it is known.
     """
     again, following = list(returned[: -len(initial)]), returned[-len(initial) :]
@@ -102,14 +102,16 @@ def outline_loop(
 
 
 def _kind(value: SSAValue) -> str:
-    """A name for a carried tensor that has none: loops count in integers."""
+    """Returns a name for an unnamed carried tensor: integer scalars are counters."""
     is_counter = not shape_of(value.type) and isinstance(element_of(value.type), IntegerType)
     return "counter" if is_counter else "state"
 
 
 def _capture(block: Block) -> list[SSAValue]:
-    """The values of the function around a block that its ops use, which become its last arguments;
-    constants are copied instead."""
+    """Turns values of the enclosing function that a block uses into trailing block arguments.
+
+    Constants are cloned instead. Returns the captured values.
+    """
     arguments: dict[SSAValue, SSAValue] = {}
     copies: dict[SSAValue, SSAValue] = {}
     first = block.first_op
@@ -138,7 +140,7 @@ def _is_constant(op: Operation) -> bool:
 
 @dataclass(frozen=True)
 class HoistLoopInvariants(ModulePass):
-    """Moves what is the same in each iteration of a loop before the loop, from the innermost on."""
+    """Moves loop invariants before their loops, innermost loops first."""
 
     name = "ttnn-hoist-loop-invariants"
 
@@ -161,7 +163,7 @@ def _hoist_from_loops(
     for loop in [op for op in body_of(function).ops if isinstance(op, WhileLoopOp)]:
         name = loop.callee.string_value()
         _hoist_from_loops(bodies[name], bodies, callers)
-        # What one loop captures, another one with the same body has not.
+        # Loops that share a body have different captured values.
         if callers[name] == 1:
             _hoist_invariants(loop, bodies[name])
 
@@ -210,7 +212,7 @@ def _hoist_invariants(loop: WhileLoopOp, body: FuncOp) -> None:
 
 @dataclass(frozen=True)
 class UnrollLoops(ModulePass):
-    """Puts copies of their bodies in place of loops that count, once for each iteration.
+    """Unrolls loops with a known trip count.
 
     Raises CompileError if there would be more than 200,000 ops.
     """
@@ -249,7 +251,7 @@ _MOST_UNROLLED = 200_000
 
 
 def _unroll_loop(loop: WhileLoopOp, body: Block) -> Operation | None:
-    """Puts copies of its body in place of a loop; gives the first op of them."""
+    """Replaces a loop by copies of its body; returns the first op of them."""
     block, before = loop.parent, loop.prev_op
     assert block is not None
     assert loop.trips is not None
@@ -260,10 +262,10 @@ def _unroll_loop(loop: WhileLoopOp, body: Block) -> Operation | None:
         values: dict[SSAValue, SSAValue] = dict(zip(body.args, [*carried, *captured], strict=True))
         for op in body.ops:
             if isinstance(op, ReturnOp):
-                carried = [_settled(builder, values.get(v, v)) for v in op.operands]
+                carried = [_fold_counter(builder, values.get(v, v)) for v in op.operands]
                 break
             copy = op.clone(values)
-            keep_places(op, copy)
+            copy_locations(op, copy)
             block.insert_op_before(copy, loop)
     for result, value in zip(loop.outputs, carried, strict=True):
         result.replace_all_uses_with(value)
@@ -271,8 +273,8 @@ def _unroll_loop(loop: WhileLoopOp, body: Block) -> Operation | None:
     return block.first_op if before is None else before.next_op
 
 
-def _settled(builder: OpBuilder, value: SSAValue) -> SSAValue:
-    """A counter as the number that it is, so that it is not counted up at run time."""
+def _fold_counter(builder: OpBuilder, value: SSAValue) -> SSAValue:
+    """Folds a scalar of known value into a constant: counters need no computation at run time."""
     if shape_of(value.type) or getattr(value.owner, "name", "") == "ttir.constant":
         return value
     known = known_elements(value, 1)

@@ -1,4 +1,4 @@
-"""Prints modules as MLIR."""
+"""Printing of modules as MLIR."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
 _HEXADECIMAL_ABOVE = 100
-"""Constants of more elements are printed as bytes, as MLIR does."""
+"""Element count above which constants are printed as bytes, as MLIR does."""
 
 ELIDED_ELEMENTS = 256
-"""Constants of more elements say nothing to people."""
+"""Element count above which constants are elided in texts for people."""
 
 _ALIASES: dict[type[Attribute], Callable[[Any], str]] = {
     TTNNLayoutAttr: lambda layout: "ttnn_layout",
@@ -45,14 +45,13 @@ _ALIASES: dict[type[Attribute], Callable[[Any], str]] = {
 """Names of attribute aliases, as the tools of tt-mlir print them."""
 
 _SHORT_TEXTS: frozenset[type[Attribute]] = frozenset({TensorType, *_ALIASES})
-"""Attributes whose text is cached: it is needed many times."""
+"""Attributes that occur often, whose text is cached."""
 
 
 class ModulePrinter(Printer):
-    """Prints MLIR that parses again, fast whatever the constants.
+    """Prints MLIR that parses again, with constant data printed fast.
 
-    With `elide_above` of constants of more elements only that they are there: people can look at
-    such text, no program can read it.
+    `elide_above` elides constants of more elements: such text is for people and cannot be parsed.
     """
 
     def __init__(
@@ -70,10 +69,10 @@ class ModulePrinter(Printer):
         self._aliases: dict[str, str] = {}
         self._uses: dict[str, int] = {}
         self._texts: dict[int, tuple[Attribute, str]] = {}
-        """By the identity of an attribute, the attribute (so that it lives on) and its text."""
+        """Attribute and its text by the id of the attribute; the reference keeps the id valid."""
 
     def alias_definitions(self) -> str:
-        """The lines that define the aliases used so far; what one is made of comes before it."""
+        """Returns the definitions of the aliases used so far, in order of dependence."""
         return "".join(f"{alias} = {text}\n" for text, alias in self._aliases.items())
 
     def print_attribute(self, attribute: Attribute) -> None:
@@ -86,30 +85,30 @@ class ModulePrinter(Printer):
         self.print_string(known[1])
 
     def _text(self, attribute: Attribute) -> str:
-        """A type as it is printed, or the alias of an attribute."""
+        """Returns the text of a type, or the alias of an attribute."""
         if isinstance(attribute, TTNNLayoutAttr):
             memory = self._alias(attribute.data.buffer_type, buffer_type_text(attribute.data))
             text = f"#{attribute.name}{layout_text(attribute.data, memory)}"
         else:
-            with self._diverted() as stream:
+            with self._captured() as stream:
                 self._print_attribute(attribute)
             text = stream.getvalue()
         stem = _ALIASES.get(type(attribute))
         return text if stem is None else self._alias(stem(attribute), text)
 
     def _alias(self, stem: str, text: str) -> str:
-        """The alias of an attribute by its text; the first of a stem has no number."""
+        """Returns the alias for the text of an attribute; the first of a stem has no number."""
         if (known := self._aliases.get(text)) is not None:
             return known
-        # As MLIR does: a number follows an underscore where the stem ends with a digit.
+        # As in MLIR, an underscore separates the number from a stem that ends with a digit.
         stem = f"{stem}_" if stem[-1].isdigit() else stem
         uses = self._uses[stem] = self._uses.get(stem, 0) + 1
         alias = self._aliases[text] = f"#{stem}{uses - 1 or ''}"
         return alias
 
     @contextmanager
-    def _diverted(self) -> Generator[io.StringIO]:
-        """Prints into a text of its own."""
+    def _captured(self) -> Generator[io.StringIO]:
+        """Redirects printing to a string stream."""
         stream, self.stream = self.stream, io.StringIO()
         try:
             yield self.stream
@@ -139,7 +138,8 @@ def _constant(attribute: Attribute) -> DenseIntOrFPElementsAttr[Any] | None:
 
 
 def _bytes(constant: DenseIntOrFPElementsAttr[Any]) -> bytes:
-    """The elements as the text has them: booleans are packed there, the first in the lowest bit."""
+    """Returns the elements as MLIR encodes them: booleans are packed, the first in the lowest
+    bit."""
     data = constant.data.data
     if constant.get_element_type() != IntegerType(1):
         return data
@@ -154,14 +154,13 @@ def module_text(
     generic: bool = False,
     locations: bool = False,
 ) -> str:
-    """The module as MLIR; constants of more elements than `elide_above` are only named. Layouts,
-    memories, affine maps and the system have aliases.
+    """Returns the module as MLIR, with aliases of layouts, memories, affine maps and the system.
 
-    Where there are functions for the CPU, they are in a module of their own, beside that of the
-    device, which declares them.
+    Constants of more elements than `elide_above` are elided. CPU functions are printed in a module
+    of their own, beside the device module, which declares them.
     """
     if any(isinstance(op, FuncOp) and is_cpu_function(op) for op in module.body.block.ops):
-        module = _divided(module)
+        module = _split_by_device(module)
     stream = io.StringIO()
     printer = ModulePrinter(
         stream, elide_above=elide_above, generic=generic, locations=locations, aliases=True
@@ -170,8 +169,8 @@ def module_text(
     return f"{printer.alias_definitions()}{stream.getvalue()}\n"
 
 
-def _divided(module: ModuleOp) -> ModuleOp:
-    """The module with its functions in one for the device and one for the CPU."""
+def _split_by_device(module: ModuleOp) -> ModuleOp:
+    """Returns a copy of the module with a device module and a CPU module."""
     device: list[Operation] = []
     cpu: list[Operation] = []
     for op in module.body.block.ops:

@@ -1,4 +1,4 @@
-"""Runner of pass pipelines, with timing and preconditions."""
+"""Runner of pass pipelines, with timing and precondition checks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.transforms.module_text import ELIDED_ELEMENTS, module_text
 from ttcodegen.transforms.registry import Group, PassEntry, find, is_known
 
-# The state of a module that passes need, for the message of one that could not run.
+# Preconditions of passes, for the message of a pass that failed.
 
 _LATER = {
     Group.TTIR: ("ttnn", "ttmetal", "ttkernel", "emitc"),
@@ -30,12 +30,12 @@ _LATER = {
     Group.TTMETAL: ("ttnn", "emitc"),
     Group.EMITC: ("emitc",),
 }
-"""Dialects that modules were lowered to which are past the passes of a group."""
+"""Dialects that a module has been lowered to once it is past the passes of a group."""
 _NAMES = {"ttnn": "TTNN", "ttmetal": "TTMetal", "ttkernel": "TTKernel", "emitc": "EmitC"}
 
 
 def unmet_need(name: str, module: ModuleOp) -> CompileError | None:
-    """Returns why a pass cannot run on a module, or None if its preconditions hold."""
+    """Returns the unmet precondition of a pass on a module, or None if its preconditions hold."""
     if not is_known(name):
         return None
     entry = find(name)
@@ -76,7 +76,7 @@ def unmet_need(name: str, module: ModuleOp) -> CompileError | None:
 
 
 def _without_layout(module: ModuleOp) -> Iterator[Operation]:
-    """The ops with a tensor that has no layout, in order."""
+    """Yields the ops with a tensor without layout, in order."""
     for op in module.walk():
         values: list[SSAValue] = [*op.operands, *op.results]
         if isinstance(op, FuncOp) and op.body.blocks:
@@ -85,11 +85,13 @@ def _without_layout(module: ModuleOp) -> Iterator[Operation]:
             yield op
 
 
-# Runs a pipeline, and shows what each pass did and how long it took.
+# Runner of pipelines, with dumps and times of passes.
 
-_OF_STATE = (AssertionError, AttributeError, LookupError, TypeError, ValueError)
-"""Exceptions of a pass on a module that is not in the state that it needs. Others, as NameError or
-NotImplementedError, are errors of the compiler on any module."""
+_STATE_ERRORS = (AssertionError, AttributeError, LookupError, TypeError, ValueError)
+"""Exceptions that a pass raises on a module in an unexpected state.
+
+Others, such as NameError or NotImplementedError, are compiler errors on any module.
+"""
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,7 @@ class PassTime:
 
 
 class Instrument(Protocol):
-    """Looks at the module between passes."""
+    """Observer of the module between passes."""
 
     def before(self, pass_: ModulePass, module: ModuleOp) -> None:
         """Called before a pass runs."""
@@ -121,9 +123,9 @@ class Instrument(Protocol):
 class PassRunner:
     """Applies passes in order.
 
-    With `dump` the module is written after each pass that changed it, `verify` checks it after each
-    pass: an error there is one of the compiler. `times` has an entry per pass; with `count_ops` it
-    holds the number of ops.
+    `dump` is a folder for the module after each pass that changed it. `verify` verifies the module
+    after each pass: a failure is a compiler error. `times` has an entry per pass; `count_ops` adds
+    the number of ops.
     """
 
     context: Context
@@ -136,8 +138,11 @@ class PassRunner:
     _number: int = 0
 
     def run(self, module: ModuleOp, passes: Sequence[ModulePass]) -> None:
-        """Changes `module`. Raises CompileError for what a pass refuses, and when the module that
-        a pass leaves does not verify; OSError if the dump cannot be written."""
+        """Applies the passes to `module`, in place.
+
+        Raises CompileError for what a pass refuses, if the module after a pass does not verify, or
+        if the dump folder cannot be created; OSError if a dump cannot be written.
+        """
         if self.dump is not None and self._last is None:
             try:
                 self.dump.mkdir(parents=True, exist_ok=True)
@@ -153,8 +158,8 @@ class PassRunner:
             except Exception as error:
                 for instrument in self.instruments:
                     instrument.failed(pass_, module)
-                if isinstance(error, _OF_STATE):
-                    # Passes rely on the state that those before them leave.
+                if isinstance(error, _STATE_ERRORS):
+                    # Passes rely on the state that earlier passes establish.
                     unmet = unmet_need(pass_.name, module)
                     if unmet is not None:
                         raise unmet from error
@@ -173,7 +178,7 @@ class PassRunner:
 
     @contextmanager
     def stage(self, name: str) -> Generator[None]:
-        """Times what is no pass: reading, printing, ..."""
+        """Times a stage that is no pass, such as reading or printing."""
         start = perf_counter()
         yield
         self.times.append(PassTime(name, perf_counter() - start, None))
@@ -185,7 +190,7 @@ class PassRunner:
         self._last = text
 
     def write_times(self, stream: TextIO) -> None:
-        """A table of the passes: milliseconds, share of the total, ops after the pass."""
+        """Writes a table of passes: milliseconds, share of the total, ops after the pass."""
         total = sum(time.seconds for time in self.times)
         width = max((len(time.name) for time in self.times), default=0)
         for time in self.times:

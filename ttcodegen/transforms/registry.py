@@ -1,4 +1,4 @@
-"""All passes and pipelines by name: what `ttcodegen` runs, and what `ttcodegen-opt` offers.
+"""All passes and pipelines by name, as `ttcodegen` runs them and `ttcodegen-opt` offers them.
 
 How to add a pass
 -----------------
@@ -21,18 +21,18 @@ How to add a pipeline
 ---------------------
 Write a function that takes the values of its options, all of them, by name and yields the steps in
 order, each the name of a pass or pipeline, or `step(name, option=value, ...)`; then add a
-`PipelineEntry` to `pipelines.PIPELINES` or to the table of a module in `_TABLES`. Options that
-other compilers have and that cannot be had here get a `refusal` (see `Option`), so that they are
+`PipelineEntry` to `pipelines.PIPELINES` or to the table of a module in `_TABLES`. Options of
+other compilers that are unsupported here get a `refusal` (see `Option`), so that they are
 refused by name and never ignored.
 
 A module in `_TABLES` has `PASSES` or `PIPELINES` or both. Its imports should cost nothing: types of
 this module, and functions of pipelines. Tests check that every entry imports, that names and
 options agree with the class, and that each pass has a test in tests/lit/.
 
-Options of passes and pipelines: what they are, and how they are written.
-
-The text is MLIR's: `name=value` separated by blanks, where a value may be in quotes or braces, a
-name alone is a flag that is set, and the whole may be in braces:
+Options of passes and pipelines
+-------------------------------
+The syntax is MLIR's: `name=value` separated by blanks, where a value may be in quotes or braces, a
+name alone sets a flag, and the whole may be in braces:
 `--convert-ttnn-to-emitc='{module-name=mlp release=X.Y.Z}'`.
 """
 
@@ -64,7 +64,7 @@ _CLOSING = {"{": "}", "[": "]", "(": ")"}
 
 
 class OptionError(CompileError):
-    """An option of a pass is not there, malformed or not possible: wrong usage."""
+    """Invalid use of an option: unknown, malformed, or with an unsupported value."""
 
 
 @dataclass(frozen=True)
@@ -72,15 +72,15 @@ class Option:
     """One option of a pass or pipeline.
 
     `name` with `_` for `-` is the field of the pass that takes the value. An option with `refusal`
-    is one that other compilers of TTIR have and that cannot be had here: only its default is
-    accepted, which is what is done anyway, and any other value is refused with that reason.
+    is one of other TTIR compilers that is unsupported here: only its default is accepted, which is
+    the behaviour anyway; any other value is refused with that reason.
     """
 
     name: str
     description: str
     default: OptionValue = ""
     choices: tuple[str | int, ...] = ()
-    """The values that a text or an integer may have; empty if any."""
+    """Allowed values of a text or an integer; empty if any."""
     refusal: str | None = None
 
     @property
@@ -97,11 +97,11 @@ class Option:
 
     @property
     def field(self) -> str:
-        """The field of the pass that takes the value."""
+        """Field of the pass that takes the value."""
         return self.name.replace("-", "_")
 
     def decode(self, text: str) -> OptionValue:
-        """The value that a text spells.
+        """Parses a value.
 
         Raises:
             OptionError: if the option cannot have that value.
@@ -111,7 +111,7 @@ class Option:
         return value
 
     def check(self, value: OptionValue) -> None:
-        """Makes sure that the option can have a value.
+        """Verifies that the option can have a value.
 
         Raises:
             OptionError: if it cannot.
@@ -147,7 +147,7 @@ class Option:
         return self.encode(value).partition("=")[2] or "empty"
 
     def encode(self, value: OptionValue) -> str:
-        """`name=value` as it is written."""
+        """Returns `name=value` as text, quoted where necessary."""
         match value:
             case bool():
                 text = "true" if value else "false"
@@ -161,23 +161,25 @@ class Option:
         return f"{self.name}={text}"
 
 
-def chosen(values: Mapping[str, OptionValue], options: Sequence[Option]) -> dict[str, OptionValue]:
-    """The values of some options that are not their defaults, so that steps read easily."""
+def non_default(
+    values: Mapping[str, OptionValue], options: Sequence[Option]
+) -> dict[str, OptionValue]:
+    """Returns the values of options that differ from their defaults, so that steps print short."""
     return {o.name: values[o.name] for o in options if values[o.name] != o.default}
 
 
 def fixed(refused: Refused) -> Iterator[Option]:
-    """Options that have one value, which says what is done anyway."""
+    """Yields options that accept only the value that describes the behaviour anyway."""
     for reason, options in refused.items():
         for name, value in options.items():
             yield Option(name, "", value, refusal=reason)
 
 
 def decode_options(owner: str, options: Sequence[Option], text: str) -> Mapping[str, OptionValue]:
-    """The values of the options of the pass `owner` that a text gives; those only.
+    """Parses the options that a text sets for the pass `owner`.
 
     Raises:
-        OptionError: if the text is malformed, or names what is no option of the pass.
+        OptionError: if the text is malformed, or names an unknown option.
     """
     known = {option.name: option for option in options}
     values: dict[str, OptionValue] = {}
@@ -191,10 +193,10 @@ def decode_options(owner: str, options: Sequence[Option], text: str) -> Mapping[
 
 
 def check_options(owner: str, options: Sequence[Option], values: Mapping[str, OptionValue]) -> None:
-    """Makes sure that the pass `owner` takes these values.
+    """Verifies that the pass `owner` takes these values.
 
     Raises:
-        OptionError: if one of them is no option of the pass, or cannot have that value.
+        OptionError: if one of them is unknown or has an unsupported value.
     """
     known = {option.name: option for option in options}
     for name, value in values.items():
@@ -217,10 +219,10 @@ def _listed(owner: str, options: Sequence[Option]) -> str:
 
 
 def split_options(owner: str, text: str) -> Iterator[tuple[str, str]]:
-    """The names and values in a text of options; a name alone has an empty value.
+    """Yields the names and values in a text of options; a name alone has an empty value.
 
     Raises:
-        OptionError: if a quote or brace stays open, or something is no name.
+        OptionError: if a quote or brace is not closed, or a name is malformed.
     """
     text = unbraced(text)
     position = 0
@@ -242,7 +244,7 @@ def split_options(owner: str, text: str) -> Iterator[tuple[str, str]]:
 
 
 def unbraced(text: str) -> str:
-    """The text without the quotes or braces around it."""
+    """Returns the text without surrounding quotes or braces."""
     text = text.strip()
     if len(text) > 1 and text[0] + text[-1] in ('""', "''", "{}"):
         return text[1:-1]
@@ -250,7 +252,7 @@ def unbraced(text: str) -> str:
 
 
 def _value_end(owner: str, text: str, start: int) -> int:
-    """Finds the end of a value: the next blank outside quotes and brackets."""
+    """Returns the end of a value: the next blank outside quotes and brackets."""
     expected: list[str] = []
     for position in range(start, len(text)):
         character = text[position]
@@ -277,7 +279,7 @@ _TABLES = (
 
 
 class Group(Enum):
-    """The dialects that passes are listed under, in the order of --help."""
+    """Dialects that passes are listed under, in the order of --help."""
 
     TTCORE = "TTCore"
     TTIR = "TTIR"
@@ -289,48 +291,47 @@ class Group(Enum):
 
 
 class UnknownPass(OptionError):
-    """There is no pass or pipeline of that name."""
+    """Error for a name that no pass or pipeline has."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """A pass or pipeline to run, by name, with the options that are given; the others have their
-    defaults."""
+    """A pass or pipeline to run, with the options that are set; the others have their defaults."""
 
     name: str
     options: Mapping[str, OptionValue] = field(default_factory=dict[str, OptionValue])
 
     def __str__(self) -> str:
-        """As it is written in a textual pipeline."""
+        """Returns the step as text of a pipeline."""
         known = {option.name: option for option in find(self.name).options}
         given = [known[name].encode(value) for name, value in self.options.items()]
         return f"{self.name}{{{' '.join(given)}}}" if given else self.name
 
 
 def step(name: str, **options: OptionValue) -> Step:
-    """A step, with `_` for `-` in the names of options."""
+    """Creates a step; option names have `_` for `-`."""
     return Step(name, {key.replace("_", "-"): value for key, value in options.items()})
 
 
 @dataclass(frozen=True)
 class PassEntry:
-    """A pass."""
+    """Row of the pass table."""
 
     name: str
     group: Group
     implementation: str
-    """`module:class`."""
+    """`module:class` of the pass."""
     description: str
     aliases: tuple[str, ...] = ()
     options: tuple[Option, ...] = ()
 
     def load(self) -> type[ModulePass]:
-        """The class of the pass; imports it."""
+        """Imports and returns the class of the pass."""
         module, _, name = self.implementation.partition(":")
         return getattr(import_module(module), name)
 
     def make(self, options: Mapping[str, OptionValue]) -> ModulePass:
-        """The pass with these options, and the defaults of its class for the others."""
+        """Creates the pass with these options and the defaults of its class for the others."""
         fields = {o.name: o.field for o in self.options if o.refusal is None}
         given = {fields[name]: value for name, value in options.items() if name in fields}
         return self.load()(**given)
@@ -351,7 +352,7 @@ class PipelineEntry:
     options: tuple[Option, ...] = ()
 
     def expand(self, options: Mapping[str, OptionValue]) -> Iterator[Step]:
-        """The steps for these options, and the defaults for the others."""
+        """Yields the steps for these options and the defaults of the others."""
         values = {option.name: option.default for option in self.options} | dict(options)
         for entry in self.steps(values):
             yield Step(entry) if isinstance(entry, str) else entry
@@ -362,7 +363,7 @@ Entry = PassEntry | PipelineEntry
 
 @cache
 def entries() -> tuple[Entry, ...]:
-    """All passes and pipelines, in the order of the tables."""
+    """Returns all passes and pipelines in the order of the tables."""
     found: list[Entry] = []
     for table in _TABLES:
         module = import_module(table)
@@ -383,11 +384,10 @@ def _by_name() -> Mapping[str, Entry]:
 
 
 def find(name: str) -> Entry:
-    """The pass or pipeline of that name, which may be an alias.
+    """Returns the pass or pipeline of a name or alias.
 
     Raises:
-        UnknownPass: if there is none; the message says why, where the name is one of another
-            compiler's.
+        UnknownPass: if there is none; for known passes of other compilers with the reason.
     """
     entry = _by_name().get(name)
     if entry is not None:
@@ -402,12 +402,12 @@ def find(name: str) -> Entry:
 
 
 def is_known(name: str) -> bool:
-    """True if there is a pass or pipeline of that name, which may be an alias."""
+    """Returns whether there is a pass or pipeline of a name or alias."""
     return name in _by_name()
 
 
 def parse_step(name: str, text: str) -> Step:
-    """The step that `--name=text` names.
+    """Parses `--name=text` as a step.
 
     Raises:
         OptionError: if there is no such pass, or it does not take these options.
@@ -417,7 +417,7 @@ def parse_step(name: str, text: str) -> Step:
 
 
 def schedule(steps: Iterable[Step | str]) -> list[tuple[Step, ModulePass]]:
-    """The passes that steps expand to, in order, each with the step that describes it.
+    """Expands steps to passes, in order, each with the step that describes it.
 
     Raises:
         OptionError: if a step has an option that its pass or pipeline does not take.
@@ -435,7 +435,7 @@ def schedule(steps: Iterable[Step | str]) -> list[tuple[Step, ModulePass]]:
 
 
 def passes_of(*steps: Step | str) -> list[ModulePass]:
-    """The passes that steps expand to, in order."""
+    """Returns the passes that steps expand to, in order."""
     return [pass_ for _, pass_ in schedule(steps)]
 
 
@@ -445,18 +445,18 @@ _ANCHORS = ("builtin.module", "func.func", "ttcore.device_module", "any")
 
 
 def pipeline_text(steps: Iterable[Step]) -> str:
-    """Steps as a textual pipeline: `builtin.module(a,b{c=d})`."""
+    """Returns steps as a textual pipeline: `builtin.module(a,b{c=d})`."""
     return f"builtin.module({','.join(str(one) for one in steps)})"
 
 
 def parse_pipeline(text: str) -> list[Step]:
-    """The steps of a textual pipeline, as MLIR writes it.
+    """Parses a textual pipeline in MLIR's syntax.
 
-    Passes run on the whole module wherever they are named: what is nested in `func.func(...)` runs
-    on all functions either way.
+    Passes run on the whole module wherever they are named: those nested in `func.func(...)` run on
+    all functions either way.
 
     Raises:
-        OptionError: if the text is malformed, or names what is no pass.
+        OptionError: if the text is malformed, or names an unknown pass.
     """
     steps = list(_parse_list(unbraced(text), text))
     if not steps:
@@ -479,7 +479,7 @@ def _parse_list(text: str, whole: str) -> Iterator[Step]:
 
 
 def _head(part: str) -> tuple[str, str, str]:
-    """The name that a part begins with, the bracket after it, and the text in the brackets."""
+    """Splits a part into its name, the bracket after it, and the text in the brackets."""
     for position, character in enumerate(part):
         if character in "({":
             closing = ")" if character == "(" else "}"
@@ -490,7 +490,7 @@ def _head(part: str) -> tuple[str, str, str]:
 
 
 def _split_top_level(text: str, whole: str) -> Sequence[str]:
-    """The parts between the commas that are outside of brackets and quotes."""
+    """Splits a text at the commas outside of brackets and quotes."""
     parts: list[str] = []
     start = 0
     expected: list[str] = []

@@ -1,4 +1,4 @@
-"""Drivers of rewrites: one walk, local patterns, and rebuilding of functions."""
+"""Rewrite drivers: single walk, worklist of local patterns, and rebuilding of functions."""
 
 from __future__ import annotations
 
@@ -19,50 +19,53 @@ from ttcodegen.ops.core.builder import OpBuilder
 from ttcodegen.ops.core.definition import TTIRDefinition, TTNNDefinition
 from ttcodegen.ops.dialects import ttir_op_classes
 
-# The driver of the TTIR passes: one walk, or local patterns until none applies.
+# Drivers of the TTIR passes: a single walk, or local patterns until none applies.
 #
-# Both run in time linear in the number of ops and rewrites. What replaces an op gets its
-# location, its position in the source text and the name of its result. Ops that overwrite an
-# operand (`in_place`) stay where they are, and nothing that reads such an operand moves over
+# Both run in time linear in the number of ops and rewrites. Replacements inherit the location,
+# the position in the source text and the result name of the replaced op. Ops that write an
+# operand in place (`in_place`) are not moved, and no reader of such an operand moves across
 # them.
 
 Replacement = SSAValue | Sequence[SSAValue]
 Rule = Callable[["Rewriter", CatalogueOp], Replacement | None]
-"""Returns the replacements for the results of the op, None to leave the op alone. It may make
-ops through the rewriter but changes none that is there."""
+"""Returns the replacements for the results of the op, or None to keep it.
+
+A rule may create ops through the rewriter but modifies no existing op.
+"""
 
 
 def functions(module: ModuleOp) -> list[FuncOp]:
-    """The functions of a module, in order."""
+    """Returns the functions of a module, in order."""
     return [op for op in module.body.block.ops if isinstance(op, FuncOp)]
 
 
 def function_blocks(function: FuncOp) -> list[Block]:
-    """The blocks of a function; none for a declaration."""
+    """Returns the blocks of a function; none for a declaration."""
     return list(function.body.blocks)
 
 
-# Checks against abstract classes are slow; there are few classes of ops.
+# Cached by class: checks against abstract classes are slow, and there are few op classes.
 @cache
 def _overwrites(op_class: type[Operation]) -> bool | None:
-    """True if ops of a class overwrite an operand, None if they are in no catalogue."""
+    """Returns whether ops of a class overwrite an operand; None for ops of no catalogue."""
     if not issubclass(op_class, CatalogueOp):
         return None
     return op_class.definition.in_place is not None
 
 
 def is_pure(op: Operation) -> bool:
-    """True if the op only computes its results, so that it may go when they are unused."""
+    """Returns whether the op has no effect but its results, so that it is dead if they are
+    unused."""
     return _overwrites(type(op)) is False and len(op.results) > 0
 
 
 def is_unused(op: Operation) -> bool:
-    """True if the op only computes unused results."""
+    """Returns whether the op is pure and its results are unused."""
     return is_pure(op) and all([result.first_use is None for result in op.results])
 
 
 def is_repeatable(op: Operation) -> bool:
-    """True if equal operands give equal results, so that equal ops can be merged."""
+    """Returns whether equal operands give equal results, so that equal ops can be merged."""
     if not isinstance(op, CatalogueOp) or not is_pure(op):
         return False
     definition = op.definition
@@ -72,15 +75,15 @@ def is_repeatable(op: Operation) -> bool:
 
 
 def set_type(value: SSAValue, type_: Attribute) -> None:
-    """Gives a value another type; its users are not looked at.
+    """Changes the type of a value without visiting its users.
 
-    The library has no public way that keeps the value and its users in place.
+    xDSL has no public way that keeps the value and its users in place.
     """
     value._type = type_  # pyright: ignore[reportPrivateUsage]
 
 
 def erase(op: Operation) -> None:
-    """Takes an op whose results are unused out of its block."""
+    """Erases an op whose results are unused from its block."""
     assert op.parent is not None
     op.parent.erase_op(op)
 
@@ -121,17 +124,16 @@ class InPlaceWrites:
         return self._buffers.get(value, value)
 
     def overwrites(self, value: SSAValue) -> bool:
-        """True if an op of the block overwrites a value."""
+        """Returns whether an op of the block overwrites a value."""
         return self._buffer(value) in self._writes
 
     def insert(self, op: Operation, before: Operation) -> None:
-        """Takes note of an op that was put before another."""
+        """Records an op inserted before another."""
         if self._writes:
             self._epochs[op] = self._epochs[before]
 
     def may_recompute(self, op: Operation, at: Operation) -> bool:
-        """True if `op`, computed at the position of the later op `at`, would read the same
-        operands."""
+        """Returns whether `op`, moved down to the op `at`, would read the same operand contents."""
         if not self._writes:
             return True
         begin, end = self._epochs[op], self._epochs[at]
@@ -141,7 +143,7 @@ class InPlaceWrites:
         )
 
     def may_read_later(self, value: SSAValue, at: Operation) -> bool:
-        """True if `value` still is what it is at the op `at` wherever it is used after that."""
+        """Returns whether `value` is not overwritten after the op `at`."""
         writes = self._writes.get(self._buffer(value))
         return not writes or self.version(value, self._epochs[at]) == len(writes)
 
@@ -158,7 +160,7 @@ class InPlaceWrites:
 
 
 class Rewriter(OpBuilder):
-    """Makes TTIR ops before the op that a rule looks at, and finds what made a value."""
+    """Builder that inserts TTIR ops before the root of a rule, and finds defining ops."""
 
     def __init__(self, block: Block) -> None:
         super().__init__(ttir_op_classes(), self._insert_before_root)
@@ -167,13 +169,13 @@ class Rewriter(OpBuilder):
         self._root: CatalogueOp | None = None
 
     def start(self, root: CatalogueOp) -> None:
-        """Looks at `root` from now on."""
+        """Makes `root` the op that the rule matches."""
         self._root = self.origin = root
         self.made = []
 
     @property
     def root(self) -> CatalogueOp:
-        """The op that the rule looks at."""
+        """Returns the op that the rule matches."""
         assert self._root is not None
         return self._root
 
@@ -185,8 +187,11 @@ class Rewriter(OpBuilder):
         self.made.append(op)
 
     def defining(self, value: SSAValue, *names: str) -> CatalogueOp | None:
-        """The op that made `value`, if it has one of these names (any if none is given) and reads
-        the same at the root: ops made there may take its operands."""
+        """Returns the op that defines `value`, if it has one of the names (any if none is given).
+
+        None also if one of its operands is overwritten between it and the root: ops made at the
+        root may use the operands of the returned op.
+        """
         if type(value) is not OpResult:
             return None
         op = value.op
@@ -195,7 +200,8 @@ class Rewriter(OpBuilder):
         return op if self.writes.may_recompute(op, self.root) else None
 
     def sole(self, value: SSAValue, *names: str) -> CatalogueOp | None:
-        """As `defining`, but only if `value` has one use, so that it may be fused."""
+        """Returns the defining op like `defining`, but only if `value` has one use, so that it may
+        be fused."""
         return self.defining(value, *names) if value.has_one_use() else None
 
     def again(
@@ -205,8 +211,10 @@ class Rewriter(OpBuilder):
         result: Attribute | None = None,
         **attributes: Any,
     ) -> SSAValue:
-        """The op with one result once more at the root, with other operands (as many as before),
-        another result type and some other attributes."""
+        """Clones an op with one result at the root, with other operands (the same number).
+
+        `result` replaces its result type, `attributes` some of its attributes.
+        """
         properties = dict(op.properties)
         discardable = dict(op.attributes)
         for key, value in attributes.items():
@@ -224,8 +232,11 @@ class Rewriter(OpBuilder):
         return made.results[0]
 
     def finish(self, replacement: Replacement) -> bool:
-        """Puts the values in the place of the root's results and erases the root, unless one of
-        them is overwritten later, when users of the result want the old contents."""
+        """Replaces the root's results by the values and erases the root; returns whether it did.
+
+        Refuses if one of the values is overwritten later: users of the result need the old
+        contents.
+        """
         values = [replacement] if isinstance(replacement, SSAValue) else list(replacement)
         root = self.root
         assert len(values) == len(root.results)
@@ -238,16 +249,17 @@ class Rewriter(OpBuilder):
         return True
 
     def discard(self) -> None:
-        """Takes back what was made since `start`."""
+        """Erases the ops made since `start`."""
         for op in reversed(self.made):
             erase(op)
         self.made = []
 
 
 def rewrite_each(function: FuncOp, rule: Rule, wants: Callable[[CatalogueOp], bool]) -> bool:
-    """Applies `rule` to every op that `wants` it, in order, also to the ops that it makes.
+    """Applies `rule` in order to every op that `wants` accepts, also to the ops that it makes.
 
-    Gives whether anything changed. Raises RecursionError if a rule keeps making ops that it wants.
+    Returns whether anything changed. Raises RecursionError if a rule keeps making ops that it
+    rewrites.
     """
     changed = False
     for block in function_blocks(function):
@@ -280,12 +292,12 @@ _REWRITES_PER_OP = 100
 
 @dataclass
 class PatternSet:
-    """Rules by the names of the ops that they start from."""
+    """Rules by the names of their root ops."""
 
     rules: dict[str, list[Rule]] = field(default_factory=dict[str, list[Rule]])
 
     def on(self, *names: str) -> Callable[[Rule], Rule]:
-        """Registers a rule for the ops of these names; earlier rules are tried first."""
+        """Registers a rule for root ops of these names; earlier rules are tried first."""
 
         def add(rule: Rule) -> Rule:
             for name in names:
@@ -296,7 +308,7 @@ class PatternSet:
 
     @staticmethod
     def union(*sets: PatternSet) -> PatternSet:
-        """The rules of several sets, those of earlier ones first."""
+        """Merges several sets; rules of earlier ones are tried first."""
         result = PatternSet()
         for patterns in sets:
             for name, rules in patterns.rules.items():
@@ -304,9 +316,9 @@ class PatternSet:
         return result
 
     def apply(self, function: FuncOp, start: Iterable[Operation] | None = None) -> bool:
-        """Applies the rules until none applies; drops ops whose results are unused.
+        """Applies the rules until none applies, and erases ops whose results are unused.
 
-        Looks at all ops, or at some of them and what changes from there. Gives whether anything
+        Starts from all ops or from `start`, and revisits what changes. Returns whether anything
         changed.
         """
         first = None if start is None else set(start)
@@ -315,7 +327,7 @@ class PatternSet:
 
 
 class _Worklist:
-    """Ops whose surroundings changed since the rules last looked at them."""
+    """Ops to visit because they or their neighbours changed."""
 
     def __init__(
         self, rules: dict[str, list[Rule]], block: Block, first: set[Operation] | None
@@ -358,7 +370,7 @@ class _Worklist:
             self._budget -= 1
             if self._budget < 0:
                 raise RecursionError(f"the rules for {op.name} never settle")
-            # The last pushed is looked at first: producers before what is made of them.
+            # The stack is last in, first out: producers are visited before their users.
             for user in users:
                 self._push(user)
             for new in reversed(made):
@@ -384,7 +396,7 @@ class _Worklist:
 
 
 def erase_dead(function: FuncOp) -> bool:
-    """Erases the ops whose results are unused, from the end; gives whether there were any."""
+    """Erases the ops whose results are unused, last first; returns whether there were any."""
     changed = False
     for block in function_blocks(function):
         op = block.last_op
@@ -397,7 +409,7 @@ def erase_dead(function: FuncOp) -> bool:
     return changed
 
 
-# Replaces the body of a function in one linear walk.
+# Rebuilding of a function's body in one linear walk.
 
 
 def rebuild(
@@ -406,12 +418,11 @@ def rebuild(
     rewrite: Callable[[OpBuilder, CatalogueOp], SSAValue | Sequence[SSAValue]],
     rewrite_other: Callable[[OpBuilder, Operation], None] | None = None,
 ) -> None:
-    """Replaces every catalogue op of a function by what `rewrite` makes of it.
+    """Replaces every catalogue op of a function by the result of `rewrite`.
 
-    `rewrite` may insert the op itself, changed, which is cheaper than another one of its kind.
-    Other ops (return, calls, loops) are kept with their operands mapped, unless `rewrite_other`
-    inserts them. A name of a replaced value goes
-    to the value that replaces it, unless that one has a name of its own.
+    `rewrite` may insert the op itself, modified in place, which is cheaper than a new op. Other ops
+    (return, calls, loops) are kept with their operands mapped, unless `rewrite_other` inserts them.
+    A replacement without a name inherits that of the replaced value.
     """
     block = body_of(function)
     made: list[Operation] = []

@@ -23,6 +23,21 @@
 #define TTCODEGEN_BEFORE_8101(...) __VA_ARGS__
 #endif
 
+/// The last parameter of functions that refuse or give something else since 0.81.1, although they
+/// have the same parameters: it chooses among them.
+#if TTCODEGEN_TT_METAL >= 8101 && !defined(TTCODEGEN_EXACT_DECLARATIONS)
+#define TTCODEGEN_RULES_8101 , ttcodegen::Since8101 = {}
+#else
+#define TTCODEGEN_RULES_8101
+#endif
+
+namespace ttcodegen {
+
+/// The rules of 0.81.1.
+struct Since8101 {};
+
+}  // namespace ttcodegen
+
 #if defined(TTCODEGEN_EXACT_DECLARATIONS) && TTCODEGEN_TT_METAL >= 8101
 #define TTCODEGEN_EXACT_8101 1
 /// Parameters that 0.81.1 added, and those that it removed, which programs leave out.

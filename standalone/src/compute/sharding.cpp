@@ -134,13 +134,17 @@ ImageDivision divide_image(TensorMemoryLayout scheme, const ImageParts& parts,
 }
 
 ImageDivision divide_result(const ImageDivision& image, std::uint32_t channel_parts,
-                            std::uint32_t channel_cores) {
+                            std::optional<std::uint32_t> channel_cores) {
+    const auto [width, height] = worker_grid();
+    const bool is_turned = image.orientation == ShardOrientation::COL_MAJOR;
     ImageDivision result = image;
-    const std::uint32_t cores = filled_cores(channel_parts, channel_cores);
     if (image.scheme == TensorMemoryLayout::WIDTH_SHARDED) {
-        result.grid = first_cores(cores);
+        result.grid =
+            first_cores(filled_cores(channel_parts, channel_cores.value_or(width * height)));
     } else if (image.scheme == TensorMemoryLayout::BLOCK_SHARDED) {
-        result.grid = block_of_cores(image.row_cores(), cores, image.orientation);
+        const std::uint32_t most = channel_cores.value_or(is_turned ? height : width);
+        result.grid =
+            block_of_cores(image.row_cores(), filled_cores(channel_parts, most), image.orientation);
     }
     return result;
 }

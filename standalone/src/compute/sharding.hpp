@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "core/tensor_data.hpp"
 
@@ -36,9 +37,10 @@ ImageDivision divide_image(TensorMemoryLayout scheme, const ImageParts& parts,
                            tt::tt_metal::ShardOrientation orientation);
 
 /// The same image divided by rows, with the channels of a result on as many cores as they fill
-/// (conv::determine_output_parallel_config), at most `channel_cores`.
+/// (conv::determine_output_parallel_config): at most `channel_cores`, by default as many as the
+/// worker cores of the device allow.
 ImageDivision divide_result(const ImageDivision& image, std::uint32_t channel_parts,
-                            std::uint32_t channel_cores);
+                            std::optional<std::uint32_t> channel_cores);
 
 /// The division of a sharded tensor.
 ImageDivision division_of(const MemoryConfig& memory_config);

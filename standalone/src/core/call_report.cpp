@@ -1,7 +1,9 @@
 #include "core/call_report.hpp"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <cctype>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -9,6 +11,7 @@
 #include <fstream>
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include "core/chips.hpp"
 #include "core/memory_use.hpp"
@@ -128,10 +131,45 @@ std::string name_of(DataType dtype) {
     return text.substr(text.rfind(':') + 1);
 }
 
+/// The name of an enumerator without its enumeration, in lower case.
+template <typename Enumerator>
+std::string word_of(Enumerator value) {
+    std::string text = describe(value);
+    text.erase(0, text.rfind(':') + 1);
+    std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::tolower(c); });
+    return text;
+}
+
+std::string shards_json(const tt::tt_metal::ShardSpec& shards) {
+    std::string ranges;
+    for (const auto& range : shards.grid.ranges()) {
+        const auto& [first, last] = std::pair(range.start_coord, range.end_coord);
+        ranges +=
+            (ranges.empty() ? "[" : ", [") + list_of({first.x, first.y, last.x, last.y}) + "]";
+    }
+    const bool in_rows = shards.orientation == tt::tt_metal::ShardOrientation::ROW_MAJOR;
+    return "{\"shape\": [" + list_of({shards.shape[0], shards.shape[1]}) + "], \"ranges\": [" +
+           ranges + "], \"orientation\": \"" + (in_rows ? "row_major" : "col_major") + "\"}";
+}
+
+/// The place of a tensor; null on the host.
+std::string memory_json(const Tensor& tensor) {
+    if (!on_device(tensor)) {
+        return "null";
+    }
+    const MemoryConfig& memory = tensor.memory_config();
+    return "{\"layout\": \"" + word_of(memory.memory_layout()) + "\", \"buffer\": \"" +
+           word_of(memory.buffer_type()) +
+           "\", \"shards\": " + (memory.shard_spec() ? shards_json(*memory.shard_spec()) : "null") +
+           "}";
+}
+
 std::string result_json(const Tensor& tensor, const std::string& file) {
+    const Tensor part = parts_or_self(tensor).front();
     std::string text = "{\"shape\": [" + list_of(sizes_of(tensor)) + "], \"data_type\": \"" +
                        name_of(tensor.dtype()) +
-                       "\", \"bytes\": " + std::to_string(bytes_of(tensor));
+                       "\", \"bytes\": " + std::to_string(bytes_of(tensor)) + ", \"page\": \"" +
+                       word_of(part.layout()) + "\", \"memory\": " + memory_json(part);
     if (const std::size_t devices = parts_of(tensor).size(); devices > 0) {
         text += ", \"devices\": " + std::to_string(devices);
     }

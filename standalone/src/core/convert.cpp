@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/conversion.hpp"
 #include "core/parallel.hpp"
+#include "core/typecast.hpp"
 
 namespace ttcodegen::cpu {
 
@@ -41,6 +43,41 @@ void convert_range(const std::byte* from, DataType from_dtype, std::byte* to, Da
 }
 
 }  // namespace
+
+void typecast_into(const Tensor& input, const Tensor& output) {
+    const DataType from = input.dtype();
+    const DataType to = output.dtype();
+    const bool between_floats = !is_integer(from) && !is_integer(to);
+    if (!on_device(input) || from == to || between_floats) {
+        convert_into(input, output);
+        return;
+    }
+    Buffer& target = buffer_of(output);
+    target.forget_derived();
+    const std::byte* read = buffer_of(input).data();
+    with_element(from, [&](auto source) {
+        with_element(to, [&](auto element) {
+            using Source = decltype(source);
+            using Element = decltype(element);
+            const auto* given = reinterpret_cast<const typename Source::Stored*>(read);
+            auto* made = reinterpret_cast<typename Element::Stored*>(target.data());
+            parallel_for(input.logical_volume(), kConversionGrain,
+                         [&](std::size_t begin, std::size_t end) {
+                             std::transform(given + begin, given + end, made + begin,
+                                            typecast_element<Element, Source>);
+                         });
+        });
+    });
+    finish_block_float(output);
+}
+
+Tensor typecast(const Tensor& input, DataType dtype, Layout layout,
+                const MemoryConfig& memory_config, MeshDevice* device) {
+    const Tensor output =
+        allocate(make_spec(input.logical_shape(), dtype, layout, memory_config), device);
+    typecast_into(input, output);
+    return output;
+}
 
 void convert_into(const Tensor& input, const Tensor& output) {
     const std::size_t count = input.logical_volume();

@@ -37,6 +37,8 @@ using tt::tt_metal::TensorSpec;
 using tt::tt_metal::distributed::MeshDevice;
 
 inline constexpr std::uint32_t kTileSide = 32;
+inline constexpr std::uint32_t kFaceSide = 16;
+inline constexpr std::size_t kTileElements = std::size_t{kTileSide} * kTileSide;
 
 /// The size of a stored element in bytes.
 constexpr std::size_t stored_size(DataType dtype) {

@@ -21,9 +21,6 @@ using tt::tt_metal::ShardDistributionStrategy;
 using tt::tt_metal::ShardSpec;
 using tt::tt_metal::ShardSpecBuffer;
 
-constexpr std::size_t kFaceSide = 16;
-constexpr std::size_t kTileElements = std::size_t{kTileSide} * kTileSide;
-
 DataFormat format_of(const Tensor& tensor) {
     return tt::tt_metal::datatype_to_dataformat_converter(tensor.dtype());
 }
@@ -91,7 +88,7 @@ struct Matrices {
             const std::size_t width = std::min<std::size_t>(kTileSide, columns - first_column);
             for (std::size_t column = 0; column < width; column += kFaceSide) {
                 copy(element + column, place + column / kFaceSide * kFaceSide * kFaceSide,
-                     std::min(kFaceSide, width - column));
+                     std::min<std::size_t>(kFaceSide, width - column));
             }
         }
     }

@@ -72,9 +72,6 @@ void check_unpadded(const Tensor& tensor, const MemoryConfig& target) {
     if (is_by(source, TensorMemoryLayout::WIDTH_SHARDED)) {
         const std::uint32_t width = tensor.logical_shape()[-1];
         const std::uint32_t shard = source.shard_spec()->shape[1];
-        TT_FATAL(target.is_sharded() || padded[-1] - width < shard,
-                 "Input tensor width difference ({}) must be less than shard width ({})",
-                 padded[-1] - width, shard);
         TT_FATAL(!target.is_sharded() || padded[-1] == width ||
                      (width + shard - 1) / shard == source.shard_spec()->num_cores(),
                  "Input tensor width ({}) must equal output width ({}) or output width / shard "
@@ -259,6 +256,13 @@ Tensor to_memory_config(const Tensor& tensor, const MemoryConfig& memory_config,
     TT_FATAL(from == to || tensor.layout() == Layout::TILE,
              "Only tile layout supports dtype conversion");
     cpu::check_asked_shards(memory_config, tensor.layout());
+    // Shards of the same width are resharded row by row; others go through interleaved memory.
+    const auto& read = tensor.memory_config().shard_spec();
+    const auto& written = memory_config.shard_spec();
+    if (tensor.layout() == Layout::ROW_MAJOR && read && written &&
+        read->shape[1] == written->shape[1]) {
+        cpu::check_row_pages(memory_config, from);
+    }
     const auto is_by_width = [](const MemoryConfig& memory) {
         return memory.memory_layout() == TensorMemoryLayout::WIDTH_SHARDED;
     };
@@ -286,7 +290,7 @@ Tensor typecast(const Tensor& input, const DataType& output_dtype,
     TT_FATAL(!device || !to_tiles, "A row-major tensor on the device cannot become {}",
              output_dtype);
     if (optional_output_tensor) {
-        cpu::convert_into(input, *optional_output_tensor);
+        cpu::typecast_into(input, *optional_output_tensor);
         return *optional_output_tensor;
     }
     TT_FATAL(!device || !memory_config ||
@@ -295,8 +299,8 @@ Tensor typecast(const Tensor& input, const DataType& output_dtype,
     if (device && input.is_sharded() && input.layout() == Layout::ROW_MAJOR) {
         cpu::check_row_pages(input.memory_config(), input.dtype());
     }
-    return cpu::convert(input, output_dtype, to_tiles ? Layout::TILE : input.layout(),
-                        cpu::output_memory_config(input, memory_config), cpu::device_of(input));
+    return cpu::typecast(input, output_dtype, to_tiles ? Layout::TILE : input.layout(),
+                         cpu::output_memory_config(input, memory_config), cpu::device_of(input));
 }
 
 Tensor bitcast(const Tensor& input, const DataType& output_dtype,

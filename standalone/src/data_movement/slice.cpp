@@ -14,8 +14,6 @@ namespace ttcodegen::cpu {
 
 namespace {
 
-constexpr std::size_t kTileEdge = 32;
-
 /// Returns whether the slice begins at a tile: whole tiles are moved then, and the rest is padding.
 bool begins_at_tile(const Shape& shape, const Extents& begins, const Extents& steps) {
     const std::size_t rank = shape.rank();
@@ -24,7 +22,7 @@ bool begins_at_tile(const Shape& shape, const Extents& begins, const Extents& st
         return false;
     }
     for (std::size_t i = rank - 2; i < rank; ++i) {
-        if (begins[i] % kTileEdge != 0 || steps[i] != 1) {
+        if (begins[i] % kTileSide != 0 || steps[i] != 1) {
             return false;
         }
     }
@@ -62,7 +60,7 @@ MemoryConfig sliced_memory(const Tensor& input, const Shape& result,
              "ttnn::slice does not support implicit memory_config inheritance for BLOCK_SHARDED "
              "tensors");
     TT_FATAL(input.layout() == Layout::ROW_MAJOR ||
-                 (result[-1] % kTileEdge == 0 && result[-2] % kTileEdge == 0),
+                 (result[-1] % kTileSide == 0 && result[-2] % kTileSide == 0),
              "Physical shards of a slice must be tile {32, 32} sized!");
     return moved_memory(input, result, std::nullopt, false);
 }

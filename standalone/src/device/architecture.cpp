@@ -48,7 +48,7 @@ constexpr Architecture kWormhole{
     .l1_size = 1464 * 1024,
     .zeros_base = 12928,
     .kernel_config_base = 33056,
-    .l1_unreserved_base = 103712,
+    .l1_unreserved_base = 105824,
     .l1_alignment = 16,
     .dram_bank_size = kGiB,
     .dram_unreserved_base = 32,
@@ -69,7 +69,7 @@ constexpr Architecture kBlackhole{
     .l1_size = 1536 * 1024,
     .zeros_base = 13024,
     .kernel_config_base = 40448,
-    .l1_unreserved_base = 111104,
+    .l1_unreserved_base = 111744,
     .l1_alignment = 16,
     .dram_bank_size = std::uint32_t{4177920} * 1024,
     .dram_unreserved_base = 64,
@@ -88,6 +88,10 @@ std::size_t leading_number(std::string_view& text) {
     text.remove_prefix(error == std::errc() ? static_cast<std::size_t>(end - text.data()) : 0);
     return error == std::errc() ? number : 0;
 }
+
+/// The card that the project was compiled for. Each library of a project has a backend of its own,
+/// so it belongs to the project and not to the process.
+constinit const char* compiled_for = "wormhole_b0";
 
 /// Removes a leading character of a text and returns whether it was there.
 bool skip(std::string_view& text, char character) {
@@ -186,9 +190,11 @@ const Architecture& architecture(tt::ARCH arch) {
 const Architecture& default_architecture() {
     static const Architecture described = [] {
         const char* text = std::getenv("TTCODEGEN_ARCH");
-        return text == nullptr || *text == '\0' ? kWormhole : parsed(text);
+        return text == nullptr || *text == '\0' ? parsed(compiled_for) : parsed(text);
     }();
     return described;
 }
 
 }  // namespace ttcodegen::device
+
+void ttcodegen_emulate_card(const char* card) { ttcodegen::device::compiled_for = card; }

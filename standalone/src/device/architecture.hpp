@@ -1,4 +1,5 @@
-/// Parameters of the emulated architectures, as in tt-metal 0.70.1.
+/// Parameters of the emulated architectures, as in tt-metal 0.70.1; L1 begins where 0.81.1, whose
+/// firmware takes more, leaves it to programs.
 #pragma once
 
 #include <cstdint>
@@ -61,10 +62,14 @@ inline constexpr std::uint32_t kMaxRuntimeArguments = 341;
 
 /// @throws std::runtime_error for architectures other than Wormhole B0 and Blackhole.
 const Architecture& architecture(tt::ARCH arch);
-/// The architecture that the environment variable TTCODEGEN_ARCH describes, else an n150: a name,
-/// optionally followed by the worker grid and the number of DRAM banks, as in "blackhole:11x10:7".
-/// It is read once.
+/// The architecture that the environment variable TTCODEGEN_ARCH describes, else that of the card
+/// that the project was compiled for, else an n150. It is described by a name, optionally followed
+/// by the worker grid and the number of DRAM banks, as in "blackhole:11x10:7". It is read once.
 /// @throws std::runtime_error for an invalid description.
 const Architecture& default_architecture();
 
 }  // namespace ttcodegen::device
+
+/// Called by a project before anything else, where it was compiled for another card than an n150.
+/// Projects declare it weak: tt-metal has no such function.
+extern "C" void ttcodegen_emulate_card(const char* card);

@@ -207,6 +207,8 @@ MemoryConfig result_memory(const ConvolutionArguments& arguments, DataType dtype
     image.can_fold = !image.is_product && can_fold(height) && can_fold(width);
     image.is_transposed = arguments.is_transposed;
     image.is_one_dimensional = arguments.is_one_dimensional;
+    image.is_strided = height.stride != 1 || width.stride != 1;
+    image.is_dilated = height.dilation != 1 || width.dilation != 1;
     image.dtype = dtype;
     return convolved_memory(arguments.input, image, arguments.config, arguments.memory_config,
                             arguments.slices);

@@ -105,16 +105,12 @@ ImageDivision division_of_input(const Tensor& input, const ConvolvedImage& image
     return other;
 }
 
-/// The maximum number of cores that share the channels of a result.
-std::uint32_t most_channel_cores(const ImageDivision& division, const Conv2dConfig& config) {
-    constexpr std::uint32_t side = 8;
-    if (division.scheme == TensorMemoryLayout::WIDTH_SHARDED) {
-        TT_FATAL(!config.override_output_sharding_config,
-                 "Output sharding config override is only supported for BLOCK_SHARDED layout.");
-        return side * side;
-    }
+/// The number of cores that the config gives the channels of a result; none if it leaves them to
+/// the release (get_output_compute_grid_size of 0.70.1).
+std::optional<std::uint32_t> given_channel_cores(const ImageDivision& division,
+                                                 const Conv2dConfig& config) {
     if (!config.override_output_sharding_config) {
-        return side;
+        return std::nullopt;
     }
     TT_FATAL(config.core_grid,
              "When override_output_sharding_config is set to true, core_grid must have a value.");
@@ -143,11 +139,12 @@ void check_config(const ConvolvedImage& image, const Conv2dConfig& config) {
         TT_THROW("Conv2d supports Height, Block or Width Sharded Layouts but got {}",
                  *config.shard_layout);
     }
-    TT_FATAL(!config.override_sharding_config || config.core_grid,
-             "Core grid must be provided when overriding sharding config");
-    TT_FATAL(
-        !config.enable_activation_reuse || config.shard_layout != TensorMemoryLayout::BLOCK_SHARDED,
-        "Activation data reuse is not supported for block sharded");
+    if (config.enable_activation_reuse) {
+        TT_FATAL(config.shard_layout != TensorMemoryLayout::BLOCK_SHARDED,
+                 "Activation data reuse is not supported for block sharded");
+        TT_FATAL(!image.is_dilated, "Activation data reuse is not supported for dilation > 1");
+        TT_FATAL(!image.is_strided, "Activation data reuse is not supported for stride > 1");
+    }
     TT_FATAL(config.output_layout == Layout::TILE || image.dtype != DataType::BFLOAT8_B,
              "Conv output can't be in Row Major if output dtype is BFloat8_B.");
 }
@@ -185,6 +182,9 @@ MemoryConfig convolved_memory(const Tensor& input, const ConvolvedImage& image,
              "A folded image and its weights have different widths where shards are requested");
     if (!stays_in_l1 && !is_product) {
         TT_FATAL(!is_in_l1, "Conv DRAM expects the input tensor to be in DRAM.");
+        // Each slice is sharded as the config says.
+        TT_FATAL(!config.override_sharding_config || config.core_grid,
+                 "Core grid must be provided when overriding sharding config");
         if (slices) {
             check_slices(image, config, *slices);
         }
@@ -203,10 +203,10 @@ MemoryConfig convolved_memory(const Tensor& input, const ConvolvedImage& image,
         input, image, is_product, config.shard_layout.value_or(own_choice), config);
     TT_FATAL(!is_product || division.scheme != TensorMemoryLayout::WIDTH_SHARDED,
              "Unsupported memory layout {}.", division.scheme);
-    const std::uint32_t most = most_channel_cores(division, config);
+    const std::optional<std::uint32_t> given = given_channel_cores(division, config);
     const ImageDivision result =
         is_product ? division
-                   : divide_result(division, tt::div_up(image.out_channels, kTileSide), most);
+                   : divide_result(division, tt::div_up(image.out_channels, kTileSide), given);
     return memory_config.value_or(
         divided_l1(result, image.rows, image.out_channels, kTileSide, kTileSide));
 }

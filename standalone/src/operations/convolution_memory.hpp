@@ -22,6 +22,8 @@ struct ConvolvedImage {
     bool can_fold = false;
     bool is_transposed = false;
     bool is_one_dimensional = false;
+    bool is_strided = false;
+    bool is_dilated = false;
     tt::tt_metal::DataType dtype = tt::tt_metal::DataType::BFLOAT16;
 };
 

@@ -134,6 +134,10 @@ void check_input(const Tensor& input, const Pool& pool) {
              "Pool2D: For rank-2 input [H, W], batch_size and channels must be 1, got "
              "batch_size={}, channels={}",
              pool.batch, pool.channels);
+    TT_FATAL(shape.rank() != 2 || (shape[0] == pool.height && shape[1] == pool.width),
+             "Pool2D: For rank-2 input [H, W], dimensions must match: input_h={}, input_w={}, but "
+             "got shape {}",
+             pool.height, pool.width, shape);
     TT_FATAL(shape.rank() != 3 || (pool.batch == 1 && shape[0] == pool.height &&
                                    shape[1] == pool.width && shape[2] == pool.channels),
              "Pool2D: For rank-3 input [H, W, C], dimensions must match: input_h={}, input_w={}, "

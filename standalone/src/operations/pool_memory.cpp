@@ -15,14 +15,11 @@ using tt::tt_metal::DataType;
 using tt::tt_metal::Layout;
 using tt::tt_metal::ShardOrientation;
 
-constexpr std::uint32_t kFace = 16;
-constexpr std::uint64_t kTileElements = kTileSide * kTileSide;
-
 /// The division of a pool: into single pixels if nothing is tiled, channels into half tiles.
 ImageDivision division(TensorMemoryLayout scheme, const PooledImage& image, Layout input,
                        std::uint32_t alignment) {
     const bool has_tiles = image.layout == Layout::TILE;
-    const std::uint32_t width = has_tiles || input == Layout::TILE ? kTileSide : kFace;
+    const std::uint32_t width = has_tiles || input == Layout::TILE ? kTileSide : kFaceSide;
     const std::uint32_t channels = tt::div_up(image.channels, width);
     // Block shards must divide the input by its alignment as well; columns have the same parts.
     const std::uint32_t read = scheme == TensorMemoryLayout::BLOCK_SHARDED
@@ -40,10 +37,10 @@ std::uint64_t circular_buffers(const ImageDivision& division, const PooledImage&
     const bool has_tiles = image.layout == Layout::TILE;
     const std::uint64_t tiles = tt::div_up(image.channels, shards * kTileSide);
     const std::uint64_t written =
-        tt::div_up(image.channels, shards * (has_tiles ? kTileSide : kFace));
+        tt::div_up(image.channels, shards * (has_tiles ? kTileSide : kFaceSide));
     const bool is_large = image.kernel > reduced_at_once(image.channels / shards);
     const std::uint64_t at_once = image.returns_indices ? 1 : image.is_average && is_large ? 4 : 8;
-    const std::uint64_t height = image.kernel <= kFace && !image.returns_indices
+    const std::uint64_t height = image.kernel <= kFaceSide && !image.returns_indices
                                      ? static_cast<std::uint64_t>(image.kernel)
                                      : kTileSide;
     const std::uint64_t wide = image.returns_indices || tiles > at_once ? at_once : tiles;
@@ -63,7 +60,8 @@ std::uint64_t circular_buffers(const ImageDivision& division, const PooledImage&
             std::uint64_t{shape[0]} * shape[1] / kTileElements * tile_bytes(image.dtype),
             alignment);
     } else {
-        total += tt::round_up(std::min(kFace, shape[1]) * bytes * shape[0] * written, alignment);
+        total +=
+            tt::round_up(std::min(kFaceSide, shape[1]) * bytes * shape[0] * written, alignment);
     }
     if (image.returns_indices && is_large) {
         total += 2 * kTileElements * bytes;
@@ -102,11 +100,14 @@ ImageDivision division_of_input(const Tensor& input, std::optional<TensorMemoryL
 
 std::int64_t reduced_at_once(std::uint32_t channels) {
     const std::uint32_t rest = channels % kTileSide;
-    return rest != 0 && rest <= kFace ? kFace : kTileSide;
+    return rest != 0 && rest <= kFaceSide ? kFaceSide : kTileSide;
 }
 
 MemoryConfig pooled_memory(const Tensor& input, const PooledImage& image,
                            std::optional<TensorMemoryLayout> scheme) {
+    if (scheme == TensorMemoryLayout::INTERLEAVED) {
+        TT_THROW("Pool2d supports Height, Block or Width Sharded Layouts but got {}", *scheme);
+    }
     const bool has_tiles = image.layout == Layout::TILE;
     // Channels of row-major shards are aligned to 16 bytes.
     const std::uint32_t alignment = input.layout() == Layout::TILE ? kTileSide : 8;
@@ -115,7 +116,7 @@ MemoryConfig pooled_memory(const Tensor& input, const PooledImage& image,
                                  : scheme ? division(*scheme, image, input.layout(), alignment)
                                           : smallest_division(image, input.layout());
     return divided_l1(chosen, image.rows, image.channels, has_tiles ? kTileSide : 1,
-                      has_tiles ? kTileSide : kFace);
+                      has_tiles ? kTileSide : kFaceSide);
 }
 
 }  // namespace ttcodegen::cpu

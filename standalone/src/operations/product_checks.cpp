@@ -215,9 +215,6 @@ void ProgramCheck::check_blocks_of_left(
         TT_FATAL(!config.transpose_mcast, "Transpose MCAST not supported with {} layout", kind);
         TT_FATAL(tiles_.inner == config.in0_block_w, "K ({}) must equal in0_block_w ({})",
                  tiles_.inner, config.in0_block_w);
-        TT_FATAL(config.in0_block_w == shard.x,
-                 "in0_block_w ({}) must equal the shard's width in tiles ({})", config.in0_block_w,
-                 shard.x);
         const auto box = call_.a.shard_spec()->grid.bounding_box();
         TT_FATAL(box.start_coord.x == box.end_coord.x,
                  "Grid bounding box x coordinates must match, got start: {} vs end: {}",
@@ -349,8 +346,6 @@ void ProgramCheck::check_shared_right(
                  "Error: M must be divisible by per_core_M.");
         TT_FATAL(config.per_core_M == shard.y,
                  "Error: per_core_M must be equal to shard_shape[0] / in0_tile.get_height().");
-        TT_FATAL(tiles_.inner == shard.x,
-                 "Error: K must be equal to shard_shape[1] / in0_tile.get_width().");
     }
     if (out_.is_sharded()) {
         TT_FATAL(out_.memory_layout() == TensorMemoryLayout::HEIGHT_SHARDED,

@@ -383,11 +383,16 @@ MatmulProgramConfig Choice::of_batched_shards(CoreCoord grid) const {
              call_.a.memory_config().memory_layout());
     check_result_kind(call_);
     if (call_.b.is_sharded()) {
+        TT_FATAL(call_.a.memory_config().buffer_type() == call_.b.memory_config().buffer_type(),
+                 "Input A and B buffer types must match, got A: {} vs B: {}",
+                 call_.a.memory_config().buffer_type(), call_.b.memory_config().buffer_type());
         TT_FATAL(call_.a.memory_config().memory_layout() == call_.b.memory_config().memory_layout(),
                  "Input A and B memory layouts must match, got A: {} vs B: {}",
                  call_.a.memory_config().memory_layout(), call_.b.memory_config().memory_layout());
         TT_FATAL(call_.a.shard_spec()->grid == call_.b.shard_spec()->grid,
                  "Input A and B shard grids must match");
+        TT_FATAL(call_.a.shard_spec()->orientation == call_.b.shard_spec()->orientation,
+                 "Orientation mismatch of input A and B.");
     }
     const CoreCoord shard = shard_tiles(call_.a);
     const Block per_core{shard.y, tiles_.width};

@@ -76,22 +76,20 @@ MemoryConfig rotary_memory(const Tensor& input, const std::optional<MemoryConfig
     if (input.is_sharded()) {
         return memory.with_shard_spec(input.memory_config().shard_spec());
     }
-    constexpr uint32_t tile = 32;
     const CoreCoord grid = input.device()->compute_with_storage_grid_size();
-    const auto blocks = static_cast<uint32_t>(padded.volume()) / padded[-1] / tile;
+    const auto blocks = static_cast<uint32_t>(padded.volume()) / padded[-1] / kTileSide;
     auto cores = static_cast<uint32_t>(grid.x * grid.y);
     while (blocks % cores != 0) {
         --cores;
     }
     return memory.with_shard_spec(
         ShardSpec(tt::tt_metal::num_cores_to_corerangeset(cores, grid, true),
-                  std::array<uint32_t, 2>{blocks / cores * tile, padded[-1]}));
+                  std::array<uint32_t, 2>{blocks / cores * kTileSide, padded[-1]}));
 }
 
 /// In prefill mode the tables and the matrix are interleaved, or hold one tile's rows per core.
 void check_prefill_tables(const Tensor& input, const std::array<const Tensor*, 2>& tables,
                           const Tensor& matrix) {
-    constexpr uint32_t tile = 32;
     const auto check = [](const Tensor& tensor, uint32_t width, std::string_view name) {
         if (!tensor.is_sharded()) {
             return;
@@ -99,7 +97,7 @@ void check_prefill_tables(const Tensor& input, const std::array<const Tensor*, 2
         TT_FATAL(tensor.memory_config().memory_layout() == TensorMemoryLayout::HEIGHT_SHARDED,
                  "{} must be either INTERLEAVED or HEIGHT_SHARDED for prefill RoPE", name);
         const auto shape = tensor.memory_config().shard_spec().value().shape;
-        TT_FATAL(shape[0] == tile,
+        TT_FATAL(shape[0] == kTileSide,
                  "HEIGHT_SHARDED {} shard height must equal TILE_HEIGHT for prefill RoPE", name);
         TT_FATAL(shape[1] == width,
                  "HEIGHT_SHARDED {} shard width must equal {} for prefill RoPE, got {}", name,
@@ -114,13 +112,12 @@ void check_prefill_tables(const Tensor& input, const std::array<const Tensor*, 2
                  table->logical_shape()[1]);
         check(*table, input.padded_shape()[-1], "Cos or sin tensor");
     }
-    check(matrix, tile, "Transformation matrix");
+    check(matrix, kTileSide, "Transformation matrix");
 }
 
 /// Refuses tables and matrices that are not sharded as the program of a mode reads them.
 void check_llama_memory(const Tensor& input, const std::array<const Tensor*, 2>& tables,
                         const Tensor& matrix, bool is_decode_mode, const MemoryConfig& memory) {
-    constexpr uint32_t tile = 32;
     const auto is_by_height = [](const Tensor& tensor) {
         return tensor.memory_config().memory_layout() == TensorMemoryLayout::HEIGHT_SHARDED;
     };
@@ -134,13 +131,13 @@ void check_llama_memory(const Tensor& input, const std::array<const Tensor*, 2>&
     TT_FATAL(is_by_height(input), "Sharded inputs for RoPE must be HEIGHT_SHARDED.");
     for (const Tensor* table : tables) {
         TT_FATAL(is_by_height(*table), "cos tensor for RoPE must be HEIGHT_SHARDED.");
-        TT_FATAL(table->memory_config().shard_spec()->shape[0] == tile,
+        TT_FATAL(table->memory_config().shard_spec()->shape[0] == kTileSide,
                  "In decode mode, RoPE only supports n_heads (shard_shape[0]) less than equal to "
                  "TILE_HEIGHT");
     }
     TT_FATAL(is_by_height(matrix), "transformation matrix for RoPE must be HEIGHT_SHARDED.");
     const auto shape = matrix.memory_config().shard_spec()->shape;
-    TT_FATAL(shape[0] == tile && shape[1] == tile,
+    TT_FATAL(shape[0] == kTileSide && shape[1] == kTileSide,
              "Transformation matrix must have 3rd and 4th dim equal to TILE_HEIGHT");
 }
 

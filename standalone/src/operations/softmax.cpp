@@ -95,7 +95,7 @@ struct SoftmaxSteps {
         return total;
     }
 
-    static constexpr std::size_t kTile = 32;
+    static constexpr std::size_t kTile = kTileSide;
 };
 
 /// Softmax along a dimension with a stride of `stride` elements.

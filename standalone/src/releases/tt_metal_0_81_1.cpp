@@ -1,9 +1,18 @@
 // Functions that tt-metal 0.81.1 takes in another form: programs for that release get their
-// declarations (ttcodegen/release.hpp), and they forward to those of 0.70.1, declared here.
+// declarations (ttcodegen/release.hpp), and they forward to those of 0.70.1, declared here. So do
+// functions in the same form that refuse or give something else, as measured on a mocked device.
 
+#include <cmath>
+#include <limits>
+
+#include "core/chips.hpp"
+#include "core/describe.hpp"
+#include "core/tensor_data.hpp"
 #include "tt_stl/assert.hpp"
 #include "ttnn/operations/ccl/all_gather/all_gather.hpp"
 #include "ttnn/operations/conv/conv1d/conv1d.hpp"
+#include "ttnn/operations/data_movement/sort/sort.hpp"
+#include "ttnn/operations/eltwise/ternary/ternary.hpp"
 #include "ttnn/operations/eltwise/unary/common/unary_op_types.hpp"
 #include "ttnn/operations/experimental/paged_cache/paged_cache.hpp"
 #include "ttnn/operations/experimental/transformer/nlp_create_qkv_heads/nlp_create_qkv_heads.hpp"
@@ -22,6 +31,48 @@ void refuse(bool given, const char* function, const char* parameter) {
 }  // namespace
 
 namespace ttnn {
+
+namespace {
+
+using operations::ternary::TensorScalarVariant;
+
+/// Refuses a number that an integer type does not have once it is a float, as which it is passed.
+void require_number_of(const TensorScalarVariant& value, DataType dtype) {
+    const float* given = std::get_if<float>(&value);
+    const float number = given != nullptr ? *given : static_cast<float>(std::get<int>(value));
+    const bool is_signed = dtype == DataType::INT32;
+    const double least = is_signed ? std::numeric_limits<std::int32_t>::min() : 0;
+    const double greatest = is_signed ? std::numeric_limits<std::int32_t>::max()
+                                      : std::numeric_limits<std::uint32_t>::max();
+    TT_FATAL(std::trunc(number) == number && number >= least && number <= greatest,
+             "ttnn.where with a {} tensor cannot represent the scalar {}", dtype, number);
+}
+
+/// Refuses what `where` of a predicate, one tensor of values and a number does not take.
+void check_where(const Tensor& predicate, const Tensor& values, const TensorScalarVariant& number,
+                 const char* operation) {
+    using ttcodegen::cpu::is_integer;
+    const auto is_narrow = [](DataType dtype) {
+        return dtype == DataType::UINT16 || dtype == DataType::UINT8;
+    };
+    const DataType a = predicate.dtype();
+    const DataType b = values.dtype();
+    if (is_integer(b) && !is_narrow(b)) {
+        require_number_of(number, b);
+    }
+    TT_FATAL(!is_narrow(a) || !is_integer(b),
+             "Input tensor A dtype {} is not supported for binary operation BinaryOpType::{}", a,
+             operation);
+    TT_FATAL(!is_narrow(b),
+             "Input tensor B dtype {} is not supported for binary operation BinaryOpType::{}", b,
+             operation);
+    TT_FATAL(a == b || (is_integer(a) && !is_integer(b)),
+             "Mixed dtype is not supported for binary operation BinaryOpType::{}, dtype A: {}, "
+             "dtype B: {}",
+             operation, a, b);
+}
+
+}  // namespace
 
 Tensor all_gather(
     const Tensor& input_tensor, std::int32_t dim, std::optional<std::uint32_t> cluster_axis,
@@ -98,6 +149,48 @@ Tensor group_norm(const Tensor& input_tensor, int num_groups, float epsilon,
     return group_norm(input_tensor, num_groups, epsilon, input_mask, weight, bias, reciprocals,
                       memory_config, dtype, core_grid, inplace, output_layout, num_out_blocks,
                       compute_kernel_config, negative_mask, use_welford);
+}
+
+std::vector<Tensor> sort(const Tensor& input_tensor, std::int8_t dim, bool descending, bool stable,
+                         const std::optional<MemoryConfig>& memory_config,
+                         std::optional<std::tuple<Tensor&, Tensor&>> optional_output_tensors,
+                         ttcodegen::Since8101 rules) {
+    TTCODEGEN_ON_EACH_CHIP(sort, input_tensor, dim, descending, stable, memory_config,
+                           optional_output_tensors, rules);
+    namespace cpu = ttcodegen::cpu;
+    if (optional_output_tensors || !cpu::on_device(input_tensor) ||
+        input_tensor.layout() != Layout::TILE || input_tensor.dtype() == DataType::BFLOAT16 ||
+        cpu::is_block(input_tensor.dtype())) {
+        return sort(input_tensor, dim, descending, stable, memory_config, optional_output_tensors);
+    }
+    const Shape& shape = input_tensor.logical_shape();
+    const MemoryConfig target = memory_config.value_or(input_tensor.memory_config());
+    Tensor values =
+        cpu::allocate_like(input_tensor, shape, input_tensor.dtype(), Layout::TILE, target);
+    Tensor indices =
+        cpu::allocate_like(input_tensor, shape, DataType::UINT32, Layout::TILE, target);
+    return sort(input_tensor, dim, descending, stable, memory_config,
+                std::tuple<Tensor&, Tensor&>(values, indices));
+}
+
+Tensor where(const Tensor& predicate, const TensorScalarVariant& value_true,
+             const TensorScalarVariant& value_false,
+             const std::optional<MemoryConfig>& memory_config, const std::optional<Tensor>& output,
+             const std::optional<CoreRangeSet>& sub_core_grids, ttcodegen::Since8101 rules) {
+    TTCODEGEN_ON_EACH_CHIP(where, predicate, value_true, value_false, memory_config, output,
+                           sub_core_grids, rules);
+    const Tensor* on_true = std::get_if<Tensor>(&value_true);
+    const Tensor* on_false = std::get_if<Tensor>(&value_false);
+    if (on_true == nullptr && on_false == nullptr) {
+        TT_FATAL(predicate.dtype() != DataType::UINT16 && predicate.dtype() != DataType::UINT8,
+                 "Unary: UnaryOpType::WHERE_TSS does not support integer input dtype {}",
+                 predicate.dtype());
+    } else if (on_false == nullptr) {
+        check_where(predicate, *on_true, value_false, "WHERE_TTS");
+    } else if (on_true == nullptr) {
+        check_where(predicate, *on_false, value_true, "WHERE_TST");
+    }
+    return where(predicate, value_true, value_false, memory_config, output, sub_core_grids);
 }
 
 }  // namespace ttnn

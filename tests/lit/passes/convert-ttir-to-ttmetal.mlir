@@ -9,7 +9,8 @@
 // CHECK: "ttmetal.run_program"(%x, %y, %[[B]])
 // CHECK: func.func @compute_add() attributes {ttkernel.thread = #ttkernel.thread<compute>
 // CHECK: ttkernel.cb_wait_front
-// CHECK: ttkernel.add_binary_tile
+// CHECK: ttkernel.add_tiles_init
+// CHECK: ttkernel.add_tiles
 func.func @f(%x: tensor<64x96xbf16>, %y: tensor<64x96xbf16>) -> tensor<64x96xbf16> {
   %0 = "ttir.add"(%x, %y) : (tensor<64x96xbf16>, tensor<64x96xbf16>) -> tensor<64x96xbf16>
   return %0 : tensor<64x96xbf16>

@@ -24,3 +24,26 @@ func.func @order(%x: tensor<32x64xf32>) -> (tensor<32x64xf32>, tensor<32x64xui16
   %0, %1 = "ttir.sort"(%x) <{dim = 1 : si32}> : (tensor<32x64xf32>) -> (tensor<32x64xf32>, tensor<32x64xui16>)
   return %0, %1 : tensor<32x64xf32>, tensor<32x64xui16>
 }
+
+// So have those of integers of 16 bits, which modules of the library sort.
+func.func @order_of_integers(%x: tensor<32x64xui16>) -> (tensor<32x64xui16>, tensor<32x64xui16>) {
+  // CHECK-LABEL: @order_of_integers
+  // CHECK: "ttnn.sort"(%x) {{.*}} -> (tensor<32x64xui16>, tensor<32x64xui32>)
+  // OLDEST-LABEL: @order_of_integers
+  // OLDEST: "ttnn.sort"(%x) {{.*}} -> (tensor<32x64xui16>, tensor<32x64xui16>)
+  %0, %1 = "ttnn.sort"(%x) <{dim = 1 : i32}> : (tensor<32x64xui16>) -> (tensor<32x64xui16>, tensor<32x64xui16>)
+  return %0, %1 : tensor<32x64xui16>, tensor<32x64xui16>
+}
+
+// As a float of 32 bits the greatest integer is one more.
+func.func @select_integers(%condition: tensor<32x64xsi32>, %x: tensor<32x64xsi32>) -> (tensor<32x64xsi32>, tensor<32x64xsi32>) {
+  // CHECK-LABEL: @select_integers
+  // CHECK: %[[GREATEST:.*]] = "ttnn.full"() <{{.*}}2147483647{{.*}}tensor<1x1xsi32>
+  // CHECK: "ttnn.where"(%condition, %x, %[[GREATEST]])
+  // CHECK: "ttnn.where"(%condition, %x) <{{.*}}false_value = -1
+  // OLDEST-LABEL: @select_integers
+  // OLDEST: "ttnn.where"(%condition, %x) <{{.*}}false_value = 2147483647
+  %0 = "ttnn.where"(%condition, %x) <{false_value = 2147483647 : i32, operandSegmentSizes = array<i32: 1, 1, 0>}> : (tensor<32x64xsi32>, tensor<32x64xsi32>) -> tensor<32x64xsi32>
+  %1 = "ttnn.where"(%condition, %x) <{false_value = -1 : i32, operandSegmentSizes = array<i32: 1, 1, 0>}> : (tensor<32x64xsi32>, tensor<32x64xsi32>) -> tensor<32x64xsi32>
+  return %0, %1 : tensor<32x64xsi32>, tensor<32x64xsi32>
+}

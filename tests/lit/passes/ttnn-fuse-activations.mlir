@@ -33,3 +33,25 @@ func.func @sums(%x: tensor<32x64xbf16>, %y: tensor<32x64xbf16>, %i: tensor<32x64
   %5 = "ttir.relu"(%4) : (tensor<32x64xi32>) -> tensor<32x64xi32>
   return %1, %3, %5 : tensor<32x64xbf16>, tensor<32x64xbf16>, tensor<32x64xi32>
 }
+
+// An activation that no product can apply becomes one of the operand of the sum after it.
+func.func @gated(%x: tensor<32x64xbf16>, %y: tensor<32x64xbf16>) -> (tensor<32x64xbf16>, tensor<32x64xbf16>) {
+// CHECK-LABEL: @gated
+// CHECK-NOT: ttnn.silu
+// CHECK: "ttnn.multiply"(%x, %y) <{lhs_activation = "silu"}>
+// CHECK: "ttnn.add"(%x, %y) <{rhs_activation = "sigmoid"}>
+  %0 = "ttir.silu"(%x) : (tensor<32x64xbf16>) -> tensor<32x64xbf16>
+  %1 = "ttir.multiply"(%0, %y) : (tensor<32x64xbf16>, tensor<32x64xbf16>) -> tensor<32x64xbf16>
+  %2 = "ttir.sigmoid"(%y) : (tensor<32x64xbf16>) -> tensor<32x64xbf16>
+  %3 = "ttir.add"(%x, %2) : (tensor<32x64xbf16>, tensor<32x64xbf16>) -> tensor<32x64xbf16>
+  return %1, %3 : tensor<32x64xbf16>, tensor<32x64xbf16>
+}
+
+// A result that is used twice stays a call.
+func.func @squared(%x: tensor<32x64xbf16>) -> tensor<32x64xbf16> {
+// CHECK-LABEL: @squared
+// CHECK: "ttnn.silu"
+  %0 = "ttir.silu"(%x) : (tensor<32x64xbf16>) -> tensor<32x64xbf16>
+  %1 = "ttir.multiply"(%0, %0) : (tensor<32x64xbf16>, tensor<32x64xbf16>) -> tensor<32x64xbf16>
+  return %1 : tensor<32x64xbf16>
+}

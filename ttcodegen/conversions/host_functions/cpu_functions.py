@@ -1,4 +1,4 @@
-"""Functions for the CPU become C++ functions of tensors of the host: `src/cpu_functions.cpp`."""
+"""CPU functions as C++ functions of host tensors: `src/cpu_functions.cpp`."""
 
 from __future__ import annotations
 
@@ -37,47 +37,47 @@ HOST_PARTS = "support::cpu::Parts"
 
 @dataclass(frozen=True)
 class CppFunction:
-    """A function for the CPU in C++."""
+    """CPU function in C++."""
 
     name: str
     overwritten: frozenset[int]
-    """The positions of the parameters that it overwrites."""
+    """Positions of the parameters that it overwrites."""
     joins_chips: bool = False
-    """True if it takes and gives what all chips of a mesh have, not one of them."""
+    """True if it takes and returns the shards of all devices of a mesh, not of one."""
 
     @property
     def tensor(self) -> str:
-        """The type of its parameters and results."""
+        """Type of its parameters and results."""
         return HOST_PARTS if self.joins_chips else HOST_TENSOR
 
     @property
     def source_tensor(self) -> str:
-        """The same in the source file."""
+        """Type of its parameters and results in the source file."""
         return self.tensor.removeprefix("support::")
 
 
 @dataclass(frozen=True)
 class CppFunctions:
-    """All functions for the CPU of a module."""
+    """All CPU functions of a module."""
 
     by_symbol: Mapping[str, CppFunction]
     headers: frozenset[str]
-    """The stems of the headers of `support/cpu` that their source includes."""
+    """Stems of the headers of `support/cpu` that their source includes."""
 
 
 def convert_cpu_functions(
     module: ModuleOp, namespace: str, functions: Sequence[FuncOp], title: str
 ) -> CppFunctions:
-    """Writes header and source of functions for the CPU as EmitC; no files if there are none.
+    """Writes header and source of CPU functions as EmitC; no files if there are none.
 
     Args:
         module: gets the files.
-        namespace: that of the C++ module.
+        namespace: namespace of the C++ module.
         functions: functions of TTIR ops.
         title: lines for the head of each file.
 
     Raises:
-        CompileError: if an op has no function on the CPU.
+        CompileError: if an op has no implementation on the CPU.
     """
     scope = NameScope(["main"])
     named = {
@@ -135,8 +135,10 @@ def _write_header(
 
 
 def _joins_chips(function: FuncOp) -> bool:
-    """True if a function is for all chips of a mesh, as the compiler makes one of each op between
-    chips; raises CompileError for one of the source that has such an op."""
+    """Returns whether a function handles all devices of a mesh.
+
+    The compiler makes one for each collective. Raises CompileError for a function of the source
+    that contains a collective among other ops."""
     *ops, _ = body_of(function).ops
     joining = [op for op in ops if works_between_chips(op) and declared_mesh(op) != ONE_CHIP]
     if joining and (len(ops) > 1 or not shape_in(joining[0])):
@@ -160,7 +162,7 @@ def _parameters(function: FuncOp, cpp: CppFunction, tensor: str) -> list[tuple[s
 
 
 class _BodyWriter:
-    """Writes one function."""
+    """Writes one CPU function."""
 
     def __init__(self, source: EmitCBuilder, cpp: CppFunction, function: FuncOp) -> None:
         self._source = source
@@ -171,7 +173,7 @@ class _BodyWriter:
         self._tensor = cpp.source_tensor
 
     def calls(self) -> list[str]:
-        """The headers of what the function calls."""
+        """Headers of the functions that it calls."""
         ops = body_of(self._function).ops
         return [_call_of(op).header for op in ops if not isinstance(op, ReturnOp)]
 

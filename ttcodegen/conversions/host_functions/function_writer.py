@@ -1,4 +1,4 @@
-"""Writes statements as C++ functions of the host, for both targets."""
+"""Writer of statements as bodies of C++ host functions, for both targets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from ttcodegen.conversions.host_functions.cpp_interface import (
     TTNN,
     HostTypes,
     parameters,
-    returned_type,
 )
 from ttcodegen.conversions.host_functions.interface import (
     Entry,
@@ -22,9 +21,9 @@ from ttcodegen.conversions.host_functions.interface import (
     member_at,
     nested_members,
 )
-from ttcodegen.conversions.host_functions.layer_analysis import Part, layers_of, split
+from ttcodegen.conversions.host_functions.layer_analysis import layers_of
 from ttcodegen.conversions.host_functions.statements import (
-    TENSOR,
+    VECTOR,
     Counted,
     Loop,
     SourceFacts,
@@ -38,35 +37,32 @@ from ttcodegen.conversions.host_functions.variables import (
     plan_variables,
     with_options,
 )
+from ttcodegen.emitc.builder import TENSOR, EmitCBuilder
 from ttcodegen.emitc.builder import Argument as Value
-from ttcodegen.emitc.builder import EmitCBuilder
-from ttcodegen.emitc.spelling import NameScope, Text, identifier
+from ttcodegen.emitc.spelling import NameScope, Text
 from ttcodegen.emitc.statements import VerbatimOp
-from ttcodegen.naming.functions import part_name
 from ttcodegen.naming.members import Layout
 from ttcodegen.naming.modules import GivenNames
 from ttcodegen.naming.sources import layer
 from ttcodegen.ops.core.calls import MOST_UNNAMED, Argument, Call, Use, parameter_names
 
-# Writes statements as the body of a C++ function on the host, for both targets.
-
 _COLUMNS = 94
-"""Of a line, without its indentation and parentheses."""
+"""Width of a line without indentation and parentheses."""
 _MEMBER = 36
-"""Length of the name of a value that is a member or named for its layer."""
+"""Assumed length of a member access, or of a name that includes a layer."""
 
 
 class Members(GivenNames):
-    """The values that are members of the structures that a function gets."""
+    """Values that are members of the parameter structures of a function."""
 
     def __init__(self) -> None:
         super().__init__()
         self.places: dict[SSAValue, tuple[str, str]] = {}
-        """The parameter and the field of each."""
+        """Parameter and field of each value."""
 
     @classmethod
     def of(cls, entry: Entry) -> Members:
-        """The members that the functions of an entry share."""
+        """Returns the members that the functions of an entry share."""
         members = cls()
         for tensor in entry.arguments:
             members.bind_argument(tensor.value, tensor)
@@ -77,19 +73,19 @@ class Members(GivenNames):
         return members
 
     def layer_of(self, statement: Statement) -> str | None:
-        """The layer that a statement belongs to, or is."""
+        """Layer that a statement belongs to, or calls."""
         return statement.title or layer(statement.op, self.weight_names)
 
     def comment_of(self, statement: Statement) -> str | None:
-        """The layer that a comment before a statement may name."""
+        """Layer that a comment before a statement may name."""
         return self.layer_of(statement) if statement.results else None
 
     def layers(self, statements: Iterable[Statement]) -> list[str]:
-        """The layer of each statement."""
+        """Layer of each statement."""
         return layers_of(statements, self.layer_of)
 
     def bind_argument(self, value: SSAValue, tensor: InterfaceTensor) -> None:
-        """Makes a value a tensor of the entry."""
+        """Binds a value to a tensor of the entry."""
         self.places[value] = ("weights" if tensor.is_weight else "inputs", tensor.path)
         self.give(value, tensor.title, is_weight=tensor.is_weight)
 
@@ -103,7 +99,7 @@ class Body:
     recorder: StatementRecorder
 
     def lines_of(self, statement: Statement) -> int:
-        """Approximate number of lines of a statement."""
+        """Estimates the lines of a statement."""
         names = self.recorder.names
 
         def length(argument: Argument) -> int:
@@ -114,7 +110,7 @@ class Body:
             if argument.form == "element":
                 return _MEMBER
             if argument.fields:
-                # They are written one below the other where they do not fit into a line.
+                # Fields are written on separate lines if they do not fit into one.
                 return sum(82 * (1 + length(each) // 60) for each in argument.arguments)
             labels = sum(map(len, parameter_names(argument.callee, len(argument.arguments)))) + sum(
                 len(name) + 4 for name in argument.fields
@@ -125,8 +121,8 @@ class Body:
         title = 0 if statement.title is None else 2
         call = statement.call
         if statement.runs_statements and isinstance(call, Call) and not assigned:
-            # Arguments are aligned with the first one, which leaves less of a line to them, and
-            # values have longer names in the function of a layer.
+            # Arguments are aligned with the first one, so less of a line is left, and values have
+            # longer names in the function of a layer.
             lengths = [
                 max(length(each), _MEMBER) if isinstance(each, Use) else length(each)
                 for each in call.arguments
@@ -148,7 +144,7 @@ def _lines_of_arguments(callee: str, lengths: Iterable[int]) -> int:
 
 @dataclass
 class SourceFile:
-    """The source file of a module while it is written."""
+    """Source file of a module while it is written."""
 
     file: EmitCBuilder
     facts: SourceFacts = field(default_factory=SourceFacts)
@@ -161,10 +157,9 @@ class SourceFile:
     def open(
         self, body: Body, builder: EmitCBuilder, taken: Sequence[tuple[str, str]] | None = None
     ) -> FunctionWriter:
-        """A writer that knows the members of the structures as the values of the function.
+        """Returns a writer that resolves members of the structures.
 
-        `taken` are names and types of its parameters, those of the entry if None.
-        """
+        `taken` are names and types of the parameters, those of the entry if None."""
         taken = parameters(body.entry, self.types) if taken is None else taken
         names = [name for name, _ in taken]
         structs = dict(zip(names, builder.arguments, strict=False))
@@ -189,16 +184,16 @@ class FunctionWriter:
         self.recorder = recorder
         self.values: dict[SSAValue, SSAValue] = {}
         self._written: dict[int, SSAValue] = {}
-        """Expressions that are no tensors, by identity: they are written once."""
+        """Calls that are not tensors, by identity: they are written once."""
         self._moved: set[SSAValue] = set()
         self.names = recorder.names
         self.layer_of: Callable[[Statement], str | None] = members.comment_of
         """Comment before the statements of a layer."""
         self.inlines_calls = False
-        """True if calls of outlined functions are written where their results are wanted."""
+        """True if calls of outlined functions are written at the use of their results."""
         self._layer: str | None = None
         self._counter: tuple[SSAValue, str] | None = None
-        """That of the loop which is being written, and its type."""
+        """Counter of the loop that is being written, and its type."""
 
     def write(
         self,
@@ -209,14 +204,13 @@ class FunctionWriter:
         reserved: Iterable[str] = (),
         fields: Mapping[SSAValue, Sequence[str]] | None = None,
     ) -> None:
-        """Writes statements in order; a comment marks where another layer begins.
+        """Writes statements in order, with comments where the layer changes.
 
-        Values that are `fields` of the constants are assigned to them at once.
-        """
+        Values in `fields` are assigned to fields of the constants at once."""
         if self.inlines_calls and not fields:
-            # They are written where the function returns, after all others.
+            # Inlined calls are written at the return, so their operands live until then.
             returned = [*returned, *(v for s in statements if s.runs_statements for v in s.uses)]
-        usages = [Usage(s.uses, s.results, s.runs_statements) for s in statements]
+        usages = [Usage(s.uses, s.results, s.runs_statements, s.carried) for s in statements]
         lifetimes = plan_variables(
             usages,
             self.names,
@@ -231,6 +225,8 @@ class FunctionWriter:
             if self._write_constant(statement, used, fields):
                 continue
             self._begin_layer(statement)
+            if self._write_field(statement, lifetime, used, fields):
+                continue
             self._write_statement(statement, lifetime)
             for result in statement.results if fields else ():
                 for name in fields.get(result, ()) if fields else ():
@@ -242,8 +238,7 @@ class FunctionWriter:
         used: Collection[SSAValue],
         fields: Mapping[SSAValue, Sequence[str]] | None,
     ) -> bool:
-        """Writes the call of an outlined function where its result is wanted: in the structure of
-        the constants. Whether it can be."""
+        """Writes an outlined call directly into the field of its result, if possible."""
         call = statement.call
         if not self.inlines_calls or not isinstance(call, Call) or not call.outlined:
             return False
@@ -265,8 +260,31 @@ class FunctionWriter:
             self.assign_constant(name, value)
         return True
 
+    def _write_field(
+        self,
+        statement: Statement,
+        lifetime: Lifetime,
+        used: Collection[SSAValue],
+        fields: Mapping[SSAValue, Sequence[str]] | None,
+    ) -> bool:
+        """Assigns the result of a call to its only field without a variable, if possible."""
+        call = statement.call
+        if fields is None or len(statement.results) != 1 or statement.loop is not None:
+            return False
+        result = statement.results[0]
+        wanted = fields.get(result, ())
+        if len(wanted) != 1 or result in used or lifetime.assigned or lifetime.cleared:
+            return False
+        if not isinstance(call, Call) or call.form != "call":
+            return False
+        self._moved = lifetime.moved
+        value = self._call(call, self._types(statement)[0], None, pure=True)
+        self.values[result] = value
+        self.assign_constant(wanted[0], value)
+        return True
+
     def assign_constant(self, field: str, value: SSAValue) -> None:
-        """Puts a value into a field of the constants, or of a layer among them."""
+        """Assigns a value to a field of the constants, or of a layer array."""
         operands = [self.structs["constants"], value]
         self.body.insert(VerbatimOp(f"{{}}.{field} = {{}};", operands))
 
@@ -274,7 +292,7 @@ class FunctionWriter:
         self._moved = lifetime.moved
         call = statement.call
         if statement.loop is not None and statement.results:
-            self._write_layers(statement, statement.loop, lifetime)
+            self._write_loop(statement, statement.loop, lifetime)
         elif len(statement.results) == 1:
             self._write_single(statement.results[0], statement, lifetime)
         elif statement.results:
@@ -295,16 +313,16 @@ class FunctionWriter:
             self.body.insert(VerbatimOp(f"{{}} = {empty};", [self.values[value]]))
 
     def _run(self, statement: Statement) -> None:
-        """Writes a call of which nothing is wanted, in a loop if it is run several times."""
+        """Writes a call without results, in a loop if the statement has one."""
         call, loop = statement.call, statement.loop
         assert isinstance(call, Call)
-        with nullcontext() if loop is None else self._turns(loop):
+        with nullcontext() if loop is None else self._loop_body(loop):
             arguments = map(self.value, call.arguments)
             self.body.call_void(call.callee, *arguments, labels=_labels(call))
 
     @contextmanager
-    def _turns(self, loop: Loop) -> Generator[None]:
-        """Writes statements as the body of a loop."""
+    def _loop_body(self, loop: Loop) -> Generator[None]:
+        """Context in which statements are written into the body of a loop."""
         outside = self.body
         start, end, step = (
             outside.constant(number, loop.type)
@@ -319,44 +337,85 @@ class FunctionWriter:
         self.body.end_block()
         self.body = outside
 
-    def _write_layers(self, statement: Statement, loop: Loop, lifetime: Lifetime) -> None:
-        """Writes a loop whose variable holds what each layer takes and makes."""
-        call, (result,) = statement.call, statement.results
+    def _write_loop(self, statement: Statement, loop: Loop, lifetime: Lifetime) -> None:
+        """Writes a loop with variables for carried values and vectors for kept results."""
+        call, results = statement.call, statement.results
         assert isinstance(call, Call)
-        assert loop.carried is not None
-        name = lifetime.assigned.get(result) or lifetime.declared[result]
-        if lifetime.taken_over is loop.carried:
-            held = self.values[loop.carried]
-        else:
-            first = self.used(loop.carried)
-            if self.recorder.resolved(loop.carried) in self.members.places:
-                # The variable is another one than the member.
-                first = self.body.call(self.source.types.tensor, first, type=TENSOR)
-            is_there = result in lifetime.assigned
-            held = self.body.assigned(first, name) if is_there else self.body.named(first, name)
+        vectors = [
+            self._vector(kept.others, lifetime.declared[result])
+            for kept, result in zip(loop.kept, results[len(loop.carried) :], strict=True)
+        ]
+        pairs = list(zip(loop.carried, results, strict=False))
+        held = {taken: self._initial(taken, result, lifetime) for (taken, _), result in pairs}
         self.source.uses_last_use = True
-        with self._turns(loop):
+        with self._loop_body(loop):
             arguments = [
-                self.body.call(LAST_USE, held, pure=True)
-                if isinstance(each, Use) and each.value is loop.carried
+                self.body.call(LAST_USE, held[each.value], pure=True)
+                if isinstance(each, Use) and each.value in held
                 else self.value(each)
                 for each in call.arguments
             ]
-            made = self.body.call(
-                call.callee, *arguments, type=self._types(statement)[0], labels=_labels(call)
+            names = {at: _variable(lifetime, result) for (_, at), result in pairs}
+            made = self._iteration(call, arguments, self._types(statement), names)
+            for kept, vector in zip(loop.kept, vectors, strict=True):
+                add = "{}.insert({}.begin(), {});" if kept.is_reversed else "{}.push_back({});"
+                ends = [vector] * (1 + kept.is_reversed)
+                self.body.verbatim(add, *ends, made[kept.position])
+        self.values.update((result, held[taken]) for (taken, _), result in pairs)
+        self.values.update(zip(results[len(loop.carried) :], vectors, strict=True))
+
+    def _vector(self, others: Sequence[SSAValue], name: str) -> SSAValue:
+        """Declares a vector of these values."""
+        return self.body.braced(VECTOR, *map(self.used, others), name=name)
+
+    def _initial(self, taken: SSAValue, result: SSAValue, lifetime: Lifetime) -> SSAValue:
+        """Returns the variable of a carried value, with the operand of the first iteration."""
+        if taken in lifetime.taken_over:
+            return self.values[taken]
+        first = self.used(taken)
+        if taken not in self._moved:
+            # The loop must not overwrite a member or a value that is still used: it gets a copy.
+            first = self.body.call(self.source.types.tensor, first, type=TENSOR)
+        name = _variable(lifetime, result)
+        is_there = result in lifetime.assigned
+        return self.body.assigned(first, name) if is_there else self.body.named(first, name)
+
+    def _iteration(
+        self,
+        call: Call,
+        arguments: Sequence[Value],
+        types: Sequence[str],
+        names: Mapping[int, str],
+    ) -> Sequence[SSAValue]:
+        """Writes the call in a loop; results are assigned to variables by position."""
+        if len(types) == 1:
+            made = self.body.call(call.callee, *arguments, type=types[0], labels=_labels(call))
+            return [self.body.assigned(made, names[0]) if names else made]
+        several = [
+            *self.body.call_several(
+                call.callee,
+                *arguments,
+                types=types,
+                names=[f"next_{names[at]}" if at in names else "made" for at in range(len(types))],
+                labels=_labels(call),
             )
-            self.body.assigned(made, name)
-        self.values[result] = held
+        ]
+        for position, name in names.items():
+            moved = self.body.call(LAST_USE, several[position], type=types[position])
+            several[position] = self.body.assigned(moved, name)
+        return several
 
     def _counted(self, number: Counted) -> SSAValue:
-        """A number as the counter of the loop gives it."""
+        """Expression of a number that depends on the loop counter."""
         assert self._counter is not None
         value, type_ = self._counter
-        if number.step != 1:
-            value = self.body.binary("mul", self.body.constant(number.step, type_), value, type_)
-        if number.text == "0":
-            return value
-        return self.body.binary("add", value, self.body.constant(int(number.text), type_), type_)
+        first = self.body.constant(int(number.text), type_)
+        if abs(number.step) != 1:
+            step = self.body.constant(abs(number.step), type_)
+            value = self.body.binary("mul", step, value, type_)
+        if number.step < 0:
+            return self.body.binary("sub", first, value, type_)
+        return value if number.text == "0" else self.body.binary("add", value, first, type_)
 
     def _write_single(self, result: SSAValue, statement: Statement, lifetime: Lifetime) -> None:
         assigned = lifetime.assigned.get(result)
@@ -378,7 +437,7 @@ class FunctionWriter:
                 inner = _only_value(self.value(call.arguments[0]))
                 if len(statement.op.results) == 1:
                     return self.body.subscript(inner, call.index, TENSOR, name=name)
-                # The vector lives on: it must not hold the tensors any more.
+                # The vector outlives the element, so it must not keep the tensor alive.
                 element = self.body.subscript(inner, call.index, TENSOR)
                 return self.body.call("std::move", element, type=TENSOR, name=name)
             case "method":
@@ -390,7 +449,7 @@ class FunctionWriter:
                 return self._call(call, self._types(statement)[0], name)
 
     def _call(self, call: Call, type_: str, name: str | None, pure: bool = False) -> SSAValue:
-        """A call, with a structure of its options if there is one for the function."""
+        """Writes a call, with a structure of options if the function has a wrapper."""
         wrapped = with_options(call, self.source.facts.tuning.shared)
         if wrapped is None:
             arguments = map(self.value, call.arguments)
@@ -406,7 +465,7 @@ class FunctionWriter:
         return self.body.call(wrapper, *values, type=type_, name=name, pure=pure)
 
     def value(self, argument: Argument) -> Value:
-        """An expression as it is written in a statement."""
+        """Returns an argument as it is written in a statement."""
         if isinstance(argument, Counted):
             return self._counted(argument)
         if isinstance(argument, Text):
@@ -421,7 +480,7 @@ class FunctionWriter:
         return self._written[id(argument)]
 
     def used(self, value: SSAValue) -> SSAValue:
-        """A value of the program as it is written in a statement."""
+        """Returns a value of the program as it is written in a statement."""
         value = self.recorder.resolved(value)
         place = self.members.places.get(value)
         if place is not None:
@@ -429,12 +488,14 @@ class FunctionWriter:
             return member_at(self.body, self.structs[parameter], field, self.source.types.tensor)
         found = self.values[value]
         if value in self._moved:
+            if value in self.recorder.vectors:
+                return self.body.call("std::move", found, type=VECTOR, pure=True)
             self.source.uses_last_use = True
             return self.body.call(LAST_USE, found, pure=True)
         return found
 
     def _inner(self, call: Call) -> SSAValue:
-        """A call inside another one."""
+        """Writes a call nested in another one."""
         match call.form:
             case "literal":
                 return self.body.literal(call.callee, call.type)
@@ -495,8 +556,9 @@ class FunctionWriter:
         values: Iterable[SSAValue],
         others: Mapping[str, SSAValue] | None = None,
     ) -> None:
-        """Returns a structure with these values in its members, and what is no value of the
-        program in the `others`."""
+        """Returns a structure with these values in its members.
+
+        `others` are the members that are not values of the program."""
         found = {
             path: self.value(Use(value)) for path, value in zip(layout.paths, values, strict=True)
         }
@@ -505,8 +567,9 @@ class FunctionWriter:
 
 
 def _labels(call: Call) -> Sequence[str]:
-    """The names of the parameters of a long call, from the first argument on that says nothing by
-    itself: tensors and the device, which begin most calls, have names."""
+    """Parameter names that label the arguments of a long call.
+
+    Labels begin at the first argument that is neither a tensor nor the device: these have names."""
     if len(call.arguments) <= MOST_UNNAMED:
         return ()
     names = call.parameters or parameter_names(call.callee, len(call.arguments))
@@ -515,85 +578,16 @@ def _labels(call: Call) -> Sequence[str]:
         isinstance(argument, Use) or device
         for argument, device in zip(call.arguments, is_device, strict=True)
     ]
-    # No more than so many tensors are left without a name before it.
+    # At most MOST_UNNAMED tensors before it stay without a label.
     first = plain.index(False) if False in plain[: MOST_UNNAMED + 1] else 0
     return ["" if index < first or is_device[index] else name for index, name in enumerate(names)]
+
+
+def _variable(lifetime: Lifetime, result: SSAValue) -> str:
+    """Name of the variable that a result is assigned to."""
+    return lifetime.assigned.get(result) or lifetime.declared[result]
 
 
 def _only_value(value: Value) -> SSAValue:
     assert isinstance(value, SSAValue)
     return value
-
-
-# Defines the C++ function of an entry, for both targets: a long one calls functions that hold its
-# parts.
-
-
-def write_entry_function(
-    source: SourceFile, body: Body, statements: Sequence[Statement], results: Sequence[SSAValue]
-) -> None:
-    """Defines the function of an entry.
-
-    Args:
-        source: the file.
-        body: what the functions of the entry share.
-        statements: what the function does, in order.
-        results: what it returns.
-    """
-    entry, types = body.entry, source.types
-    returned = [body.recorder.resolved(value) for value in results]
-    parts = split(statements, lambda: body.members.layers(statements), returned, body.lines_of)
-    if len(parts) > 1:
-        statements = [_write_part(source, body, part) for part in parts]
-    result = entry.struct("Outputs") if entry.results else None
-    builder = source.file.function(
-        entry.cpp_name, parameters(entry, types), result, fixed_names=types.fixed_names
-    )
-    function = source.open(body, builder)
-    if len(parts) > 1:
-        # The parts say themselves what they compute.
-        function.layer_of = lambda _: None
-    function.write(statements, returned=results)
-    if result is not None:
-        function.return_struct(result, entry.layouts["Outputs"], results)
-    else:
-        builder.return_()
-    source.file.blank()
-
-
-def _write_part(source: SourceFile, body: Body, part: Part) -> Statement:
-    """Defines a function that holds a part of a body; the statement that calls it."""
-    entry, names, type_of = body.entry, body.recorder.names, body.recorder.type_of
-    shared = parameters(entry, source.types)
-    name = source.function_names.unique(part_name(entry.cpp_name, part.title))
-    scope = NameScope(name for name, _ in shared)
-    taken = [scope.unique(identifier(names[value])) for value in part.live_in]
-    owned = [
-        (value, name)
-        for value, name in zip(part.live_in, taken, strict=True)
-        if value in part.dying
-    ]
-    moved_in = {value for value, _ in owned}
-    types = [
-        type_of(value) if value in moved_in else f"const {type_of(value)}&"
-        for value in part.live_in
-    ]
-    results = tuple(type_of(value) for value in part.live_out)
-    result = returned_type(results)
-    source.file.comment(part.title or f"A part of {entry.cpp_name}.")
-    builder = source.file.function(
-        name,
-        [*shared, *zip(taken, types, strict=True)],
-        result,
-        specifiers=["static"],
-        fixed_names=source.types.fixed_names,
-    )
-    function = source.open(body, builder)
-    function.values.update(zip(part.live_in, builder.arguments[len(shared) :], strict=True))
-    function.write(part.statements, owned=owned, returned=part.live_out, reserved=taken)
-    function.return_values(part.live_out, result)
-    source.file.blank()
-    used = builder.drop_unused_parameters()
-    arguments = [Text(name) for (name, _), is_used in zip(shared, used, strict=False) if is_used]
-    call = Call(name, (*arguments, *map(Use, part.live_in)), result or "void", outlined=True)
-    return Statement(part.statements[0].op, call, part.live_out, part.live_in, types=results)

@@ -21,7 +21,7 @@ from ttcodegen.dialects.ttcore.device import MeshShape, declared_mesh, parts_of
 from ttcodegen.dialects.ttcore.dialect import ArgumentType, LoadCachedOp
 from ttcodegen.dialects.ttcore.loops import WhileLoopOp
 from ttcodegen.dialects.ttir.annotations import DIVIDED, SHARE, WantedSharding
-from ttcodegen.emitc.builder import Argument, EmitCBuilder
+from ttcodegen.emitc.builder import TENSOR, Argument, EmitCBuilder
 from ttcodegen.emitc.spelling import NameScope, Text, identifier
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.naming.arguments import (
@@ -45,49 +45,51 @@ from ttcodegen.naming.modules import FunctionNames, load_of, names_of_loop, name
 from ttcodegen.naming.sources import plain_name
 from ttcodegen.transforms.rewriting import body_of
 
-# What the outside sees of a TTNN module: its entry functions, their arguments and results.
+DEVICE = "device"
+"""Name of the device parameter of functions."""
+
+# Public interface of a TTNN module: entry functions, their arguments and results.
 
 
 @dataclass(frozen=True)
 class InterfaceTensor:
-    """One argument or result of an entry function."""
+    """Argument or result of an entry function."""
 
     name: str
-    """As the source names it, else `arg0`, `output_0`."""
+    """Name in the source; by default `arg0`, `output_0`."""
     title: str
     """Name in C++, as text with decorations of frameworks."""
     field: str
     """The title as an identifier, unique among the arguments or the results of the function."""
     kind: str
-    """input, parameter, constant or output."""
+    """One of input, parameter, constant, output."""
     value: SSAValue
     share: str = ""
-    """On a mesh, what each chip takes of it or gives to it, in words."""
+    """On a mesh, description of the shard of each device."""
     divided: tuple[int, ...] = ()
-    """Of one whose value is the part that each chip has: for each axis of the mesh the dimension
-    that is divided along it, -1 for none."""
+    """For a shard, the dimension that is divided along each mesh axis, -1 for none."""
     shape: tuple[int, ...] = ()
-    """That of the whole."""
+    """Shape of the whole tensor."""
     path: str = ""
-    """Its access path in the structure that holds it."""
+    """Access path in the structure that holds it."""
 
     @property
     def is_weight(self) -> bool:
-        """True if the value is the same in every call."""
+        """Returns whether the value is the same in every call."""
         return self.kind in ("parameter", "constant")
 
 
 @dataclass(frozen=True)
 class LayerArray:
-    """The weights of equal layers: a member of the constants, one structure for each layer."""
+    """Array of the weights of equal layers: a member of the constants, one structure per layer."""
 
     field: str
     type: str
     function: str
-    """The function of the layers."""
+    """Function of the layers."""
     fields: tuple[str, ...]
     values: tuple[tuple[SSAValue, ...], ...]
-    """For each layer the weights and constants of the function that its fields hold."""
+    """For each layer the values of its fields."""
 
 
 @dataclass(frozen=True)
@@ -97,17 +99,17 @@ class LoopFunction:
     names: FunctionNames
     cpp_name: str
     trip_count: int | None
-    """None if it is only known at run time."""
+    """Number of iterations; None if it is only known at run time."""
 
     @property
     def function(self) -> FuncOp:
-        """The function itself."""
+        """Function of the loop body."""
         return self.names.function
 
 
 @dataclass(frozen=True)
 class Entry:
-    """An entry function with the C++ names that its interface needs."""
+    """Entry function with the C++ names of its interface."""
 
     names: FunctionNames
     """Names of the tensors of the function."""
@@ -116,59 +118,60 @@ class Entry:
     arguments: tuple[InterfaceTensor, ...]
     results: tuple[InterfaceTensor, ...]
     constant_values: tuple[SSAValue, ...]
-    """The constants, as the function has them."""
+    """Values of the constants in the function."""
     constant_fields: tuple[str, ...]
-    """Their access paths in the structure that holds them."""
+    """Access paths of the constants in the structure that holds them."""
     layouts: Mapping[str, Layout]
-    """The members of its structures: Inputs, Weights, Constants, Outputs."""
+    """Members of its structures: Inputs, Weights, Constants, Outputs."""
     types: StructTypes
-    """The structures in arrays that the functions of the module share."""
+    """Structures in arrays that the functions of the module share."""
     layers: tuple[LayerArray, ...] = ()
     layered: frozenset[SSAValue] = frozenset()
-    """The constants that are only held for layers."""
+    """Constants that are only used by layer arrays."""
     loops: tuple[LoopFunction, ...] = ()
-    """The bodies of loops that are not unrolled, each after those in it."""
+    """Bodies of loops that are not unrolled, inner ones first."""
 
     @property
     def function(self) -> FuncOp:
-        """The function itself."""
+        """The entry function."""
         return self.names.function
 
     @property
     def const_eval(self) -> FuncOp | None:
-        """The function that computes its constants, if there is any."""
+        """Function that computes its constants, if any."""
         return self.names.const_eval
 
     @property
     def load(self) -> LoadCachedOp | None:
-        """The op that brings the constants into the function, if it has any."""
+        """Op that loads the constants in the function, if any."""
         return load_of(self.function)
 
     @property
     def has_constants(self) -> bool:
-        """True if there is something to compute or to hold before the first call."""
+        """Returns whether the prepare function has anything to compute or hold."""
         return bool(self.constant_fields) or bool(self.layers)
 
     @cached_property
     def constants(self) -> tuple[tuple[SSAValue, str], ...]:
-        """The constants as the function loads them, with their fields, but for those of layers."""
+        """Constants with their fields, except those that only layer arrays use."""
         pairs = zip(self.constant_values, self.constant_fields, strict=True)
         return tuple(pair for pair in pairs if pair[0] not in self.layered)
 
     @cached_property
     def inputs(self) -> tuple[InterfaceTensor, ...]:
-        """The arguments that differ from call to call."""
+        """Arguments that differ from call to call."""
         return tuple(tensor for tensor in self.arguments if not tensor.is_weight)
 
     @cached_property
     def weights(self) -> tuple[InterfaceTensor, ...]:
-        """The arguments that are the same in every call."""
+        """Arguments that are the same in every call."""
         return tuple(tensor for tensor in self.arguments if tensor.is_weight)
 
     @cached_property
     def elements(self) -> Mapping[tuple[str, str], str]:
-        """The types of structures in arrays, by the parameter that holds them and their access
-        paths: `LayerWeights` for `weights` and `layers[0]`."""
+        """Types of structures in arrays, by parameter and access path.
+
+        For example `LayerWeights` for `weights` and `layers[0]`."""
         return {
             (kind.lower(), path): self.types.name(struct, kind, array_name(path))
             for kind, layout in self.layouts.items()
@@ -176,7 +179,7 @@ class Entry:
         }
 
     def struct(self, suffix: str) -> str:
-        """The name of one of the structures of the function: Inputs, Weights, ..."""
+        """Name of a structure of the function: Inputs, Weights, ..."""
         return struct_name(self.cpp_name, suffix)
 
 
@@ -190,11 +193,11 @@ def entry_of(
     """Describes the interface of an entry function.
 
     Args:
-        names: the names of its tensors.
+        names: names of its tensors.
         cpp_name: the C++ name of the function.
-        constants: the constants, as the function has them.
+        constants: values of the constants in the function.
         types: structures that the functions of the module share.
-        reserved: members of the constants that are no tensors.
+        reserved: members of the constants that are not tensors.
     """
     arguments, results = list(arguments_of(names)), list(results_of(names.function))
     groups = {
@@ -226,8 +229,8 @@ def entry_of(
 
 
 def entries(module: ModuleOp) -> list[Entry]:
-    """The entry functions of a TTNN module, in order."""
-    # `main` belongs to the program that the functions end up in.
+    """Returns the entry functions of a TTNN module, in order."""
+    # `main` is reserved for the program that links the functions.
     scope = NameScope(["main"])
     types = StructTypes()
     result: list[Entry] = []
@@ -248,7 +251,7 @@ def entries(module: ModuleOp) -> list[Entry]:
 def _loops(
     names: FunctionNames, caller: str, bodies: Mapping[str, FunctionNames], scope: NameScope
 ) -> Iterator[LoopFunction]:
-    """The bodies of the loops of a function, those in another body before that."""
+    """Yields the bodies of the loops of a function, inner ones first."""
     pending = [names]
     found: dict[str, tuple[FunctionNames, int | None]] = {}
     while pending:
@@ -261,7 +264,7 @@ def _loops(
                     for value, title in zip(op.inputs, bodies[name].titles, strict=True)
                 ]
                 inside = names_of_loop(bodies[name].function, titles)
-                # One in several bodies comes before all of them.
+                # A body that several bodies call comes before all of them.
                 found[name] = found.pop(name, (inside, op.trips))
                 pending.append(inside)
     for inside, trips in reversed(found.values()):
@@ -272,7 +275,7 @@ _NAMELESS = re.compile(r"arg\d+$")
 
 
 def required(functions: list[Entry]) -> list[Entry]:
-    """The entry functions; raises CompileError if there are none."""
+    """Returns the entry functions; raises CompileError if there are none."""
     if not functions:
         raise CompileError(
             "the module has no public function",
@@ -282,7 +285,7 @@ def required(functions: list[Entry]) -> list[Entry]:
 
 
 def arguments_of(names: FunctionNames) -> Iterator[InterfaceTensor]:
-    """The arguments of an entry function."""
+    """Yields the arguments of an entry function."""
     scope = NameScope()
     function = names.function
     mesh = declared_mesh(function)
@@ -291,83 +294,82 @@ def arguments_of(names: FunctionNames) -> Iterator[InterfaceTensor]:
         kind = argument_type(function, argument.index)
         declared = "input" if kind is ArgumentType.DEFAULT else kind.value
         field = scope.unique(identifier(plain_name(title)))
-        said = attributes_at(function.arg_attrs, argument.index)
-        divided, shape = _whole(argument, said, mesh)
-        share = _share_text(shape, said.get(SHARE), mesh)
+        attributes = attributes_at(function.arg_attrs, argument.index)
+        divided, shape = _whole(argument, attributes, mesh)
+        share = _share_text(shape, attributes.get(SHARE), mesh)
         yield InterfaceTensor(name, title, field, declared, argument, share, divided, shape)
 
 
 def results_of(function: FuncOp) -> Iterator[InterfaceTensor]:
-    """The results of an entry function."""
+    """Yields the results of an entry function."""
     terminator = body_of(function).last_op
     assert isinstance(terminator, ReturnOp)
     scope = NameScope()
     mesh = declared_mesh(function)
     named = zip(terminator.operands, result_names(function), strict=True)
     for index, (value, name) in enumerate(named):
-        said = attributes_at(function.res_attrs, index)
-        divided, shape = _whole(value, said, mesh)
-        share = _share_text(shape, said.get(SHARE), mesh, is_result=True)
+        attributes = attributes_at(function.res_attrs, index)
+        divided, shape = _whole(value, attributes, mesh)
+        share = _share_text(shape, attributes.get(SHARE), mesh, is_result=True)
         field = scope.unique(identifier(name))
         yield InterfaceTensor(name, name, field, "output", value, share, divided, shape)
 
 
 def _whole(
-    value: SSAValue, said: Mapping[str, Attribute], mesh: MeshShape
+    value: SSAValue, attributes: Mapping[str, Attribute], mesh: MeshShape
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Sharding of an argument or result that is a shard, and the shape of the whole."""
+    """Returns the divided dimensions of an argument or result, and the whole shape."""
     shape = shape_of(value.type)
-    divided = tuple(INTEGERS.decode(said[DIVIDED])) if DIVIDED in said else ()
+    divided = tuple(INTEGERS.decode(attributes[DIVIDED])) if DIVIDED in attributes else ()
     counts = parts_of(shape, divided, mesh)
     return divided, tuple(size * count for size, count in zip(shape, counts, strict=True))
 
 
 def _share_text(
-    shape: Sequence[int], said: Attribute | None, mesh: MeshShape, is_result: bool = False
+    shape: Sequence[int], attributes: Attribute | None, mesh: MeshShape, is_result: bool = False
 ) -> str:
-    """Description of the shard that each device takes or gives; empty if there is none."""
-    share = WantedSharding.of(said, len(shape))
+    """Describes the shard that each device takes or gives; empty if there is none."""
+    share = WantedSharding.of(attributes, len(shape))
     if share is None:
         return ""
     divided = [(dim, axes) for dim, axes in enumerate(share.axes) if axes]
     if not divided:
-        return "What the first chip has." if is_result else "Each chip has the whole."
+        return "Read from the first device." if is_result else "Replicated on all devices."
     counts = [prod(mesh[axis] for axis in axes) for axes in share.axes]
     part = "x".join(str(size // count) for size, count in zip(shape, counts, strict=True))
     parts = ", ".join(
         f"dimension {dim} along "
         + (f"axis {axes[0]}" if len(axes) == 1 else "axes " + " and ".join(map(str, axes)))
-        + f" of the mesh ({counts[dim]} chips)"
+        + f" of the mesh ({counts[dim]} devices)"
         for dim, axes in divided
     )
-    return f"{'Put together of' if is_result else 'Each chip has'} {part}: {parts}."
+    return f"{'Concatenated from shards of' if is_result else 'Shards of'} {part}: {parts}."
 
 
 def module_name(module: ModuleOp) -> str | None:
-    """The symbol of the module, None if it has none."""
+    """Symbol name of the module; None if it has none."""
     name: Attribute | None = module.sym_name
     return name.data if isinstance(name, StringAttr) else None
 
 
-# A second function for each entry function: a vector of tensors in, a vector of tensors out.
+# Uniform signature: a second function per entry function, from a vector of tensors to a vector.
 #
-# Programs that load a library and know nothing of the model call all of its functions alike, the
-# way the reference system's shared objects are called.
+# Programs that load a shared library without knowledge of the model can call all of its functions
+# alike.
 
 UNIFORM_SIGNATURE = "ttcodegen.uniform_signature"
-"""Marks an entry function that gets a second one."""
+"""Marks an entry function that gets a second function with the uniform signature."""
 
-_TENSOR = "ttnn::Tensor"
 _TENSORS = "std::vector<ttnn::Tensor>"
-_DEVICE = "device"
-_PARAMETERS = [("arguments", f"const {_TENSORS}&"), (_DEVICE, "ttnn::MeshDevice&")]
+_PARAMETERS = [("arguments", f"const {_TENSORS}&"), (DEVICE, "ttnn::MeshDevice&")]
 
 
 @dataclass(frozen=True)
 class ModifySignaturesForDylib(ModulePass):
-    """Gives every public function `f` a second C++ function `call_f`, of vectors.
+    """Adds to every public function `f` a second C++ function `call_f` of vectors.
 
-    Raises CompileError if the module has a function of that name.
+    Raises:
+        CompileError: if the module has a function of that name.
     """
 
     name = "ttnn-modify-signatures-for-dylib"
@@ -387,17 +389,17 @@ class ModifySignaturesForDylib(ModulePass):
 
 
 def has_uniform_signature(entry: Entry) -> bool:
-    """True if an entry function gets a second one."""
+    """Returns whether an entry function gets a second function."""
     return UNIFORM_SIGNATURE in entry.function.attributes
 
 
 def uniform_name(entry: Entry) -> str:
-    """The C++ name of the second function."""
+    """C++ name of the second function."""
     return f"call_{entry.cpp_name}"
 
 
 def declare_uniform(header: EmitCBuilder, entry: Entry) -> None:
-    """Declares the function in the header of the module."""
+    """Declares the second function in the header of the module."""
     header.comment(
         f"{entry.cpp_name} for callers without the structs: all arguments in order, all "
         "results in order."
@@ -406,12 +408,11 @@ def declare_uniform(header: EmitCBuilder, entry: Entry) -> None:
 
 
 def define_uniform(file: EmitCBuilder, entry: Entry) -> None:
-    """Defines the function: it puts the arguments into the structures of the other one.
+    """Defines the second function, which moves the arguments into structures.
 
-    Constants are computed in every call: the caller does not say when the weights change.
-    """
-    body = file.function(uniform_name(entry), _PARAMETERS, _TENSORS, fixed_names=[_DEVICE])
-    arguments, device = body.arguments[0], Text(_DEVICE)
+    Constants are computed in every call, because weights may change between calls."""
+    body = file.function(uniform_name(entry), _PARAMETERS, _TENSORS, fixed_names=[DEVICE])
+    arguments, device = body.arguments[0], Text(DEVICE)
     passed: list[SSAValue | Text] = []
     weights: list[SSAValue] = []
     for suffix, tensors in (("Inputs", entry.inputs), ("Weights", entry.weights)):
@@ -434,7 +435,7 @@ def define_uniform(file: EmitCBuilder, entry: Entry) -> None:
         body.return_(body.braced(_TENSORS))
         return
     outputs = body.call(entry.cpp_name, *passed, type=entry.struct("Outputs"), name="outputs")
-    results = [member_at(body, outputs, tensor.path, _TENSOR) for tensor in entry.results]
+    results = [member_at(body, outputs, tensor.path, TENSOR) for tensor in entry.results]
     body.return_(body.braced(_TENSORS, *results))
 
 
@@ -445,28 +446,28 @@ def _structure(
     tensors: Sequence[InterfaceTensor],
     arguments: SSAValue,
 ) -> SSAValue:
-    """A variable that holds the arguments that belong into one of the structures."""
+    """Returns a variable with the arguments of one structure."""
     fields: dict[str, Argument] = {}
     for tensor in tensors:
         place = Text(str(entry.arguments.index(tensor)))
-        value = body.call_method(arguments, "at", place, type=_TENSOR, pure=True)
+        value = body.call_method(arguments, "at", place, type=TENSOR, pure=True)
         assert value is not None
         fields[tensor.path] = value
-    members = nested_members(body, entry.layouts[suffix].root, fields, _TENSOR)
+    members = nested_members(body, entry.layouts[suffix].root, fields, TENSOR)
     return body.aggregate(entry.struct(suffix), members, name=suffix.lower())
 
 
 def nested_members(
     body: EmitCBuilder, struct: Struct, values: Mapping[str, Argument], tensor: str, path: str = ""
 ) -> dict[str, Argument]:
-    """The initializers of the members of a structure.
+    """Returns the initializers of the members of a structure.
 
     Args:
-        body: the function that initialises it.
+        body: the function that initializes it.
         struct: the structure.
         values: the tensors by their access paths.
         tensor: the C++ type of a tensor.
-        path: that of the structure itself.
+        path: access path of the structure itself.
     """
 
     def initializer(shape: Shape, path: str) -> Argument:
@@ -487,17 +488,17 @@ def nested_members(
 
 
 _INNER = "auto"
-"""The type of a structure without a name, which is not written."""
+"""Type of an unnamed structure, which is not written."""
 _STEP = re.compile(r"\[(\d+)\]|\w+")
 
 
 def member_at(body: EmitCBuilder, value: SSAValue, path: str, type_: str) -> SSAValue:
-    """The member of a structure at an access path.
+    """Returns the member of a structure at an access path.
 
     Args:
-        body: the function that takes it.
+        body: the function that accesses it.
         value: the structure.
-        path: `layers[0].weight`; the structure itself if it is empty.
+        path: access path such as `layers[0].weight`; the structure itself if it is empty.
         type_: the C++ type of the member.
     """
     steps = list(_STEP.finditer(path))

@@ -10,18 +10,21 @@ from heapq import nlargest
 from itertools import accumulate, pairwise
 from math import prod
 
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from ttcodegen.conversions.host_functions.statements import Statement
+from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttcore.tile import TILE_FORMATS
 from ttcodegen.dialects.ttnn.placement import has_placement, placement_of
 from ttcodegen.naming.functions import part_title
 from ttcodegen.naming.sources import common_parts
+from ttcodegen.ops.core.definition import library_definition, traits_of
+from ttcodegen.ops.core.traits import Trait
 
-# Where a sequence repeats itself, found by its suffixes in sorted order.
+# Repeated runs of a sequence, found in its suffix array.
 
 MOST_RUNS = 200
-"""Of more runs that repeat, those that cover most of the sequence are looked at."""
+"""Maximum number of repeated runs that are considered: those that cover most of the sequence."""
 
 
 @dataclass(frozen=True)
@@ -33,10 +36,9 @@ class Run:
 
 
 def repeated_runs(tokens: Sequence[int]) -> list[Run]:
-    """The runs that occur more than once; each as long as it is equal everywhere.
+    """Returns the maximal runs that occur more than once.
 
-    A sequence that repeats without a gap is divided into its periods.
-    """
+    A sequence that repeats without a gap is divided into its periods."""
     if len(tokens) < 2:
         return []
     order, rank = _sorted_suffixes(tokens)
@@ -51,7 +53,7 @@ def repeated_runs(tokens: Sequence[int]) -> list[Run]:
         starts = sorted(order[low : high + 1])
         period = min(after - before for before, after in pairwise(starts))
         if period < length:
-            # What repeats itself goes on to the end of the last one.
+            # A periodic run continues to the end of its last occurrence.
             found = set(starts)
             ends = [start for start in starts if start + period not in found]
             further = [range(end + period, end + length - period + 1, period) for end in ends]
@@ -59,15 +61,16 @@ def repeated_runs(tokens: Sequence[int]) -> list[Run]:
         else:
             runs[Run(tuple(starts), length)] = None
         if period < length:
-            runs[Run(tuple(_apart(starts, length)), length)] = None
+            runs[Run(tuple(_without_overlap(starts, length)), length)] = None
     return [run for run in runs if len(run.starts) > 1]
 
 
 def primitive_lengths(tokens: Sequence[int], longest: int) -> Iterator[int]:
-    """The lengths up to `longest` at which the start of a sequence is not itself part of a shorter
-    one that is repeated, whole or not: of `abcabcabx` 3, not 5 and not 6."""
+    """Yields lengths up to `longest` whose prefix is not part of a shorter repetition.
+
+    Repetitions may be incomplete: of `abcabcabx` it yields 3, but neither 5 nor 6."""
     borders = [0]
-    """For each length what is both at its start and at its end."""
+    """Per length, the longest proper prefix that is also a suffix."""
     for length in range(1, len(tokens) + 1):
         border = borders[-1] if length > 1 else 0
         while length > 1 and border and tokens[border] != tokens[length - 1]:
@@ -82,8 +85,8 @@ def primitive_lengths(tokens: Sequence[int], longest: int) -> Iterator[int]:
             yield length
 
 
-def _apart(starts: Sequence[int], length: int) -> Iterator[int]:
-    """The starts of runs of that length that do not overlap, the first ones first."""
+def _without_overlap(starts: Sequence[int], length: int) -> Iterator[int]:
+    """Yields the starts of runs that do not overlap, greedily from the first."""
     end = 0
     for start in starts:
         if start >= end:
@@ -92,7 +95,9 @@ def _apart(starts: Sequence[int], length: int) -> Iterator[int]:
 
 
 def _sorted_suffixes(tokens: Sequence[int]) -> tuple[list[int], list[int]]:
-    """Start positions of the suffixes in sorted order, and the rank of each; by prefix doubling."""
+    """Returns the start positions of the suffixes in sorted order, and the rank of each.
+
+    Uses prefix doubling."""
     count = len(tokens)
     numbers = {token: index for index, token in enumerate(sorted(set(tokens)))}
     rank = [numbers[token] for token in tokens]
@@ -111,45 +116,45 @@ def _sorted_suffixes(tokens: Sequence[int]) -> tuple[list[int], list[int]]:
 
 
 def _common_lengths(tokens: Sequence[int], order: Sequence[int], rank: Sequence[int]) -> list[int]:
-    """For each position in the order how much its suffix has in common with the one before it."""
+    """Longest common prefix of each sorted suffix with the one before it (Kasai)."""
     count = len(tokens)
     common = [0] * count
     length = 0
-    for start, place in enumerate(rank):
-        if not place:
+    for start, position in enumerate(rank):
+        if not position:
             length = 0
             continue
-        other = order[place - 1]
+        other = order[position - 1]
         end = count - max(start, other)
         while length < end and tokens[start + length] == tokens[other + length]:
             length += 1
-        common[place] = length
+        common[position] = length
         length = max(length - 1, 0)
     return common
 
 
 def _intervals(common: Sequence[int]) -> Iterator[tuple[int, int, int]]:
-    """Intervals of sorted suffixes with a common prefix: its length, the first and the last."""
+    """Yields intervals of sorted suffixes with a common prefix: its length, first and last."""
     stack: list[tuple[int, int]] = [(0, 0)]
-    for place in range(1, len(common) + 1):
-        length = common[place] if place < len(common) else 0
-        low = place - 1
+    for position in range(1, len(common) + 1):
+        length = common[position] if position < len(common) else 0
+        low = position - 1
         while stack[-1][0] > length:
             top, low = stack.pop()
-            yield top, low, place - 1
+            yield top, low, position - 1
         if stack[-1][0] < length:
             stack.append((length, low))
 
 
-# Where a long function is divided: along its layers, where few tensors are alive.
+# Split of a long function: along its layers, where few tensors are alive.
 
 LONGEST = 95
-"""The most lines that a function is left with before it is divided, without comments."""
+"""Maximum number of lines of a function that is not divided, without comments."""
 LONGEST_WITH_COMMENTS = 110
-"""The same with the names of its layers, each a comment after an empty line."""
+"""The same with layer names, each a comment after an empty line."""
 _TITLE_LINES = 2
 SHORTEST = 25
-"""The fewest lines that a part has."""
+"""Minimum number of lines of a part."""
 
 
 @dataclass(frozen=True)
@@ -160,7 +165,7 @@ class Part:
     live_in: tuple[SSAValue, ...]
     live_out: tuple[SSAValue, ...]
     dying: frozenset[SSAValue]
-    """Those that come in and that nothing after the part uses."""
+    """Incoming values that nothing after the part uses."""
     title: str | None
 
 
@@ -170,13 +175,13 @@ def split(
     returned: Sequence[SSAValue],
     lines_of: Callable[[Statement], int],
 ) -> list[Part]:
-    """Divides the statements of a function into parts; one part if they are few.
+    """Divides the statements of a function into parts; returns one part for a short function.
 
     Args:
-        statements: what a function does, in order.
-        layers_of: gives the layer of each statement.
-        returned: what the function returns.
-        lines_of: how many lines a statement takes.
+        statements: statements of the function, in order.
+        layers_of: returns the layer of each statement.
+        returned: values that the function returns.
+        lines_of: number of lines of a statement.
     """
     ends = list(accumulate(map(lines_of, statements)))
     if not ends or ends[-1] <= LONGEST:
@@ -198,7 +203,7 @@ def split(
             r for statement in inside for r in statement.results if last_use.get(r, -1) >= end
         ]
         dying = frozenset(value for value in live_in if last_use[value] < end)
-        # Statements without a layer of their own were given that of the part before.
+        # Leading statements without a layer inherited the layer of the previous part.
         new = [layer for layer in layers[start:end] if not start or layer != layers[start - 1]]
         title = part_title(new or layers[start:end])
         parts.append(Part(tuple(inside), tuple(live_in), tuple(live_out), dying, title))
@@ -209,7 +214,7 @@ def split(
 def layers_of(
     statements: Iterable[Statement], found: Callable[[Statement], str | None]
 ) -> list[str]:
-    """The layer of each statement; one that has none of its own belongs to the layer before it."""
+    """Returns the layer of each statement; one without a layer belongs to the layer before it."""
     layers: list[str] = []
     for statement in statements:
         layers.append(found(statement) or (layers[-1] if layers else ""))
@@ -217,17 +222,20 @@ def layers_of(
 
 
 def made_by(statements: Sequence[Statement]) -> dict[SSAValue, int]:
-    """For each value the index of the statement that makes it."""
+    """Index of the defining statement of each value."""
     return {
         result: index for index, statement in enumerate(statements) for result in statement.results
     }
 
 
 def last_uses(
-    returned: Sequence[SSAValue], statements: Sequence[Statement], made_at: Mapping[SSAValue, int]
+    returned: Sequence[SSAValue],
+    statements: Sequence[Statement],
+    made_at: Mapping[SSAValue, int],
 ) -> dict[SSAValue, int]:
-    """For each value the index of the last statement that uses it, their number if the function
-    returns it."""
+    """Index of the last statement that uses each value.
+
+    For values that the function returns it is the number of statements."""
     result = {
         value: index for index, statement in enumerate(statements) for value in statement.uses
     }
@@ -238,7 +246,7 @@ def last_uses(
 def alive_counts(
     made_at: Mapping[SSAValue, int], last_use: Mapping[SSAValue, int], count: int
 ) -> list[int]:
-    """For each position the number of values made before it and used at or after it."""
+    """Number of values that are alive before each statement: defined before it and used later."""
     changes = [0] * (count + 2)
     for value, index in made_at.items():
         changes[index + 1] += 1
@@ -255,15 +263,17 @@ def cuts(
     *,
     is_early: bool = False,
 ) -> list[int]:
-    """Split points of statements: at least SHORTEST and at most `longest` lines apart, each where
-    the fewest tensors are alive, at layer boundaries if possible.
+    """Returns split points of statements, at least SHORTEST and at most `longest` lines apart.
+
+    Each is where the fewest tensors are alive, preferably at a layer boundary.
 
     Args:
-        layers: that of each statement.
-        ends: the lines up to the end of each.
-        alive: how many tensors are alive before each; none count if it is empty.
-        joined: statements that take another result of the call of the statement before them.
-        is_early: takes the first of several positions that are as good, else the last.
+        layers: layer of each statement.
+        ends: number of lines up to the end of each statement.
+        alive: number of tensors alive before each; ignored if empty.
+        joined: whether a statement takes another result of the previous statement's call.
+        longest: maximum number of lines of a part.
+        is_early: takes the first of several equally good positions instead of the last.
     """
     found: list[int] = []
     start = 0
@@ -289,26 +299,24 @@ def cuts(
     return found
 
 
-# Values that several layers share, such as masks and tables of angles, computed before the
-# layers.
+# Hoisting of values that several layers share, such as masks and rotary tables.
 #
-# The lowering puts what brings a value into its form where it is needed first: in the middle of
-# the first layer, which then differs from all others.
+# The lowering inserts conversions of a value at its first use: in the middle of the first layer,
+# which then differs from all others.
 
 LEAST_DISTANCE = 10
-"""The minimum number of statements between the first and the last use of a value of layers."""
+"""Minimum number of statements between the first and the last use of a shared value."""
 MOST_STATEMENTS = 8
-"""The most statements that such a value is made by."""
+"""Maximum number of statements that compute a shared value."""
 
 
 def shared_first(
     statements: Sequence[Statement], returned: Sequence[SSAValue], layers: Sequence[str] = ()
 ) -> list[Statement] | None:
-    """The statements with what makes shared values as early as its operands are there; None if
-    nothing moves, or if it took more memory at any time than the original order does.
+    """Hoists the statements that compute shared values to the earliest position.
 
-    `layers` are the layers of the statements: nothing moves that precedes the first numbered one.
-    """
+    None if nothing moves, or if peak memory would grow. `layers` are the layers of the statements:
+    nothing before the first numbered one moves."""
     start = next((index for index, each in enumerate(layers) if _LAYER_NUMBER.search(each)), 0)
     moved = set[int]().union(*shared_values(statements, start).values())
     made_at = made_by(statements)
@@ -326,9 +334,61 @@ def shared_first(
 _LAYER_NUMBER = re.compile(r"(?:^|[./_])\d+(?:$|[./])")
 
 
+def drawn_near(
+    statements: Sequence[Statement], returned: Sequence[SSAValue]
+) -> list[Statement] | None:
+    """Moves slices of a value to their only users, and conversions to their producers.
+
+    Each step of a recurrent layer then contains the slices of its input and the conversions of its
+    output. None if nothing moves, or if peak memory would grow."""
+    if not all(statement.results for statement in statements):
+        return None  # Values that are overwritten in place must not move.
+    made_at = made_by(statements)
+    users: dict[SSAValue, list[int]] = {}
+    for index, statement in enumerate(statements):
+        for value in dict.fromkeys(statement.uses):
+            users.setdefault(value, []).append(index)
+    kept = set(returned)
+    slots_of = [(float(index), 0) for index in range(len(statements))]
+    joined = [False, *(b.op is a.op for a, b in pairwise(statements)), False]
+    parts: set[int] = set()
+    for index, statement in enumerate(statements):
+        if joined[index] or joined[index + 1] or len(statement.results) != 1:
+            continue
+        producers = {made_at[value] for value in statement.uses if value in made_at}
+        used = users.get(statement.results[0], ())
+        is_form = rearranges(statement.op)
+        if len(used) == 1 and statement.results[0] not in kept:
+            if _takes_part(statement.op) or (is_form and producers and producers <= parts):
+                parts.add(index)
+                continue
+        if is_form and len(producers) == 1 and not producers & parts:
+            (producer,) = producers
+            slots_of[index] = slots_of[producer][0], slots_of[producer][1] + 1
+    for index in sorted(parts, reverse=True):
+        user = slots_of[users[statements[index].results[0]][0]]
+        slots_of[index] = user[0], user[1] - 1
+    order = sorted(range(len(statements)), key=lambda index: (*slots_of[index], index))
+    if order == list(range(len(statements))):
+        return None
+    done = [statements[index] for index in order]
+    return done if _peak(done, returned) <= _peak(statements, returned) else None
+
+
+def rearranges(op: Operation) -> bool:
+    """Returns whether an op only changes the layout or shape of a tensor."""
+    return isinstance(op, CatalogueOp) and op.definition.rearranges
+
+
+def _takes_part(op: Operation) -> bool:
+    is_known = isinstance(op, CatalogueOp)
+    return is_known and Trait.TAKES_PART in traits_of(library_definition(op))
+
+
 def shared_values(statements: Sequence[Statement], start: int = 0) -> dict[SSAValue, set[int]]:
-    """The values that are made of few statements and used far apart, each with the statements from
-    `start` on that make it."""
+    """Returns values that few statements compute and whose uses are far apart.
+
+    Each maps to the statements from `start` on that compute it."""
     made_at = made_by(statements)
     joined = {
         index
@@ -340,30 +400,31 @@ def shared_values(statements: Sequence[Statement], start: int = 0) -> dict[SSAVa
     for index, statement in enumerate(statements):
         for value in dict.fromkeys(statement.uses):
             users.setdefault(value, []).append(index)
-    # What is written in place has another value before and after.
+    # Values that are overwritten in place must not move.
     written = {value for each in statements if not each.results for value in each.uses}
     found: dict[SSAValue, set[int]] = {}
     for value, index in made_at.items():
         uses = users.get(value, ())
         if len(uses) > 1 and uses[-1] - uses[0] >= LEAST_DISTANCE:
-            makers = _makers(index, statements, made_at, joined, start)
-            if makers is not None and not any(
-                use in written for each in makers for use in statements[each].uses
+            producers = _producers(index, statements, made_at, joined, start)
+            if producers is not None and not any(
+                use in written for each in producers for use in statements[each].uses
             ):
-                found[value] = makers
+                found[value] = producers
     return found
 
 
-def _makers(
+def _producers(
     index: int,
     statements: Sequence[Statement],
     made_at: Mapping[SSAValue, int],
     joined: Collection[int],
     start: int,
 ) -> set[int] | None:
-    """The statements from `start` on that a value needs to be made; None if they are many, make it
-    of nothing, as random numbers are, or take one of several results of a call (`joined`): the
-    first such statement writes the call for those after it."""
+    """Returns the statements from `start` on that compute a value.
+
+    None if there are too many, or if one has no operands (random numbers) or takes one of several
+    results of a call (`joined`): the first such statement writes the call for those after it."""
     found: set[int] = set()
     pending = [index]
     while pending:
@@ -381,7 +442,7 @@ def _makers(
 
 
 def _peak(statements: Sequence[Statement], returned: Sequence[SSAValue]) -> int:
-    """The most bits of the device that the results of statements take at a time."""
+    """Maximum number of bits of device memory that the results of statements take at a time."""
     made_at = made_by(statements)
     last_use = last_uses(returned, statements, made_at)
     changes = [0] * (len(statements) + 2)

@@ -17,7 +17,8 @@ from ttcodegen.conversions.host_functions.outlining import (
     ParameterStruct,
     given_texts,
 )
-from ttcodegen.conversions.host_functions.statements import TENSOR, Group, Statement
+from ttcodegen.conversions.host_functions.statements import Group, Statement
+from ttcodegen.emitc.builder import TENSOR
 from ttcodegen.emitc.spelling import NameScope, identifier
 from ttcodegen.naming.arguments import struct_name
 from ttcodegen.naming.functions import SETTINGS, SIZES, WEIGHTS, common_title, size_title
@@ -26,38 +27,38 @@ from ttcodegen.naming.values import ValueNames
 from ttcodegen.ops.core.calls import MOST_UNNAMED
 
 MOST_APART = 4
-"""The most weights that are given one by one, where the model holds them by module."""
+"""Maximum number of weights that are passed separately if the model nests them by module."""
 
 
 @dataclass(frozen=True)
 class Body:
-    """Analysis of the statements of a function."""
+    """Analysis of the statements of a function, shared by the search for layers."""
 
     names: ValueNames
     members: Mapping[SSAValue, str]
-    """The names of its weights, constants and inputs."""
+    """Names of its weights, constants and inputs."""
     inputs: Collection[SSAValue]
     layers_of: Callable[[Sequence[Statement]], Sequence[str]]
     lines_of: Callable[[Statement], int]
     returned: Sequence[SSAValue]
     scope: NameScope
-    """The names of functions."""
+    """Names of functions."""
     type_of: Callable[[SSAValue], str] = lambda _: TENSOR
-    """The C++ types of values."""
+    """C++ types of values."""
     context: Sequence[tuple[str, str]] = ((DEVICE, "ttnn::MeshDevice&"),)
-    """Names and types of what pieces of C++ may name besides values."""
+    """Names and types that pieces of C++ may refer to besides values."""
     places: Mapping[SSAValue, tuple[str, str]] = field(
         default_factory=dict[SSAValue, tuple[str, str]]
     )
-    """The parameter and the access path of each member."""
+    """Parameter and access path of each member."""
     elements: Mapping[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
-    """The types of the structures in arrays, by parameter and access path."""
+    """Types of the structures in arrays, by parameter and access path."""
     function: str = ""
-    """The C++ name of the function."""
+    """C++ name of the function."""
 
 
 def all_members(groups: Sequence[Group], index: int, body: Body) -> bool:
-    """True if a value that comes in is a weight, a constant or an input of every group."""
+    """Returns whether an incoming value is a weight, a constant or an input in every group."""
     members = body.members
     return all([group.live_in[index] in members for group in groups])
 
@@ -72,16 +73,17 @@ STRUCTURES = (WEIGHTS, "constants", "inputs", SIZES, SETTINGS)
 
 @dataclass(frozen=True)
 class InElement:
-    """The access path of a parameter in a structure that each group has."""
+    """Access path of a parameter in an array element that each group has."""
 
     structure: tuple[str, str, tuple[str, ...]]
-    """The parameter that holds it, its type, and the access path of that of each group."""
+    """Parameter that holds the array, element type, and access path of each group's element."""
     inside: str
 
 
 def elements_of(groups: Sequence[Group], body: Body) -> dict[int, InElement]:
-    """The values that come in as members of structures in arrays, by their index: the weights of a
-    layer as the model holds them."""
+    """Incoming values that are members of array elements, by their index.
+
+    These are the weights of a layer as the model nests them."""
     found: dict[int, InElement] = {}
     for index in range(len(groups[0].live_in)):
         places = [body.places.get(group.live_in[index]) for group in groups]
@@ -103,7 +105,7 @@ def elements_of(groups: Sequence[Group], body: Body) -> dict[int, InElement]:
 def structures(
     function: OutlinedFunction, body: Body, elements: Mapping[int, InElement]
 ) -> Iterator[ParameterStruct]:
-    """The structures of weights, and of sizes, of a function that takes several."""
+    """Yields the structures of weights, and of sizes, that a function takes."""
     first, *others = function.groups
     held: dict[tuple[str, str, tuple[str, ...]], list[Parameter]] = {}
     for index, each in elements.items():
@@ -128,7 +130,7 @@ def structures(
     if len(function.texts) > 1 and (
         has_weights(first, body) or len(function.parameters) > MOST_UNNAMED
     ):
-        # Held by value: constants of the file are made of them.
+        # By value: the structures become constants of the file.
         fields = [
             replace(p, type=p.type.removeprefix("const ").removesuffix("&")) for p in function.texts
         ]
@@ -140,11 +142,10 @@ def structures(
 
 
 def size_constants(function: OutlinedFunction, body: Body) -> Iterator[NamedValue]:
-    """Constants for what several layers are called with besides their weights.
+    """Yields constants for the arguments of layers other than tensors.
 
-    Sizes are one constant for all layers that are alike. So are settings, which are tuned, for the
-    layers of a part of the model and for most of all layers; others have one for each layer.
-    """
+    Layers with equal sizes share one constant. Settings, which are tuned, share one within a part
+    of the model, and across most layers; the others have one per layer."""
     struct = next((each for each in function.structs if each.name in (SIZES, SETTINGS)), None)
     if struct is None:
         return
@@ -162,7 +163,7 @@ def size_constants(function: OutlinedFunction, body: Body) -> Iterator[NamedValu
         parts = [groups]
         title = size_title([*map(title_of.get, groups)], common)
         if struct.name == SETTINGS and is_scattered[texts]:
-            # A setting of one layer is not called after another one.
+            # A scattered setting must not be named after only one of its layers.
             if len(groups) == most:
                 title, most = "", 0
             else:

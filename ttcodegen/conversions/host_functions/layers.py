@@ -1,11 +1,9 @@
-"""Equal layers of a function become one function, called with different weights.
+"""Outlining of repeated layers: one function, called with different weights.
 
-They are found by what they compute, not by their names: runs of statements that repeat, whose
-values go from statement to statement alike. Of all runs those are taken that save most lines, each
-value that comes in or goes out taken into account, so that a layer begins and ends where few
-tensors are alive. The order of statements stays, but for what layers share, and so does the time at
-which memory is free.
-"""
+Layers are found by their computation, not by their names: runs of equal statements with equal
+dataflow. The search takes the runs that save most lines, counting each value that goes in or out,
+so that a layer begins and ends where few tensors are alive. The order of statements is kept, except
+for hoisted shared values, and so is the lifetime of memory."""
 
 from __future__ import annotations
 
@@ -19,15 +17,17 @@ from itertools import accumulate, chain, pairwise, zip_longest
 from operator import itemgetter
 from statistics import fmean
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 
 from ttcodegen.conversions.host_functions.layer_analysis import (
     LONGEST,
     Run,
     alive_counts,
+    drawn_near,
     last_uses,
     made_by,
     primitive_lengths,
+    rearranges,
     repeated_runs,
     shared_first,
     shared_values,
@@ -66,72 +66,74 @@ from ttcodegen.naming.functions import (
     role_in_layer,
     role_of_parameter,
 )
+from ttcodegen.naming.roles import STATES
 from ttcodegen.naming.sources import name_in_layer, whole_layer
 from ttcodegen.naming.values import ValueNames, operand_noun
 from ttcodegen.ops.core.calls import PARAMETERS, Call, Use
 
 SHORTEST = 6
-"""The fewest lines of a layer that is worth a function."""
+"""Minimum number of lines of a layer that becomes a function."""
 FEWEST = 3
-"""The fewest statements that it has, of which one at least is no call of such a function."""
+"""Minimum number of statements, at least one of which is not a call of a layer function."""
 LEAST_SAVED = 6
-"""The fewest lines that a function must save."""
+"""Minimum number of lines that a function must save."""
 MOST_COMPUTED = 4
-"""The most values that a function takes which are neither weights nor inputs, and that differ."""
+"""Maximum number of parameters that are neither weights nor inputs and differ between layers."""
 MOST_SHARED = 6
-"""The most such values that all layers share: masks, tables of angles."""
+"""Maximum number of computed parameters that all layers share: masks, rotary tables."""
 MOST_RETURNED = 3
 MOST_FUNCTIONS = 12
 MOST_UNITED = 3
-"""The most sizes by which functions of equal layers may differ to be one."""
+"""Maximum number of sizes in which merged functions of equal layers may differ."""
 _TRIED = 40
 _CALL_LINES = 2
 _DIVIDED = 0.9
-"""Penalty of a boundary between a sum and its activation, and the like."""
+"""Penalty of a boundary that separates an op from a change of its result's form."""
 _UNITED = [_DIVIDED**ends for ends in range(3)]
-"""... by the number of ends that are such."""
+"""Penalty by the number of such boundaries."""
 _INSIDE = [0.85**ends for ends in range(3)]
-"""Penalty of boundaries inside a module of the source, by the number of ends that are such."""
+"""Penalty by the number of boundaries inside a module of the source."""
 _ACROSS = 0.5
-"""Penalty of statements of more than one numbered layer."""
+"""Penalty of statements that belong to more than one numbered layer."""
+_NEAR = 0.75
+"""Minimum relative score at which the steps of recurrent layers are preferred."""
 _BLOCK = re.compile(r".*(?:^|[./_])\d+(?=$|[./])")
-"""The part of the path of a layer up to a numbered layer."""
+"""Layer path up to and including the last layer number."""
 _MODULE = re.compile(r".*(?:^|[./_])\d+[./][^./]+")
-"""The part of the path of a layer up to a module of a numbered layer."""
+"""Layer path up to a module of a numbered layer."""
 
 
 def outline_layers(
     statements: Sequence[Statement], body: Body
 ) -> tuple[list[Statement], list[OutlinedFunction]]:
-    """The statements with calls for equal layers, and the functions that are called, in order."""
+    """Replaces equal layers by calls; returns the statements and the functions, in order."""
     body = replace(body, lines_of=cache(body.lines_of))
-    search, found = _ordered(statements, body)
+    search, found = _best_order(statements, body)
     functions: dict[OutlinedFunction, _Equal] = {}
     while found is not None:
         function = _function(found, body)
         functions[function] = found
         search = _Search(list(_replaced(search.statements, function)), body)
         found = search.best() if len(functions) < MOST_FUNCTIONS else None
-    return _united(search.statements, functions, body)
+    return _merged(search.statements, functions, body)
 
 
-def _united(
+def _merged(
     statements: Sequence[Statement], functions: Mapping[OutlinedFunction, _Equal], body: Body
 ) -> tuple[list[Statement], list[OutlinedFunction]]:
-    """The same with one function for those that differ in constants of the file: blocks whose
-    layers are of several sizes."""
-    place = {id(statement): index for index, statement in enumerate(statements)}
+    """Merges functions that differ only in file constants: blocks with layers of several sizes."""
+    index_of = {id(statement): index for index, statement in enumerate(statements)}
     alike: dict[object, list[OutlinedFunction]] = {}
     for function in functions:
-        # What other functions call stays as they call it.
-        is_called_here = all(id(call) in place for call in function.calls.values())
+        # Functions that other functions call are not merged.
+        is_called_here = all(id(call) in index_of for call in function.calls.values())
         key = general_signature(function.groups[0]) if is_called_here else id(function)
         alike.setdefault(key, []).append(function)
     made: list[OutlinedFunction] = []
     changed: dict[int, Statement] = {}
     for known in alike.values():
         calls = {group: id(call) for each in known for group, call in each.calls.items()}
-        groups = tuple(sorted(calls, key=lambda group: place.get(calls[group], 0)))
+        groups = tuple(sorted(calls, key=lambda group: index_of.get(calls[group], 0)))
         columns = set(zip(*map(pieces_of, groups), strict=True))
         texts = sum(len(set(column)) > 1 for column in columns)
         if len(known) == 1 or texts > MOST_UNITED:
@@ -144,9 +146,10 @@ def _united(
     return [changed.get(id(statement), statement) for statement in statements], made
 
 
-def _ordered(statements: Sequence[Statement], body: Body) -> tuple[_Search, _Equal | None]:
-    """The statements with the best function that they have, with what layers share at the start if
-    that makes more of them equal."""
+def _best_order(statements: Sequence[Statement], body: Body) -> tuple[_Search, _Equal | None]:
+    """Returns the search over the best order of statements, with its best function.
+
+    Tries hoisting shared values, and grouping the steps of recurrent layers."""
     search = _Search(statements, body)
     found = search.best()
     hoisted = shared_first(statements, body.returned, body.layers_of(statements))
@@ -154,8 +157,27 @@ def _ordered(statements: Sequence[Statement], body: Body) -> tuple[_Search, _Equ
         other = _Search(hoisted, body)
         after = other.best()
         if after is not None and (found is None or after.score > found.score):
-            return other, after
+            search, found = other, after
+    if found is not None and _are_steps(found, body):
+        drawn = drawn_near(search.statements, body.returned)
+        near = None if drawn is None else _Search(drawn, body)
+        after = None if near is None else near.best()
+        # A step with the slices of its input may save fewer lines, but becomes a loop.
+        if near is not None and after is not None and after.score > _NEAR * found.score:
+            return near, after
     return search, found
+
+
+def _are_steps(found: _Equal, body: Body) -> bool:
+    """Returns whether most groups use the weights of the previous one.
+
+    This holds for the steps of recurrent layers."""
+    pairs = list(pairwise(found.groups))
+    # The initial state of the first step may be an input, unlike that of the last one.
+    last = found.groups[-1]
+    taken = [index for index, value in enumerate(last.live_in) if value in body.members]
+    alike = [all(one.live_in[i] is other.live_in[i] for i in taken) for one, other in pairs]
+    return bool(taken) and 2 * sum(alike) > len(pairs)
 
 
 def _replaced(statements: Sequence[Statement], function: OutlinedFunction) -> Iterator[Statement]:
@@ -175,16 +197,20 @@ def _replaced(statements: Sequence[Statement], function: OutlinedFunction) -> It
 
 @dataclass(frozen=True)
 class _Equal:
-    """Groups that can be one function."""
+    """Groups of statements that can be one function."""
 
     groups: tuple[Group, ...]
     score: float
     dying: frozenset[int]
-    """Incoming values whose last use is in at least one of them."""
+    """Indices of incoming values whose last use is in at least one of the groups."""
+
+
+_Best = tuple[tuple[float, int, int, int], list[Group]]
+"""Score of the best groups, led by the lines that their function saves, and the groups."""
 
 
 class _Search:
-    """Looks for the layers whose function saves most."""
+    """Search for the layers whose function saves most lines."""
 
     def __init__(self, statements: Sequence[Statement], body: Body) -> None:
         self.statements = statements
@@ -196,7 +222,7 @@ class _Search:
         shared = shared_values(statements)
         counted = {value: index for value, index in made_at.items() if value not in shared}
         self.own = [0, *accumulate([not each.runs_statements for each in statements])]
-        """Number of statements before each that are no calls of layer functions."""
+        """Number of statements before each position that are not calls of layer functions."""
         # Several results of one call belong together.
         self.joined = [False, *(b.op is a.op for a, b in pairwise(statements)), False]
         self.alive = alive_counts(counted, self.last_use, len(statements))
@@ -208,7 +234,7 @@ class _Search:
             max([self.last_use.get(result, -1) for result in statement.results], default=-1)
             for statement in statements
         ]
-        """Up to where results of each statement are used."""
+        """Index of the last use of the results of each statement."""
         self.links = Links(statements)
         before, after = _neighbours(statements, body.layers_of(statements))
         pairs = zip(map(_module, before), map(_module, after), strict=True)
@@ -216,10 +242,10 @@ class _Search:
         """True for positions inside a module of a layer."""
         self.block_before = [*map(_block, before)]
         self.block_after = [*map(_block, after)]
-        """The numbered layers that computations before and after each position belong to."""
+        """Numbered layers of the computations before and after each position."""
 
     def best(self) -> _Equal | None:
-        """The groups that make the best function; None if none is worth it."""
+        """Returns the groups of the best function; None if no function is worth it."""
         numbers: dict[object, int] = {}
         tokens = [
             numbers.setdefault(self._token(statement), len(numbers))
@@ -229,11 +255,11 @@ class _Search:
             self._candidates(run, tokens) for run in repeated_runs(tokens)
         )
         likely = nlargest(_TRIED, candidates, key=itemgetter(0))
-        best: tuple[float, list[Group]] = 0, []
+        best: _Best = (0, 0, 0, 0), []
         for _, starts, length in likely:
-            for groups in self._equal(starts, length):
+            for groups in self._alike(starts, length):
                 best = self._better(groups, best)
-        score, groups = best
+        (score, *_), groups = best
         return _Equal(tuple(groups), score, self._dying(groups)) if groups else None
 
     def _token(self, statement: Statement) -> object:
@@ -247,13 +273,13 @@ class _Search:
     def _candidates(
         self, run: Run, tokens: Sequence[int]
     ) -> Iterator[tuple[float, tuple[int, ...], int]]:
-        """Lengths that runs can have, each after how good it would be, nearly."""
+        """Yields candidate runs of all lengths: estimated score, starts and length."""
         starts = run.starts
         first, count = starts[0], len(starts)
         if any(self.joined[start] for start in starts):
             return
         before = self.ends[first - 1] if first else 0
-        # No more is asked of long runs than functions are long, for there are many.
+        # Only lengths up to that of a function are considered: long runs have many.
         longest = min(run.length, bisect_right(self.ends, before + LONGEST, first) - first)
         for size in primitive_lengths(tokens[first : first + 2 * longest], longest):
             end = first + size
@@ -262,28 +288,29 @@ class _Search:
                 continue
             if self.own[end] == self.own[first]:
                 continue
-            # Statements that are a layer count for more than parts of one. Thousands are looked at.
+            # Whole layers score higher than parts of one. This runs for thousands of candidates.
             closedness = self.closed[self.alive[first] + self.alive[end]]
             unity = self._unity(first, end)
             yield (count - 1) * lines * closedness * unity, starts, size
 
     def _closedness(self, start: int, end: int) -> float:
-        """1 for statements that take one value and give one, less for more.
+        """1 for statements with one incoming and one outgoing value, less for more.
 
-        Values that layers share, such as masks, do not count.
-        """
+        Values that layers share, such as masks, do not count."""
         return self.closed[self.alive[start] + self.alive[end]]
 
     def _unity(self, start: int, end: int) -> float:
-        """1 for statements that begin and end with something new, less if a value that is made
-        before or by them only gets another form after."""
+        """1 for statements whose boundaries separate computations; lower otherwise.
+
+        Penalized are boundaries before a mere change of form, inside a module of the source, and in
+        different numbered layers."""
         inside = _INSIDE[self.inside[start] + self.inside[end]]
         if self.block_after[start] != self.block_before[end]:
             inside *= _ACROSS
         return _UNITED[self.divided[start] + self.divided[end]] * inside
 
     def _continues(self, position: int) -> bool:
-        """True if the statement there only gives another form to what the one before it made."""
+        """Returns whether a statement only changes the form of the previous statement's result."""
         if not 0 < position < len(self.statements):
             return False
         before, here = self.statements[position - 1], self.statements[position]
@@ -292,53 +319,75 @@ class _Search:
         value, names = before.results[0], self.body.names
         return self.last_use.get(value) == position and names[value] == names[here.results[0]]
 
-    def _equal(self, starts: tuple[int, ...], length: int) -> Iterable[list[tuple[int, int]]]:
-        """Of runs that look alike those whose values go alike, as their starts and ends."""
+    def _alike(self, starts: tuple[int, ...], length: int) -> Iterable[list[tuple[int, int]]]:
+        """Groups runs of equal statements by their dataflow; yields starts and ends."""
         alike: dict[object, list[tuple[int, int]]] = {}
+        last: dict[object, tuple[int, frozenset[tuple[int, int]]]] = {}
         for start in starts:
             end = start + length
-            lasting = tuple(
-                [
-                    (row - start, column)
-                    for row in range(start, end)
-                    if self.until[row] >= end
-                    for column, result in enumerate(self.statements[row].results)
-                    if self.last_use.get(result, -1) >= end
+            live_out = self._live_out(start, end)
+            # Groups without results are kept: they overwrite, such as rows of a cache.
+            if len(live_out) > MOST_RETURNED:
+                continue
+            inside = self.links.inside(start, end)
+            before, given = last.get(inside, (start, live_out))
+            # The final state after the last step may be unused.
+            if live_out and live_out < given:
+                states = [
+                    self.statements[before + row].results[column]
+                    for row, column in given - live_out
                 ]
-            )
-            # What gives nothing overwrites something: rows of a cache.
-            if len(lasting) <= MOST_RETURNED:
-                key = self.links.inside(start, end), lasting
-                alike.setdefault(key, []).append((start, end))
+                if all(start <= self.last_use.get(value, -1) < end for value in states):
+                    live_out = given
+            last[inside] = start, live_out
+            alike.setdefault((inside, live_out), []).append((start, end))
         return [places for places in alike.values() if len(places) > 1]
 
+    def _live_out(self, start: int, end: int) -> frozenset[tuple[int, int]]:
+        """Rows and columns of results that are used after the statements."""
+        return frozenset(
+            [
+                (row - start, column)
+                for row in range(start, end)
+                if self.until[row] >= end
+                for column, result in enumerate(self.statements[row].results)
+                if self.last_use.get(result, -1) >= end
+            ]
+        )
+
     def _better(
-        self, places: Sequence[tuple[int, int]], best: tuple[float, list[Group]]
-    ) -> tuple[float, list[Group]]:
-        """The better of a function for the statements there, and of the best so far: the score,
-        and the groups."""
-        # One that ends otherwise, as the last one before the head of a model, is a layer as well.
+        self,
+        places: Sequence[tuple[int, int]],
+        best: _Best,
+    ) -> _Best:
+        """Returns the better of the function for these places and the best so far.
+
+        Tuples compare the score first, then the tie-breakers."""
+        # The last layer before the head of a model may end differently: it is still a layer.
         whole = min([self._closedness(*place) for place in places])
         whole *= fmean([self._unity(*place) for place in places])
         start, end = places[0]
         lines = self.ends[end - 1] - (self.ends[start - 1] if start else 0)
-        # What calls take at least is known before what they are given.
+        # This upper bound is cheap: it needs no analysis of arguments.
         most = (len(places) - 1) * lines - len(places) * _CALL_LINES
-        if most * whole <= best[0]:
+        if most * whole < best[0][0]:
             return best
-        groups = [self._group(start, end) for start, end in places]
+        live_out = self._live_out(start, end)
+        groups = [self._group(*place, live_out) for place in places]
         saved = self._saved(groups, lines)
-        if saved < LEAST_SAVED or saved * whole <= best[0]:
-            return best
-        return saved * whole, groups
+        # Fewer incoming and outgoing values are better, and states of a cell are best. Later starts
+        # are preferred: setup before the first step is more common than work after the last.
+        taken, given = groups[0].live_in, groups[0].live_out
+        states = sum(self.body.names[value] in STATES for value in taken)
+        score = saved * whole, -len(taken) - len(given), states, start
+        return (score, groups) if saved >= LEAST_SAVED and score > best[0] else best
 
-    def _group(self, start: int, end: int) -> Group:
+    def _group(self, start: int, end: int, live_out: Iterable[tuple[int, int]]) -> Group:
         inside = self.statements[start:end]
-        results = [result for statement in inside for result in statement.results]
-        return group_of(inside, {r for r in results if self.last_use.get(r, -1) >= end})
+        return group_of(inside, {inside[row].results[column] for row, column in live_out})
 
     def _dying(self, groups: Sequence[Group]) -> frozenset[int]:
-        """Incoming values whose last use is in one of the groups."""
+        """Indices of incoming values whose last use is in one of the groups."""
         starts = {id(statement): index for index, statement in enumerate(self.statements)}
         return frozenset(
             index
@@ -346,13 +395,14 @@ class _Search:
             for index, value in enumerate(each.live_in)
             if self.last_use.get(value, -1) < starts[id(each.statements[0])] + len(each.statements)
             and value not in self.body.members
-            # What writes the rows of a cache takes them all of one tensor, in a loop.
+            # Groups that write cache rows read one tensor in a loop, which must not free it.
             and (each.live_out or any(value is not other.live_in[index] for other in groups))
         )
 
     def _saved(self, groups: Sequence[Group], lines: int) -> int:
-        """The lines that a function for these groups saves, of which the first takes some;
-        negative if it takes too much."""
+        """Number of lines that a function for these groups saves.
+
+        Negative if it has too many parameters."""
         first = groups[0]
         computed = shared = 0
         for index, value in enumerate(first.live_in):
@@ -364,7 +414,7 @@ class _Search:
         pieces = zip(*map(pieces_of, groups), strict=True)
         texts = len({column for column in pieces if len(set(column)) > 1})
         members = len(first.live_in) - computed
-        # Weights are held apart; inputs are named at each call.
+        # Weights are passed in structures; inputs are named at each call.
         named = sum(
             value in self.body.inputs and all_members(groups, index, self.body)
             for index, value in enumerate(first.live_in)
@@ -376,9 +426,10 @@ class _Search:
 def _neighbours(
     statements: Sequence[Statement], layers: Sequence[str]
 ) -> tuple[list[str], list[str]]:
-    """For each position the layers of the last computation before it and of the first one after
-    it; what only brings tensors into another form belongs to either."""
-    computes = [not all(map(_rearranges, each.ops)) for each in statements]
+    """Layers of the last computation before and the first one after each position.
+
+    Statements that only change the form of tensors belong to either side."""
+    computes = [not all(map(rearranges, each.ops)) for each in statements]
     before, after = [""], [""]
     for layer, is_computed in zip(layers, computes, strict=True):
         before.append(layer if is_computed else before[-1])
@@ -387,18 +438,14 @@ def _neighbours(
     return before, after[::-1]
 
 
-def _rearranges(op: Operation) -> bool:
-    return isinstance(op, CatalogueOp) and op.definition.rearranges
-
-
 def _block(layer: str) -> str:
-    """The numbered layer that a path is in; empty if there is none."""
+    """Numbered layer of a path; empty if there is none."""
     found = _BLOCK.match(layer)
     return found[0] if found is not None else ""
 
 
 def _module(layer: str) -> str:
-    """The module of a numbered layer that a path is in; empty if there is none."""
+    """Module of a numbered layer of a path; empty if there is none."""
     found = _MODULE.match(layer)
     return found[0] if found is not None else ""
 
@@ -441,7 +488,7 @@ def _function(found: _Equal, body: Body, known_name: str = "") -> OutlinedFuncti
     called = layer_function_name(ops, titles, result, has_weights=has_weights(first, body))
     name = identifier(called)
     if body.scope.is_taken(name):
-        # Another function has layers of that name.
+        # Layers of another entry function have the same name.
         name = identifier(f"{body.function}_{called}")
     name = known_name or body.scope.unique(name)
     common = common_title(titles)
@@ -466,7 +513,7 @@ def _function(found: _Equal, body: Body, known_name: str = "") -> OutlinedFuncti
 def _inner_layers(
     groups: Sequence[Group], titles: Sequence[str | None], body: Body
 ) -> Sequence[str]:
-    """Inner layer of each statement in all groups, below their titles; empty if they differ."""
+    """Inner layer of each statement, relative to the titles; empty if the groups differ."""
     found = [
         [
             layer.removeprefix(title or "").lstrip("./") if layer != title else ""
@@ -478,7 +525,7 @@ def _inner_layers(
 
 
 def _roles(group: Group, names: Mapping[SSAValue, str]) -> dict[SSAValue, str]:
-    """Names of weights after the results of their calls: `query_weight`."""
+    """Names of weights after the results of their calls, such as `query_weight`."""
     roles: dict[SSAValue, str] = {}
     for statement in group.statements:
         call = statement.call
@@ -496,7 +543,7 @@ def _roles(group: Group, names: Mapping[SSAValue, str]) -> dict[SSAValue, str]:
             if isinstance(argument, Use) and role is not None:
                 roles.setdefault(argument.value, role_in_layer(layer, role))
             elif isinstance(argument, Call) and argument.fields and layer:
-                # The weights of a layer inside, by the fields of their structure.
+                # Weights of an inner layer are named after the fields of their structure.
                 for name, given in zip(argument.fields, argument.arguments, strict=True):
                     role = role_of_parameter(re.split(r"[._]", name)[-1])
                     if isinstance(given, Use) and role is not None:

@@ -1,8 +1,7 @@
-"""Loops for calls of one function that follow each other."""
+"""Loops for consecutive calls of one function."""
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,23 +9,21 @@ from dataclasses import dataclass, replace
 from xdsl.ir import SSAValue
 
 from ttcodegen.conversions.host_functions.outlining import OutlinedFunction
-from ttcodegen.conversions.host_functions.statements import TENSOR, Counted, Loop, Statement
+from ttcodegen.conversions.host_functions.statements import Counted, Loop, Statement
+from ttcodegen.conversions.host_functions.step_loops import LIST, numbers_in, with_step_loops
+from ttcodegen.emitc.builder import TENSOR
 from ttcodegen.emitc.spelling import Text
 from ttcodegen.naming.functions import common_title
 from ttcodegen.naming.members import array_counts, next_element
 from ttcodegen.ops.core.calls import Argument, Call, Use
 
-# Calls without a result whose numbers are affine in the index: what is stored in a cache, row after
-# row.
+# Calls without a result whose numbers are affine in the index, such as writes to successive rows
+# of a cache.
 
 FEWEST = 4
-"""The fewest calls without a result that are worth a loop."""
+"""Minimum number of calls without a result that become a loop."""
 FEWEST_LAYERS = 3
-"""The fewest layers that are: the variable and the loop take four lines."""
-
-_INTEGER = re.compile(r"\d+$")
-_LIST = re.compile(r"([\w:]+<(u?int32_t)(?:, \d+)?>)\{(\d+(?:, \d+)*)\}$")
-"""A list of numbers: its type, the type of its elements, and these."""
+"""Minimum number of layers that become a loop, whose code takes four lines."""
 
 
 def with_loops(
@@ -35,45 +32,26 @@ def with_loops(
     returned: Sequence[SSAValue],
     places: Mapping[SSAValue, tuple[str, str]],
 ) -> list[Statement]:
-    """The statements, with loops for runs of calls that return nothing, and for layers that are
-    called one after the other with elements of an array.
+    """Replaces runs of calls without results, and of layers of an array, by loops.
 
     Args:
         statements: in order.
-        functions: what equal groups of statements became.
-        returned: what the function returns.
-        places: the parameter and the access path of weights, constants and inputs.
+        functions: outlined functions.
+        returned: values that the function returns.
+        places: parameter and access path of weights, constants and inputs.
     """
     parameters = {each.name: [name for name, _ in each.parameters] for each in functions}
     found: list[Statement] = []
     for run in _runs(statements):
         looped = _loop(run, parameters) if len(run) >= FEWEST else None
         found += run if looped is None else [looped]
-    return list(_LayerLoops(found, returned, places).statements())
-
-
-def names_of_loops(
-    statements: Sequence[Statement], functions: Sequence[OutlinedFunction]
-) -> dict[SSAValue, str]:
-    """Names for the results of loops over layers: those that the functions of the layers have."""
-    given = {
-        each.name: each.names.get(each.groups[0].live_out[0])
-        for each in functions
-        if each.groups[0].live_out
-    }
-    found: dict[SSAValue, str] = {}
-    for statement in statements:
-        call = statement.call
-        if statement.loop is None or not statement.results or not isinstance(call, Call):
-            continue
-        if (name := given[call.callee]) is not None:
-            found[statement.results[0]] = name
-    return found
+    found = list(_LayerLoops(found, returned, places).statements())
+    return with_step_loops(found, functions, returned, places)
 
 
 @dataclass(frozen=True)
-class _Turn:
-    """A call that may be a turn of a loop."""
+class _Iteration:
+    """Call that may be an iteration of a loop."""
 
     same: tuple[object, ...]
     """Values that are the same in all iterations."""
@@ -82,25 +60,26 @@ class _Turn:
 
 
 def _runs(statements: Sequence[Statement]) -> Iterator[list[Statement]]:
-    """Calls whose numbers grow evenly; other statements by themselves."""
+    """Yields runs of calls whose numbers have constant steps; other statements by themselves."""
     run: list[Statement] = []
-    last: _Turn | None = None
+    last: _Iteration | None = None
     steps: Sequence[int] | None = None
     for statement in statements:
-        turn = _turn(statement)
-        grown = _grown(last, turn)
+        iteration = _as_iteration(statement)
+        grown = _steps(last, iteration)
         if run and (grown is None or (len(run) > 1 and grown != steps)):
             yield run
             run = []
         run.append(statement)
-        last, steps = turn, grown
+        last, steps = iteration, grown
     if run:
         yield run
 
 
-def _turn(statement: Statement) -> _Turn | None:
-    """A statement as a turn of a loop; None if it calls no outlined function, wants a result, or
-    makes an argument of other calls."""
+def _as_iteration(statement: Statement) -> _Iteration | None:
+    """Returns a statement as an iteration of a loop.
+
+    None if it calls no outlined function, has a result, or has nested calls as arguments."""
     call = statement.call
     if not isinstance(call, Call) or not call.outlined or statement.results:
         return None
@@ -112,49 +91,37 @@ def _turn(statement: Statement) -> _Turn | None:
         if isinstance(argument, Use):
             same.append(argument.value)
         else:
-            fixed, found = _numbers(argument)
+            fixed, found = numbers_in(argument)
             same.append(fixed)
             numbers += found
-    return _Turn(tuple(same), numbers)
+    return _Iteration(tuple(same), numbers)
 
 
-def _grown(last: _Turn | None, turn: _Turn | None) -> Sequence[int] | None:
-    """By how much each number is greater than before; None if these are no turns of one loop."""
-    if last is None or turn is None or last.same != turn.same:
+def _steps(last: _Iteration | None, iteration: _Iteration | None) -> Sequence[int] | None:
+    """Differences of the numbers of two calls; None if they cannot be iterations of one loop."""
+    if last is None or iteration is None or last.same != iteration.same:
         return None
-    return [after - before for before, after in zip(last.numbers, turn.numbers, strict=True)]
-
-
-def _numbers(argument: Argument) -> tuple[str, list[int]]:
-    """An argument without the numbers in it, and these; a value has none."""
-    if not isinstance(argument, Text):
-        return "", []
-    if _INTEGER.match(argument.text):
-        return "", [int(argument.text)]
-    listed = _LIST.match(argument.text)
-    if listed is None:
-        return argument.text, []
-    items = [int(item) for item in listed[3].split(", ")]
-    return f"{listed[1]}{{{len(items)}}}", items
+    return [after - before for before, after in zip(last.numbers, iteration.numbers, strict=True)]
 
 
 def _loop(run: Sequence[Statement], parameters: Mapping[str, Sequence[str]]) -> Statement | None:
-    """The loop that a run is; None if its lists are of several types, or an unsigned counter would
-    have to make a number smaller."""
+    """Returns the loop for a run.
+
+    None if its lists have several element types, or an unsigned counter would have to decrease."""
     first, second = run[:2]
     call, after_call = first.call, second.call
     assert isinstance(call, Call)
     assert isinstance(after_call, Call)
     types: set[str] = set()
-    turns: list[Argument] = []
+    arguments: list[Argument] = []
     name = "index"
     known = parameters.get(call.callee, ())
     falls = False
     pairs = zip(call.arguments, after_call.arguments, strict=True)
     for position, (one, two) in enumerate(pairs):
-        starts, nexts = _numbers(one)[1], _numbers(two)[1]
+        starts, nexts = numbers_in(one)[1], numbers_in(two)[1]
         if starts == nexts:
-            turns.append(one)
+            arguments.append(one)
             continue
         falls |= any(after < start for start, after in zip(starts, nexts, strict=True))
         items = [
@@ -162,12 +129,12 @@ def _loop(run: Sequence[Statement], parameters: Mapping[str, Sequence[str]]) -> 
             for start, after in zip(starts, nexts, strict=True)
         ]
         assert isinstance(one, Text)
-        listed = _LIST.match(one.text)
+        listed = LIST.match(one.text)
         if listed is not None:
             types.add(listed[2])
-            turns.append(Call(listed[1], tuple(items), listed[1], "list"))
+            arguments.append(Call(listed[1], tuple(items), listed[1], "list"))
         else:
-            turns += items
+            arguments += items
             if items == [Counted("0", 1)] and position < len(known):
                 name = known[position]
     type_ = next(iter(types), "uint32_t")
@@ -175,20 +142,20 @@ def _loop(run: Sequence[Statement], parameters: Mapping[str, Sequence[str]]) -> 
         return None
     return replace(
         first,
-        call=replace(call, arguments=tuple(turns)),
-        # The last turn does not free what the others need as well.
+        call=replace(call, arguments=tuple(arguments)),
+        # Operands are listed twice, so that no iteration frees what later ones use.
         uses=tuple(value for value in first.uses for _ in range(2)),
         others=tuple(op for each in run for op in each.ops)[1:],
         loop=Loop(name, type_, len(run)),
     )
 
 
-# Layers that follow each other, each given what the one before it made: a loop over the elements
-# of the array that holds their weights.
+# Consecutive layers, each of which takes the result of the previous one: a loop over the array of
+# their weights.
 
 
 class _LayerLoops:
-    """Finds layers that follow each other."""
+    """Finds consecutive layers."""
 
     def __init__(
         self,
@@ -206,7 +173,7 @@ class _LayerLoops:
         self._counts = {holder: array_counts(paths) for holder, paths in counts.items()}
 
     def statements(self) -> Iterator[Statement]:
-        """The statements, with loops over layers."""
+        """Returns the statements, with loops over layers."""
         run: list[Statement] = []
         for statement in self._all:
             if run and not self._follows(run[-1], statement):
@@ -217,7 +184,7 @@ class _LayerLoops:
             yield from self._loop(run)
 
     def _place(self, argument: Argument) -> tuple[str, str] | None:
-        """The parameter and the access path of a member, or of an element of an array."""
+        """Parameter and access path of a member, or of an element of an array."""
         if isinstance(argument, Use):
             return self._places.get(argument.value)
         if isinstance(argument, Call) and argument.form == "element":
@@ -228,8 +195,10 @@ class _LayerLoops:
         return None
 
     def _next(self, one: Argument, two: Argument) -> tuple[str, str, int, str] | None:
-        """Neighbouring elements of an array: what holds it, its access path, the first index and
-        the access path in the elements."""
+        """Matches neighbouring elements of an array.
+
+        Returns the parameter, the access path of the array, the first index and the path in the
+        element."""
         before, after = self._place(one), self._place(two)
         if before is None or after is None or before[0] != after[0]:
             return None
@@ -237,8 +206,10 @@ class _LayerLoops:
         return None if found is None else (before[0], *found)
 
     def _follows(self, before: Statement, after: Statement) -> bool:
-        """True if two statements call one function with neighbouring elements of arrays and equal
-        arguments, and the second takes what only the first makes."""
+        """Returns whether two statements can be successive iterations over layers.
+
+        They call one function with neighbouring array elements and otherwise equal arguments, and
+        the second takes the result of the first, which nothing else uses."""
         call, other = before.call, after.call
         if not isinstance(call, Call) or not isinstance(other, Call):
             return False
@@ -270,8 +241,10 @@ class _LayerLoops:
         return carried == 1 and elements > 0
 
     def _loop(self, run: Sequence[Statement]) -> Sequence[Statement]:
-        """The loop that a run of layers is; the run itself if it is short, or if something else
-        uses what the first layer is given."""
+        """Returns the loop for a run of layers.
+
+        Returns the run itself if it is short, or if the input of the first layer has another
+        use."""
         first, last = run[0], run[-1]
         if len(run) < FEWEST_LAYERS:
             return run
@@ -312,7 +285,7 @@ class _LayerLoops:
             arguments.append(Call(inside, (made,), type_, "member") if inside else made)
         if min(starts) < starts[0]:
             return run
-        # The last turn does not free what the others need as well.
+        # Operands are listed twice, so that no iteration frees what later ones use.
         shared = tuple(value for value in first.uses if value != taken for _ in range(2))
         title = common_title(statement.title for statement in run) or first.title
         looped = replace(
@@ -322,7 +295,7 @@ class _LayerLoops:
             uses=(taken, *shared),
             title=title,
             others=tuple(op for each in run for op in each.ops)[1:],
-            loop=Loop("index", "size_t", len(run), taken, starts[0], whole),
+            loop=Loop("index", "size_t", len(run), ((taken, 0),), starts[0], whole),
         )
         return [looped]
 

@@ -9,20 +9,22 @@ from operator import attrgetter
 from xdsl.ir import SSAValue
 
 from ttcodegen.conversions.host_functions.cpp_interface import DEVICE, returned_type
+from ttcodegen.conversions.host_functions.expressions import (
+    NamedConstant,
+    is_sharded_memory,
+    kind_of,
+)
 from ttcodegen.conversions.host_functions.function_writer import FunctionWriter, Members, SourceFile
 from ttcodegen.conversions.host_functions.statements import (
-    TENSOR,
     Group,
-    NamedConstant,
     Statement,
     StatementRecorder,
     general_signature,
-    is_sharded_memory,
-    kind_of,
     pieces_of,
     signature,
     texts_of,
 )
+from ttcodegen.emitc.builder import TENSOR
 from ttcodegen.emitc.spelling import NameScope, Text, identifier
 from ttcodegen.naming.arguments import struct_name
 from ttcodegen.naming.functions import (
@@ -38,16 +40,16 @@ from ttcodegen.naming.functions import (
 from ttcodegen.naming.values import ValueNames
 from ttcodegen.ops.core.calls import MOST_UNNAMED, Argument, Call, Use
 
-# Equal groups of statements become one function, called with what they differ in.
+# Equal groups of statements become one function, whose parameters are their differences.
 
 _FUNCTION_TYPE = "decltype("
 SHORTEST = 2
-"""The fewest statements that are worth a function."""
+"""Minimum number of statements of a function."""
 
 
 @dataclass(frozen=True, eq=False)
 class Parameter:
-    """A parameter of an outlined function, or a field of one that is a structure."""
+    """Parameter of an outlined function, or a field of one that is a structure."""
 
     name: str
     type: str
@@ -65,62 +67,65 @@ class ParameterStruct:
     is_declared: bool = False
     """True if the header of the module declares it."""
     is_element: bool = False
-    """True if it is a structure in an array of weights, constants or inputs; the fields are access
-    paths in it."""
+    """True if it is an element of an array of weights, constants or inputs.
+
+    The fields are then access paths in it."""
 
     def named_value(self, name: str, texts: Iterable[str], groups: Collection[Group]) -> NamedValue:
-        """A constant of the file with these pieces of C++ in the fields."""
+        """Returns a constant of the file with these pieces of C++ in the fields."""
         fields = dict(zip((field.name for field in self.fields), texts, strict=True))
         return NamedValue(name, self.type, fields, groups)
 
 
 @dataclass(frozen=True)
 class NamedValue:
-    """A constant of the source file that holds one of the structures."""
+    """Constant of the source file that holds one of the structures."""
 
     name: str
     type: str
     fields: Mapping[str, str]
-    """The pieces of C++ by the names of the fields."""
+    """Pieces of C++ by field name."""
     groups: Collection[Group]
-    """The groups that are called with it."""
+    """Groups that are called with it."""
 
 
 @dataclass(eq=False)
 class OutlinedFunction:
-    """A function that several groups became."""
+    """Function that replaces several groups."""
 
     name: str
     groups: Sequence[Group]
     tensors: Sequence[Parameter]
-    """One for each value that comes in."""
+    """One for each incoming value."""
     texts: Sequence[Parameter]
     names: Mapping[SSAValue, str]
     """Names of the values of the first group in the function."""
     structs: Sequence[ParameterStruct] = ()
-    """Those of the parameters that are members of structures."""
+    """Structures that hold some of the parameters."""
     titles: Sequence[str | None] = ()
-    """The layer that each group is, of a function that computes layers."""
+    """Layer of each group, for functions of layers."""
     comment: str = ""
     layers: Sequence[str] = ()
     """Layer comments before the statements, where the layer changes; empty for none."""
     values: Sequence[NamedValue] = ()
-    """Values that groups are called with, of a structure without tensors."""
+    """Constants of the file that groups are called with."""
     type_of: Callable[[SSAValue], str] = lambda _: TENSOR
-    """The C++ types of values."""
+    """C++ types of values."""
     context: Sequence[tuple[str, str]] = ((DEVICE, "ttnn::MeshDevice&"),)
-    """Names and types of what pieces of C++ may name; it is passed on where they do."""
+    """Names and types that pieces of C++ may refer to; passed on if they do."""
     calls: dict[Group, Statement] = field(default_factory=dict[Group, Statement])
     """The statement that replaces each group."""
+    looped: Sequence[Statement] | None = None
+    """Statements of the function if they contain loops."""
 
     @property
     def places(self) -> dict[Parameter, tuple[str, str]]:
-        """The parameters that are members: the name of the structure, and of the field."""
+        """Structure and field names of the parameters that are members of structures."""
         return {each: (struct.name, each.name) for struct in self.structs for each in struct.fields}
 
     @property
     def parameters(self) -> list[tuple[str, str]]:
-        """Names and types of what the C++ function takes."""
+        """Names and types of the parameters of the C++ function."""
         members = self.places
         taken = [(p.name, p.type) for p in self.tensors if p not in members]
         taken += [(struct.name, f"const {struct.type}&") for struct in self.structs]
@@ -129,7 +134,7 @@ class OutlinedFunction:
 
     @property
     def used_context(self) -> list[tuple[str, str]]:
-        """Names of the context that the statements use."""
+        """Part of the context that the statements refer to."""
         pieces = {text.removeprefix("&") for text in pieces_of(self.groups[0])}
         skeletons = [statement.form.skeleton for statement in self.groups[0].statements]
         return [
@@ -151,15 +156,14 @@ def outline(
     type_of: Callable[[SSAValue], str],
     context: Sequence[tuple[str, str]],
 ) -> dict[int, OutlinedFunction]:
-    """Finds the groups of a computation of constants that are equal but for what they are called
-    with.
+    """Outlines equal groups of a computation of constants.
 
     Args:
         groups: in order.
-        names: what values are called.
-        scope: the names of functions.
+        names: names of the values.
+        scope: names of functions.
         type_of: the C++ types of values.
-        context: names and types of what pieces of C++ may name besides values.
+        context: names and types that pieces of C++ may refer to besides values.
 
     Returns:
         The function of each group that has one, by the index of the group.
@@ -171,7 +175,7 @@ def outline(
             equal.setdefault(signature(each), []).append(index)
     found: dict[int, OutlinedFunction] = {}
     for equal in alike.values():
-        for indices in _together(list(equal.values())):
+        for indices in _merged(list(equal.values())):
             if len(indices) > 1:
                 members = [groups[index] for index in indices]
                 function = _preparation(members, names, scope, type_of, context)
@@ -179,9 +183,8 @@ def outline(
     return found
 
 
-def _together(equal: Sequence[list[int]]) -> Sequence[list[int]]:
-    """Groups that become one function: those that differ in constants of the file as well, if there
-    are more of them than of such constants."""
+def _merged(equal: Sequence[list[int]]) -> Sequence[list[int]]:
+    """Merges groups that differ in file constants, if there are more groups than such constants."""
     if len(equal) > 1 and sum(map(len, equal)) > len(equal):
         return [sorted(index for indices in equal for index in indices)]
     return equal
@@ -194,7 +197,7 @@ def _preparation(
     type_of: Callable[[SSAValue], str],
     context: Sequence[tuple[str, str]],
 ) -> OutlinedFunction:
-    """The function that computes constants of several groups."""
+    """Returns the function that computes the constants of several groups."""
     first = groups[0]
     taken = NameScope(name for name, _ in context)
     tensors: list[Parameter] = []
@@ -216,7 +219,7 @@ def _preparation(
         name, groups, tensors, texts, inner, type_of=type_of, context=context
     )
     if any(p.type.startswith(_FUNCTION_TYPE) for p in texts):
-        _settle(function, scope)
+        _pass_settings(function, scope)
     elif len(function.parameters) > MOST_UNNAMED:
         tensors[:] = [Parameter(p.name, f"const {p.type}&") for p in tensors]
         fields = (*tensors, *texts)
@@ -225,9 +228,8 @@ def _preparation(
     return function
 
 
-def _settle(function: OutlinedFunction, scope: NameScope) -> None:
-    """Passes the sizes of a function as one structure, with a constant of it in the file for
-    each set of sizes."""
+def _pass_settings(function: OutlinedFunction, scope: NameScope) -> None:
+    """Passes settings as one structure, with a file constant per set of values."""
     fields = [
         replace(p, type=p.type.removeprefix("const ").removesuffix("&")) for p in function.texts
     ]
@@ -246,7 +248,7 @@ def _settle(function: OutlinedFunction, scope: NameScope) -> None:
 
 
 def given_texts(each: Group, struct: ParameterStruct) -> tuple[str, ...]:
-    """The pieces of C++ that a group has for the fields of a structure."""
+    """Pieces of C++ of a group for the fields of a structure."""
     texts = pieces_of(each)
     return tuple(texts[min(field.places)] for field in struct.fields)
 
@@ -254,12 +256,14 @@ def given_texts(each: Group, struct: ParameterStruct) -> tuple[str, ...]:
 def differing_texts(
     groups: Sequence[Group], names: Mapping[SSAValue, str], scope: NameScope
 ) -> list[Parameter]:
-    """Parameters for the pieces of C++ that differ from group to group; one for all sizes that
-    differ alike. Memory configurations of several results stay apart: each is tuned by itself.
+    """Returns parameters for pieces of C++ that differ between groups.
+
+    Pieces with equal values in each group share a parameter; memory configs of different results
+    stay apart, because each is tuned by itself.
 
     Args:
         groups: equal groups.
-        names: what the values of the first one are called.
+        names: names of the values of the first group.
         scope: the names of parameters.
     """
     texts = list(zip(*(texts_of(each, names) for each in groups), strict=True))
@@ -280,7 +284,7 @@ def differing_texts(
 
 
 def add_calls(function: OutlinedFunction) -> None:
-    """Makes the statement that replaces each group."""
+    """Adds the calls that replace the groups."""
     for index, each in enumerate(function.groups):
         title = function.titles[index] if function.titles else None
         function.calls[each] = _call(function, each, title)
@@ -315,7 +319,7 @@ def _call(function: OutlinedFunction, each: Group, title: str | None) -> Stateme
         tuple(arguments),
         returned_type(types) or "void",
         outlined=True,
-        # Of tensors and the device their own names say what they are.
+        # Tensors and the device are clear by their own names.
         parameters=tuple(names) if texts_alone else (),
     )
     ops = [op for statement in each.statements for op in statement.ops]
@@ -325,7 +329,7 @@ def _call(function: OutlinedFunction, each: Group, title: str | None) -> Stateme
 
 
 def body_of(function: OutlinedFunction) -> list[Statement]:
-    """The statements of a function, with its parameters in them."""
+    """Returns the statements of a function, with its parameters substituted."""
     members = function.places
     named = {
         place: ".".join(members.get(parameter, (parameter.name,)))
@@ -353,7 +357,7 @@ def body_of(function: OutlinedFunction) -> list[Statement]:
             made = replace(argument, callee=callee, arguments=arguments, purpose="")
             done[id(argument)] = made, position - start
             return made
-        # What is written once, for several statements, stays one.
+        # A call that several statements share stays one object.
         made, count = done[id(argument)]
         position += count
         return made
@@ -371,7 +375,7 @@ def body_of(function: OutlinedFunction) -> list[Statement]:
     ]
 
 
-# Writes the functions that equal groups of statements became.
+# Definitions of outlined functions.
 
 
 def write_outlined(
@@ -381,8 +385,8 @@ def write_outlined(
 
     Args:
         source: the file.
-        function: what is defined.
-        recorder: what recorded the statements.
+        function: the outlined function.
+        recorder: recorder of its statements.
     """
     for struct in function.structs:
         if struct.is_declared:
@@ -414,7 +418,6 @@ def write_outlined(
     members = Members()
     structs = dict(zip(names, builder.arguments, strict=True))
     writer = FunctionWriter(source, builder, members, structs, recorder)
-    writer.names = recorder.names.renamed(function.names)
     writer.layer_of = attrgetter("title")
     places = function.places
     owned = [
@@ -429,12 +432,18 @@ def write_outlined(
             writer.values[value] = structs[parameter.name]
     freed = {name for _, name in owned}
     reserved = [name for name in names if name not in freed]
-    body = body_of(function)
+    renewed = {
+        value: f"next_{name}"
+        for value in first.live_out
+        if (name := function.names.get(value)) in reserved
+    }
+    writer.names = recorder.names.renamed({**function.names, **renewed})
+    body = function.looped or body_of(function)
     writer.write(body, owned=owned, returned=first.live_out, reserved=reserved)
     writer.return_values(first.live_out, result)
     source.file.blank()
 
 
 def _is_owned(parameter: Parameter, function: OutlinedFunction) -> bool:
-    """True if a parameter is a tensor that the function is given, to be freed by it."""
+    """Returns whether a parameter is a tensor by value, which the function frees."""
     return parameter in function.tensors and not parameter.type.startswith("const ")

@@ -19,6 +19,7 @@ from ttcodegen.conversions.host_functions.interface import Entry, LayerArray
 from ttcodegen.conversions.host_functions.layer_analysis import LONGEST, cuts, layers_of
 from ttcodegen.conversions.host_functions.outlining import OutlinedFunction, outline, write_outlined
 from ttcodegen.conversions.host_functions.statements import (
+    Group,
     Recorder,
     SourceFacts,
     Statement,
@@ -35,7 +36,7 @@ from ttcodegen.naming.values import ValueNames
 from ttcodegen.ops.core.calls import Argument, Call
 from ttcodegen.transforms.rewriting import body_of
 
-# The function that computes what depends on weights and constants alone.
+# The prepare function: it computes the values that depend on weights and constants alone.
 
 
 @dataclass(frozen=True)
@@ -46,11 +47,11 @@ class Preparation:
     recorder: StatementRecorder
     statements: Sequence[Statement]
     computed: Mapping[SSAValue, SSAValue]
-    """For each constant as the entry has it what is computed."""
+    """Computed value of each constant of the entry."""
 
 
 def library_preparation(facts: SourceFacts, entry: Entry) -> Preparation:
-    """The preparation of an entry that calls the library: its const-eval function."""
+    """Returns the preparation of an entry that calls the library: its const-eval function."""
     members = _members(entry)
     if entry.const_eval is None or entry.load is None:
         return Preparation(members, Recorder(facts, ValueNames([], {}, {}, {})), [], {})
@@ -69,8 +70,9 @@ def library_preparation(facts: SourceFacts, entry: Entry) -> Preparation:
 
 
 def device_preparation(entry: Entry, recorder: StatementRecorder) -> Preparation:
-    """The preparation of an entry that runs device programs, of which a recorder has the
-    statements."""
+    """Returns the preparation of an entry that runs device programs.
+
+    The recorder has recorded its statements."""
     computed = dict(zip(entry.constant_values, entry.constant_values, strict=True))
     return Preparation(_members(entry), recorder, recorder.statements, computed)
 
@@ -83,8 +85,9 @@ def _members(entry: Entry) -> Members:
 
 
 def write_preparation(source: SourceFile, entry: Entry, preparation: Preparation) -> None:
-    """Defines the function that computes the constants of an entry: group by group of those that
-    are computed together, and equal groups by one function."""
+    """Defines the prepare function of an entry.
+
+    Constants that are computed together form a group; equal groups become one function."""
     recorder, computed = preparation.recorder, preparation.computed
     body = Body(entry, preparation.members, recorder)
     constants = [recorder.resolved(value) for value in computed.values()]
@@ -107,13 +110,13 @@ def _write_function(
     groups: Sequence[Sequence[Statement]],
     computed: Mapping[SSAValue, SSAValue],
 ) -> None:
-    """Defines the function itself.
+    """Defines the prepare function itself.
 
     Args:
         source: the file.
-        body: what its statements share.
+        body: state that the functions of the entry share.
         groups: the statements.
-        computed: for each constant as the entry loads it what is computed.
+        computed: computed value of each constant of the entry.
     """
     entry = body.entry
     name, struct = prepare_name(entry.cpp_name), entry.struct("Constants")
@@ -121,7 +124,7 @@ def _write_function(
     taken = prepare_parameters(entry, types)
     statements = [statement for group in groups for statement in group]
     lines = sum(map(body.lines_of, statements)) + len(entry.constant_fields)
-    needs_kept = any(_names_constants(statement) for statement in statements)
+    needs_kept = any(_refers_to_constants(statement) for statement in statements)
     if lines <= LONGEST and not entry.layers and not needs_kept:
         builder = source.file.function(name, taken, struct, fixed_names=[DEVICE])
         function = source.open(body, builder, taken)
@@ -139,12 +142,12 @@ def _write_function(
     for value, field in _fields(entry):
         if value in computed:
             fields.setdefault(body.recorder.resolved(computed[value]), []).append(field)
-    handed = [(value, field) for value, field in _fields(entry) if value in body.members.places]
+    copied = [(value, field) for value, field in _fields(entry) if value in body.members.places]
     called: list[tuple[str, list[bool]]] = []
-    is_short = lines + len(handed) + len(fields) <= LONGEST
+    is_short = lines + len(copied) + len(fields) <= LONGEST
     if not is_short:
         called = [_write_part(source, body, part, fields) for part in _parts(body, groups, fields)]
-        called += _write_layers(source, body, handed)
+        called += _write_layers(source, body, copied)
     builder = source.file.function(name, taken, struct, fixed_names=[DEVICE])
     made = builder.variable("constants", struct, fixed=bool(types.kept))
     for each in types.kept:
@@ -155,7 +158,7 @@ def _write_function(
         function = source.open(body, builder, taken)
         function.structs = {**function.structs, "constants": made}
         _write_constants(function, statements, fields)
-        for value, field in handed:
+        for value, field in copied:
             function.assign_constant(field, function.used(value))
     for part, used in called:
         given = [value for value, is_used in zip(passed, used, strict=True) if is_used]
@@ -164,8 +167,8 @@ def _write_function(
     source.file.blank()
 
 
-def _names_constants(statement: Statement) -> bool:
-    """True if a statement needs members of the constants other than tensors."""
+def _refers_to_constants(statement: Statement) -> bool:
+    """Returns whether a statement refers to members of the constants other than tensors."""
     names = [text for text, _ in statement.form.texts]
     return "constants" in names or "*constants." in str(statement.form.skeleton)
 
@@ -175,14 +178,14 @@ def _write_constants(
     statements: Sequence[Statement],
     fields: Mapping[SSAValue, Sequence[str]],
 ) -> None:
-    """Writes statements that compute constants, each of which is put into its field at once."""
+    """Writes statements that compute constants, and assigns each result to its field at once."""
     function.inlines_calls = True
     kept = [value for s in statements for value in s.results if value in fields]
     function.write(statements, returned=kept, reserved=["constants"], fields=fields)
 
 
 def _fields(entry: Entry) -> Iterator[tuple[SSAValue, str]]:
-    """The constants, and the weights of layers, each with where it is held."""
+    """Yields the constants and the weights of layers, each with its access path."""
     for value, field in entry.constants:
         yield value, field
     for array in entry.layers:
@@ -192,20 +195,21 @@ def _fields(entry: Entry) -> Iterator[tuple[SSAValue, str]]:
 
 
 def _write_layers(
-    source: SourceFile, body: Body, handed: Sequence[tuple[SSAValue, str]]
+    source: SourceFile, body: Body, copied: Sequence[tuple[SSAValue, str]]
 ) -> list[tuple[str, list[bool]]]:
-    """Defines functions that hand weights to layers as they are; their names, and which of the
-    parameters they have."""
+    """Defines functions that copy weights to the layer arrays.
+
+    Returns their names and used parameters."""
     entry = body.entry
     called: list[tuple[str, list[bool]]] = []
-    for start in range(0, len(handed), LONGEST):
+    for start in range(0, len(copied), LONGEST):
         name = source.function_names.unique(f"{prepare_name(entry.cpp_name)}_layers")
         taken = _part_parameters(entry, source.types)
         builder = source.file.function(
             name, taken, specifiers=["static"], fixed_names=source.types.fixed_names
         )
         function = source.open(body, builder, taken)
-        for value, field in handed[start : start + LONGEST]:
+        for value, field in copied[start : start + LONGEST]:
             function.assign_constant(field, function.used(value))
         builder.return_()
         source.file.blank()
@@ -223,10 +227,9 @@ def _write_part(
     statements: Sequence[Statement],
     fields: Mapping[SSAValue, Sequence[str]],
 ) -> tuple[str, list[bool]]:
-    """Defines a function that computes some of the constants; its name, and which of the
-    parameters it has."""
+    """Defines a function that computes some constants; returns its name and used parameters."""
     entry = body.entry
-    # What several parts need of another layer, each makes for itself, and is not named after.
+    # Shared statements, which each part repeats, do not name the part.
     own = [statement for statement in statements if statement.uses]
     title = part_title(_layers(body, own or statements))
     name = source.function_names.unique(part_name(prepare_name(entry.cpp_name), title))
@@ -241,7 +244,7 @@ def _write_part(
 
 
 def _layers(body: Body, statements: Iterable[Statement]) -> list[str]:
-    """The layer of each statement, of one that computes a constant that of a weight it takes."""
+    """Returns the layer of each statement, or that of a weight it uses."""
 
     def found(statement: Statement) -> str | None:
         taken = (body.members.weight_names.get(value, "") for value in statement.uses)
@@ -255,8 +258,10 @@ def _layers(body: Body, statements: Iterable[Statement]) -> list[str]:
 def _parts(
     body: Body, groups: Sequence[Sequence[Statement]], fields: Mapping[SSAValue, Sequence[str]]
 ) -> Iterator[list[Statement]]:
-    """Groups of statements in parts of not too many lines; what makes a value that several groups
-    use is in each part that uses it, and by itself only if it is one of the constants' fields."""
+    """Yields groups of statements in parts of limited length.
+
+    Producers of values that several groups use are repeated in each part that uses them; on their
+    own they are written only if they are fields of the constants."""
     shared = {
         result: group[0]
         for group in groups
@@ -264,7 +269,7 @@ def _parts(
         for result in group[0].results
     }
     part: list[Statement] = []
-    starts = _starts(body, groups)
+    starts = _split_points(body, groups)
     for index, group in enumerate(groups):
         if index in starts and part:
             yield part
@@ -279,8 +284,8 @@ def _parts(
         yield part
 
 
-def _starts(body: Body, groups: Sequence[Sequence[Statement]]) -> set[int]:
-    """The groups that a part begins with: where a layer ends, the first one that is far enough."""
+def _split_points(body: Body, groups: Sequence[Sequence[Statement]]) -> set[int]:
+    """Indices of the groups that begin a part, at layer boundaries if possible."""
     sizes = (sum(body.lines_of(s) + len(s.results) for s in group) for group in groups)
     layers: list[str] = []
     for group in groups:
@@ -288,7 +293,7 @@ def _starts(body: Body, groups: Sequence[Sequence[Statement]]) -> set[int]:
     return set(cuts(layers, list(accumulate(sizes)), is_early=True))
 
 
-# Where the weights of equal layers are held: an array of structures among the constants.
+# The weights of equal layers are an array of structures among the constants.
 
 _CONSTANTS = "constants"
 
@@ -300,14 +305,14 @@ def hold_weights(
     places: Mapping[SSAValue, tuple[str, str]],
     returned: Sequence[SSAValue],
 ) -> tuple[Entry, list[Statement]]:
-    """The entry with arrays for the weights of layers, and statements that take them from there.
+    """Returns the entry with arrays of layer weights, and the statements that use them.
 
     Args:
         entry: the entry function.
         statements: its statements.
-        functions: what they call for layers.
-        places: the structure and the field of each argument and constant.
-        returned: what the function returns.
+        functions: functions of layers that they call.
+        places: structure and field of each argument and constant.
+        returned: values that the function returns.
     """
     scope = NameScope(entry.constant_fields)
     arrays: list[LayerArray] = []
@@ -316,7 +321,7 @@ def hold_weights(
         found = _array(function, statements, places, scope)
         if found is not None:
             arrays.append(found)
-            changed |= _calls(function, found)
+            changed |= _calls_with_array(function, found, places)
     done = [changed.get(id(statement), statement) for statement in statements]
     held = {value for array in arrays for values in array.values for value in values}
     used = {value for statement in done for value in statement.uses}.union(returned)
@@ -330,16 +335,20 @@ def _array(
     places: Mapping[SSAValue, tuple[str, str]],
     scope: NameScope,
 ) -> LayerArray | None:
-    """The array for the weights that a function is called with; None if it is called by another
-    one, or not with weights alone."""
+    """Returns the array of the weights that a function is called with.
+
+    None if another function calls it, or if not all fields are weights that the model holds
+    flat."""
     struct = next((s for s in function.structs if s.name == WEIGHTS and not s.is_element), None)
     present = {id(statement) for statement in statements}
     if struct is None or any(id(call) not in present for call in function.calls.values()):
         return None
     indices = [function.tensors.index(field) for field in struct.fields]
-    values = tuple(tuple(group.live_in[index] for index in indices) for group in function.groups)
-    held = [places.get(value, ("", "")) for each in values for value in each]
-    # What the model holds by module stays there.
+    values: dict[Weights, tuple[SSAValue, ...]] = {}
+    for group in function.groups:
+        values.setdefault(*_weights(group, indices, places))
+    held = [places.get(value, ("", "")) for each in values.values() for value in each]
+    # Weights that the model nests by module stay there.
     if any(holder == "inputs" or "." in path for holder, path in held):
         return None
     function.structs = tuple(
@@ -347,16 +356,37 @@ def _array(
     )
     fields = tuple(field.name for field in struct.fields)
     field = scope.unique(layer_array_name(function.name))
-    return LayerArray(field, struct.type, function.name, fields, values)
+    return LayerArray(field, struct.type, function.name, fields, tuple(values.values()))
 
 
-def _calls(function: OutlinedFunction, array: LayerArray) -> dict[int, Statement]:
-    """By identity, for the statements that call a function, those that take the weights from the
-    array."""
+Weights = tuple[tuple[str, str] | SSAValue, ...]
+"""The paths of a layer's weights, equal for all steps of one layer."""
+
+
+def _weights(
+    group: Group, indices: Sequence[int], places: Mapping[SSAValue, tuple[str, str]]
+) -> tuple[Weights, tuple[SSAValue, ...]]:
+    """Returns the paths of the weights that a group takes, and the values."""
+    values = tuple(group.live_in[index] for index in indices)
+    return tuple(places.get(value, value) for value in values), values
+
+
+def _calls_with_array(
+    function: OutlinedFunction, array: LayerArray, places: Mapping[SSAValue, tuple[str, str]]
+) -> dict[int, Statement]:
+    """Returns the calls of a function with weights from the array, by identity of the old call."""
+    struct = next(s for s in function.structs if s.name == WEIGHTS and not s.is_element)
+    indices = [function.tensors.index(field) for field in struct.fields]
+    elements = {
+        tuple(places.get(value, value) for value in values): index
+        for index, values in enumerate(array.values)
+    }
     type_ = f"std::array<{array.type}, {len(array.values)}>"
     found: dict[int, Statement] = {}
     whole = Call(array.field, (Text(_CONSTANTS),), type_, "member")
-    for index, (group, values) in enumerate(zip(function.groups, array.values, strict=True)):
+    for group in function.groups:
+        weights, values = _weights(group, indices, places)
+        index = elements[weights]
         old = function.calls[group]
         assert isinstance(old.call, Call)
         element = Call("", (whole,), array.type, "subscript", index)

@@ -1,11 +1,10 @@
-"""Recorded statements of a host function, the forms of their expressions, and groups of them."""
+"""Recorded statements of a host function, and groups of them."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import chain
 
 from xdsl.ir import Operation, SSAValue
@@ -15,6 +14,7 @@ from ttcodegen.conversions.host_functions.cpp_interface import (
     ConstantFile,
     returned_type,
 )
+from ttcodegen.conversions.host_functions.expressions import SHAPE, Form, form_of, is_sharded_memory
 from ttcodegen.conversions.host_functions.tuning_constants import Tuning
 from ttcodegen.dialects.core.datatypes import DataType
 from ttcodegen.dialects.operations.compute_config import ComputeConfig
@@ -22,210 +22,89 @@ from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttcore.loops import WhileLoopOp
 from ttcodegen.dialects.ttnn.placement import TensorPlacement, placement_of
 from ttcodegen.dialects.ttnn.program_configs import ProgramConfig
+from ttcodegen.emitc.builder import TENSOR
 from ttcodegen.emitc.spelling import NameScope, Text, identifier
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.naming.functions import shape_parameter_name
 from ttcodegen.naming.values import ValueNames
-from ttcodegen.ops.core.calls import PARAMETERS, SIZES, Argument, Call, Use, cpp_text, in_release
+from ttcodegen.ops.core.calls import Argument, Call, Use, cpp_text, in_release
 from ttcodegen.ops.core.definition import TTNNDefinition
 from ttcodegen.systems.releases import DEFAULT_RELEASE, release_named
 
-# Expressions taken apart: what stays the same where equal statements become one function, and
-# what such a function is called with.
+# Ops of a function are recorded as statements that are written later: a recorder that both targets
+# share, and one for TTNN ops, whose definitions describe their calls.
 
-_INTEGER = re.compile(r"\d+$")
-_SHARDED_MEMORY = r"tuning::\w+_sharded_\d+x"
-_TYPES: Sequence[tuple[re.Pattern[str], str, str]] = tuple(
-    (re.compile(pattern), type_, noun)
-    for pattern, type_, noun in (
-        (r"-?[\d.]+(?:e[+-]?\d+)?f$", "float", "factor"),
-        (r"(?:true|false)$", "bool", "flag"),
-        (r'"', "const char*", "name"),
-        (r"ttnn::Shape\(", "const ttnn::Shape&", "shape"),
-        (r"ttnn::DataType::|tuning::\w+_type$", "ttnn::DataType", "data_type"),
-        (_SHARDED_MEMORY, "const ttnn::MemoryConfig&", "memory_config"),
-        (r"ttnn::Layout::", "ttnn::Layout", "layout"),
-        (r"\{[\d, ]*\}$", "const std::vector<std::uint64_t>&", "shape"),
-    )
-)
-"""Pieces of C++ that a parameter can replace: their form, the type and a name for it."""
-_ARRAY = re.compile(r"(std::array<\w+, \d+>|ttsl::SmallVector<int32_t>)\{")
-"""Sizes, and the bounds of slices."""
-
-
-@dataclass(frozen=True, slots=True)
-class NamedConstant(Text):
-    """The name of a constant of the file, of a type that is declared there."""
-
-    type: str
-
-
-DIMENSIONS = "std::vector<std::uint64_t>"
-"""The type of the shape of a tensor on the device."""
-SHAPE = f"const {DIMENSIONS}&"
-_FUNCTION = "function "
-"""Marker of the parameter that takes a function, before its name."""
-_VALUE = "\x1c"
-_OPEN = "\x1d"
-_CLOSE = "\x1e"
-_BETWEEN = "\x1f"
-"""Separators of the parts of a skeleton; none of them occurs in C++."""
-
-
-@dataclass(frozen=True, eq=False)
-class Form:
-    """An expression taken apart. It is needed each time that a statement may be part of a
-    function, so it is made once for each statement."""
-
-    skeleton: str
-    """The expression without its values, and with the type of a parameter in the place of each
-    piece of C++ that one can replace."""
-    general: str
-    """The same without the constants of the file in it."""
-    values: tuple[SSAValue, ...]
-    """Values that the skeleton leaves out, also of a call that an earlier statement has written."""
-    used: tuple[SSAValue, ...]
-    """The same values once each, those of a call before those of the calls in it."""
-    texts: tuple[tuple[str, str], ...]
-    """The pieces of C++ in order, each with the parameter of the library that takes it, or ''; that
-    of a constant of the file with its type."""
-
-
-def form_of(expression: Argument) -> Form:
-    """Takes an expression apart."""
-    skeleton: list[str] = []
-    constants: list[str] = []
-    values: list[SSAValue] = []
-    used: dict[SSAValue, None] = {}
-    texts: list[tuple[str, str]] = []
-
-    def take(argument: Argument, parameter: str) -> None:
-        if isinstance(argument, Text):
-            text = argument.text
-            is_constant = isinstance(argument, NamedConstant)
-            if is_constant:
-                parameter = f"const {argument.type}&"
-            texts.append((text, parameter))
-            skeleton.append("" if is_constant else kind_of(text, parameter)[0] or text)
-            constants.append(text if is_constant else "")
-        elif isinstance(argument, Use):
-            skeleton.append(_VALUE)
-            values.append(argument.value)
-        else:
-            take_call(argument)
-
-    def take_call(call: Call) -> None:
-        callee = call.callee
-        if call.purpose:
-            texts.append((callee, f"const {_FUNCTION}{call.purpose}"))
-            constants.append(callee)
-            callee = ""
-        skeleton.extend((_OPEN, callee, call.form, str(call.index), *call.fields, _OPEN))
-        arguments = call.arguments
-        for each in arguments:
-            if isinstance(each, Use):
-                used[each.value] = None
-        for each, name in zip(arguments, _parameters_of(call.callee, len(arguments)), strict=True):
-            take(each, name)
-        skeleton.append(_CLOSE)
-
-    if isinstance(expression, Use):
-        used[expression.value] = None
-    take(expression, "")
-    general = _BETWEEN.join(skeleton)
-    named = tuple(filter(None, constants))
-    return Form(_BETWEEN.join((general, *named)), general, tuple(values), tuple(used), tuple(texts))
-
-
-def is_sharded_memory(text: str) -> bool:
-    """True if a piece of C++ is the constant of a sharded memory configuration."""
-    return re.match(_SHARDED_MEMORY, text) is not None
-
-
-# Called for each piece of each statement; few are different.
-@lru_cache(maxsize=1 << 14)
-def kind_of(text: str, parameter: str) -> tuple[str, str]:
-    """The type of the parameter that a piece of C++ can be, and a name; empty if it cannot.
-
-    `parameter` is the name of the parameter of the library that takes it, or its type if it is a
-    constant of the file: an integer is one only where it is known that the library takes it as a
-    size.
-    """
-    if parameter.startswith(f"const {_FUNCTION}"):
-        return f"decltype(&{text})", parameter.removeprefix(f"const {_FUNCTION}")
-    if parameter.startswith("const "):
-        type_ = parameter.removeprefix("const ").removesuffix("&")
-        return parameter, re.sub(r"(?<=\w)(?=[A-Z])", "_", type_).lower()
-    if _INTEGER.match(text):
-        return ("uint32_t", parameter) if parameter in SIZES else ("", "")
-    array = _ARRAY.match(text)
-    if array is not None:
-        return f"const {array[1]}&", "bounds" if "Vector" in array[1] else "sizes"
-    return next(((t, noun) for pattern, t, noun in _TYPES if pattern.match(text)), ("", ""))
-
-
-@lru_cache(maxsize=1 << 12)
-def _parameters_of(callee: str, count: int) -> tuple[str, ...]:
-    """The names of the parameters of a number of arguments, '' where it is unknown."""
-    known = PARAMETERS.get(callee.partition("<")[0].rpartition("::")[2], ())
-    return (*known[:count], *[""] * (count - len(known)))
-
-
-# The ops of a function as statements that are written later: what both targets share, and the
-# statements of TTNN ops, which the catalogue describes.
-
-TENSOR = "ttnn::Tensor"
+VECTOR = "std::vector<ttnn::Tensor>"
 DEALLOCATE = "deallocate"
-"""The op that says when memory is free, which C++ says by the lifetimes of variables."""
+"""Name of the op that frees memory, which C++ expresses by the lifetimes of variables."""
 
 
 def is_deallocation(op: Operation) -> bool:
-    """True if an op only says when memory is free."""
+    """Returns whether an op only frees memory."""
     return op.name == f"ttnn.{DEALLOCATE}"
 
 
 @dataclass(frozen=True, slots=True)
 class Counted(Text):
-    """A number that grows by `step` in each turn of a loop; the text is the first one's."""
+    """Number that grows by `step` in each iteration of a loop; the text is the first one's."""
 
     step: int
 
 
 @dataclass(frozen=True)
+class Kept:
+    """Vector that collects a result of each iteration of a loop."""
+
+    vector: SSAValue
+    """Value that represents the vector."""
+    position: int
+    """Index of the result of the call."""
+    others: tuple[SSAValue, ...]
+    """Values in the vector before the first iteration."""
+    is_reversed: bool
+    """True if each iteration inserts at the front."""
+
+
+@dataclass(frozen=True)
 class Loop:
-    """Repetition count of a statement."""
+    """Loop around the call of a statement.
+
+    The results of the statement are the carried results of the last iteration, in order, followed
+    by the vectors of kept results."""
 
     counter: str
     """Name of the counter ..."""
     type: str
     """... and its type."""
     count: int
-    carried: SSAValue | None = None
-    """The value that the first iteration takes, in the place of what the others take of the one
-    before; None if none gives anything."""
+    carried: tuple[tuple[SSAValue, int], ...] = ()
+    """Operands of the first iteration that later iterations take from the previous one.
+
+    Each comes with the position of that result."""
     first: int = 0
-    """The counter in the first iteration."""
+    """Initial value of the counter."""
     array: Call | None = None
-    """The array whose elements are all of the iterations; None if there is none."""
+    """Array that the loop iterates over completely; None if there is none."""
+    kept: tuple[Kept, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
 class Statement:
-    """A statement: an expression, and the values of the program that hold what it gives."""
+    """Expression, and the values of the program that hold its results."""
 
     op: Operation
     call: Argument
     results: tuple[SSAValue, ...]
     uses: tuple[SSAValue, ...]
-    """The values that the expression uses, once for each time."""
+    """Values that the expression uses, once per use."""
     title: str | None = None
     """Title of a statement that calls a layer."""
     types: tuple[str, ...] | None = None
-    """The C++ types of the results; None if all are tensors of the target."""
+    """C++ types of the results; None if all are tensors of the target."""
     others: tuple[Operation, ...] = ()
-    """The other ops that the statement is run for, or that it runs."""
+    """Other ops that the statement implements."""
     loop: Loop | None = None
-    """The loop that it is the body of."""
+    """Loop around the call."""
 
     @property
     def ops(self) -> tuple[Operation, ...]:
@@ -234,13 +113,19 @@ class Statement:
 
     @property
     def runs_statements(self) -> bool:
-        """True if it calls a function of the program, which frees its arguments."""
+        """Returns whether it calls an outlined function, which frees its arguments."""
         is_call = isinstance(self.call, Call) and self.call.outlined
-        return is_call and (self.loop is None or self.loop.carried is not None)
+        return is_call and (self.loop is None or bool(self.loop.carried))
+
+    @property
+    def carried(self) -> dict[SSAValue, SSAValue]:
+        """Operand of the first iteration for each carried result of a loop."""
+        taken = () if self.loop is None else self.loop.carried
+        return {result: value for result, (value, _) in zip(self.results, taken, strict=False)}
 
     @cached_property
     def form(self) -> Form:
-        """The expression taken apart, to be compared with others."""
+        """Canonical form of the expression, for comparison."""
         return form_of(self.call)
 
 
@@ -249,7 +134,7 @@ class SourceFacts:
 
     def __init__(self, release: str = DEFAULT_RELEASE) -> None:
         self.release = release_named(release)
-        """The release of tt-metal that calls are written for."""
+        """Release of tt-metal whose API is called."""
         self.own_headers: set[str] = set()
         self.headers: set[str] = set()
         self.constants: list[ConstantFile] = []
@@ -258,23 +143,25 @@ class SourceFacts:
 
 
 class StatementRecorder:
-    """Records the statements of a function, whatever its ops are."""
+    """Base of recorders of the statements of a function."""
 
     def __init__(self, facts: SourceFacts, names: ValueNames) -> None:
         self.facts = facts
         self.names = names
         self.statements: list[Statement] = []
         self._op: Operation | None = None
-        self._same: dict[SSAValue, SSAValue] = {}
+        self.vectors: set[SSAValue] = set()
+        """Values that represent vectors of the results of loop iterations."""
+        self._aliases: dict[SSAValue, SSAValue] = {}
         self._shared: set[int] = set()
 
     def resolved(self, value: SSAValue) -> SSAValue:
-        """The value that a value is the same as in C++; itself in general."""
-        return self._same.get(value, value)
+        """Returns the value that an alias refers to in C++; other values are returned unchanged."""
+        return self._aliases.get(value, value)
 
     def type_of(self, value: SSAValue) -> str:
-        """The C++ type of a value."""
-        return TENSOR
+        """C++ type of a value."""
+        return VECTOR if value in self.vectors else TENSOR
 
     def _add(
         self, call: Argument, results: Sequence[SSAValue], types: tuple[str, ...] | None = None
@@ -304,7 +191,7 @@ class Recorder(StatementRecorder):
         self._loops: Mapping[str, str] = {} if loops is None else loops
 
     def record(self, ops: Iterable[Operation]) -> list[Statement]:
-        """The statements of ops in order.
+        """Records the statements of ops in order.
 
         Raises:
             CompileError: if an op has no C++.
@@ -328,7 +215,7 @@ class Recorder(StatementRecorder):
         type_ = returned_type([TENSOR] * len(op.results)) or "void"
         self._add(Call(name, (*arguments, self.device), type_), op.results)
 
-    # --- What the catalogue uses -----------------------------------------------------------------
+    # --- Interface of the op definitions ---------------------------------------------------------
 
     def __getitem__(self, value: SSAValue) -> Argument:
         return Use(self.resolved(value))
@@ -363,7 +250,7 @@ class Recorder(StatementRecorder):
         self._add(self._library_call(callee, arguments, "void"), ())
 
     def _library_call(self, callee: str, arguments: tuple[Argument, ...], type: str) -> Call:
-        """A call in the form that the release takes it in."""
+        """Returns a call in the form that the release takes."""
         release = self.facts.release
         if callee in release.absent_calls:
             raise CompileError(
@@ -415,13 +302,12 @@ class Recorder(StatementRecorder):
 
     def bind(self, result: SSAValue, value: Argument) -> None:
         if isinstance(value, Use):
-            self._same[result] = value.value
+            self._aliases[result] = value.value
         else:
             self._add(value, (result,))
 
 
-# Statements in groups: what comes in, what goes out, and when two groups are equal but for what
-# they are called with.
+# Groups of statements: incoming and outgoing values, and equality up to arguments.
 
 
 @dataclass(frozen=True, eq=False)
@@ -430,29 +316,28 @@ class Group:
 
     statements: tuple[Statement, ...]
     live_in: tuple[SSAValue, ...]
-    """The values of others that they use, in the order of their first use."""
+    """Values of other statements that they use, in the order of their first use."""
     live_out: tuple[SSAValue, ...]
-    """Their values that others use."""
+    """Values that other statements use."""
 
     @property
     def results(self) -> list[SSAValue]:
-        """All values that they make, in order."""
+        """All values that they define, in order."""
         return [result for statement in self.statements for result in statement.results]
 
 
 def components(statements: Sequence[Statement], returned: Iterable[SSAValue]) -> list[Group]:
     """Divides statements that may run in any order into groups that share no values.
 
-    What several groups use and nothing is made of (a number that fills a tensor) is a group of its
-    own, before all others.
-    """
+    A value without operands that several groups use (a scalar that fills a tensor) forms a group of
+    its own, before all others."""
     maker = {result: index for index, s in enumerate(statements) for result in s.results}
     written = {value for s in statements if not s.results for value in s.uses}
     sets = _DisjointSets(len(statements))
     users: dict[int, list[int]] = {}
     calls: dict[int, int] = {}
     for index, statement in enumerate(statements):
-        # Several results of one call: the first statement writes it for all of them.
+        # Statements that take several results of one call share it: the first one writes it.
         for call in _calls(statement.call):
             if call.type != TENSOR and form_of(call).values:
                 sets.join(calls.setdefault(id(call), index), index)
@@ -478,7 +363,7 @@ def components(statements: Sequence[Statement], returned: Iterable[SSAValue]) ->
 
 
 class _DisjointSets:
-    """Numbers in sets that are joined; the smallest of a set represents it."""
+    """Union-find; the smallest index of a set represents it."""
 
     def __init__(self, count: int) -> None:
         self._parent = list(range(count))
@@ -496,7 +381,7 @@ class _DisjointSets:
 
 
 def _calls(argument: Argument) -> Iterator[Call]:
-    """The calls in an expression."""
+    """Yields the calls in an expression."""
     if isinstance(argument, Call):
         yield argument
         for inner in argument.arguments:
@@ -504,7 +389,7 @@ def _calls(argument: Argument) -> Iterator[Call]:
 
 
 def group_of(inside: Sequence[Statement], wanted: Collection[SSAValue]) -> Group:
-    """The group of some statements; `wanted` are the values that others use."""
+    """Returns the group of some statements; `wanted` are the values that others use."""
     made = {result for statement in inside for result in statement.results}
     used = dict.fromkeys(chain.from_iterable([statement.form.used for statement in inside]))
     return Group(
@@ -515,12 +400,12 @@ def group_of(inside: Sequence[Statement], wanted: Collection[SSAValue]) -> Group
 
 
 def pieces_of(each: Group) -> list[str]:
-    """The pieces of C++ of a group in order."""
+    """Pieces of C++ text of a group, in order."""
     return [text for statement in each.statements for text, _ in statement.form.texts]
 
 
 def texts_of(each: Group, names: Mapping[SSAValue, str]) -> list[tuple[str, str]]:
-    """The pieces of C++ of a group in order, each with the name of a parameter for it, or ''."""
+    """Pieces of C++ text of a group in order, each with a parameter name for it, or ''."""
     found: list[tuple[str, str]] = []
     for statement in each.statements:
         for text, name in statement.form.texts:
@@ -536,29 +421,28 @@ def texts_of(each: Group, names: Mapping[SSAValue, str]) -> list[tuple[str, str]
 
 
 class Links:
-    """Producers of the values of statements, so that consecutive groups compare without a second
-    look at their values.
+    """Dataflow of statements, encoded so that consecutive groups compare quickly.
 
-    Each position at which a statement makes or takes a value has the distance to the last position
-    of the same value before it. Where that is before a group, a value comes in.
-    """
+    Each position at which a statement defines or uses a value has the distance to the previous
+    position of the same value. A distance that reaches before a group marks an incoming value."""
 
     def __init__(self, statements: Iterable[Statement]) -> None:
         self._distances: list[int] = []
         self._starts = [0]
-        """The first position of each statement."""
+        """First position of each statement."""
         last: dict[SSAValue, int] = {}
         for statement in statements:
             for value in (*statement.form.values, *statement.results):
                 place = len(self._distances)
-                # What is far away is outside of all groups.
+                # The first position of a value has a distance that exceeds all groups.
                 self._distances.append(place - last.get(value, -_FAR))
                 last[value] = place
             self._starts.append(len(self._distances))
 
     def inside(self, start: int, end: int) -> tuple[int, ...]:
-        """The distances of a group, 0 where a value is seen first: alike in groups of equal
-        skeletons whose values go alike."""
+        """Distances within a group, 0 for the first position of a value.
+
+        Groups of equal skeletons with equal dataflow have the same distances."""
         places = self._distances[self._starts[start] : self._starts[end]]
         return tuple([each if each <= place else 0 for place, each in enumerate(places)])
 
@@ -567,7 +451,7 @@ _FAR = 1 << 62
 
 
 def general_signature(each: Group) -> object:
-    """The same of groups that may differ in constants of the file."""
+    """Key that two groups share if they differ only in arguments and file constants."""
     return _signature(each, [statement.form.general for statement in each.statements])
 
 

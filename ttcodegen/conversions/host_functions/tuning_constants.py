@@ -17,6 +17,7 @@ from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttcore.shards import Layout, Orientation
 from ttcodegen.dialects.ttnn.placement import TensorPlacement, placement_of
 from ttcodegen.dialects.ttnn.program_configs import (
+    MATMUL_HEADER,
     Conv2dConfig,
     CoreGrid,
     CoreSet,
@@ -57,40 +58,39 @@ from ttcodegen.ops.core.definition import has_trait, traits_of
 from ttcodegen.ops.core.traits import Trait
 from ttcodegen.transforms.rewriting import body_of
 
-# The weights of matmuls, whose data type a person may choose.
+# Weights of matmuls, whose data type is a tuning constant.
 
 
 @dataclass(frozen=True)
 class ProductWeights:
-    """The weights of matmuls whose data type is one constant."""
+    """Weights of matmuls whose data type is one constant."""
 
     data_type: DataType | None
     """Data type of the weights; None if there are none."""
     arguments: frozenset[SSAValue]
-    """Those that functions are given."""
+    """Weights that are arguments of functions."""
     makers: frozenset[Operation]
-    """Ops of the preparation that give others their data type: constants and conversions."""
+    """Constants and typecasts of the prepare function that determine the data type of weights."""
 
 
 def product_weights(entries: Sequence[Entry]) -> ProductWeights:
-    """The weights that nothing but products use, as their second operand.
+    """Returns the weights that only matmuls use, as their second operand.
 
-    If they are of several data types, those of the type that most are of.
-    """
+    If they are of several data types, only those of the most frequent one."""
     arguments: list[tuple[DataType, SSAValue]] = []
     makers: list[tuple[DataType, Operation]] = []
     for entry in entries:
         for tensor in entry.weights:
             placement = placement_of(tensor.value)
-            if _is_product_weight(tensor.value) and placement.layout is Layout.TILE:
+            if _is_matmul_weight(tensor.value) and placement.layout is Layout.TILE:
                 arguments.append((placement.data_type, tensor.value))
         if entry.load is None or entry.const_eval is None:
             continue
         returned = body_of(entry.const_eval).last_op
         assert returned is not None
         for held, value in zip(entry.load.results, returned.operands, strict=True):
-            maker = _maker(value)
-            if maker is not None and _is_product_weight(held):
+            maker = _producer(value)
+            if maker is not None and _is_matmul_weight(held):
                 makers.append((placement_of(held).data_type, maker))
     counts = Counter(data_type for data_type, _ in [*arguments, *makers])
     if not counts:
@@ -103,15 +103,15 @@ def product_weights(entries: Sequence[Entry]) -> ProductWeights:
     )
 
 
-def _is_product_weight(value: SSAValue) -> bool:
+def _is_matmul_weight(value: SSAValue) -> bool:
     uses = list(value.uses)
     return bool(uses) and all(
         has_trait(use.operation, Trait.MATRIX_PRODUCT) and use.index == 1 for use in uses
     )
 
 
-def _maker(value: SSAValue) -> Operation | None:
-    """The op that gives a value its data type, if it is one that can give it another."""
+def _producer(value: SSAValue) -> Operation | None:
+    """Returns the constant or typecast that determines the data type of a value, if any."""
     while isinstance(value, OpResult) and _is_used_once(value):
         if value.op.name in ("ttnn.constant", "ttnn.typecast"):
             return value.op
@@ -126,11 +126,11 @@ def _is_used_once(value: SSAValue) -> bool:
     return sum(use.operation.name != "ttnn.deallocate" for use in value.uses) == 1
 
 
-# src/tuning.hpp: the tuning knobs of a program, as named constants.
+# The content of src/tuning.hpp.
 
 HEADER = "tuning.hpp"
 _HEAD = "Tuning knobs: change a constant and rebuild. See the chapter Tuning of README.md."
-"""The namespace of the constants, so that no value of the program can have the name of one."""
+"""Comment at the head of the file."""
 _COMPUTE_TYPE = "ttnn::DeviceComputeKernelConfig"
 _MEMORY_TYPE = "const ttnn::MemoryConfig&"
 _MEMORY_COMMENTS = {
@@ -160,15 +160,14 @@ _COMPUTE_ALTERNATIVES = (
 
 
 _MATMUL_CONFIG = "ttnn::operations::matmul::MatmulProgramConfig"
-_MATMUL_HEADER = "ttnn/operations/matmul/device/config/matmul_program_config_types.hpp"
 
 
 @dataclass(frozen=True)
 class _Undecided:
-    """A decision that all calls of a kind share, and that is left to the library at first."""
+    """Decision that all calls of a kind share, and that is the library's by default."""
 
     type: str
-    """Of the value, if there is one."""
+    """Type of the value, if there is one."""
     header: str
     comment: tuple[str, ...]
 
@@ -196,7 +195,7 @@ _UNDECIDED = {
     ),
     PRODUCT_PROGRAM: _Undecided(
         _MATMUL_CONFIG,
-        _MATMUL_HEADER,
+        MATMUL_HEADER,
         (
             "Program config of matmuls: std::nullopt for the automatic choice of ttnn, or "
             "ttnn::operations::matmul::MatmulMultiCoreReuseProgramConfig, "
@@ -230,7 +229,7 @@ TRACE_REGION_COMMENT = (
     "trace into free DRAM, and takes as much as the captured commands need; a number keeps other "
     "tensors off, and is refused when it is too small."
 )
-"""Source of what 0 means: tt_metal/distributed/mesh_trace.cpp of tt-metal."""
+"""The meaning of 0 follows tt_metal/distributed/mesh_trace.cpp of tt-metal."""
 
 
 _SHARDED_COMMENT = (
@@ -240,48 +239,48 @@ _SHARDED_COMMENT = (
 
 
 class Tuning:
-    """Names the decisions that a program takes, in the order of their first use."""
+    """Names the tuning decisions of a program, in the order of their first use."""
 
     def __init__(self) -> None:
         self._computes: dict[ComputeConfig, str] = {}
         self._programs: dict[ProgramConfig, str] = {}
         self._program_comments: dict[str, str] = {}
-        """Description of each of these, by its name."""
+        """Comments of the program configs, by name."""
         self._memories: dict[tuple[str, str], str] = {}
         self._sharded: dict[str, TensorPlacement] = {}
-        """Sharded memory configurations by their names, with a tensor that has each."""
+        """Sharded memory configs by name, each with a tensor that has it."""
         self._undecided: set[str] = set()
         self._weights = ProductWeights(None, frozenset(), frozenset())
         self.shared: dict[str, str] = {}
-        """The value of constants that all calls of a kind share, if it is not the library's."""
+        """Values of shared constants that differ from the library's defaults."""
         self.has_traces = False
         """True if the device is opened with a region for traces."""
 
     @property
     def is_used(self) -> bool:
-        """True if the functions name any of the constants."""
+        """Returns whether the functions refer to any of the constants."""
         found = self._computes or self._memories or self._programs or self._undecided
         return bool(found or self._sharded or self._weights.data_type)
 
     def undecided(self, name: str) -> str:
-        """A constant that all calls of a kind share, for a decision that is the library's."""
+        """Constant that all calls of a kind share, for a decision of the library."""
         self._undecided.add(name)
         return qualified(name)
 
     def compute(self, config: ComputeConfig) -> str:
-        """The constant that holds a compute kernel configuration."""
+        """Constant that holds a compute kernel config."""
         return qualified(self._computes[config])
 
     def program(self, config: ProgramConfig) -> str:
-        """The constant that holds a program configuration."""
+        """Constant that holds a program config."""
         return qualified(self._programs[config])
 
     def data_type(self, op: Operation) -> str | None:
-        """The constant for the data type that an op gives its result, if there is one."""
+        """Constant for the data type of an op's result, if there is one."""
         return qualified(PRODUCT_WEIGHTS) if op in self._weights.makers else None
 
     def memory(self, kind: str, buffer: str) -> str:
-        """The constant that holds an interleaved memory configuration.
+        """Constant that holds an interleaved memory config.
 
         Args:
             kind: weights or activations.
@@ -292,25 +291,28 @@ class Tuning:
         return qualified(name)
 
     def sharded(self, placement: TensorPlacement) -> str:
-        """The constant that holds a sharded memory configuration, one for all tensors that are
-        divided alike: called after how they are divided, and the shape of a shard."""
+        """Constant that holds a sharded memory config.
+
+        Tensors with equal shards share one, named after the division and the shape of a shard."""
         assert placement.memory_layout is not None
         found = next(
             each
             for each in sharded_memory_names(placement)
-            if _divided_alike(self._sharded.setdefault(each, placement), placement)
+            if _has_equal_shards(self._sharded.setdefault(each, placement), placement)
         )
         return qualified(found)
 
     def collect(self, entries: Sequence[Entry]) -> None:
-        """Names all configurations that the functions of these entries use: those of kernels by
-        how they compute, those of programs by what the calls with them make."""
+        """Names all configs that the functions of these entries use.
+
+        Compute configs are named after their modes, program configs after the results of their
+        calls."""
         self._weights = product_weights(entries)
         scope = NameScope([*_UNDECIDED, PRODUCT_WEIGHTS])
         products: Counter[ComputeConfig | None] = Counter()
         calls = list(_calls(entries))
         configured: dict[ProgramConfig, list[tuple[CatalogueOp, NamedCall]]] = {}
-        # A configuration is called after the call that it is of, not after a preparation for it.
+        # A config is named after the call that uses it, not after the preparation of its weights.
         calls.sort(key=lambda call: has_trait(call[0], Trait.PREPARES_WEIGHTS))
         for op, values, weights in calls:
             if has_trait(op, Trait.PREPARES_WEIGHTS):
@@ -351,15 +353,16 @@ class Tuning:
         self._program_comments[name] = f"Program config of {kinds}{result}."
 
     def _share_weights_type(self, op: CatalogueOp) -> None:
-        """The library prepares a bias only where the configuration says the type of the weights,
-        so that the one that all convolutions share does."""
+        """Sets the data type of weights in the config that all convolutions share.
+
+        The library prepares a bias only if the config has that data type."""
         if op.parameter(CONV2D_CONFIG_ATTRIBUTE.name) is None:
             data_type = placement_of(op.results[0]).data_type
             shared = program_initializer(Conv2dConfig(weights_dtype=Word(data_type.mlir)))
             self.shared[CONVOLUTION_CONFIG] = f"{Conv2dConfig.cpp}{shared}"
 
     def write(self, module: ModuleOp, name: str, title: str) -> bool:
-        """Writes the file of the module of that C++ name; whether there is anything in it."""
+        """Writes the file for a module; returns whether it has any content."""
         if not (self.is_used or self.has_traces):
             return False
         file = open_file(module, f"src/{HEADER}")
@@ -379,7 +382,7 @@ class Tuning:
             file.include(header)
         file.include("ttnn/types.hpp")
         file.blank()
-        # A configuration written by hand is spelled as in the documentation.
+        # Lets hand-written configs use the spelling of the documentation.
         with file.namespace(name):
             file.verbatim("using tt::tt_metal::MathFidelity;")
         file.blank()
@@ -397,8 +400,8 @@ class Tuning:
                 file.blank()
             is_first = False
             file.comment(_MEMORY_COMMENTS[kind].format(*_BUFFERS))
-            # A reference is no constant by itself: without inline each file that includes this
-            # one would define it.
+            # A reference is not implicitly internal: without inline each including file would
+            # define it.
             file.verbatim(f"inline {_MEMORY_TYPE} {name} = ttnn::{buffer}_MEMORY_CONFIG;")
         for name, placement in sorted(self._sharded.items()):
             if not is_first:
@@ -440,7 +443,7 @@ class Tuning:
             file.global_constant(name, config.cpp, program_initializer(config))
 
 
-def _divided_alike(first: TensorPlacement, second: TensorPlacement) -> bool:
+def _has_equal_shards(first: TensorPlacement, second: TensorPlacement) -> bool:
     return (first.buffer_type, first.memory_layout, first.shards) == (
         second.buffer_type,
         second.memory_layout,
@@ -449,7 +452,7 @@ def _divided_alike(first: TensorPlacement, second: TensorPlacement) -> bool:
 
 
 def sharded_initializer(placement: TensorPlacement) -> str:
-    """The memory configuration of a sharded tensor as braced C++."""
+    """Braced C++ initializer of the memory config of a sharded tensor."""
     shards = placement.shards
     assert shards is not None
     assert placement.memory_layout is not None
@@ -468,7 +471,7 @@ def sharded_initializer(placement: TensorPlacement) -> str:
 def _calls(
     entries: Iterable[Entry],
 ) -> Iterator[tuple[CatalogueOp, ValueNames, Mapping[SSAValue, str]]]:
-    """The calls of the functions of entries, with the names of the values there, and of weights."""
+    """Yields the calls of entries, with the names of values and of weights in their function."""
     for entry in entries:
         names = entry.names
         if names.const_eval is not None and names.prepared is not None:
@@ -489,7 +492,7 @@ def _comment(config: ComputeConfig) -> str:
 
 
 def initializer(config: ComputeConfig) -> str:
-    """A configuration as braced C++, field by field; trailing defaults are left out."""
+    """Braced C++ initializer of a compute config; trailing defaults are omitted."""
     written = [f".{field.name} = {_text(getattr(config, field.name))}" for field in fields(config)]
     default = ComputeConfig()
     for field in reversed(fields(config)):
@@ -500,7 +503,7 @@ def initializer(config: ComputeConfig) -> str:
 
 
 def program_initializer(config: ProgramConfig) -> str:
-    """A configuration as braced C++, field by field."""
+    """Braced C++ initializer of a program config."""
     written: list[str] = []
     given = dict(config.given())
     for field in fields(config):

@@ -1,17 +1,16 @@
 """Variables of C++ functions with their lifetimes, and option structures of ttnn calls.
 
-A tensor of the library frees its memory when the last variable that holds it goes. So there are no
-statements that free it: a value that takes the place of its operand is assigned to the same
-variable, and a variable that is used for the last time is moved out of (`last_use(x)`), so that
-its tensor goes at the end of that statement, which is when it was deallocated in the program that
-is written. What is used by the last statement goes with the scope.
+A tensor of the library frees its memory with the last variable that holds it, so no statements
+deallocate. A result that replaces its operand is assigned to the same variable. A variable at its
+last use is moved out of (`last_use(x)`), so that its tensor is freed at the end of that statement,
+as the deallocation in the source program does. Operands of the last statement are freed with the
+scope.
 
 call::matmul(queries, keys, {.transpose_b = true, .dtype = ttnn::DataType::FLOAT32})
 
-What a call does not choose is shared by all products, from src/tuning.hpp. The structures and
-functions are at the head of the source file, in a namespace of their own, so that no value of
-the program hides them.
-"""
+Options that a call omits have defaults that all matmuls share, from src/tuning.hpp. The structures
+and functions are at the head of the source file, in a namespace of their own, so that no value of
+the program hides them."""
 
 from __future__ import annotations
 
@@ -35,13 +34,16 @@ from ttcodegen.ops.core.calls import NULLOPT, PARAMETERS, Argument, Call
 
 @dataclass(frozen=True)
 class Usage:
-    """The values that a statement uses, once for each time, and those that it makes."""
+    """Values that a statement uses, once per use, and values that it defines."""
 
     uses: tuple[SSAValue, ...]
     results: tuple[SSAValue, ...]
     takes_over: bool = False
-    """True if it calls a function that frees what it is given before it returns: a variable is
-    then moved out of even if the result takes its place, or the scope ends."""
+    """True if it calls a function that frees its arguments before it returns.
+
+    Variables are then moved out of even if the result replaces them, or the scope ends."""
+    carried: Mapping[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
+    """Operand of the first iteration for each carried result of a loop."""
 
 
 @dataclass
@@ -49,15 +51,15 @@ class Lifetime:
     """Effect of a statement on variables."""
 
     assigned: dict[SSAValue, str] = field(default_factory=dict[SSAValue, str])
-    """Results that go into a variable that is there already."""
+    """Results that are assigned to an existing variable."""
     declared: dict[SSAValue, str] = field(default_factory=dict[SSAValue, str])
     """Results that get a variable of their own."""
     moved: set[SSAValue] = field(default_factory=set[SSAValue])
-    """Values that are used for the last time and moved out of their variable."""
+    """Values that are moved out of their variable at their last use."""
     cleared: list[SSAValue] = field(default_factory=list[SSAValue])
-    """Values that are used for the last time, more than once: their variable is emptied after."""
-    taken_over: SSAValue | None = None
-    """The operand whose variable the only result goes into."""
+    """Values that the last statement uses several times: their variable is emptied after it."""
+    taken_over: set[SSAValue] = field(default_factory=set[SSAValue])
+    """Operands whose variables results take over."""
 
 
 def plan_variables(
@@ -69,14 +71,14 @@ def plan_variables(
     returned: Iterable[SSAValue] = (),
     reserved: Iterable[str] = (),
 ) -> list[Lifetime]:
-    """The variables of a function, statement by statement.
+    """Plans the variables of a function, statement by statement.
 
     Args:
-        statements: what they use and make; other values are defined elsewhere.
-        names: what values are called.
-        type_of: their C++ types; a variable holds values of one.
+        statements: values that they use and define; other values are defined elsewhere.
+        names: names of the values.
+        type_of: C++ types of the values; a variable holds values of one type.
         owned: parameters that the function may move out of, with their names.
-        returned: what the function returns.
+        returned: values that the function returns.
         reserved: names that are taken.
     """
     planner = _Planner(statements, names, type_of, returned, reserved)
@@ -110,7 +112,7 @@ class _Planner:
         self._last_use.update((value, self._count) for value in returned)
 
     def plan(self, index: int, usage: Usage) -> Lifetime:
-        """Effect on variables of the statement with that index."""
+        """Plans the effect of a statement on variables."""
         lifetime = Lifetime()
         counts = Counter(usage.uses)
         dying = [
@@ -120,13 +122,16 @@ class _Planner:
         ]
         single = usage.results[0] if len(usage.results) == 1 else None
         if single is not None:
-            lifetime.taken_over = self._take_over(single, dying, lifetime)
+            self._take_over(single, dying, lifetime)
         else:
             for result in usage.results:
-                self._declare(result, self._unique(result), lifetime)
+                operand = usage.carried.get(result)
+                is_reused = operand in dying and self._reuses(operand, result, lifetime)
+                if not is_reused:
+                    self._declare(result, self._unique(result), lifetime)
         is_last = index == self._count - 1
         for value in dying:
-            if value is lifetime.taken_over:
+            if value in lifetime.taken_over:
                 if usage.takes_over and counts[value] == 1:
                     lifetime.moved.add(value)
             else:
@@ -138,27 +143,33 @@ class _Planner:
                 self._free[self.variable_of[value]] = None
         return lifetime
 
-    def _take_over(
-        self, result: SSAValue, dying: Sequence[SSAValue], lifetime: Lifetime
-    ) -> SSAValue | None:
-        """Gives a result its variable: that of an operand of its name that is not used any more,
-        else one of its name that is free, else a new one. Returns the operand, if any."""
+    def _take_over(self, result: SSAValue, dying: Sequence[SSAValue], lifetime: Lifetime) -> None:
+        """Chooses the variable of a result.
+
+        Prefers that of a dying operand of its name, then a free one of its name, then a new one."""
+        if any(self._reuses(value, result, lifetime) for value in dying):
+            return
         base = self._base(result)
-        for value in dying:
-            variable = self.variable_of[value]
-            if self.base_of[variable] == base:
-                self._assign(result, variable, lifetime)
-                return value
         for name in map(identifier, self.names.names_of(result)):
             if name in self._free and self.base_of[name][1] == base[1]:
                 del self._free[name]
                 self._assign(result, name, lifetime)
-                return None
+                return
             if not self.scope.is_taken(name):
                 self._declare(result, self.scope.unique(name), lifetime, base)
-                return None
+                return
         self._declare(result, self._unique(result), lifetime, base)
-        return None
+
+    def _reuses(self, operand: SSAValue | None, result: SSAValue, lifetime: Lifetime) -> bool:
+        """Gives a result the variable of an operand with the same name and type, if possible."""
+        if operand is None:
+            return False
+        variable = self.variable_of[operand]
+        if self.base_of[variable] != self._base(result):
+            return False
+        self._assign(result, variable, lifetime)
+        lifetime.taken_over.add(operand)
+        return True
 
     def _base(self, value: SSAValue) -> tuple[str, str]:
         return identifier(self.names[value]), self.type_of(value)
@@ -190,16 +201,16 @@ NAMESPACE = "call"
 
 @dataclass(frozen=True)
 class Option:
-    """An option of a function: its type, and what the function assumes."""
+    """Option of a function: its type and default."""
 
     name: str
     type: str
     default: str = "std::nullopt"
     tuned: str = ""
-    """The constant of src/tuning.hpp that all calls share, if there is one."""
+    """Constant of src/tuning.hpp that all calls share, if there is one."""
 
 
-_PRODUCT = (
+_MATMUL_OPTIONS = (
     Option("transpose_a", "bool", "false"),
     Option("transpose_b", "bool", "false"),
     Option("memory_config", "std::optional<ttnn::MemoryConfig>", tuned=PRODUCT_MEMORY),
@@ -217,24 +228,25 @@ _PRODUCT = (
     ),
 )
 _OPTIONS: Mapping[str, tuple[tuple[str, ...], tuple[Option, ...]]] = {
-    "ttnn::matmul": (("const ttnn::Tensor&", "const ttnn::Tensor&"), _PRODUCT),
+    "ttnn::matmul": (("const ttnn::Tensor&", "const ttnn::Tensor&"), _MATMUL_OPTIONS),
     "ttnn::linear": (
         ("const ttnn::Tensor&", "const ttnn::Tensor&", "const std::optional<ttnn::Tensor>&"),
-        _PRODUCT,
+        _MATMUL_OPTIONS,
     ),
 }
-"""The types of the operands, and the options, of functions that take more than a reader counts."""
+"""Operand types and options of functions with many parameters."""
 
 
 def with_options(
     call: Call, shared: Mapping[str, str]
 ) -> tuple[str, Sequence[Argument], dict[str, Argument]] | None:
-    """The wrapper of a call, its operands and the options that are chosen; None if it has none.
+    """Returns the wrapper of a call, its operands and the chosen options.
+
+    None if it has no wrapper.
 
     Args:
         call: the call as the library takes it.
-        shared: what constants of src/tuning.hpp that all calls share are, if not left to the
-            library.
+        shared: values of the constants of src/tuning.hpp that differ from the library's defaults.
     """
     known = _OPTIONS.get(call.callee)
     if known is None:
@@ -251,19 +263,19 @@ def with_options(
         if not (isinstance(value, Text) and value.text == assumed):
             chosen[option.name] = value
     name = call.callee.rpartition("::")[2]
-    # What is left out at the end of the operands is none.
+    # Omitted trailing operands are optional tensors.
     taken = [*call.arguments[: len(operands)]]
     taken += [NULLOPT] * (len(operands) - len(taken))
     return f"{NAMESPACE}::{name}", taken, chosen
 
 
 def options_type(wrapper: str) -> str:
-    """The structure of the options of a wrapper."""
+    """Structure of the options of a wrapper."""
     return f"{NAMESPACE}::{type_name(wrapper.rpartition('::')[2])}Options"
 
 
 def definitions(wrappers: Iterable[str]) -> str:
-    """The C++ of some wrappers."""
+    """C++ definitions of wrappers."""
     texts = [_definition(f"ttnn::{wrapper.rpartition('::')[2]}") for wrapper in wrappers]
     return "\n".join([f"namespace {NAMESPACE} {{", *texts, "", f"}}  // namespace {NAMESPACE}"])
 

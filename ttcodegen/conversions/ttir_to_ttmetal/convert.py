@@ -1,4 +1,4 @@
-"""Generics become launches of device programs, and functions that are their kernels."""
+"""Conversion of generics to launches of device programs and functions of their kernels."""
 
 from __future__ import annotations
 
@@ -79,13 +79,13 @@ _LOWERINGS = {
 
 @dataclass(frozen=True)
 class ConvertTTIRToTTMetal(ModulePass):
-    """Makes a program of each `ttir.generic` of the entry functions.
+    """Converts each `ttir.generic` of the entry functions to a program.
 
-    After the entry functions come, for each program, a function that says in TTIR what it means
-    (`ttmetal.meaning`) and its compute kernels. Tensors are in DRAM, in tiles.
+    After the entry functions come, for each program, a function that defines its meaning in TTIR
+    (`ttmetal.meaning`) and its kernels. Tensors are in DRAM, in tiles.
 
-    Raises CompileError that lists the ops that are in no generic, or at a generic that cannot be a
-    program.
+    Raises:
+        CompileError: if ops are in no generic, which it lists, or if a generic cannot be a program.
     """
 
     name = "convert-ttir-to-ttmetal"
@@ -107,7 +107,7 @@ class ConvertTTIRToTTMetal(ModulePass):
 
 
 def _check_divided(module: ModuleOp) -> None:
-    """Raises CompileError with one diagnostic for each op that should be in a generic."""
+    """Raises CompileError with one diagnostic per op that should be in a generic."""
     found = [
         Diagnostic(
             f"'{operation_name(op)}' is in no ttir.generic",
@@ -126,7 +126,7 @@ def _check_divided(module: ModuleOp) -> None:
 
 
 Structure = tuple[object, ...]
-"""Structural key of a program: what it computes of which values, regardless of names."""
+"""Structural key of a program: its ops and their operands, regardless of names."""
 
 
 def _structure(group: Group, values: Sequence[SSAValue]) -> Structure:
@@ -147,16 +147,15 @@ def _structure(group: Group, values: Sequence[SSAValue]) -> Structure:
 
 
 def device_type(value: SSAValue) -> Attribute:
-    """The type of a tensor that programs write, in the device's DRAM."""
+    """Type of a tensor that programs write: tiles in DRAM of the device."""
     return placed_type(TensorPlacement(shape_of(value.type), declared_data_type(value)))
 
 
-def given_type(value: SSAValue, by_cpu: Mapping[str, FuncOp]) -> Attribute:
-    """The type of an argument or constant: in tiles, unless only the CPU reads it.
+def interface_type(value: SSAValue, by_cpu: Mapping[str, FuncOp]) -> Attribute:
+    """Type of an argument or constant: tiles, or rows if only the CPU reads it.
 
-    Tiles of what has small last dimensions, such as the weights of convolutions, hold little else
-    than padding.
-    """
+    Tensors with small last dimensions, such as weights of convolutions, would mostly be padding in
+    tiles."""
     only_cpu = value.first_use is not None and all(
         isinstance(use.operation, CallOp) and not stays_on_chips(use.operation, by_cpu)
         for use in value.uses
@@ -171,28 +170,28 @@ class _FunctionConverter:
     context: Context
     function: FuncOp
     cores: CoreRange
-    """All that there are."""
+    """All available cores."""
     programs: NameScope
-    """The names of programs in the module."""
+    """Names of programs in the module."""
     called: dict[Structure, list[str]]
     """Names of kernel values, in order, by the structure of the program."""
     by_cpu: Mapping[str, FuncOp]
-    """The functions for the CPU, by their symbols."""
+    """CPU functions by their symbols."""
     _mapping: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
     _on_host: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
-    """Values of the source that were brought to the host, or computed there."""
+    """Values of the source that were copied to the host, or computed there."""
     _tensor_names: TensorNames = field(init=False)
     _ops: list[Operation] = field(default_factory=list[Operation])
     _made: list[FuncOp] = field(default_factory=list[FuncOp])
     _call_op: Operation = field(init=False)
-    """The call that tensors are brought to the host for."""
+    """Call for which tensors are copied to the host."""
 
     def convert(self) -> list[FuncOp]:
-        """Replaces the body; gives the functions that belong to its programs."""
+        """Replaces the body; returns the functions of its programs."""
         block = body_of(self.function)
         groups = list(self._groups(block))
         self._name_values(block, groups)
-        entry = Block(arg_types=[given_type(argument, self.by_cpu) for argument in block.args])
+        entry = Block(arg_types=[interface_type(argument, self.by_cpu) for argument in block.args])
         for old, new in zip(block.args, entry.args, strict=True):
             self._mapping[old] = new
             new.name_hint = old.name_hint
@@ -220,8 +219,9 @@ class _FunctionConverter:
         return self._made
 
     def _groups(self, block: Block) -> Iterator[Group]:
-        """The programs and the calls of the function, in order; leaves the ops of generics in
-        their position."""
+        """Yields the programs and calls of the function, in order.
+
+        The ops of generics move into the function, at the position of the generic."""
         for op in list(block.ops):
             if isinstance(op, GenericOp):
                 yield group_of(op, self.cores)
@@ -251,13 +251,13 @@ class _FunctionConverter:
     def _keep_constant(self, op: Operation) -> None:
         made = op.clone()
         result = made.results[0]
-        set_type(result, given_type(op.results[0], self.by_cpu))
+        set_type(result, interface_type(op.results[0], self.by_cpu))
         result.name_hint = self._names[op.results[0]]
         self._add(made, op)
         self._mapping[op.results[0]] = result
 
     def _keep_number(self, op: Operation, number: float) -> None:
-        """Keeps a tensor of one number, which programs make themselves where they can."""
+        """Materializes a splat as a constant tensor, where programs cannot generate it."""
         import ml_dtypes  # registers bfloat16 with numpy
 
         assert ml_dtypes is not None
@@ -272,8 +272,10 @@ class _FunctionConverter:
         self._mapping[result] = self._mapping[constant.results[0]]
 
     def _value(self, value: SSAValue) -> SSAValue:
-        """The device value of a value of the source, made now if it is a free reshape, a number
-        that a program reads as a tensor, or not on the device yet."""
+        """Returns the device value of a source value.
+
+        It is created on demand for free reshapes, splats that a program reads as a tensor, and
+        values that are only on the host."""
         chain: list[SSAValue] = []
         while value not in self._mapping:
             if value in self._on_host:
@@ -298,20 +300,20 @@ class _FunctionConverter:
         return found
 
     def _host_value(self, value: SSAValue) -> SSAValue:
-        """The host value of a value of the source."""
+        """Returns the host value of a source value."""
         if value not in self._on_host:
             self._on_host[value] = self._read(value)
         return self._on_host[value]
 
     def _read(self, value: SSAValue) -> SSAValue:
-        """A new copy of a value of the source on the host."""
+        """Copies a source value to the host."""
         read = self._create("ttmetal.enqueue_read_buffer", [self._value(value)], [value.type])
         read.results[0].name_hint = host_name(self._names[value])
         self._add(read, self._call_op)
         return read.results[0]
 
     def _to_device(self, value: SSAValue) -> None:
-        """Brings a value that was computed on the host to the device."""
+        """Copies a value that was computed on the host to the device."""
         self._new_buffer(value)
         self._write(value, self._on_host[value])
 
@@ -330,8 +332,9 @@ class _FunctionConverter:
         self._add(self._create("ttmetal.enqueue_write_buffer", [on_host, target], []), origin)
 
     def _exchange(self, call: CallOp) -> None:
-        """A call in whose place chips send each other what they have: its operand and its result
-        are both there at once, and nothing of either is kept on the host."""
+        """Converts a call that becomes an exchange between devices.
+
+        Operand and result buffers exist at the same time, and no host copy of either is kept."""
         (operand,), (result,) = call.operands, call.results
         self._value(operand)
         self._new_buffer(result)
@@ -342,8 +345,7 @@ class _FunctionConverter:
         self._write(result, made.results[0])
 
     def _call(self, call: CallOp) -> None:
-        """Calls a function for the CPU. What it overwrites is a copy, which goes to where the value
-        itself is."""
+        """Calls a CPU function; overwritten operands are copies, which are written back."""
         self._call_op = call
         if stays_on_chips(call, self.by_cpu):
             self._exchange(call)
@@ -364,7 +366,7 @@ class _FunctionConverter:
                 target = self._value(old)
                 self._add(self._create("ttmetal.enqueue_write_buffer", [new, target], []), call)
         if overwritten:
-            # Views of what was overwritten may be among the copies on the host.
+            # Host copies may be views of the overwritten values.
             for value in [v for v in self._on_host if v not in call.results]:
                 self._value(value)
                 del self._on_host[value]
@@ -393,8 +395,7 @@ class _FunctionConverter:
         self._made += [meaning, *lowered.kernels]
 
     def _kernel_names(self, group: Group) -> Mapping[SSAValue, str]:
-        """Names of values in the kernels of a group: equal groups get the same names, and so the
-        same kernels."""
+        """Names of values in the kernels of a group; equal groups share names, and so kernels."""
         values = list(dict.fromkeys(v for op in group.ops for v in (*op.operands, *op.results)))
         key = _structure(group, values)
         if key not in self.called:
@@ -412,7 +413,7 @@ class _FunctionConverter:
                 del self._on_host[value]
 
     def _meaning(self, group: Group, lowered: Lowered, name: str) -> FuncOp:
-        """The ops of the group as a function of the program's inputs."""
+        """Returns the ops of the group as a function of the program's inputs."""
         body = Block(arg_types=[value.type for value in lowered.inputs])
         mapping: dict[SSAValue, SSAValue] = dict(zip(lowered.inputs, body.args, strict=True))
         for value, argument in zip(lowered.inputs, body.args, strict=True):
@@ -445,7 +446,7 @@ class _FunctionConverter:
 
 
 def _with_streams(lowered: Lowered, streamed: Container[SSAValue]) -> Program:
-    """The program with its streamed operands."""
+    """Marks the streamed operands of the program."""
     program = lowered.program
     operands = (*lowered.inputs, *lowered.outputs)
     traffic = tuple(
@@ -456,7 +457,7 @@ def _with_streams(lowered: Lowered, streamed: Container[SSAValue]) -> Program:
 
 
 def _clone(op: Operation, values: dict[SSAValue, SSAValue]) -> Operation:
-    """A copy of an op, at the location of the op in the source."""
+    """Clones an op with its source location."""
     made = op.clone(values)
     offset = source_offset(op)
     if offset is not None:
@@ -467,7 +468,7 @@ def _clone(op: Operation, values: dict[SSAValue, SSAValue]) -> Operation:
 def _with_deallocations(
     context: Context, ops: Sequence[Operation], results: Iterable[SSAValue]
 ) -> list[Operation]:
-    """The ops, with buffers given back after their last use."""
+    """Returns the ops with deallocations of buffers after their last use."""
     roots: dict[SSAValue, SSAValue] = {}
     for op in ops:
         for result in op.results:

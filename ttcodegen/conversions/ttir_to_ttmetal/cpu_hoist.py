@@ -58,15 +58,15 @@ from ttcodegen.ops.tt_lang import CALLED_OPERATION
 from ttcodegen.transforms.functions import is_entry
 from ttcodegen.transforms.rewriting import functions
 
-# Which ops have no program, and why.
+# Ops without a device program, and the reasons.
 
 _INDICES = (DataType.INT32, DataType.UINT32)
 MOST_ELEMENTS = 2**32
-"""Kernels count elements with 32 bits."""
+"""Maximum number of elements: kernels count them with 32 bits."""
 
 
 def unsupported_reason(op: Operation) -> str | None:
-    """Reason for which an op has no device program, None if it has one."""
+    """Returns the reason for which an op has no device program; None if it has one."""
     if not isinstance(op, CatalogueOp):
         if isinstance(op, WhileLoopOp):
             return "a loop that is not unrolled has no lowering"
@@ -135,7 +135,7 @@ def _unsupported_cache(op: CatalogueOp) -> str | None:
 
 
 def check_coverage(module: ModuleOp) -> None:
-    """Raises CompileError with one diagnostic for each kind of op that there is no program for."""
+    """Raises CompileError with one diagnostic per reason for which ops have no program."""
     found: dict[str, list[Operation]] = {}
     hosts = [function for function in functions(module) if not is_cpu_function(function)]
     for op in (op for function in hosts for op in function.walk()):
@@ -158,7 +158,7 @@ def check_coverage(module: ModuleOp) -> None:
 
 
 def _is_dead(op: Operation) -> bool:
-    """True if nothing becomes of an op: a number that kernels know."""
+    """Returns whether an op needs no program: it fills a tensor with a number that kernels know."""
     if not is_fill(op) or not op.results or 0 in shape_of(op.results[0].type):
         return False
     return splat_of(op.results[0]) is not None
@@ -170,8 +170,8 @@ def _times(count: int) -> str:
 
 # Moves ops into functions that run on the CPU, between device programs.
 #
-# An op and those of its operands that are one number become a function, which is called in its
-# place; ops that are alike share one. What overwrites an operand does so in the function.
+# An op becomes a function, with those of its operands that are splats, and is replaced by a call;
+# equal ops share a function. An op that overwrites an operand does so in the function.
 
 SHOULD_HOIST = "ttir.should_hoist"
 """Marks an op that is to run on the CPU."""
@@ -179,11 +179,10 @@ SHOULD_HOIST = "ttir.should_hoist"
 
 @dataclass(frozen=True)
 class CPUHoistManuallyTagged(ModulePass):
-    """Moves what is marked `ttir.should_hoist`.
+    """Hoists ops that are marked `ttir.should_hoist`.
 
-    Ops that overwrite an operand are left where they are: they have no device program, so
-    that `cpu-hoist` moves them once the ops around them are what they will be.
-    """
+    Ops that overwrite an operand are left in place: they have no device program, so `cpu-hoist`
+    moves them once the ops around them are final."""
 
     name = "cpu-hoist-manually-tagged"
 
@@ -199,12 +198,10 @@ class CPUHoistManuallyTagged(ModulePass):
 
 @dataclass(frozen=True)
 class CPUHoist(ModulePass):
-    """Moves what no device program computes, and movements of arguments that are too small
-    in their last dimensions to be in tiles.
+    """Hoists ops without a device program, and movements of arguments that tiles would mostly pad.
 
-    Constants in functions for the CPU that are more than one number become arguments of them: they
-    are in files of the project as those of other functions do.
-    """
+    Constants in CPU functions that are not splats become arguments, so that they are stored in
+    files of the project like those of other functions."""
 
     name = "cpu-hoist"
 
@@ -217,12 +214,13 @@ class CPUHoist(ModulePass):
 
 _MOST_PADDED_BYTES = 1 << 20
 _MOST_PADDING = 8
-"""Largest ratio of elements in tiles to elements of the tensor."""
+"""Maximum ratio of elements in tiles to elements of the tensor."""
 
 
 def _unpacks(op: CatalogueOp) -> bool:
-    """True if an op moves elements of an argument or a constant that would be little else than
-    padding in tiles, such as the weight of a convolution: the CPU has them in rows."""
+    """Returns whether an op moves an argument or constant that tiles would mostly pad.
+
+    An example is the weight of a convolution: the CPU has it in rows."""
     if not is_movement(op):
         return False
     value = op.operands[0]
@@ -237,7 +235,7 @@ def _unpacks(op: CatalogueOp) -> bool:
 
 
 def runs_on_cpu(op: CatalogueOp) -> bool:
-    """True if the CPU has a function for an op."""
+    """Returns whether the CPU has a function for an op."""
     definition = op.definition
     if not isinstance(definition, TTIRDefinition) or definition.cpu is None:
         return False
@@ -245,7 +243,7 @@ def runs_on_cpu(op: CatalogueOp) -> bool:
         return False
     if any(prod(shape_of(v.type)) > MOST_ELEMENTS for v in (*op.operands, *op.results)):
         return False
-    # Of other constants there are files, which the device reads as well as anybody.
+    # Other constants are stored in files, which the device loads directly.
     return op.name != "ttir.constant" or _is_number(op)
 
 
@@ -254,7 +252,7 @@ def _is_number(op: CatalogueOp) -> bool:
 
 
 def _becomes_others(op: CatalogueOp) -> bool:
-    """True if later passes express the op by others."""
+    """Returns whether later passes decompose the op."""
     definition = op.definition
     assert isinstance(definition, TTIRDefinition)
     rules = (definition.decompose, definition.primitives, definition.program)
@@ -262,14 +260,14 @@ def _becomes_others(op: CatalogueOp) -> bool:
 
 
 class _Hoisting:
-    """Moves ops of the functions of a module."""
+    """Hoists ops of the functions of a module."""
 
     def __init__(self, module: ModuleOp) -> None:
         self._module = module
         self._symbols = {f.sym_name.data: f for f in functions(module)}
 
     def hoist(self, wanted: Callable[[CatalogueOp], bool]) -> None:
-        """Moves the ops that are wanted."""
+        """Hoists the ops for which `wanted` is true."""
         for function in [f for f in functions(self._module) if is_entry(f)]:
             for op in list(function.body.block.ops):
                 if isinstance(op, CatalogueOp) and wanted(op):
@@ -296,8 +294,9 @@ class _Hoisting:
 
 
 def _function_of(op: CatalogueOp, passed: Sequence[SSAValue]) -> FuncOp:
-    """The op as a function of those operands; its name says what it is, so that equal ones have the
-    same."""
+    """Returns the op as a function of the passed operands.
+
+    Its name contains a hash of its content, so that equal ops share it."""
     body = Block(arg_types=[value.type for value in passed])
     mapping: dict[SSAValue, SSAValue] = dict(zip(passed, body.args, strict=True))
     for value, name in _named_operands(op):
@@ -312,7 +311,7 @@ def _function_of(op: CatalogueOp, passed: Sequence[SSAValue]) -> FuncOp:
     inner.attributes.pop(SHOULD_HOIST, None)
     copy_source_offset(op, inner)
     if works_between_chips(op):
-        # Who runs the function need not know what module it was in.
+        # The function must not depend on the mesh of its module.
         inner.properties[MESH_SHAPE.name] = MESH_SHAPE.kind.encode(declared_mesh(op))
     body.add_op(inner)
     for result in inner.results:
@@ -347,7 +346,7 @@ def _description(op: Operation) -> str:
 
 
 def _pass_constants(module: ModuleOp) -> None:
-    """Makes constants of functions for the CPU arguments, which their callers pass."""
+    """Turns constants of CPU functions into arguments that their callers pass."""
     added: dict[str, list[Operation]] = {}
     for function in functions(module):
         if not is_cpu_function(function):

@@ -38,7 +38,7 @@ from ttcodegen.ops.core.definition import has_trait
 from ttcodegen.ops.core.traits import Trait
 from ttcodegen.ops.tt_lang import CALLED_OPERATION
 
-# What the program of a `ttir.generic` is built around, read off the ops of its region.
+# Kind, root and shape of the program of a `ttir.generic`, derived from the ops of its region.
 
 
 class NoProgram(Exception):
@@ -46,8 +46,7 @@ class NoProgram(Exception):
 
 
 def complete(group: Group) -> None:
-    """Gives a group of which only the ops are known its kind, root and shape, and puts what the
-    root reads before it.
+    """Derives kind, root and shape of a group from its ops, and sorts producers before the root.
 
     Raises:
         NoProgram: if the ops cannot be one program.
@@ -80,7 +79,7 @@ def complete(group: Group) -> None:
         group.shape = group.ops[0].result_shape
     else:
         group.shape = shape_of((*root.operands, *root.results)[0].type)
-        _order(group, root)
+        _sort_producers(group, root)
     _check(group)
     if group.kind.computes and not fits(group):
         raise NoProgram(
@@ -108,18 +107,18 @@ def _kind_of(root: CatalogueOp) -> Kind:
     return Kind.MATMUL if root.name == "ttir.matmul" else Kind.MOVEMENT
 
 
-def _order(group: Group, root: CatalogueOp) -> None:
-    """Puts the ops that the root reads the results of before it, and the others after."""
-    makers: dict[SSAValue, CatalogueOp] = {}
+def _sort_producers(group: Group, root: CatalogueOp) -> None:
+    """Moves the ops that the root depends on before it, and the others after it."""
+    producers: dict[SSAValue, CatalogueOp] = {}
     for op in group.ops:
-        makers |= dict.fromkeys(op.results, op)
+        producers |= dict.fromkeys(op.results, op)
     before: set[CatalogueOp] = set()
     pending = [root]
     while pending:
         for value in pending.pop().operands:
-            if (maker := makers.get(value)) is not None and maker not in before:
-                before.add(maker)
-                pending.append(maker)
+            if (producer := producers.get(value)) is not None and producer not in before:
+                before.add(producer)
+                pending.append(producer)
     others = [op for op in group.ops if op is not root]
     group.ops[:] = [
         *(op for op in others if op in before), root, *(op for op in others if op not in before)
@@ -127,7 +126,7 @@ def _order(group: Group, root: CatalogueOp) -> None:
 
 
 def _check(group: Group) -> None:
-    """Raises NoProgram where the ops do not go together."""
+    """Raises NoProgram if the ops cannot share a program."""
     root = group.root
     _check_shapes(group.producers, group.shape)
     if root is None:
@@ -157,25 +156,25 @@ def _check_shapes(ops: Sequence[CatalogueOp], shape: tuple[int, ...]) -> None:
             )
 
 
-# Which elements the operands of a program's `ttir.generic` give to each step of its loops.
+# Loops and index maps of the `ttir.generic` of a program.
 #
-# The loops of elementwise ops go over the result, also where reductions of its rows are among
-# them; those of a reduction over what is reduced, those of a matmul over the result
-# and the inner dimension. What has size 1 where others have more is read at index 0 always.
-# Movements have no maps: where their elements come from is what the op in the region says.
+# The loops of elementwise ops iterate over the result, also if reductions of its rows are among
+# them; those of a reduction over its operand, those of a matmul over the result and the inner
+# dimension. Broadcast dimensions are read at index 0. Movements have no maps: the op in the region
+# defines where their elements come from.
 
 Places = tuple[int | None, ...]
-"""For each dimension of a tensor the loop that it moves with, None if it stays at index 0."""
+"""Loop that each dimension of a tensor moves with; None for index 0."""
 
 
 @dataclass(frozen=True)
 class Loops:
-    """The loops of a program, and how its tensors are read and written in them."""
+    """Loops of a program, and the index maps of its tensors."""
 
     types: tuple[IteratorType, ...] = ()
     sizes: tuple[int, ...] = ()
     maps: tuple[Places, ...] = ()
-    """Of the inputs, then of the outputs; none at all for movements."""
+    """Maps of the inputs, then of the outputs; empty for movements."""
 
     @property
     def iterator_types(self) -> ArrayAttr[Attribute]:
@@ -195,15 +194,13 @@ class Loops:
         shapes: Sequence[Sequence[int]],
         given_shapes: Sequence[Sequence[int]],
     ) -> bool:
-        """True if these attributes say the same of operands, perhaps of loops in another order, or
-        nothing.
+        """Returns whether attributes describe the same loops, in any order, or are empty.
 
         Args:
-            iterator_types: the kinds of the loops.
-            indexing_maps: those of the operands.
-            shapes: those that the operands have here.
-            given_shapes: those that they have for the attributes, with other dimensions of one
-                element.
+            iterator_types: iterator types of the attributes.
+            indexing_maps: index maps of the attributes.
+            shapes: shapes of the operands here.
+            given_shapes: shapes that the attributes refer to; dimensions of size 1 may differ.
         """
         if not indexing_maps.data or not self.maps:
             return not indexing_maps.data and not self.maps
@@ -220,10 +217,10 @@ class Loops:
 
 
 def loops_of(group: Group, inputs: Sequence[SSAValue], outputs: Sequence[SSAValue]) -> Loops:
-    """The loops of a group's program with these operands."""
+    """Returns the loops of a group's program with these operands."""
     if group.kind is Kind.MATMUL:
         assert group.root is not None
-        types, sizes, known, result = _product_loops(group.root)
+        types, sizes, known, result = _matmul_loops(group.root)
     elif group.kind in (Kind.TILES, Kind.ROWS):
         types, sizes, result = _tile_loops(group, outputs)
         known: Mapping[SSAValue, Places] = {}
@@ -247,7 +244,7 @@ def _tile_loops(
 ) -> tuple[list[IteratorType], Sequence[int], Places]:
     shape, kept = group.shape, group.result_shape
     if group.kind is Kind.ROWS:
-        # Reductions of rows whose results do not come back to them are all that is left of them.
+        # If no result has full rows, the rows are reduced.
         kept = broadcast_shapes([shape_of(value.type) for value in outputs]) or shape
         kept = (1,) * (len(shape) - len(kept)) + tuple(kept)
     if group.root is not None and len(kept) < len(shape):
@@ -267,7 +264,7 @@ def _tile_loops(
     return types, shape, tuple(None if axis in given else axis for axis in range(len(shape)))
 
 
-def _product_loops(
+def _matmul_loops(
     op: CatalogueOp,
 ) -> tuple[list[IteratorType], list[int], Mapping[SSAValue, Places], Places]:
     left, right = (list(shape_of(value.type)) for value in op.operands[:2])
@@ -297,7 +294,7 @@ def _product_loops(
 
 
 def _aligned(shape: Sequence[int], around: Places, sizes: Sequence[int]) -> Places:
-    """Index map of a tensor broadcast over dimensions at these positions."""
+    """Index map of a tensor that broadcasts over these dimensions."""
     places = around[len(around) - len(shape) :]
     return tuple(
         None if place is None or (size == 1 and sizes[place] != 1) else place
@@ -310,7 +307,7 @@ def _expression(place: int | None) -> AffineExpr:
 
 
 def _places_of(attribute: Attribute) -> Places | None:
-    """The positions that a map says, None if it says something else."""
+    """Loops that an affine map refers to; None if it has other expressions."""
     assert isinstance(attribute, AffineMapAttr)
     found: list[int | None] = []
     for result in attribute.data.results:
@@ -324,8 +321,7 @@ def _places_of(attribute: Attribute) -> Places | None:
 
 
 def _renumbered(maps: Sequence[Places]) -> tuple[list[Places], list[int]]:
-    """The maps with loops numbered in the order in which the maps name them, last maps first; and
-    the loops in that order."""
+    """Renumbers loops by first occurrence, last maps first; returns maps and order."""
     order: list[int] = []
     for places in reversed(maps):
         order += [p for p in dict.fromkeys(places) if p is not None and p not in order]
@@ -334,7 +330,7 @@ def _renumbered(maps: Sequence[Places]) -> tuple[list[Places], list[int]]:
 
 
 def _moving(maps: Sequence[Places], shapes: Sequence[Sequence[int]]) -> list[Places]:
-    """The maps without dimensions of one element: index 0 and that of a loop are the same there."""
+    """Maps without dimensions of size 1, where index 0 and a loop index are the same."""
     return [
         tuple(place for place, size in zip(places, shape, strict=True) if size != 1)
         for places, shape in zip(maps, shapes, strict=True)

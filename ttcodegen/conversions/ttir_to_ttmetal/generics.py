@@ -1,4 +1,4 @@
-"""Puts the ops of each device program into a `ttir.generic`.
+"""Wraps the ops of each device program in a `ttir.generic`.
 
     %sums = ttir.generic {grid = #ttcore.grid<8x8>, indexing_maps = [...], iterator_types = [...]}
         ins(%x, %bias : ...) outs(%0 : ...) {
@@ -7,9 +7,8 @@
       ttir.yield %sum : tensor<64x96xbf16>
     } : tensor<64x96xbf16>
 
-The region computes with whole tensors; numbers are constants in it. Between generics there are only
-constants, calls of functions for the CPU, and reshapes that leave all elements in their tiles.
-"""
+The region computes with whole tensors; splats are constants in it. Between generics there are only
+constants, calls of CPU functions, and reshapes that leave all elements in their tiles."""
 
 from __future__ import annotations
 
@@ -75,15 +74,16 @@ from ttcodegen.transforms.ttir.outline_generics import (
 
 @dataclass(frozen=True)
 class TTIRToTTIRGeneric(ModulePass):
-    """Divides each entry function into generics. Those of the source stay what they are.
+    """Divides each entry function into generics; generics of the source are kept.
 
-    Raises CompileError that lists the ops that there is no program for, or at a generic of the
-    source that cannot be a program.
+    Raises:
+        CompileError: if ops have no program, which it lists, or if a generic of the source cannot
+            be a program.
     """
 
     name = "ttir-to-ttir-generic"
     columns: int = 0
-    """Cores in a row to use; 0 for those that the module's system has."""
+    """Columns of cores to use; 0 for all of the module's system."""
     rows: int = 0
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
@@ -107,11 +107,11 @@ class TTIRToTTIRGeneric(ModulePass):
 
 
 def group_of(op: GenericOp, most: CoreRange) -> Group:
-    """Takes the ops of a generic out of its region, and says what program they are.
+    """Moves the ops of a generic out of its region, and derives the program that they form.
 
     Args:
         op: a generic on whole tensors; it is replaced by the ops.
-        most: the cores that there are.
+        most: the available cores.
 
     Raises:
         CompileError: at the generic, if it cannot be a program.
@@ -150,8 +150,7 @@ def group_of(op: GenericOp, most: CoreRange) -> Group:
 
 
 def _complete(group: Group, place: Operation) -> None:
-    """Completes the group of a generic of the source; raises CompileError at `place` if it is no
-    program."""
+    """Completes the group of a generic of the source; raises CompileError at `place` on failure."""
     try:
         complete(group)
     except NoProgram as error:
@@ -160,7 +159,7 @@ def _complete(group: Group, place: Operation) -> None:
 
 
 def _cores_of(grid: Grid, most: Grid, place: Operation) -> CoreRange:
-    """The cores of a generic; raises CompileError at `place` if the chip has no such grid."""
+    """Cores of a generic; raises CompileError at `place` if the chip has no such grid."""
     rows, columns = grid.shape if len(grid.shape) == 2 else (0, 0)
     if not (0 < rows <= most.shape[0] and 0 < columns <= most.shape[1]):
         raise CompileError(
@@ -180,8 +179,8 @@ def _check_loops(
         expected = ", ".join(str(map_) for map_ in loops.indexing_maps.data)
         types = ", ".join(type_.value for type_ in loops.types)
         raise CompileError(
-            "this ttir.generic says of its loops what its region does not do: "
-            + (f"that has [{expected}] over [{types}]" if loops.maps else "that moves elements"),
+            "the loops that this ttir.generic declares do not match its region: "
+            + (f"which has [{expected}] over [{types}]" if loops.maps else "which moves elements"),
             op,
             remedy="leave indexing_maps and iterator_types empty, or describe the computation",
         )
@@ -195,13 +194,13 @@ class _Wrapping:
     function: FuncOp
     grid: GridAttr
     regions: dict[str, FuncOp]
-    """The functions that generics of the source were made."""
+    """Functions that the generics of the source were outlined to."""
     _mapping: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
     _ops: list[Operation] = field(default_factory=list[Operation])
     _yielded: dict[CallOp, list[SSAValue]] = field(default_factory=dict[CallOp, list[SSAValue]])
     """Results of the ops that replaced a call, before a reshape."""
     _given_shapes: dict[SSAValue, Shape] = field(default_factory=dict[SSAValue, Shape])
-    """The shape that a result has in a generic of the source, if a program gives it another."""
+    """Shape that a result has in a generic of the source, if its program changes it."""
 
     def run(self) -> None:
         """Replaces the ops of the function."""
@@ -226,7 +225,7 @@ class _Wrapping:
         block.add_ops(self._ops)
 
     def _expand(self, block: Block) -> dict[Operation, CallOp]:
-        """Puts the ops of the source's generics in place of the calls; says whose they are."""
+        """Inlines the generics of the source; returns the call of each inlined op."""
         found: dict[Operation, CallOp] = {}
         for call in [op for op in block.ops if isinstance(op, CallOp) and GENERIC in op.attributes]:
             inner = body_of(self.regions[call.callee.string_value()])
@@ -241,15 +240,16 @@ class _Wrapping:
                 copy = op.clone(values)
                 copy_source_offset(op, copy)
                 block.insert_op_before(copy, call)
-                turns = any(operand in inner.args for operand in op.operands)
-                if not (turns and _is_turned(op.results[0])):
+                permutes = any(operand in inner.args for operand in op.operands)
+                if not (permutes and _is_transposed(op.results[0])):
                     found[copy] = call
             call.detach()
         return found
 
     def _before_reshape(self, value: SSAValue, generics: dict[Operation, CallOp]) -> SSAValue:
-        """Result of the program before the final reshape: without dimensions of one element that a
-        reduction leaves, the result may need other tiles, and another program."""
+        """Returns the operand of a final reshape that only drops dimensions of size 1.
+
+        The reshaped result may have other tiles, so the reshape becomes a program of its own."""
         op = value.owner
         if not isinstance(op, CatalogueOp) or op.name != "ttir.reshape" or value.first_use:
             return value
@@ -274,7 +274,7 @@ class _Wrapping:
         self._add(made, op)
 
     def _value(self, value: SSAValue) -> SSAValue:
-        """The replacement of a value, made now if it is a reshape that moves nothing."""
+        """Returns the replacement of a value, created on demand for a free reshape."""
         chain: list[SSAValue] = []
         while value not in self._mapping:
             op = value.owner
@@ -289,25 +289,25 @@ class _Wrapping:
 
     def _wrap(self, group: Group) -> None:
         origin = group.generic
-        said: DictionaryAttr | None = None
+        attributes: DictionaryAttr | None = None
         if origin is not None:
-            said = self._said(origin)
+            attributes = self._attributes_of(origin)
             _complete(group, origin)
         overwritten = group.overwritten
         inputs = [value for value in group.inputs() if value is not overwritten]
         if origin is not None:
-            # In the order of the source, which its maps have.
+            # Inputs keep the order of the source, to which its maps refer.
             places = {value: place for place, value in enumerate(origin.operands)}
             inputs.sort(key=lambda value: places.get(value, len(places)))
         outputs = group.outputs()
         loops = loops_of(group, inputs, outputs)
         place = origin or group.root or group.ops[-1]
         grid = self.grid
-        if said is not None:
-            grid = said.data["grid"]
+        if attributes is not None:
+            grid = attributes.data["grid"]
             assert isinstance(grid, GridAttr)
             _cores_of(grid.data, self.grid.data, place)
-            self._check_said(place, said, loops, inputs, outputs)
+            self._check_attributes(place, attributes, loops, inputs, outputs)
         written = outputs if overwritten is None else [overwritten]
         destinations = [
             self._value(value) if value is overwritten else self._empty(value, place)
@@ -319,9 +319,9 @@ class _Wrapping:
             "iterator_types": loops.iterator_types,
             "operandSegmentSizes": DenseArrayBase.from_list(i32, [len(inputs), len(written)]),
         }
-        if origin is not None and said is not None:
+        if origin is not None and attributes is not None:
             operands = [*origin.operands, *self._yielded[origin]]
-            properties |= _buffer_mapping(said, operands, [*inputs, *written])
+            properties |= _buffer_mapping(attributes, operands, [*inputs, *written])
         made = GenericOp.create(
             operands=[*(self._value(value) for value in inputs), *destinations],
             result_types=[value.type for value in outputs],
@@ -333,31 +333,32 @@ class _Wrapping:
             self._mapping[value] = result
         self._add(made, place)
 
-    def _said(self, call: CallOp) -> DictionaryAttr:
-        said = self.regions[call.callee.string_value()].attributes[GENERIC]
-        assert isinstance(said, DictionaryAttr)
-        return said
+    def _attributes_of(self, call: CallOp) -> DictionaryAttr:
+        attributes = self.regions[call.callee.string_value()].attributes[GENERIC]
+        assert isinstance(attributes, DictionaryAttr)
+        return attributes
 
-    def _check_said(
+    def _check_attributes(
         self,
         place: Operation,
-        said: DictionaryAttr,
+        attributes: DictionaryAttr,
         loops: Loops,
         inputs: Sequence[SSAValue],
         outputs: Sequence[SSAValue],
     ) -> None:
-        """That the maps are those of the region; not if passes gave it other operands, or a product
-        one that was turned."""
-        maps, types = said.data["indexing_maps"], said.data["iterator_types"]
+        """Checks the declared maps against the region.
+
+        Skipped if passes changed the operands, or transposed one of a matmul."""
+        maps, types = attributes.data["indexing_maps"], attributes.data["iterator_types"]
         assert isinstance(maps, ArrayAttr)
         assert isinstance(types, ArrayAttr)
-        loops_said = cast("ArrayAttr[Attribute]", types), cast("ArrayAttr[Attribute]", maps)
+        declared_loops = cast("ArrayAttr[Attribute]", types), cast("ArrayAttr[Attribute]", maps)
         values = (*inputs, *outputs)
         shapes = [shape_of(value.type) for value in values]
         given_shapes = [self._given_shapes.get(value, shape_of(value.type)) for value in values]
-        turned = any(_is_turned(value) for value in inputs)
-        if len(loops_said[1].data) == len(shapes) and not turned:
-            _check_loops(place, loops, loops_said, shapes, given_shapes)
+        transposed = any(_is_transposed(value) for value in inputs)
+        if len(declared_loops[1].data) == len(shapes) and not transposed:
+            _check_loops(place, loops, declared_loops, shapes, given_shapes)
 
     def _empty(self, value: SSAValue, place: Operation) -> SSAValue:
         made = self.context.get_op("ttir.empty").create(result_types=[value.type])
@@ -367,7 +368,7 @@ class _Wrapping:
     def _region(
         self, group: Group, inputs: Sequence[SSAValue], written: Sequence[SSAValue]
     ) -> Region:
-        """The ops, on arguments for what is read and what is written."""
+        """Region with the ops of a group, on arguments for its inputs and outputs."""
         body = Block(arg_types=[value.type for value in (*inputs, *written)])
         read = inputs if group.overwritten is None else [*inputs, *written]
         known: dict[SSAValue, SSAValue] = dict(zip(read, body.args, strict=False))
@@ -396,17 +397,18 @@ class _Wrapping:
 
 
 def _buffer_mapping(
-    said: DictionaryAttr, given: Sequence[SSAValue], operands: Sequence[SSAValue]
+    attributes: DictionaryAttr, given: Sequence[SSAValue], operands: Sequence[SSAValue]
 ) -> dict[str, Attribute]:
-    """The property that says which operands are streamed, if a generic of the source says so: the
-    numbers of their circular buffers, -1 for what may lie where it is.
+    """Property that marks streamed operands, if a generic of the source does.
+
+    Streamed operands have numbers of circular buffers, others -1.
 
     Args:
-        said: what is kept of the generic of the source.
-        given: what it read, then what it wrote.
-        operands: the same of the generic that is made.
+        attributes: attributes of the generic of the source.
+        given: operands of the generic of the source.
+        operands: operands of the new generic.
     """
-    places = said.data[STREAMED]
+    places = attributes.data[STREAMED]
     streamed = {given[int(place)] for place in cast("Any", places).iter_values()}
     if not streamed:
         return {}
@@ -415,9 +417,10 @@ def _buffer_mapping(
     return {"operand_cb_mapping": DenseArrayBase.from_list(i64, mapping)}
 
 
-def _is_turned(value: SSAValue) -> bool:
-    """True if a value is a tensor in another order that products alone read: what the matrix engine
-    does not turn round itself is a program before theirs."""
+def _is_transposed(value: SSAValue) -> bool:
+    """Returns whether a value is a permuted or reshaped tensor that only matmuls read.
+
+    If the matrix engine cannot transpose it, the op is a program before the matmul's."""
     op = value.owner
     return (
         isinstance(op, CatalogueOp)

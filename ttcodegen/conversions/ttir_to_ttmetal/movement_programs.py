@@ -1,4 +1,4 @@
-"""Programs that move elements: the reader puts each tile of the result together."""
+"""Data movement programs: the reader assembles each output tile from elements of its sources."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ from ttcodegen.naming.programs import kernel_name
 from ttcodegen.ops.indexing.dynamic_slicing import SLICE_AT
 
 SLOTS = 32
-"""Tiles that a kernel keeps of each of its sources."""
+"""Maximum number of tiles that a kernel caches per source."""
 MOST_CACHED_BYTES = 512 * 1024
-"""Of L1, for the tiles kept of all sources."""
+"""Maximum L1 for the cached tiles of all sources."""
 
 
 INDEX_OPERANDS = {"ttir.embedding": "input", "ttir.gather": "index", SLICE_AT: "begins"}
@@ -59,35 +59,35 @@ TABLE_OPERANDS = {"ttir.embedding": "weight", "ttir.gather": "input"}
 
 @dataclass(frozen=True)
 class Source:
-    """A tensor that single elements are read of."""
+    """Tensor whose elements are read individually."""
 
     tensor: str
     buffer: str
-    """The circular buffer with the tiles that the kernel keeps."""
+    """Circular buffer of the cached tiles."""
     shape: TiledShape
     slots: int
     by_row: bool
-    """True if it keeps rows of tiles, not whole ones."""
+    """True if rows of tiles are cached instead of whole tiles."""
 
 
 def lower_movement(
     group: Group, names: Mapping[SSAValue, str], name: str, cores: CoreRange
 ) -> Lowered:
-    """The program of a group that is one movement, or reshapes and permutes of each other."""
+    """Lowers a group that is one movement, or a chain of reshapes and permutes, to a program."""
     op = group.root
     assert op is not None
-    given = op.operands if len(group.ops) == 1 else group.inputs()
+    operands = op.operands if len(group.ops) == 1 else group.inputs()
     pieces = pieces_of(op) if len(group.ops) == 1 else reordering(group.ops)
     assert pieces is not None
-    parts = ProgramParts(names, given, op.results)
+    parts = ProgramParts(names, operands, op.results)
     element = element_word(declared_data_type(op.results[0]))
     slots = slots_for(len(parts.inputs), declared_data_type(op.results[0]))
-    reads, by_row = _reads(pieces, given, TiledShape(op.result_shape))
+    reads, by_row = _reads(pieces, operands, TiledShape(op.result_shape))
     sources = [source_of(parts, value, slots, by_row=value in by_row) for value in parts.inputs]
     output = parts.buffers.add_tensor(op.results[0])
     reader = _reader(op, parts, name, cores)
     caches = [cache_tiles(reader, source, element) for source in sources]
-    order = [parts.inputs.index(value) for value in given]
+    order = [parts.inputs.index(value) for value in operands]
     _TileAssembly(op, reader, output, element).write(
         [(piece, caches[order[piece.source]]) for piece in pieces]
     )
@@ -95,26 +95,27 @@ def lower_movement(
 
 
 def _reads(
-    pieces: Sequence[Piece], given: Sequence[SSAValue], result: TiledShape
+    pieces: Sequence[Piece], operands: Sequence[SSAValue], result: TiledShape
 ) -> tuple[Mapping[SSAValue, int], Collection[SSAValue]]:
-    """Bytes that are read of each tensor, and those tensors that rows of tiles are read of: where
-    that are hardly more transfers, as each takes its time."""
-    shapes = [TiledShape(shape_of(value.type)) for value in given]
+    """Returns the bytes read of each tensor, and the tensors that are read by rows of tiles.
+
+    Rows are preferred unless they take more than twice as many transfers as tiles."""
+    shapes = [TiledShape(shape_of(value.type)) for value in operands]
     tiles, rows = Counter[SSAValue](), Counter[SSAValue]()
     counts = tiles_and_rows_read(pieces, shapes, result)
-    for value, (of_tiles, of_rows) in zip(given, counts, strict=True):
+    for value, (of_tiles, of_rows) in zip(operands, counts, strict=True):
         tiles[value] += of_tiles
         rows[value] += of_rows
     by_row = {
         value
-        for value, shape in zip(given, shapes, strict=True)
+        for value, shape in zip(operands, shapes, strict=True)
         if has_numbered_rows(shape) and rows[value] <= 2 * tiles[value]
     }
     reads = {
         value: rows[value] * row_bytes(shape, declared_data_type(value))
         if value in by_row
         else tiles[value] * tile_bytes_of(declared_data_type(value))
-        for value, shape in zip(given, shapes, strict=True)
+        for value, shape in zip(operands, shapes, strict=True)
     }
     return reads, by_row
 
@@ -122,8 +123,9 @@ def _reads(
 def lower_indexed(
     group: Group, names: Mapping[SSAValue, str], name: str, cores: CoreRange
 ) -> Lowered:
-    """The program of a group that is one embedding or gather, or a slice from where a tensor says;
-    the indices are 32-bit integers."""
+    """Lowers a group that is one embedding, gather or dynamic slice to a program.
+
+    The indices are 32-bit integers."""
     op = group.root
     assert op is not None
     if op.name == SLICE_AT:
@@ -145,8 +147,8 @@ def lower_indexed(
         assembly.gather_rows(rows, elements, table.shape.width)
     else:
         assembly.gather_elements(rows, elements, shape_of(table_of.type))
-    # A row of a tile of the table for each of the result, or for each element; less if the core has
-    # it already.
+    # One row of a table tile per row of an output tile, or per element; cached rows are not read
+    # again.
     result = TiledShape(op.result_shape)
     if by_row:
         in_row = result.columns if op.name == "ttir.embedding" else op.result_shape[-1]
@@ -155,7 +157,7 @@ def lower_indexed(
     else:
         size = tile_bytes_of(declared_data_type(table_of))
         reads = {table_of: min(result.tiles, cores.cores) * shape.tiles * size}
-    # A row of tiles of the result needs one tile of indices, a tile of a gather another.
+    # Each row of output tiles reads one tile of indices.
     needed = AccessPattern.of((result.tiles // result.columns, result.columns), (1, 0))
     reads[indexed] = needed.reads(1, cores, result.tiles) * tile_bytes_of(DataType.INT32)
     return _program(group, parts, reader, name, cores, reads)
@@ -164,7 +166,7 @@ def lower_indexed(
 def _lower_slice(
     group: Group, names: Mapping[SSAValue, str], name: str, cores: CoreRange
 ) -> Lowered:
-    """The program of a slice that is a movement, but for where it begins."""
+    """Lowers a slice with dynamic begins: a static movement with a run-time origin."""
     op = group.root
     assert op is not None
     value, begins = op.operand("input"), op.operand("begins")
@@ -185,7 +187,7 @@ def _lower_slice(
             "blocks.tile_cache.element", indices, axis, name_hint=f"begin{axis}"
         )
         if declared_data_type(begins) is DataType.INT32:
-            # Below zero they count from the end; the first bit says so.
+            # Negative begins count from the end; the top bit is the sign.
             is_negative = builder.quotient(begin, 2**31)
             begin = builder.sum(begin, builder.product(is_negative, size))
         terms.append(builder.product(begin, stride) if stride > 1 else begin)
@@ -204,14 +206,14 @@ def _lower_slice(
 
 @dataclass
 class _TileAssembly:
-    """Puts the tiles of a result together from single elements, row by row."""
+    """Assembles output tiles from single elements, row by row."""
 
     op: CatalogueOp
     kernel: MovementKernel
     output: str
     element: IntegerType
     origin: SSAValue | None = None
-    """The number of the element of the source that all pieces count from, if not the first."""
+    """Element of the source that all pieces are relative to; None for the first."""
 
     def __post_init__(self) -> None:
         self.builder = self.kernel.builder
@@ -221,9 +223,9 @@ class _TileAssembly:
         self.tiles = TiledShape(self.shape)
 
     def write(self, pieces: Sequence[tuple[Piece, SSAValue]]) -> None:
-        """The loop over the tiles of a movement; pieces come with the cache of their source."""
+        """Writes the loop over output tiles; pieces come with the cache of their source."""
         with self.kernel.share("tile") as tile:
-            self._begin(tile)
+            self._locate(tile)
             known = self._batch_indices(tile, [piece for piece, _ in pieces])
             self._reserve(_fill(self.op))
             self.end = self._sum(self.first_column, self.columns)
@@ -241,11 +243,11 @@ class _TileAssembly:
             self._push()
 
     def gather_rows(self, indices: SSAValue, table: SSAValue, width: int) -> None:
-        """The loop over the tiles of an embedding: each row is one of the table's."""
+        """Writes the loop over the tiles of an embedding: each row is a row of the table."""
         builder = self.builder
         height = TiledShape(self.op.result_shape).height
         with self.kernel.share("tile") as tile:
-            self._begin(tile)
+            self._locate(tile)
             matrix = builder.quotient(tile, self.tiles.rows * self.tiles.columns)
             builder.named(matrix, "matrix")
             self._reserve(None)
@@ -262,13 +264,12 @@ class _TileAssembly:
             self._push()
 
     def gather_elements(self, indices: SSAValue, table: SSAValue, sizes: Sequence[int]) -> None:
-        """The loop over the tiles of a gather: each element is one of those of the table, of these
-        sizes, that are next to it along a dimension."""
+        """Writes the loop over the tiles of a gather, from a table of these sizes."""
         builder = self.builder
         dim: int = self.op.parameter("dim") % len(sizes)
         inner, count = prod(sizes[dim + 1 :]), self.op.result_shape[dim]
         with self.kernel.share("tile") as tile:
-            self._begin(tile)
+            self._locate(tile)
             matrix = builder.quotient(tile, self.tiles.rows * self.tiles.columns)
             first = self._sum(builder.product(matrix, self.height), self.first_row)
             first = builder.named(builder.value(first), "first_number")
@@ -290,8 +291,8 @@ class _TileAssembly:
                 )
             self._push()
 
-    def _begin(self, tile: SSAValue) -> None:
-        """The position of the tile in the matrices of the result, and how much of it they fill."""
+    def _locate(self, tile: SSAValue) -> None:
+        """Computes the tile's position in the result matrices and its valid extent."""
         builder = self.builder
         self.first_row: Value = 0
         self.first_column: Value = 0
@@ -310,7 +311,7 @@ class _TileAssembly:
         return self.kernel.sum(terms)
 
     def _batch_indices(self, tile: SSAValue, pieces: Sequence[Piece]) -> dict[str, Value]:
-        """The coordinates of a tile's batch, those that the pieces ask for."""
+        """Computes the batch coordinates of a tile that the pieces depend on."""
         strides = row_major_strides(self.tiles.grid)
         coordinates = [
             Coordinate(
@@ -320,12 +321,12 @@ class _TileAssembly:
                 0 if strides[axis] * size == self.tiles.tiles else size,
             )
             for axis, size in enumerate(self.shape[:-2])
-            if size > 1 and any(_asks_for(piece, axis, self.shape) for piece in pieces)
+            if size > 1 and any(_depends_on(piece, axis, self.shape) for piece in pieces)
         ]
         return {**self.kernel.coordinates(coordinates, {"tile": tile})}
 
     def _reserve(self, fill: int | None) -> None:
-        """Room for a tile of the result; what holds no elements is zero, or `fill`."""
+        """Reserves an output tile; elements that nothing overwrites become zero, or `fill`."""
         builder = self.builder
         builder.op("cb_reserve_back", self.kernel.buffer(self.output), 1)
         address = self.kernel.write_pointer(self.output)
@@ -353,7 +354,7 @@ class _TileAssembly:
     def _copy(
         self, piece: Piece, cache: SSAValue, known: Mapping[str, Value], tile_row: SSAValue
     ) -> None:
-        """Copies what a row of the tile has of a piece."""
+        """Copies the part of a piece that is in a row of the tile."""
         builder = self.builder
         missing = len(self.shape) - len(piece.low)
         low = (0,) * missing + piece.low
@@ -385,7 +386,7 @@ class _TileAssembly:
             self._copy_columns(cache, [*base, *outer], terms[-1], low[-1], begin, end, tile_row)
 
     def _is_whole(self, piece: Piece) -> bool:
-        """True if a piece has all columns of the result."""
+        """Returns whether a piece covers all columns of the result."""
         last = (piece.low[-1], piece.high[-1]) if piece.low else (0, 1)
         return last == (0, self.width)
 
@@ -399,7 +400,7 @@ class _TileAssembly:
         end: Value,
         tile_row: SSAValue,
     ) -> None:
-        """Copies the columns from `begin` to `end`, whose elements are where the terms say."""
+        """Copies the columns from `begin` to `end`, whose source elements the terms give."""
         builder = self.builder
         step = self._step(last, low)
         if step is not None:
@@ -423,20 +424,20 @@ class _TileAssembly:
 
     @staticmethod
     def _step(terms: Sequence[Term], low: int) -> int | None:
-        """Stride between the sources of neighbours in a row of a tile; None if it varies."""
+        """Source stride between adjacent elements of a tile row; None if it varies."""
         if not terms:
             return 0
         [*outer, inner] = terms
         if inner.divisor != 1 or (outer and low):
             return None
-        # What moves from tile to tile stays the same within one.
+        # Multiples of the tile side are constant within a tile.
         sizes = [*(term.divisor for term in outer), inner.modulus]
         return inner.stride if all(size % TILE_SIDE == 0 for size in sizes) else None
 
     def _conditions(
         self, low: Sequence[int], high: Sequence[int], known: Mapping[str, Value]
     ) -> list[SSAValue]:
-        """The condition that a row is in a piece."""
+        """Conditions for a row to be in a piece."""
         found: list[SSAValue] = []
         rank = len(self.shape)
         for axis in range(rank - 1):
@@ -448,7 +449,7 @@ class _TileAssembly:
         return found
 
     def _limits(self, begin: Value, end: Value, low: int, high: int) -> tuple[Value, Value]:
-        """The columns of the tile that are in a piece."""
+        """Column range of the tile that is in a piece."""
         builder = self.builder
         if isinstance(begin, int):
             begin = max(begin, low)
@@ -484,30 +485,30 @@ class _TileAssembly:
             if term.stride == 1:
                 found.append(value)
             else:
-                # Numbers of elements are unsigned and wrap around: a step back is a very long one.
+                # Element numbers are unsigned and wrap around: negative steps are large numbers.
                 step = term.stride if term.stride > 0 else builder.pattern(term.stride % 2**32)
                 found.append(builder.product(value, step))
         return found
 
 
 def slots_for(sources: int, data_type: DataType) -> int:
-    """The tiles that a kernel keeps of each of so many sources."""
+    """Number of tiles that a kernel caches of each source."""
     return max(1, min(SLOTS, MOST_CACHED_BYTES // (sources * tile_bytes_of(data_type))))
 
 
 def row_bytes(shape: TiledShape, data_type: DataType) -> int:
-    """Bytes read of a row of a tile: in its left face, or in both faces."""
+    """Bytes that are read of a row of a tile: in its left face, or in both faces."""
     faces = 2 if shape.width > FACE_SIDE else 1
     return faces * FACE_SIDE * tile_bytes_of(data_type) // TILE_SIDE**2
 
 
 def has_numbered_rows(shape: TiledShape) -> bool:
-    """True if kernels can number the rows of all tiles."""
+    """Returns whether 32 bits can number the rows of all tiles."""
     return shape.tiles * TILE_SIDE < 2**32
 
 
 def source_of(parts: ProgramParts, value: SSAValue, slots: int, *, by_row: bool = False) -> Source:
-    """A tensor that the kernel reads elements of; it gets a circular buffer for its tiles."""
+    """Adds a circular buffer for the cached tiles of a tensor whose elements are read."""
     buffer = parts.buffers.add_tensor(value, slots)
     return Source(parts.names[value], buffer, TiledShape(shape_of(value.type)), slots, by_row)
 
@@ -527,7 +528,7 @@ def cache_tiles(kernel: MovementKernel, source: Source, element: IntegerType) ->
 
 
 def _fill(op: CatalogueOp) -> int | None:
-    """The bits of what surrounds the pieces of a padded tensor."""
+    """Bits of the padding of a padded tensor; None for other ops."""
     if op.name != "ttir.pad":
         return None
     return element_bits(op.parameter("value"), declared_data_type(op.results[0]))
@@ -538,7 +539,7 @@ def _index_name(axis: int, rank: int) -> str:
     return "row" if axis == rank - 2 else f"batch{axis}"
 
 
-def _asks_for(piece: Piece, axis: int, shape: Sequence[int]) -> bool:
+def _depends_on(piece: Piece, axis: int, shape: Sequence[int]) -> bool:
     missing = len(shape) - len(piece.low)
     axis -= missing
     if axis < 0:
@@ -548,7 +549,7 @@ def _asks_for(piece: Piece, axis: int, shape: Sequence[int]) -> bool:
 
 
 def _reader(op: CatalogueOp, parts: ProgramParts, name: str, cores: CoreRange) -> MovementKernel:
-    """The kernel that puts the tiles of the result together."""
+    """Kernel that assembles the output tiles."""
     return parts.data_movement(
         kernel_name("read", name),
         Processor.READER,
@@ -568,8 +569,9 @@ def _program(
     cores: CoreRange,
     reads: Mapping[SSAValue, int],
 ) -> Lowered:
-    """The program of a reader that reads so many bytes of each source; of none it needs more than
-    there are in the result."""
+    """Program of a reader that reads these numbers of bytes of each source.
+
+    At most as many bytes as the result has are counted as necessary per source."""
     op = group.root
     assert op is not None
     kind = purpose_of(group)
@@ -586,7 +588,7 @@ def _program(
         cores,
         (reader.finish(), writer),
         parts.costs(reads, least_reads=least),
-        # Nothing is computed, so that nothing is rounded.
+        # The compute engine is unused, so that no value is rounded.
         ComputeSettings(fp32_destination=True),
         work_units=result.tiles,
     )

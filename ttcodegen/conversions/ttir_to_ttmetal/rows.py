@@ -1,4 +1,4 @@
-"""Device programs of several passes over rows of tiles: softmax and norms."""
+"""Device programs with several passes over rows of tiles: softmax and norms."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from ttcodegen.conversions.ttir_to_ttmetal.parts.compute import (
     PARTIAL,
     REDUCED,
     SCALER,
+    SCALER_TILES,
     ComputeKernel,
     finish_maximum,
     reduce_row,
@@ -61,29 +62,29 @@ from ttcodegen.layout.placements import TiledShape, tile_bytes_of
 from ttcodegen.naming.programs import kernel_name, reduction_names
 from ttcodegen.ops.core.lowering import Tile, TileBuilder
 
-# The compute kernel of programs that go over rows of tiles several times.
+# The compute kernel.
 
 
 @dataclass(frozen=True)
 class RowOperand:
-    """A tensor that the reader brings, and how."""
+    """Tensor that the reader reads, and its access."""
 
     value: SSAValue
     name: str
-    """Of the circular buffer that it comes through."""
+    """Circular buffer of its tiles."""
     shape: TiledShape
     strides: tuple[int, ...]
     """Page strides per dimension of the tiles of the rows."""
     columns: int
-    """Its tiles in a row."""
+    """Number of its tiles in a row."""
     stays: bool
-    """True if they stay in L1 until the row is done."""
+    """True if the tiles stay in L1 until the row is done."""
     is_constant: bool
-    """True if they are the same for all rows; then they stay for all."""
+    """True if the tiles are the same for all rows, and stay for all of them."""
 
     @property
     def data_type(self) -> DataType:
-        """Of its elements."""
+        """Data type of its elements."""
         return declared_data_type(self.value)
 
 
@@ -93,11 +94,11 @@ class RowCompute:
 
     Args:
         plan: the passes.
-        parts: those of the program, with all circular buffers.
-        operands: what the reader brings.
-        kept: the circular buffers of what reductions leave for later.
-        outputs: those of the results.
-        columns: the tiles of a row.
+        parts: parts of the program, with all circular buffers.
+        operands: operands of the reader.
+        kept: circular buffers of reduction results that later passes use.
+        outputs: circular buffers of the results.
+        columns: number of tiles in a row.
     """
 
     plan: RowPlan
@@ -110,7 +111,7 @@ class RowCompute:
     _sources: dict[Tile, str] = field(init=False)
 
     def kernel(self, name: str, purpose: str, cores: CoreRange) -> tuple[Kernel, FuncOp]:
-        """Kernel description of the program, and its function."""
+        """Returns the description of the kernel and its function."""
         kernel = self._kernel = ComputeKernel(kernel_name("compute", name), fp32_destination=True)
         buffers = list(self.parts.buffers)
         kernel.declare(buffers, self.parts.tuning.values())
@@ -132,7 +133,7 @@ class RowCompute:
     def _write(self, count: SSAValue) -> None:
         kernel = self._kernel
         staying = [operand for operand in self.operands if operand.stays]
-        kernel.wait([SCALER])
+        kernel.op("cb_wait_front", SCALER, SCALER_TILES)
         if self.plan.padding is not None:
             kernel.wait(["elements"])
         with kernel.builder.loop(count, name_hint="tile_row"):
@@ -159,12 +160,13 @@ class RowCompute:
         return [o for o in self.operands if o.value in values and not o.stays]
 
     def _indices(self, column: Value) -> dict[str, Value]:
-        """Index of a column's tile in circular buffers that hold rows."""
+        """Index of a column's tile in the circular buffers that hold rows."""
         return {o.name: column for o in self.operands if o.stays and o.columns > 1}
 
     def _direct(self, each: RowPass) -> RowOperand | None:
-        """The operand that the matrix engine reduces as it comes; it would cut 32 bits, and takes
-        in padding."""
+        """Returns the operand that the matrix engine reduces directly, if any.
+
+        It must be bf16, because the engine truncates 32-bit floats, and must not have padding."""
         if self.plan.padding is not None:
             return None
         return next(
@@ -200,7 +202,7 @@ class RowCompute:
         )
 
     def _maximum(self, each: RowPass) -> int:
-        """The register of the maximum of each row of elements."""
+        """Returns the register of the maximum of each row of elements."""
         if each.has_least:
             return finish_maximum(self._kernel, [ReduceDim.ROW])
         builder = TileBuilder()
@@ -209,8 +211,9 @@ class RowCompute:
         return 0
 
     def _accumulate(self, each: RowPass) -> None:
-        """The first register becomes what the tiles of a row come to; the second one the smallest
-        element, where it is left for that."""
+        """Accumulates the tiles of a row in the first register.
+
+        The second register holds the minimum, if it is reserved for that."""
         kernel, reduction = self._kernel, each.reduction
         builder = TileBuilder(tiles=self.plan.builder.tiles)
         kernel.forget()
@@ -245,7 +248,7 @@ class RowCompute:
         packed = [
             (each.after.results[tile], buffer)
             for value, tile in results.items()
-            for buffer in self._places(value)
+            for buffer in self._buffers_of(value)
         ]
         with repeated_row(kernel):
             kernel.run(each.after, self._sources)
@@ -253,12 +256,12 @@ class RowCompute:
         kernel.push([buffer for _, buffer in packed])
         kernel.wait([self.kept[value] for value in results if value in self.kept])
 
-    def _places(self, value: SSAValue) -> Iterable[str]:
-        """The circular buffers that a value of one element a row goes to."""
+    def _buffers_of(self, value: SSAValue) -> Iterable[str]:
+        """Circular buffers that a value of one element per row is packed to."""
         return [places[value] for places in (self.kept, self.outputs) if value in places]
 
     def _results(self) -> None:
-        """The last pass."""
+        """Computes the results in the last pass."""
         allocation, kernel = self.plan.last, self._kernel
         if allocation is None:
             return
@@ -275,19 +278,17 @@ class RowCompute:
             kernel.push(names)
 
 
-# Programs that go over rows of tiles several times: a softmax, a layer norm.
-#
-# The reader brings a row of tiles of each operand once, if L1 has room for it; otherwise one tile
-# after the other, again for each pass. What is the same for all rows stays for all of them.
+# The reader reads a row of tiles of each operand once, if L1 has room for it; otherwise it streams
+# the tiles again for each pass. Operands that are the same for all rows are read once.
 
 
 def lower_rows(group: Group, names: Mapping[SSAValue, str], name: str, cores: CoreRange) -> Lowered:
-    """The program of a group that goes over rows of tiles.
+    """Lowers a group with several passes over rows of tiles to a program.
 
     Args:
         group: elementwise ops and reductions of rows.
-        names: what values are called: identifiers, all different.
-        name: what the program is called.
+        names: unique identifiers of the values.
+        name: name of the program.
         cores: the cores that share the rows of tiles.
     """
     plan = plan_rows(group.ops, group.shape, group.outputs())
@@ -305,7 +306,6 @@ class _RowProgram:
     parts: ProgramParts = field(init=False)
 
     def lower(self) -> Lowered:
-        """The program."""
         outputs = self.group.outputs()
         self.domain = TiledShape(self.group.shape)
         self.purpose = purpose_of(self.group)
@@ -318,7 +318,7 @@ class _RowProgram:
         }
         for name in (PARTIAL, REDUCED):
             self.parts.buffers.add(name, DataType.FLOAT32, 1)
-        self.parts.buffers.add(SCALER, DataType.BFLOAT16, 1)
+        self.parts.buffers.add(SCALER, DataType.BFLOAT16, SCALER_TILES)
         if self.plan.padding is not None:
             self.parts.buffers.add("elements", DataType.BFLOAT16, 1)
         copied = [*(operand.name for operand in self.operands), *kept.values(), REDUCED]
@@ -353,7 +353,7 @@ class _RowProgram:
             stride for stride, size in zip(strides[:-1], self.domain.grid[:-1], strict=True)
             if size > 1
         )  # fmt: skip
-        # One tile a row stays in any case.
+        # A single tile per row always stays.
         stays = self.plan.stays or columns == 1
         pages: Size = BUFFER_DEPTH
         if stays:
@@ -396,7 +396,7 @@ class _RowProgram:
         first = dict(zip((o.name for o in self.operands), rows, strict=True))
         constants = [operand for operand in self.operands if operand.stays and operand.is_constant]
         if constants:
-            # Cores without rows leave them where they are.
+            # Cores without rows do not read them.
             with kernel.builder.when(kernel.builder.compare("ne", kernel["count"], 0)):
                 for operand in constants:
                     self._read_row(kernel, operand, 0)
@@ -415,11 +415,11 @@ class _RowProgram:
 
     @property
     def _constants(self) -> list[str]:
-        """The circular buffers of tiles that the reader makes itself."""
+        """Circular buffers of tiles that the reader generates."""
         return [SCALER, *(["elements"] if self.plan.padding is not None else [])]
 
     def _read_row(self, kernel: MovementKernel, operand: RowOperand, page: Value) -> None:
-        """Brings the tiles of a row at once."""
+        """Reads the tiles of a row at once."""
         builder = kernel.builder
         builder.op("cb_reserve_back", kernel.buffer(operand.name), operand.columns)
         address = kernel.write_pointer(operand.name, f"{operand.name}_row")
@@ -447,7 +447,7 @@ class _RowProgram:
     def _stream(
         self, kernel: MovementKernel, operands: Sequence[RowOperand], pages: Mapping[str, Value]
     ) -> None:
-        """Brings the tiles of a pass, one of each operand after the other."""
+        """Reads the tiles of a pass, column by column."""
         if not operands:
             return
         with kernel.builder.loop(self.domain.columns, name_hint="column") as column:
@@ -498,7 +498,7 @@ class _RowProgram:
             tensors = [self.names[value] for value in values]
             kernel.write_tiles(page, tensors, [self.output_names[value] for value in values])
 
-    # Figures
+    # Costs
 
     def _costs(self) -> Costs:
         passes = self.plan.operands_of_passes

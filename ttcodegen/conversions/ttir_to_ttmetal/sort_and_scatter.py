@@ -36,29 +36,29 @@ from ttcodegen.dialects.ttnn.placement import declared_data_type
 from ttcodegen.layout.placements import TiledShape, tile_bytes_of
 from ttcodegen.naming.programs import kernel_name
 
-# Programs that put the elements of rows in order: sort, topk and argmax.
+# Programs that order the elements of rows: sort, topk and argmax.
 #
-# One kernel on each core compares the bits of elements; no compute engine is used, so that every
-# data type is exact. A unit of work is a row of tiles of the result.
+# One kernel per core compares the bits of elements; the compute engine is unused, so every data
+# type is exact. A unit of work is a row of output tiles.
 
 _ENTRY_BYTES = 8
-"""Of a position in the order: the sort key, and the index of the element."""
+"""Bytes of an entry of the order: the sort key and the index of the element."""
 MOST_ROW_BYTES = 1024 * 1024
-"""Of L1, for rows of tiles that are put together, and the order of a row."""
+"""Maximum L1 for rows of tiles that are assembled, and the order of a row."""
 
 _FEW_ROWS = 2
-"""Rows of a tile that are read one by one: more are better read together."""
+"""Maximum number of rows of a tile that are read one by one instead of together."""
 
 
 def order_bytes(op: CatalogueOp) -> int:
-    """Bytes of L1 for the order of a row and two rows of tiles of each result."""
+    """L1 bytes for the order of a row and two rows of tiles of each result."""
     kept = op.result_shape[-1]
     tiles = sum(tile_bytes_of(declared_data_type(value)) for value in op.results)
     return kept * _ENTRY_BYTES + DOUBLE * tiles_along(kept) * tiles
 
 
 def unsupported_order(op: CatalogueOp) -> str | None:
-    """Reason for which a sort has no device program, None if it has one."""
+    """Returns the reason for which a sort has no device program; None if it has one."""
     value = op.operands[0]
     data_type = declared_data_type(value)
     *values, indices = (declared_data_type(result) for result in op.results)
@@ -82,22 +82,21 @@ def _is_along_last(op: CatalogueOp) -> bool:
 def lower_order(
     group: Group, names: Mapping[SSAValue, str], name: str, cores: CoreRange
 ) -> Lowered:
-    """The program of a group that is one op that puts rows in order."""
+    """Lowers a group that is one ordering op to a program."""
     op = group.root
     assert op is not None
     return _OrderProgram(op, names, name, cores).lower()
 
 
 def number_kind(data_type: DataType) -> str:
-    """Number kind of an element, in the terms of kernels/blocks/row_order.hpp."""
+    """Number kind of an element, as kernels/blocks/row_order.hpp names it."""
     if data_type.is_float:
         return "floating"
     return "signed_integer" if data_type is DataType.INT32 else "unsigned_integer"
 
 
 def numbered_rows(kernel: MovementKernel, shape: TiledShape, unit: SSAValue) -> tuple[Value, Value]:
-    """The number of the first row of a row of tiles, counted over all matrices, and how many there
-    are."""
+    """Returns the first row, counted over all matrices, and the number of rows of a tile row."""
     builder = kernel.builder
     height = shape.height
     if height % TILE_SIDE == 0:
@@ -126,7 +125,7 @@ class _OrderProgram:
         self.result = TiledShape(op.result_shape)
         self.element = element_word(declared_data_type(self.value))
         slots = min(self.shape.columns, slots_for(1, declared_data_type(self.value)))
-        # Else tiles that are not kept would come for each of their rows.
+        # Otherwise tiles that are not kept would be read again for each of their rows.
         few = self.shape.columns > slots or self.shape.height <= _FEW_ROWS
         by_row = few and has_numbered_rows(self.shape)
         self.source = source_of(self.parts, self.value, slots, by_row=by_row)
@@ -150,7 +149,7 @@ class _OrderProgram:
             self.cores,
             (reader.finish(), writer),
             self._costs(),
-            # Nothing is computed, so that nothing is rounded.
+            # The compute engine is unused, so that no value is rounded.
             ComputeSettings(fp32_destination=True),
             work_units=self.result.tiles // columns,
             work_unit="output tile" if columns == 1 else "row of output tiles",
@@ -189,7 +188,7 @@ class _OrderProgram:
         return kernel
 
     def _comparison(self) -> dict[str, object]:
-        """Comparison that orders elements: NaN is the greatest, but for argmax of float32."""
+        """Comparison that orders elements: NaN is the greatest, except for argmax of float32."""
         data_type = declared_data_type(self.value)
         which = {"ttir.sort": "descending", "ttir.topk": "largest"}.get(self.op.name)
         is_argmax = self.op.name == "ttir.argmax"
@@ -200,7 +199,7 @@ class _OrderProgram:
         }
 
     def _reserve(self, kernel: MovementKernel) -> None:
-        """Room for a row of tiles of each result; what holds no elements is zero."""
+        """Reserves a row of tiles of each result, and clears partially filled ones."""
         builder = kernel.builder
         self._addresses: list[SSAValue] = []
         is_full = self.shape.height % TILE_SIDE == 0 == self.result.width % TILE_SIDE
@@ -217,7 +216,7 @@ class _OrderProgram:
     def _tile(
         self, kernel: MovementKernel, name: str, address: SSAValue, column: SSAValue
     ) -> SSAValue:
-        """The address of a tile in a row of them."""
+        """Address of a tile in a row of tiles."""
         builder = kernel.builder
         if self.result.columns == 1:
             return address
@@ -232,7 +231,7 @@ class _OrderProgram:
         start: SSAValue,
         row: SSAValue,
     ) -> None:
-        """The elements that come first, and their indices, as a row of tiles."""
+        """Writes the first elements of the order, and their indices, to a row of tiles."""
         builder = kernel.builder
         with builder.loop(self.result.columns, name_hint="tile_column") as tile_column:
             first = builder.named(builder.product(tile_column, TILE_SIDE), "first_column")
@@ -264,20 +263,20 @@ class _OrderProgram:
         return self.parts.costs({self.value: tensor_bytes(self.value)})
 
 
-# Programs that write elements to the places of rows that indices name.
+# Programs of scatter along rows.
 #
-# One kernel on each core reads a row of tiles of the input into that of the result, and writes
-# the elements there one after the other, by their bits or with arithmetic in software, as the
-# kernels of the library do (`reader_scatter.cpp`). A unit of work is a row of tiles, or as large
-# a part of it as fits into L1, for which the indices are read again.
+# One kernel per core copies a row of input tiles to the result, and writes or accumulates the
+# elements one after the other, by their bits or with arithmetic in software, as the kernels of the
+# library do (`reader_scatter.cpp`). A unit of work is a row of tiles, or as large a part of it as
+# fits into L1, for which the indices are read again.
 
 _OVERWRITING = "invalid"
-"""The reduction of a scatter whose last element stays."""
+"""Scatter reduction in which the last element wins."""
 _INDICES = (DataType.INT32, DataType.UINT32)
 
 
 def unsupported_scatter(op: CatalogueOp) -> str | None:
-    """Reason for which a scatter has no device program, None if it has one."""
+    """Returns the reason for which a scatter has no device program; None if it has one."""
     shape, index = op.shape("input"), op.shape("index")
     data_type = declared_data_type(op.operand("input"))
     types = {declared_data_type(v) for v in (op.operand("source"), op.results[0])}
@@ -302,7 +301,7 @@ def _columns_at_once(columns: int, data_type: DataType) -> int:
 def lower_scatter(
     group: Group, names: Mapping[SSAValue, str], name: str, cores: CoreRange
 ) -> Lowered:
-    """The program of a group that is one scatter along the last dimension."""
+    """Lowers a group that is one scatter along the last dimension to a program."""
     op = group.root
     assert op is not None
     value, index, source = (op.operand(each) for each in ("input", "index", "source"))
@@ -310,7 +309,7 @@ def lower_scatter(
     shape, count = TiledShape(op.result_shape), op.shape("index")[-1]
     data_type = declared_data_type(value)
     reduction = op.parameter("scatter_reduce_type").lower()
-    # Elements of a row are read in order: the tiles of some rows of tiles are enough.
+    # Elements of a row are read in order, so a few cached tiles are enough.
     by_row = has_numbered_rows(TiledShape(op.shape("index")))
     slots = slots_for(2, DataType.FLOAT32)
     indices, elements = (source_of(parts, v, slots, by_row=by_row) for v in (index, source))
@@ -374,7 +373,7 @@ def lower_scatter(
         cores,
         (kernel.finish(), writer),
         parts.costs(reads, least_reads={v: min(n, tensor_bytes(v)) for v, n in reads.items()}),
-        # The compute engine does nothing, so that nothing is rounded.
+        # The compute engine is unused, so that no value is rounded.
         ComputeSettings(fp32_destination=True),
         work_units=shape.tiles // columns,
         work_unit="output tile" if columns == 1 else "row of output tiles",

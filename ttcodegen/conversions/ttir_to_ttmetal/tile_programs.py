@@ -1,4 +1,4 @@
-"""Programs of elementwise ops, perhaps with a reduction, on tiles."""
+"""Programs of elementwise ops on tiles, optionally with a reduction."""
 
 from __future__ import annotations
 
@@ -11,6 +11,12 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 
 from ttcodegen.conversions.ttir_to_ttmetal.grouping.grouping import Group
+from ttcodegen.conversions.ttir_to_ttmetal.grouping.operand_pairs import (
+    Operand,
+    OperandPair,
+    multiplies_afresh,
+    operand_pairs,
+)
 from ttcodegen.conversions.ttir_to_ttmetal.grouping.tile_operations import (
     GREATEST,
     LEAST,
@@ -26,9 +32,12 @@ from ttcodegen.conversions.ttir_to_ttmetal.grouping.tile_operations import (
 from ttcodegen.conversions.ttir_to_ttmetal.parts.compute import (
     PARTIAL,
     SCALER,
+    SCALER_TILES,
     ComputeKernel,
     finish_maximum,
+    reduce_further,
     start_extremes,
+    start_reduction,
     take_extremes,
 )
 from ttcodegen.conversions.ttir_to_ttmetal.parts.data_movement import (
@@ -74,12 +83,12 @@ from ttcodegen.ops.core.lowering import Tile, TileBuilder
 def lower_tiles(
     group: Group, names: Mapping[SSAValue, str], name: str, cores: CoreRange
 ) -> Lowered:
-    """The program of a group that is built around tiles.
+    """Lowers a group of ops on tiles to a program.
 
     Args:
-        group: elementwise ops, perhaps with a reduction.
-        names: what values are called: identifiers, all different.
-        name: what the program is called.
+        group: elementwise ops, optionally with a reduction.
+        names: unique identifiers of the values.
+        name: name of the program.
         cores: the cores that share the work.
     """
     return _TileProgram(group, names, name, cores).lower()
@@ -118,7 +127,7 @@ class _TileProgram:
             work_units=self.result.tiles,
         )
 
-    # What the ops are on tiles
+    # Tile operations and operands
 
     def _collect(self) -> None:
         group = self.group
@@ -136,13 +145,13 @@ class _TileProgram:
         self.outer = [self._input(v, t, self.result) for v, t in epilogue_inputs.items()]
         self.output_names = [self.parts.buffers.add_tensor(value) for value in outputs]
         if self.by_matrix_engine:
-            self.parts.buffers.add(SCALER, DataType.BFLOAT16, 1)
+            self.parts.buffers.add(SCALER, DataType.BFLOAT16, SCALER_TILES)
             if not self.direct:
                 self.parts.buffers.add(PARTIAL, DataType.FLOAT32, BUFFER_DEPTH)
         self._plan_reads()
 
     def _plan_reads(self) -> None:
-        """Decides in which order tiles are worked on, and of which operands some stay in L1."""
+        """Chooses the order of tiles, and the operands of which some stay in L1."""
         keepable = [each.name for each in self.operands if not self._is_padded(each)]
         free_buffers = CIRCULAR_BUFFERS - len(self.parts.buffers)
         self.reads = plan_reads(self.operands, keepable, self.result.grid, self.cores, free_buffers)
@@ -155,26 +164,27 @@ class _TileProgram:
                 self._divide(operand)
 
     def _divide(self, operand: TileOperand) -> None:
-        """Notes how many tiles of an operand make a tile of the result, if they are in that order:
-        it is not broadcast, and nothing but columns is reduced."""
+        """Records the operand tiles per output tile if they are consecutive.
+
+        That requires no broadcast, and a reduction of columns only."""
         *others, columns = operand.steps
         if set(others) <= {1} and operand.shape.tiles == self.result.tiles * columns:
             self.parts.divisions[operand.value] = UnitTiles(columns)
 
     @property
     def _order_text(self) -> str:
-        """Order of tiles in words, for the head of kernels, if it is not row by row."""
+        """Describes the order of tiles for the head of kernels, unless it is row by row."""
         order = self.reads.order
         return "" if order.is_row_by_row else f", counted along {order.text}"
 
     @property
     def operands(self) -> list[TileOperand]:
-        """All that the reader brings, in the order in which it does."""
+        """All operands of the reader, in read order."""
         return [*self.inner, *self.outer]
 
     @property
     def _step_counts(self) -> tuple[int, ...]:
-        """Number of operand tiles per result tile, in each dimension."""
+        """Number of operand tiles per output tile, in each dimension."""
         return self.steps if self.reduction is not None else (1,) * len(self.result.grid)
 
     def _collect_reduction(
@@ -215,11 +225,11 @@ class _TileProgram:
             fp32_destination=self.wide, unpack_to_fp32=self.parts.buffers.wide(copied)
         )
 
-    # How tiles come together
+    # Reduction
 
     @property
-    def pooled(self) -> str:
-        """The direction in which elements of one tile come together: row, column, scalar or ""."""
+    def reduced_within(self) -> str:
+        """Direction of the reduction within a tile: row, column, scalar or ""."""
         columns = self.domain.width != self.result.width
         rows = self.domain.height != self.result.height
         if columns:
@@ -228,7 +238,7 @@ class _TileProgram:
 
     @property
     def compares(self) -> bool:
-        """True if floats are compared, which the vector engine does to the end."""
+        """Returns whether floats are compared, which the vector engine does exactly."""
         reduction = self.reduction
         return (
             reduction is not None and reduction.is_extreme and (self.accumulator.data_type.is_float)
@@ -236,18 +246,18 @@ class _TileProgram:
 
     @property
     def by_matrix_engine(self) -> bool:
-        """True if the matrix engine brings the elements of a tile together."""
-        return self.reduction is not None and bool(self.pooled) and not self.compares
+        """Returns whether the matrix engine reduces within tiles."""
+        return self.reduction is not None and bool(self.reduced_within) and not self.compares
 
     @property
     def direct(self) -> bool:
-        """True if the matrix engine reduces what the reader brings."""
+        """Returns whether the matrix engine reduces operand tiles directly."""
         is_input = any(operand.tile == self.reduced for operand in self.inner)
         return self.by_matrix_engine and is_input
 
     @property
     def steps(self) -> tuple[int, ...]:
-        """Number of domain tiles per result tile, in each dimension."""
+        """Number of operand tiles per output tile of a reduction, in each dimension."""
         return tuple(
             size // kept for size, kept in zip(self.domain.grid, self.result.grid, strict=True)
         )
@@ -279,7 +289,7 @@ class _TileProgram:
     def _write_elementwise(self, kernel: ComputeKernel, count: SSAValue, first: Value) -> None:
         inputs = [operand.name for operand in self.inner]
         sources = {operand.tile: operand.name for operand in self.inner}
-        allocation = self._allocate(self.results, {})
+        allocation, pairs = self._paired(kernel, sources)
         kernel.start(inputs, self.output_names[0])
         kernel.packs(self.output_names)
         end = kernel.builder.sum(first, count)
@@ -289,10 +299,28 @@ class _TileProgram:
                 kernel.tile = page_of_tile(kernel.builder, self.reads.order, tile)
             kernel.wait(inputs)
             with kernel.builder.destination_registers():
-                kernel.run(allocation, sources)
+                kernel.run(allocation, sources, pairs=pairs)
                 self._pack_results(kernel, allocation)
             kernel.pop(inputs)
             kernel.push(self.output_names)
+
+    def _paired(
+        self, kernel: ComputeKernel, sources: Mapping[Tile, str]
+    ) -> tuple[Allocation, Mapping[Tile, OperandPair]]:
+        """The steps of a section, and what the matrix engine computes of two operands: those of 16
+        bits, which it reads whole."""
+
+        def operand(tile: Tile) -> Operand | None:
+            name = sources.get(tile)
+            if name is None or kernel.format_of(name) is not DataType.BFLOAT16:
+                return None
+            return Operand(name, 0)
+
+        calls, pairs = operand_pairs(self._builder.calls, self.results, operand)
+        allocation = allocate(calls, self.results, capacity(self.wide))
+        if allocation is not None and multiplies_afresh(allocation, pairs):
+            return allocation, pairs
+        return self._allocate(self.results, {}), {}
 
     def _pack_results(self, kernel: ComputeKernel, allocation: Allocation) -> None:
         places = [allocation.results[tile] for tile in self.results]
@@ -304,7 +332,7 @@ class _TileProgram:
         partial = [PARTIAL] if self.by_matrix_engine and not self.direct else []
         kernel.packs([*self.output_names, *partial])
         if self.by_matrix_engine:
-            kernel.wait([SCALER])
+            kernel.op("cb_wait_front", SCALER, SCALER_TILES)
         with kernel.builder.loop(count, name_hint="tile"):
             kernel.forget()
             if not self.by_matrix_engine:
@@ -321,7 +349,7 @@ class _TileProgram:
             kernel.push(self.output_names)
 
     def _accumulate(self, kernel: ComputeKernel, inner: Sequence[str]) -> None:
-        """The registers' first tile becomes what the tiles of the domain come to."""
+        """Accumulates the tiles of the domain in the first register."""
         reduction = self.reduction
         assert reduction is not None
         builder = TileBuilder(tiles=self._builder.tiles)
@@ -349,31 +377,31 @@ class _TileProgram:
         kernel.forget()
 
     def _compared(self, kernel: ComputeKernel) -> int:
-        """The register of the maximum, also of a tile's elements where they come together."""
+        """Returns the register of the maximum, reduced within the tile where needed."""
         along = {"row": [ReduceDim.ROW], "column": [ReduceDim.COL]}
         both = [ReduceDim.ROW, ReduceDim.COL]
-        within = along.get(self.pooled, both) if self.pooled else []
+        within = along.get(self.reduced_within, both) if self.reduced_within else []
         return finish_maximum(kernel, within)
 
     def _pool(self, kernel: ComputeKernel, inner: Sequence[str]) -> None:
-        """Reduces the elements of a tile."""
+        """Reduces within tiles by the matrix engine."""
         reduction = self.reduction
         assert reduction is not None
         dimensions = {"row": ReduceDim.ROW, "column": ReduceDim.COL, "scalar": ReduceDim.SCALAR}
-        kind = {"reduce_type": reduction.pool, "reduce_dim": dimensions[self.pooled]}
+        kind = reduction.pool, dimensions[self.reduced_within]
         source, tiles = (inner[0], prod(self.steps)) if self.direct else (PARTIAL, 1)
-        kernel.op("reconfig_data_format", source, SCALER)
-        kernel.op("reduce_init", source, SCALER, self.output_names[0], **kind)
+        masked = start_reduction(kernel, source, self.output_names[0], *kind)
         with kernel.builder.destination_registers():
             with kernel.builder.loop(tiles, name_hint="step"):
                 kernel.wait([source])
-                kernel.op("reduce_tile", source, SCALER, 0, 0, 0, **kind)
+                reduce_further(kernel, source, 0, *kind)
                 kernel.pop([source])
-            self._finish(kernel, masked=True)
+            self._finish(kernel, masked=masked)
 
     def _finish(self, kernel: ComputeKernel, place: int = 0, masked: bool = False) -> None:
-        """The ops after the reduction, on the tile in a register; `masked` where the packer keeps
-        nothing else than what the matrix engine reduced."""
+        """Computes the epilogue of the tile in a register.
+
+        With `masked`, the packer keeps only what the matrix engine reduced."""
         outer = [operand.name for operand in self.outer]
         sources = {operand.tile: operand.name for operand in self.outer}
         allocation = self._allocate(self.results, {self.accumulator: place})
@@ -391,7 +419,7 @@ class _TileProgram:
     # Data movement
 
     def _reader(self) -> list[tuple[Kernel, FuncOp]]:
-        """The kernel that brings the operands, if there are any."""
+        """Kernel that reads the operands, if there are any."""
         operands = self.operands
         if not operands:
             return []
@@ -423,7 +451,7 @@ class _TileProgram:
         return [kernel.finish()]
 
     def _keep_tiles(self, kernel: MovementKernel) -> None:
-        """Declares the tiles that the reader keeps."""
+        """Declares the operand tiles that the reader caches."""
         self._kept_values: dict[str, SSAValue] = {}
         for operand in self.operands:
             if operand.name in self.kept:
@@ -444,7 +472,7 @@ class _TileProgram:
         pages: Mapping[str, Page],
         known: Mapping[str, SSAValue],
     ) -> None:
-        """Reads what comes in for each step of a reduction, or once if there is none."""
+        """Reads the operands of each reduction step, or once without reduction."""
         steps = prod(self._step_counts)
         if not self.inner:
             return
@@ -464,16 +492,16 @@ class _TileProgram:
     ) -> None:
         """Pushes one tile of each operand."""
         builder = kernel.builder
-        once = [operand for operand in operands if operand.name not in self.kept]
-        for operand in once:
+        uncached = [operand for operand in operands if operand.name not in self.kept]
+        for operand in uncached:
             builder.op("cb_reserve_back", kernel.buffer(operand.name), 1)
             page = kernel.page(pages[operand.name], known)
             address = kernel.write_pointer(operand.name)
             name, broadcast = self.names[operand.value], operand.broadcast
             kernel.read_tile(page, name, address, broadcast, operand.element)
-        if once:
+        if uncached:
             builder.op("noc_async_read_barrier")
-        for operand in once:
+        for operand in uncached:
             if self._is_padded(operand):
                 self._fill_padding(kernel, operand, kernel.page(pages[operand.name], known))
             kernel.repeat_first(operand.name, operand.broadcast, operand.element)
@@ -490,16 +518,16 @@ class _TileProgram:
                 )
 
     def _last_elements(self, shape: TiledShape) -> tuple[int, int]:
-        """Rows and columns of the last tiles that are reduced."""
-        columns = shape.last_columns if self.pooled != "column" else TILE_SIDE
-        rows = shape.last_rows if self.pooled != "row" else TILE_SIDE
+        """Filled rows and columns of the last tiles, along the reduced dimensions."""
+        columns = shape.last_columns if self.reduced_within != "column" else TILE_SIDE
+        rows = shape.last_rows if self.reduced_within != "row" else TILE_SIDE
         return rows, columns
 
     def _is_padded(self, operand: TileOperand) -> bool:
-        """True if it matters what the padding of the operand's last tiles holds."""
-        if self.reduction is None or operand.domain is not self.domain or not self.pooled:
+        """Returns whether the padding of the operand's last tiles affects the result."""
+        if self.reduction is None or operand.domain is not self.domain or not self.reduced_within:
             return False
-        # A row or column that is repeated fills whole tiles, and is padded only if these are.
+        # A broadcast row or column fills whole tiles, and is padded only if the domain is.
         whole = (TILE_SIDE, TILE_SIDE)
         return whole not in (self._last_elements(self.domain), self._last_elements(operand.shape))
 
@@ -512,7 +540,7 @@ class _TileProgram:
         value = -reduction.neutral if reduction.negated else reduction.neutral
         bits = element_bits(value, operand.data_type)
         builder = kernel.builder
-        # Which of the operand's tiles it is follows from its page, whatever the nest is.
+        # The tile's row and column follow from its page for every loop nest.
         if columns != TILE_SIDE:
             column = builder.remainder(page, shape.columns) if shape.columns > 1 else None
             self._fill(kernel, operand, column, shape.columns, (TILE_SIDE, columns), bits)
@@ -543,7 +571,7 @@ class _TileProgram:
             with builder.when(builder.compare("eq", position, count - 1)):
                 fill()
 
-    # Figures
+    # Costs
 
     def _costs(self) -> Costs:
         reads = Counter[SSAValue]()

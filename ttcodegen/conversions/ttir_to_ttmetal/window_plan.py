@@ -1,6 +1,4 @@
-"""A convolution or a pool and what is computed after it: how it is divided over the cores, the
-circular buffers of its kernels, and what it costs.
-"""
+"""Plan of a convolution or pooling program: work split, circular buffers and costs."""
 
 from __future__ import annotations
 
@@ -24,13 +22,13 @@ from ttcodegen.layout.placements import TiledShape, tile_bytes_of
 from ttcodegen.ops.convolution.device_windows import ARGMAX, WINDOW_PRODUCT, axes_of
 
 _MOST_GATHERED_BYTES = 320 * 1024
-"""Of L1, for all that the windows of a row of output tiles see."""
+"""Maximum L1 for the windows of a row of output tiles."""
 _MOST_WEIGHT_BYTES = 384 * 1024
-"""Of L1, for the tiles of a weight that a core needs again and again."""
+"""Maximum L1 for weight tiles that a core reuses."""
 _MOST_IMAGE_BYTES = 256 * 1024
-"""Of L1, for tiles of the input that are kept while rows are gathered of them."""
+"""Maximum L1 for input tiles that are kept while rows are gathered from them."""
 _MOST_AT_A_TIME = 16
-"""Tiles of a weight that are brought at a time."""
+"""Maximum number of weight tiles that are read at a time."""
 
 
 @dataclass
@@ -39,8 +37,8 @@ class WindowPlan:
 
     Args:
         group: the convolution or pool, and elementwise ops after it.
-        names: what values are called: identifiers, all different.
-        name: what the program is called.
+        names: unique identifiers of the values.
+        name: name of the program.
         cores: the cores that share the work.
     """
 
@@ -69,14 +67,15 @@ class WindowPlan:
         self.taps = prod(axis.taps for axis in self.axes)
         self.channel_tiles = tiles_along(self.channels) if self.is_product else 1
         self.inner = self.taps * self.channel_tiles
-        """The tiles that are gathered for a tile of the result."""
+        """Tiles that are gathered per output tile."""
         self.rows_of_tiles = self.result.tiles // self.result.columns
         self.unit_columns = self._unit_columns()
         self.units = self.result.tiles // self.unit_columns
 
     def _unit_columns(self) -> int:
-        """Number of tiles in a row that share gathered rows: as many as leave work for all cores,
-        and belong to one group of channels."""
+        """Number of output tiles in a row that share gathered rows.
+
+        The maximum that leaves work for all cores and stays within one channel group."""
         size = tile_bytes_of(declared_data_type(self.image))
         if not self.is_product or self.inner * size > _MOST_GATHERED_BYTES:
             return 1
@@ -91,7 +90,7 @@ class WindowPlan:
 
     @property
     def keeps_rows(self) -> bool:
-        """True if what was gathered stays in L1 for several tiles of the result."""
+        """Returns whether gathered rows stay in L1 for several output tiles."""
         return self.unit_columns > 1
 
     def _declare(self) -> None:
@@ -103,7 +102,7 @@ class WindowPlan:
         self.gathered = parts.buffers.add("left" if self.is_product else "seen", data_type, depth)
         self.source = source_of(parts, self.image, self._kept_tiles())
         self.memories = {self.source.buffer}
-        """Circular buffers that the compute kernel knows nothing of."""
+        """Circular buffers that the compute kernel does not use."""
         self.at_a_time = 1
         self.weight_slots = 0
         if self.weight is not None:
@@ -112,8 +111,10 @@ class WindowPlan:
         self.output_names = [parts.buffers.add_tensor(value) for value in outputs]
 
     def _declare_weight(self, weight: SSAValue) -> None:
-        """Tiles of a weight that are needed again stay in L1 where there is room; other ones are
-        brought several at a time. What is after the last channel has to become zero."""
+        """Declares the circular buffers of a weight.
+
+        Reused tiles stay in L1 if they fit; others are read several at a time. Both require whole
+        channel tiles, because padding after the last channel has to be zeroed."""
         data_type = declared_data_type(weight)
         needed = self.inner * self.unit_columns
         again = self.units > self.cores.rows * self.cores.columns
@@ -131,8 +132,7 @@ class WindowPlan:
             self.memories.add(self.weight_memory)
 
     def _kept_tiles(self) -> int:
-        """The tiles of the input that a row of output tiles is gathered of, as far as there is
-        room."""
+        """Number of input tiles that a row of output tiles is gathered from, limited by L1."""
         shape = TiledShape(shape_of(self.image.type))
         lines = prod(axis.taps for axis in self.axes[:-1])
         size = tile_bytes_of(declared_data_type(self.image))
@@ -141,15 +141,15 @@ class WindowPlan:
 
     @property
     def sees_padding(self) -> bool:
-        """True if windows see what is no element of the input."""
+        """Returns whether windows include padding."""
         return any(axis.sees_padding for axis in self.axes)
 
     def full_width(self) -> tuple[int, ...]:
-        """Circular buffers whose tiles are copied to the registers and are wider than 16 bits."""
+        """Circular buffers of tiles that are copied to registers and wider than 16 bits."""
         return self.parts.buffers.wide(["seen", *self.outer_names])
 
     def costs(self) -> Costs:
-        """Each row of output tiles is gathered of tiles that come once, if L1 has room for them."""
+        """Costs with each input tile read once per gathered row, if L1 has room for its tiles."""
         size = tile_bytes_of(declared_data_type(self.image))
         gatherings = self.units if self.is_product else self.result.tiles
         gathered = gatherings * min(self.source.slots, self.inner * TILE_SIDE) * size

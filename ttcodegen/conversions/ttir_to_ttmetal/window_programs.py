@@ -42,21 +42,21 @@ from ttcodegen.naming.programs import kernel_name
 from ttcodegen.ops.convolution.device_windows import WindowAxis
 from ttcodegen.ops.core.lowering import TileBuilder, TileCall
 
-# The kernels of a convolution or a pool that move data: the reader gathers the rows that windows
-# see, the writer brings the weight and what elementwise ops read, and writes the result.
+# Data movement kernels of convolutions and pooling: the reader gathers the rows in the windows, the
+# writer reads the weight and the operands of the epilogue, and writes the result.
 
 _LINES = ("depth", "height", "width")
-"""The dimensions of positions, the last of which goes along the rows of tiles."""
+"""Spatial dimensions, the last of which runs along the rows of tiles."""
 
 
 @dataclass(frozen=True)
 class WindowMovement:
-    """Writes the reader and the writer."""
+    """Builds the reader and the writer."""
 
     plan: WindowPlan
 
     def reader(self) -> tuple[Kernel, FuncOp]:
-        """The kernel that gathers rows."""
+        """Kernel that gathers the rows in the windows."""
         plan = self.plan
         kernel = plan.parts.data_movement(
             kernel_name("read", plan.name),
@@ -71,7 +71,7 @@ class WindowMovement:
         return kernel.finish()
 
     def writer(self) -> tuple[Kernel, FuncOp]:
-        """The kernel that brings all else, and takes the result away."""
+        """Kernel that reads weight and epilogue operands, and writes the result."""
         plan = self.plan
         weight = [] if plan.weight is None else [plan.weight]
         brought = " and ".join(plan.names[v] for v in (*weight, *plan.epilogue.outer))
@@ -92,8 +92,10 @@ class WindowMovement:
         return kernel.finish()
 
 
-def place_of(plan: WindowPlan, kernel: MovementKernel, unit: SSAValue) -> tuple[Value, Value]:
-    """The row of output tiles that a unit of work belongs to, and the first of its columns."""
+def output_position(
+    plan: WindowPlan, kernel: MovementKernel, unit: SSAValue
+) -> tuple[Value, Value]:
+    """Returns the row of output tiles of a unit of work, and its first tile column."""
     builder = kernel.builder
     if plan.unit_columns == plan.result.columns:
         return unit, 0
@@ -106,7 +108,7 @@ def place_of(plan: WindowPlan, kernel: MovementKernel, unit: SSAValue) -> tuple[
 
 @dataclass
 class _Gathering:
-    """The loops of the reader."""
+    """Loops of the reader."""
 
     plan: WindowPlan
     kernel: MovementKernel
@@ -118,10 +120,10 @@ class _Gathering:
         self.lines = _LINES[-len(self.plan.axes) :]
 
     def write(self) -> None:
-        """The loop over the core's work."""
+        """Writes the loop over the core's work."""
         self.cache = cache_tiles(self.kernel, self.plan.source, self.element)
         with self.kernel.share("unit") as unit:
-            place, column = place_of(self.plan, self.kernel, unit)
+            place, column = output_position(self.plan, self.kernel, unit)
             self.first_channel = self._first_channel(column)
             image, windows = self._windows(place)
             self.rows = self.kernel.filled(windows[-1], self.plan.axes[-1].count, "rows")
@@ -129,7 +131,7 @@ class _Gathering:
             self._gather_taps(windows, start, [], 0)
 
     def _first_channel(self, tile_column: Value) -> Value:
-        """The first channel that the unit of work sees."""
+        """Returns the first input channel of the unit of work."""
         plan, builder = self.plan, self.builder
         if not plan.is_product:
             return self.kernel.product(tile_column, TILE_SIDE, "first_channel")
@@ -139,8 +141,9 @@ class _Gathering:
         return self.kernel.product(group, plan.channels, "first_channel")
 
     def _windows(self, place: Value) -> tuple[Value, list[Value]]:
-        """The image that a row of output tiles belongs to, and its windows: the index in each
-        dimension of positions, in the last one that of the first."""
+        """Returns the image of a row of output tiles, and its window index per spatial dimension.
+
+        In the last dimension it is the index of the first window."""
         plan, builder = self.plan, self.builder
         first: Value = 0
         if plan.result.rows > 1:
@@ -164,7 +167,7 @@ class _Gathering:
     def _gather_taps(
         self, windows: list[Value], start: list[Value], inside: list[SSAValue], dim: int
     ) -> None:
-        """The loops over the elements of the kernel, from that dimension on."""
+        """Writes the loops over the taps of the convolution kernel, from that dimension on."""
         axis, line = self.plan.axes[dim], self.lines[dim]
         with self.builder.loop(axis.taps, name_hint=f"tap_{line}") as tap:
             offset = self.kernel.sum([self.kernel.product(tap, axis.spacing)])
@@ -177,8 +180,9 @@ class _Gathering:
             self._gather_taps(windows, [*start, step], [*inside, *conditions], dim + 1)
 
     def _position(self, axis: WindowAxis, window: Value, offset: Value, line: str) -> Value:
-        """The position that an element of a window sees, counted from the first element of the
-        input: what is before that wraps around, beyond all others."""
+        """Position of a tap, relative to the first element of the input.
+
+        Positions before it wrap around to large unsigned numbers."""
         total = self.kernel.sum([self.kernel.product(window, axis.stride), offset])
         if axis.before < 0:
             total = self.kernel.sum([total, -axis.before])
@@ -187,7 +191,7 @@ class _Gathering:
         return self.builder.named(total, line) if isinstance(total, SSAValue) else total
 
     def _source(self, axis: WindowAxis, position: Value, line: str) -> tuple[list[SSAValue], Value]:
-        """True if a position holds an element of the input, and the index of that."""
+        """Returns the conditions for a position to be in the input, and its index there."""
         if not axis.sees_padding:
             return [], position
         is_single = axis.dilated == 1
@@ -202,7 +206,7 @@ class _Gathering:
     def _gather_channels(
         self, first: Value, offset: Value, start: list[Value], inside: list[SSAValue]
     ) -> None:
-        """For an element of the kernel, the tiles of all channels that are seen."""
+        """Gathers the tiles of all channels for a tap."""
         plan, builder = self.plan, self.builder
         is_inside = None
         if inside:
@@ -222,14 +226,14 @@ class _Gathering:
             builder.op("cb_push_back", self.kernel.buffer(plan.gathered), 1)
 
     def _count(self, channel: Value) -> Value:
-        """Number of channels of a tile, the first of which is this one of its group."""
+        """Number of channels in a tile that begins with this channel."""
         first = channel if self.plan.is_product else self.first_channel
         return self.kernel.filled(first, self.plan.channels, "channels")
 
     def _copy_rows(
         self, first: Value, offset: Value, start: list[Value], count: Value, target: SSAValue
     ) -> None:
-        """One row for each window of a tile of the result."""
+        """Copies one row per window of an output tile."""
         plan, builder = self.plan, self.builder
         axis, stride = plan.axes[-1], self.strides[-2]
         begin = self.kernel.sum(start)
@@ -247,15 +251,16 @@ class _Gathering:
                            0)  # fmt: skip
 
     def _fill(self, address: SSAValue, channels: Value) -> None:
-        """Overwrites what no row of the input gives, which is unpacked with all else: what is after
-        the last row and channel, or any element if windows see padding."""
-        if self.plan.sees_padding:
-            self.kernel.fill(address, 0, 0, self._unseen(), self.element)
-        elif self.rows != TILE_SIDE or channels != TILE_SIDE:
-            self.kernel.fill(address, self.rows, channels, self._unseen(), self.element)
+        """Fills elements that no input row overwrites.
 
-    def _unseen(self) -> int:
-        """The bits of what windows see in the padding."""
+        These are after the last row and channel, or anywhere if windows include padding."""
+        if self.plan.sees_padding:
+            self.kernel.fill(address, 0, 0, self._padding_bits(), self.element)
+        elif self.rows != TILE_SIDE or channels != TILE_SIDE:
+            self.kernel.fill(address, self.rows, channels, self._padding_bits(), self.element)
+
+    def _padding_bits(self) -> int:
+        """Bits of the padding value."""
         if self.plan.is_product:
             return 0
         method = "max" if self.plan.finds_place else self.plan.root.parameter("method")
@@ -265,13 +270,13 @@ class _Gathering:
 
 @dataclass
 class _Writing:
-    """The loops of the writer."""
+    """Loops of the writer."""
 
     plan: WindowPlan
     kernel: MovementKernel
 
     def write(self) -> None:
-        """The loop over the core's work."""
+        """Writes the loop over the core's work."""
         plan, kernel, builder = self.plan, self.kernel, self.kernel.builder
         if plan.weight is not None and plan.weight_slots:
             self.kept = builder.get(
@@ -284,7 +289,7 @@ class _Writing:
                 name_hint="right_kept",
             )
         with kernel.share("unit") as unit:
-            place, first = place_of(plan, kernel, unit)
+            place, first = output_position(plan, kernel, unit)
             with builder.loop(plan.unit_columns, name_hint="column") as step:
                 column = kernel.sum([first, step]) if plan.unit_columns > 1 else first
                 tile = kernel.sum([builder.product(place, plan.result.columns), column])
@@ -296,7 +301,7 @@ class _Writing:
                 kernel.write_tiles(tile, outputs, plan.output_names)
 
     def _read_weight(self, weight: SSAValue, column: Value) -> None:
-        """The tiles of a column of the weight, from the first element of the kernel to the last."""
+        """Reads the weight tiles of an output column, tap by tap."""
         plan, kernel, builder = self.plan, self.kernel, self.kernel.builder
         columns, size = plan.result.columns, plan.at_a_time
         with builder.loop(plan.inner // size, name_hint="step") as step:
@@ -325,7 +330,7 @@ class _Writing:
     def _pad_weight(
         self, weight: SSAValue, step: SSAValue, address: SSAValue, tile_bytes: Value
     ) -> None:
-        """Zeros after the last channel."""
+        """Writes zeros after the last channel."""
         plan, builder = self.plan, self.kernel.builder
         rows = plan.channels % TILE_SIDE
         if not rows:
@@ -341,17 +346,17 @@ class _Writing:
             self.kernel.fill(address, rows, TILE_SIDE, 0, element)
 
 
-# Programs of convolutions and pools, perhaps with elementwise ops after them.
+# Programs of convolutions and pooling, optionally with an elementwise epilogue.
 #
-# The reader gathers the rows that windows see, one tile for each element of the kernel: row by
-# row they belong to a tile of the result. Nothing is unfolded in DRAM. A convolution multiplies
-# them with the channels' matrix for that element and adds up; a pool compares or adds them.
+# The reader gathers one tile per tap of the convolution kernel: its rows correspond to the rows of
+# an output tile. Nothing is unfolded in DRAM. A convolution multiplies each tile by the channel
+# matrix of its tap and accumulates; pooling takes the maximum or the sum.
 
 
 def lower_window(
     group: Group, names: Mapping[SSAValue, str], name: str, cores: CoreRange
 ) -> Lowered:
-    """The program of a group that is built around a convolution or a pool."""
+    """Lowers a group whose root is a convolution or a pooling op to a program."""
     plan = WindowPlan(group, names, name, cores)
     movement = WindowMovement(plan)
     return plan.parts.program(
@@ -367,7 +372,7 @@ def lower_window(
 
 
 _Calls = Sequence[tuple[TileCall, Sequence[int]]]
-"""Ops on registers, and which ones."""
+"""Ops on registers, and their registers."""
 
 
 @dataclass(frozen=True)
@@ -384,54 +389,56 @@ def _call(kernel: ComputeKernel, calls: _Calls) -> None:
         kernel.call(call, registers)
 
 
-def _tile_call(op: str, *parameters: float) -> TileCall:
-    """An op on tiles, whichever they are."""
+def _single_call(op: str, *parameters: float) -> TileCall:
+    """Call of an op on unspecified tiles."""
     tiles = TileBuilder()
     tiles.call(op, tiles.new_tile(DataType.FLOAT32), parameters=parameters)
     return tiles.calls[0]
 
 
-def _combined(plan: WindowPlan) -> _PoolSteps:
-    """The greatest of them, or their sum."""
+def _max_or_sum(plan: WindowPlan) -> _PoolSteps:
+    """Maximum or sum of the elements."""
     reduction = REDUCTIONS[f"ttir.{plan.root.parameter('method')}"]
     return _PoolSteps(
-        [(_tile_call("fill_tile", reduction.neutral), [0])],
-        [(_tile_call(reduction.combine), [0, 1, 0])],
+        [(_single_call("fill_tile", reduction.neutral), [0])],
+        [(_single_call(reduction.combine), [0, 1, 0])],
     )
 
 
 def _argmax(taps: int) -> _PoolSteps:
-    """Index of the maximum: register 0 counts the elements since, register 2 holds the maximum so
-    far, and register 3 is 0 where the next one is greater."""
+    """Index of the maximum, from a countdown of elements since it was found.
+
+    Register 0 counts the elements since, register 2 holds the maximum so far, and register 3 is 0
+    where the next element is greater."""
     greatest, since, next_one, stays = 2, 0, 1, 3
     return _PoolSteps(
         [
-            (_tile_call("fill_tile", 0.0), [since]),
-            (_tile_call("fill_tile", float("-inf")), [greatest]),
+            (_single_call("fill_tile", 0.0), [since]),
+            (_single_call("fill_tile", float("-inf")), [greatest]),
         ],
         [
-            (_tile_call("le_binary_tile"), [next_one, greatest, stays]),
-            (_tile_call("binary_max_tile"), [greatest, next_one, greatest]),
-            (_tile_call("add_unary_tile", 1.0), [since]),
-            (_tile_call("mul_binary_tile"), [since, stays, since]),
+            (_single_call("le_binary_tile"), [next_one, greatest, stays]),
+            (_single_call("binary_max_tile"), [greatest, next_one, greatest]),
+            (_single_call("add_unary_tile", 1.0), [since]),
+            (_single_call("mul_binary_tile"), [since, stays, since]),
         ],
         [
-            (_tile_call("mul_unary_tile", -1.0), [since]),
-            (_tile_call("add_unary_tile", float(taps - 1)), [since]),
-            # Where all elements are minus infinity, none was greater than that.
-            (_tile_call("relu_tile"), [since]),
+            (_single_call("mul_unary_tile", -1.0), [since]),
+            (_single_call("add_unary_tile", float(taps - 1)), [since]),
+            # If all elements are minus infinity, none replaced the initial maximum.
+            (_single_call("relu_tile"), [since]),
         ],
     )
 
 
 @dataclass(frozen=True)
 class _WindowCompute:
-    """Writes the kernel that multiplies, or compares, what was gathered."""
+    """Builds the compute kernel, which multiplies or reduces the gathered tiles."""
 
     plan: WindowPlan
 
     def kernel(self) -> tuple[Kernel, FuncOp]:
-        """Kernel description of the program, and its function."""
+        """Returns the description of the kernel and its function."""
         plan = self.plan
         kernel = ComputeKernel(kernel_name("compute", plan.name), fp32_destination=True)
         buffers = [b for b in plan.parts.buffers if b.name not in plan.memories]
@@ -444,7 +451,7 @@ class _WindowCompute:
             self._multiply(kernel, count)
         else:
             purpose = "Reduces the elements of each window."
-            self._pool(kernel, count, _argmax(plan.taps) if plan.finds_place else _combined(plan))
+            self._pool(kernel, count, _argmax(plan.taps) if plan.finds_place else _max_or_sum(plan))
         return plan.parts.compute(kernel, purpose, plan.cores, buffers, COUNT)
 
     def _multiply(self, kernel: ComputeKernel, count: SSAValue) -> None:
@@ -491,7 +498,7 @@ class _WindowCompute:
             kernel.push(plan.output_names)
 
     def _finish(self, kernel: ComputeKernel) -> None:
-        """Epilogue after the convolution or the pool; packs the results."""
+        """Computes the epilogue and packs the results."""
         plan = self.plan
         results = plan.epilogue.compute(kernel, plan.outer_names, plan.output_names)
         kernel.builder.start_packing()

@@ -73,15 +73,16 @@ class CallWriter(KernelFunctions):
         super().__init__(file, function, kernel, program)
         self._release = release
         self._around_zones: list[EmitCBuilder] = []
-        """The builders that contain the open zones."""
+        """Builders that enclose the open zones."""
 
     def __getitem__(self, value: SSAValue) -> SSAValue:
         found = self.values.get(value)
         return self.body.literal(*self.constants[value]) if found is None else found
 
     def _variable(self, name: str) -> str:
-        """Name of a variable: not as an argument's, whose name is only text to the printer, which
-        keeps variables apart."""
+        """Returns the name of a variable, which must differ from those of arguments.
+
+        The printer keeps variables apart, but arguments are only text to it."""
         name = identifier(name)
         return self.names.unique(name) if self.names.is_taken(name) else name
 
@@ -133,8 +134,9 @@ class CallWriter(KernelFunctions):
             self._function_call(op, call.callee, arguments, call.template_arguments, labels)
 
     def print(self, op: TTKernelOp) -> None:
-        """A line of debug output: the text of the op, `{}` for each operand. All three processors
-        that compute run the kernel; one of them prints."""
+        """Prints a line of debug output: the op's format, with `{}` for each operand.
+
+        A compute kernel runs on three processors; only the math processor prints."""
         self.headers.add(PRINT_HEADER)
         pieces = cast(StringAttr, op.properties["fmt"]).data.split("{}")
         if self._release.formats_prints:
@@ -152,7 +154,7 @@ class CallWriter(KernelFunctions):
         self.body.verbatim(line, *(self[operand] for operand in op.operands))
 
     def _print_formatted(self, op: TTKernelOp, pieces: Sequence[str]) -> None:
-        """The same where debug output takes a format, in which braces are doubled."""
+        """Prints where debug output takes a format, in which braces are doubled."""
         text = "{}".join(piece.replace("{", "{{").replace("}", "}}") for piece in pieces)
         literal = string_literal(f"{text}\n")
         if op.operands:
@@ -162,7 +164,7 @@ class CallWriter(KernelFunctions):
         self.body.verbatim(line, *(self[operand] for operand in op.operands))
 
     def begin_zone(self, op: TTKernelOp) -> None:
-        """A part of the kernel that has a name lasts as long as a scope."""
+        """Opens a scope: a profiler zone lasts until its end."""
         self.headers.add(ZONE_HEADER)
         self._around_zones.append(self.body)
         self.body = self.body.scope()
@@ -170,7 +172,7 @@ class CallWriter(KernelFunctions):
         self.body.verbatim(f"DeviceZoneScopedN({name});")
 
     def end_zone(self, op: TTKernelOp) -> None:
-        """The end of that scope."""
+        """Closes the scope of the zone."""
         self.body.end_block()
         self.body = self._around_zones.pop()
 
@@ -213,7 +215,7 @@ class CallWriter(KernelFunctions):
             self.values[op.results[0]] = value
 
     def accessor_arguments(self, op: TTKernelOp) -> None:
-        """Offset of a tensor's accessor arguments, after those of the one before."""
+        """Declares a tensor's accessor arguments, whose offset follows the previous tensor's."""
         before = op.operand_named("prev_args")
         base = op.properties.get("cta_base")
         begin = str(cast("IntegerAttr[Any]", base).value.data) if base is not None else "0"
@@ -232,7 +234,7 @@ class CallWriter(KernelFunctions):
         return self[value]
 
     def _element(self, op: TTKernelOp, call: KernelCall) -> None:
-        """Writes an op whose C++ is an element of an array, or is stored to one."""
+        """Writes an op that reads or stores an element of an array."""
         if call.form is CallForm.NAMED_ELEMENT:
             [index] = call.arguments
             array = self.body.literal(call.callee, "uint8_t*")
@@ -247,7 +249,7 @@ class CallWriter(KernelFunctions):
                 return
         result = op.results[0]
         if isinstance(index, str):
-            # Of the firmware, at an address that is known.
+            # A variable of the firmware, at a fixed index.
             literal = self.body.literal(f"{call.callee}[{index}]", "uint32_t")
             self.values[result] = literal
             return
@@ -260,20 +262,20 @@ class CallWriter(KernelFunctions):
 
 
 def _parameter_names(op: TTKernelOp, function: KernelFunction) -> list[str]:
-    """The names of the parameters of the function in C++."""
+    """Returns the parameter names of the C++ function."""
     if function.arguments is None:
         return [operand.name for operand in op.signature]
     return [word.partition("=")[0] for word in function.arguments]
 
 
 def _argument_kinds(op: TTKernelOp, function: KernelFunction) -> list[str]:
-    """The kinds of the operands in the order of the C++ call."""
+    """Returns the operand kinds in the order of the C++ call."""
     kinds = {operand.name: operand.kind for operand in op.signature}
     return [kinds.get(name, "") for name in _parameter_names(op, function)]
 
 
 def _declared_type(value: SSAValue) -> str:
-    """Declared type of a variable for the result of a call: not const if it is mutated."""
+    """Returns the declared type of a call's result: not const if it is mutated."""
     if isinstance(value.type, L1PointerType):
         return "const auto"
     type_ = cpp_type(value.type)
@@ -291,4 +293,4 @@ _FORMS: Mapping[str, Callable[[CallWriter, TTKernelOp], None]] = {
     BEGIN_ZONE: CallWriter.begin_zone,
     END_ZONE: CallWriter.end_zone,
 }
-"""C++ forms of dialect ops that are no calls."""
+"""C++ forms of dialect ops that are not calls."""

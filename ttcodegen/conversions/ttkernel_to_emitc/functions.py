@@ -1,8 +1,7 @@
-"""A kernel's function becomes C++ that a person can tune: one file, `kernel_main`.
+"""Lowering of a kernel's function to a readable C++ file with `kernel_main`.
 
-The C++ of each op is in the table of the dialect; here are the frame of the file, loops
-and arithmetic. Calls and arguments have modules of their own.
-"""
+The C++ of each op is in the dialect's table; this module writes the frame of the file, loops and
+arithmetic. Calls and arguments have modules of their own."""
 
 from __future__ import annotations
 
@@ -62,9 +61,9 @@ from ttcodegen.transforms.rewriting import body_of
 _BRACED = (scf.ForOp, scf.IfOp, scf.WhileOp)
 _BEGINNING = frozenset({"ttkernel.tile_regs_acquire", BEGIN_ZONE})
 _ENDING = frozenset({"ttkernel.tile_regs_release", END_ZONE})
-"""Ops that begin and end a step: there is an empty line before and after it."""
+"""Ops that begin and end a step: an empty line is written before and after it."""
 _VARIABLE = "variable"
-"""Name of a variable without a name."""
+"""Default name of an unnamed variable."""
 _LOGICAL_OPERATORS = {"bitwise_and": "logical_and", "bitwise_or": "logical_or"}
 _ORDERS = (
     ComparisonPredicate.LT,
@@ -73,7 +72,7 @@ _ORDERS = (
     ComparisonPredicate.GE,
 )
 _PREDICATES = (ComparisonPredicate.EQ, ComparisonPredicate.NE, *_ORDERS, *_ORDERS)
-"""By the number of the predicate in `arith.cmpi`; kernels count with unsigned numbers."""
+"""Indexed by the predicate number of `arith.cmpi`; kernels count with unsigned integers."""
 
 
 def write_kernel(
@@ -87,16 +86,16 @@ def write_kernel(
     """Writes the file of a kernel.
 
     Args:
-        file: where to.
+        file: the file to write to.
         function: the kernel's function, of `ttkernel`, `scf` and `arith` ops.
-        kernel: its arguments.
-        program: what it belongs to.
+        kernel: the declaration of its arguments.
+        program: the program of the kernel.
         title: lines for the head of the file.
-        release: the release of tt-metal that the functions are those of.
+        release: the tt-metal release whose kernel API is called.
 
     Raises:
         CompileError: if an op has no C++.
-        ValueError: if the function uses arguments that the kernel has not.
+        ValueError: if the function uses arguments that the kernel does not declare.
     """
     settle_zones(function)
     writer = _KernelWriter(file, function, kernel, program, release)
@@ -114,7 +113,7 @@ _INCLUDED_BEFORE = {
 
 
 def _prepend(file: EmitCBuilder, title: str, headers: set[str]) -> None:
-    """Includes are known when everything else is written; they are written before it."""
+    """Inserts the title and the includes, which are known once the body is written."""
     preface = EmitCBuilder(Block())
     preface.comment(title)
     for header in sorted(standard_headers(file.block.walk()) | {"cstdint"}):
@@ -136,7 +135,7 @@ class _KernelWriter(CallWriter):
     """Writes the body of a kernel."""
 
     def write_ops(self, ops: Iterable[Operation]) -> None:
-        """Writes ops in order; of stages that are functions the calls."""
+        """Writes ops in order; stages that are functions of their own are called."""
         called: frozenset[Operation] = frozenset()
         for op in ops:
             stage = self.stage_at(op)
@@ -148,7 +147,7 @@ class _KernelWriter(CallWriter):
                 self._write_op(op)
 
     def _write_stage(self, ops: Iterable[Operation]) -> None:
-        """Writes ops of a function that begins with them."""
+        """Writes the ops at the start of a stage's function."""
         for number, op in enumerate(ops):
             self._set_off(op, is_first=number == 0)
             self._write_op(op)
@@ -163,8 +162,9 @@ class _KernelWriter(CallWriter):
             raise CompileError(f"a kernel cannot run '{op.name}'", op)
 
     def _set_off(self, op: Operation, *, is_first: bool) -> None:
-        """An empty line where another step begins, unless it is the first of a function or comes
-        after the call of one; and the comment that the op has."""
+        """Writes an empty line before a new step, and the comment of the op.
+
+        The line is omitted at the start of a function and after the call of a stage."""
         comment = op.attributes.get(COMMENT)
         before = op.prev_op
         while isinstance(before, arith.ConstantOp):
@@ -179,7 +179,7 @@ class _KernelWriter(CallWriter):
             self.body.comment(comment.data)
 
     def constant(self, op: arith.ConstantOp) -> None:
-        """A number: written where it is used, unless it has a name; a table."""
+        """Writes an integer or float at its use, or as a named constant; or a table."""
         result = op.result
         if isinstance(op.value, DenseIntOrFPElementsAttr):
             self.table(op, op.value)
@@ -200,7 +200,7 @@ class _KernelWriter(CallWriter):
             self.values[result] = literal
 
     def element(self, op: tensor.ExtractOp) -> None:
-        """A number of a table."""
+        """Element of a constant table."""
         name = op.result.name_hint
         variable = None if name is None else self._variable(name)
         self.values[op.result] = looked_up(
@@ -208,7 +208,7 @@ class _KernelWriter(CallWriter):
         )
 
     def choice(self, op: arith.SelectOp) -> None:
-        """One of two numbers."""
+        """Conditional expression: one of two values."""
         operands = [self[operand] for operand in op.operands]
         self._set(op, lambda _type: chosen(self.body, *operands))
 
@@ -221,7 +221,7 @@ class _KernelWriter(CallWriter):
         self._set(op, lambda type_: self.body.binary(operator, left, right, type_))
 
     def function(self, op: Operation) -> None:
-        """Arithmetic that has no operator."""
+        """Arithmetic without an operator in C++: a call such as `std::min`."""
         plain = cpp_type(op.results[0].type)
         operands = [self[operand] for operand in op.operands]
 
@@ -234,7 +234,7 @@ class _KernelWriter(CallWriter):
         self._set(op, call)
 
     def _set(self, op: Operation, make: Callable[[str], SSAValue]) -> None:
-        """The value of an op; one that has a name becomes a constant of that name."""
+        """Sets the value of an op; a named one becomes a constant of that name."""
         result = op.results[0]
         name = result.name_hint
         type_ = cpp_type(result.type)
@@ -253,7 +253,7 @@ class _KernelWriter(CallWriter):
         self._set(op, lambda type_: self.body.compare(predicate, left, right, type_))
 
     def cast(self, op: Operation) -> None:
-        """A conversion; between index and i32 nothing is written, both are uint32_t."""
+        """A conversion; none is written between index and i32, which are both uint32_t."""
         source, result = op.operands[0], op.results[0]
         before, after = cpp_type(source.type), cpp_type(result.type)
         converted = self[source] if before == after else self.body.cast(self[source], after)
@@ -266,7 +266,7 @@ class _KernelWriter(CallWriter):
         block = op.body.block
         counter = block.args[0]
         bounds = self[op.lb], self[op.ub], self[op.step]
-        # The start may be a constant with a name; the counter is none.
+        # The start may be a named constant; the counter does not take its name.
         inner = self.body.for_(*bounds, type=cpp_type(counter.type), name=counter.name_hint)
         self.values[counter] = inner.arguments[0]
         self._nested(inner, block)
@@ -315,7 +315,7 @@ class _KernelWriter(CallWriter):
             self._nested(inner, block)
 
     def while_(self, op: scf.WhileOp) -> None:
-        """A loop that goes on as long as a condition holds."""
+        """A loop that runs while a condition holds."""
         *computing, last = op.before_region.block.ops
         wrong = [each for each in computing if not isinstance(each, OF_CONDITIONS)]
         if op.arguments or op.results or wrong or not isinstance(last, scf.ConditionOp):
@@ -336,10 +336,10 @@ class _KernelWriter(CallWriter):
         self.body = outer
 
     def end(self, op: Operation) -> None:
-        """The end of a body, which is written where the body was begun."""
+        """No statement: the end of a body is written where the body was begun."""
 
     def bitcast(self, op: arith.BitcastOp) -> None:
-        """Bits of a float: of a constant, written at its use."""
+        """Bits of a float; those of a constant are written at their use."""
         type_ = cpp_type(op.result.type)
         number = op.input.owner
         if isinstance(number, arith.ConstantOp):
@@ -375,4 +375,4 @@ _RULES: Mapping[type[Operation], Callable[[_KernelWriter, Any], None]] = {
     scf.YieldOp: _KernelWriter.end,
     ReturnOp: _KernelWriter.end,
 }
-"""Emission rules of ops that are no calls."""
+"""Emission rules of ops that are not calls."""

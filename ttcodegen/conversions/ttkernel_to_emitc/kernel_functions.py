@@ -14,7 +14,11 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ttcodegen.conversions.ttkernel_to_emitc.statements import COMPUTED
 from ttcodegen.dialects.ttkernel.attributes import CBType, CircularBufferPlaceAttr, ThreadType
-from ttcodegen.dialects.ttkernel.dataflow_table import COMPILE_TIME_HEADER, DATAFLOW_HEADER
+from ttcodegen.dialects.ttkernel.dataflow_table import (
+    COMMON_HEADER,
+    COMPILE_TIME_HEADER,
+    DATAFLOW_HEADER,
+)
 from ttcodegen.dialects.ttkernel.operation import (
     STAGE,
     STAGE_PURPOSE,
@@ -37,19 +41,19 @@ from ttcodegen.naming.sources import constant_name, name_in_text
 from ttcodegen.ops.core.calls import MOST_UNNAMED
 from ttcodegen.transforms.rewriting import body_of
 
-# The stages of a kernel, which become functions where it would be too long for one.
+# Stages of a kernel, which become functions if the kernel is too long for one.
 #
 # The builder of a kernel declares which ops of a block are a stage (`KernelBuilder.stage`). What
 # a stage uses of the kernel around it is declared at file scope if it is known when the kernel is
 # compiled; the rest are the parameters of its function.
 
 LONGEST_KERNEL = 90
-"""The most lines, about, of a kernel that is one function."""
+"""Approximate maximum number of lines of a kernel that is one function."""
 
 _STEPS = frozenset({"ttkernel.tile_regs_acquire", "ttkernel.tile_regs_release"})
 """Ops with an empty line before or after them."""
 _LABELLED_LINES = 4
-"""Of a call whose arguments have labels."""
+"""Lines of a call whose arguments have labels."""
 
 
 @dataclass(frozen=True)
@@ -59,16 +63,15 @@ class Stage:
     name: str
     purpose: str
     ops: tuple[Operation, ...]
-    """Those of a block."""
+    """Consecutive ops of one block."""
     repeated: tuple[Operation, ...]
-    """Constants and arithmetic without a name that it uses: they are written where they are
-    used, in each function."""
+    """Unnamed constants and arithmetic, written at their uses in each function."""
     captured: tuple[SSAValue, ...]
     """Captured values, in the order of definition."""
 
 
 def stages_of(function: FuncOp) -> dict[Operation, Stage]:
-    """The stages of a kernel that is too long for one function, by their first ops."""
+    """Returns the stages of a kernel that is too long for one function, by their first ops."""
     if _lines(function) <= LONGEST_KERNEL:
         return {}
     order = {op: number for number, op in enumerate(function.walk())}
@@ -90,8 +93,9 @@ def _blocks(function: FuncOp) -> Iterator[Block]:
 
 
 def _stage(name: str, ops: tuple[Operation, ...], order: Mapping[Operation, int]) -> Stage | None:
-    """The stage; None if something uses or changes a value across its borders, which no function
-    could."""
+    """Returns the stage, or None if a function could not contain it.
+
+    It cannot if its results are used outside or it captures a mutable variable."""
     walked = [each for op in ops for each in op.walk()]
     inside = frozenset(walked)
     results = (result for op in ops for result in op.results)
@@ -111,7 +115,7 @@ def _stage(name: str, ops: tuple[Operation, ...], order: Mapping[Operation, int]
 
 
 def _definition(value: SSAValue) -> Operation:
-    """The op that computes a value, or the loop that counts it."""
+    """Returns the op that computes a value, or the loop whose counter it is."""
     owner = value.owner.parent_op() if isinstance(value.owner, Block) else value.owner
     assert owner is not None
     return owner
@@ -123,7 +127,7 @@ def _capture(
     repeated: dict[Operation, None],
     captured: dict[SSAValue, None],
 ) -> None:
-    """Adds a value that a stage uses to what it repeats or captures, unless it computes it."""
+    """Adds a value from outside of a stage to those it repeats or captures."""
     owner = value.owner
     if isinstance(owner, Block):
         if owner.parent_op() not in inside:
@@ -144,7 +148,7 @@ def _is_written_at_use(op: Operation) -> bool:
 
 
 def _lines(function: FuncOp) -> int:
-    """About how many lines the kernel has as one function."""
+    """Estimates the lines of the kernel as one function."""
     total = 0
     for op in function.body.walk():
         if isinstance(op, scf.ForOp | scf.IfOp | scf.WhileOp):
@@ -160,14 +164,13 @@ def _lines(function: FuncOp) -> int:
 
 # The arguments of a kernel in C++: the start of `kernel_main`, before the ops.
 
-ARGUMENTS_HEADER = "api/compute/common.h"
 
 CIRCULAR_BUFFER = "ttkernel.cb"
-"""The type of a circular buffer."""
+"""Type name of a circular buffer."""
 
 
 class KernelArguments:
-    """Writes the arguments of a kernel, and knows the names and values of its body."""
+    """Writes the arguments of a kernel, and tracks the names and values of its body."""
 
     def __init__(
         self, body: EmitCBuilder, kernel: Kernel, program: Program, thread: ThreadType
@@ -176,7 +179,7 @@ class KernelArguments:
         self.declarations = body
         """Scope of constant declarations: the file, if the kernel has several functions."""
         self.constants: dict[SSAValue, tuple[str, str]] = {}
-        """Declared constants: the name and the type."""
+        """Declared constants: name and type of each."""
         self.thread = thread
         self.kernel = kernel
         self.program = program
@@ -184,10 +187,10 @@ class KernelArguments:
         self.values: dict[SSAValue, SSAValue] = {}
         self.names = NameScope(["kernel_main"])
         self.registers: dict[int, str] = {}
-        """The names of the destination registers that the kernel uses, by number."""
+        """Names of the destination registers that the kernel uses, by number."""
 
     def write_arguments(self, function: FuncOp) -> None:
-        """The arguments at the top, named; those that the compiler knows first."""
+        """Declares the arguments at the top, compile-time ones first."""
         known: dict[str, list[SSAValue]] = {}
         passed: dict[int, list[SSAValue]] = {}
         for op in function.walk():
@@ -213,7 +216,7 @@ class KernelArguments:
             for value in values:
                 self._declared(value, name, "uint32_t")
         if passed and is_compute:
-            self.headers.add(ARGUMENTS_HEADER)
+            self.headers.add(COMMON_HEADER)
         if passed:
             self.body.comment("Runtime arguments.")
         for index, values in sorted(passed.items()):
@@ -234,8 +237,9 @@ class KernelArguments:
             self.body.blank()
 
     def _write_buffers(self, function: FuncOp) -> None:
-        """Circular buffers that a kernel gets as arguments of its function: the numbers that their
-        types say; else the first is number 0, and so on."""
+        """Declares the circular buffers that are arguments of the kernel's function.
+
+        Their numbers come from their types, otherwise from the positions of the arguments."""
         arguments = body_of(function).args
         for argument in arguments:
             if argument.type.name != CIRCULAR_BUFFER:
@@ -259,19 +263,19 @@ class KernelArguments:
             self.declarations.blank()
 
     def _constant(self, name: str, number: int, remark: str = "") -> str:
-        """Declares a number; gives its name in C++."""
+        """Declares an integer constant; returns its C++ name."""
         unique = self.names.unique(name)
         comment = f"  // {remark}" if remark else ""
         self.declarations.verbatim(f"constexpr uint32_t {unique} = {spelled(number)};{comment}")
         return unique
 
     def _declared(self, value: SSAValue, name: str, type_: str) -> None:
-        """Lets a value be a constant that is declared under a name."""
+        """Binds a value to a constant that is declared under a name."""
         self.constants[value] = name, type_
         self.values[value] = self.body.literal(name, type_)
 
     def table(self, op: arith.ConstantOp, value: DenseIntOrFPElementsAttr[Any]) -> None:
-        """Numbers that the kernel looks up."""
+        """Declares a constant table that the kernel indexes."""
         name = self.names.unique(identifier(name_in_text(op.result, "table")))
         numbers = ", ".join(spelled(int(number)) for number in value.get_values())
         self.declarations.verbatim(f"constexpr uint32_t {name}[] = {{{numbers}}};")
@@ -285,13 +289,15 @@ class KernelArguments:
 
 
 def declared_position(op: Operation) -> int | None:
-    """The position of a run-time argument that is declared; None for other ops, and for arguments
-    whose position the kernel computes: they are chosen where they are used."""
+    """Returns the position of a run-time argument that is declared at the top.
+
+    None for other ops, and for arguments whose position the kernel computes: these are read at
+    their use."""
     return constant_integer(op.operands[0]) if op.name == RUN_TIME_ARGUMENT else None
 
 
 def _registers(function: FuncOp) -> list[int]:
-    """The destination registers that a kernel uses by a number that has no name."""
+    """Returns the destination registers that a kernel addresses by unnamed numbers."""
     found = {
         number
         for op in function.walk()
@@ -303,20 +309,20 @@ def _registers(function: FuncOp) -> list[int]:
 
 
 def spelled(number: int) -> str:
-    """An unsigned number as it is written: large ones, masks as a rule, to the base of 16."""
+    """Spells an unsigned 32-bit integer, in hexadecimal from 2^16 on (mostly masks)."""
     number %= 2**32
     return str(number) if number < 1 << 16 else f"0x{number:08x}"
 
 
 def describe_pages(buffer: CircularBuffer) -> str:
-    """Contents of a circular buffer, for a comment."""
+    """Describes the pages of a circular buffer for a comment."""
     return f"Circular buffer: pages of {buffer.page_size} bytes, {buffer.data_type.mlir}."
 
 
 # The functions of a kernel in C++: `kernel_main`, and one for each stage of a long kernel.
 
 _INLINE = {ThreadType.COMPUTE: "ALWI", ThreadType.NOC: "FORCE_INLINE"}
-"""The always-inline macro of tt-metal, in headers that any kernel includes."""
+"""Always-inline macro of tt-metal, from headers that any kernel includes."""
 _SYMBOLS: Mapping[type[Operation], str] = {
     arith.AddiOp: "+",
     arith.SubiOp: "-",
@@ -330,10 +336,10 @@ class KernelFunctions(KernelArguments):
     """Writes a kernel as one function or several.
 
     Args:
-        file: where to.
-        function: the kernel.
-        kernel: its arguments.
-        program: what it belongs to.
+        file: the file to write to.
+        function: the kernel's function.
+        kernel: the declaration of its arguments.
+        program: the program of the kernel.
     """
 
     def __init__(
@@ -347,11 +353,11 @@ class KernelFunctions(KernelArguments):
             self.declarations = EmitCBuilder(Block())
 
     def stage_at(self, op: Operation) -> Stage | None:
-        """The stage that begins with an op."""
+        """Returns the stage that begins with an op, if any."""
         return self._stages.get(op)
 
     def call_stage(self, stage: Stage, write: Callable[[Iterable[Operation]], None]) -> None:
-        """Calls the function of a stage, and writes it; `write` writes ops to the body."""
+        """Calls and defines the function of a stage; `write` writes ops to the body."""
         captured = [value for value in stage.captured if value not in self.constants]
         name = self.names.unique(identifier(stage.name))
         self.body.call_void(name, *(self.values[value] for value in captured))
@@ -371,7 +377,7 @@ class KernelFunctions(KernelArguments):
         _move(definition, self._functions)
 
     def _parameters(self, values: Sequence[SSAValue]) -> tuple[list[str], list[tuple[str, str]]]:
-        """Template parameters of a function that takes these values, and its parameters."""
+        """Returns template parameters and parameters of a function of these values."""
         types: list[str] = []
         parameters: list[tuple[str, str]] = []
         scope = NameScope()
@@ -387,8 +393,9 @@ class KernelFunctions(KernelArguments):
         return types, parameters
 
     def declared_size(self, result: SSAValue, name: str) -> bool:
-        """Declares a compile-time size at file scope, visible to all functions of the kernel;
-        returns whether the size is one."""
+        """Declares a compile-time size at file scope, for all functions of the kernel.
+
+        Returns False if the value is not known at compile time or the kernel is one function."""
         if not self._stages:
             return False
         text = self._constant_text(result)
@@ -400,7 +407,7 @@ class KernelFunctions(KernelArguments):
         return True
 
     def _constant_text(self, value: SSAValue) -> str | None:
-        """The expression of a size; None if it is known only when the kernel runs."""
+        """Returns the constant expression of a size; None if it depends on run-time values."""
         if value in self.constants:
             return self.constants[value][0]
         number = constant_integer(value)
@@ -418,7 +425,7 @@ class KernelFunctions(KernelArguments):
         return f"{left} {symbol} {f'({right})' if ' ' in right else right}"
 
     def finish(self) -> None:
-        """Completes the file: what the functions share comes first, `kernel_main` last."""
+        """Completes the file: shared declarations first, `kernel_main` last."""
         self.body.return_()
         if not self._stages:
             return
@@ -435,7 +442,7 @@ class KernelFunctions(KernelArguments):
 
 
 def _move(source: EmitCBuilder, target: EmitCBuilder) -> None:
-    """Moves ops to the end of another block."""
+    """Moves all ops of a builder to the end of another."""
     for op in list(source.block.ops):
         op.detach()
         target.block.add_op(op)

@@ -1,4 +1,4 @@
-"""Statements of kernels in C++: arithmetic, tables, choices and profiler zones."""
+"""Statements of kernels in C++: arithmetic, tables, conditionals and profiler zones."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from ttcodegen.emitc.spelling import cpp_type
 from ttcodegen.emitc.statements import DoOp
 from ttcodegen.foundation.diagnostics import CompileError
 
-# What kernels have that EmitC has ops for, but no other generated file needs: tables, choices
-# between numbers, and loops that go on as long as a condition holds.
+# Statements that only kernels need, of the generated files: lookups in tables, conditional
+# expressions, and loops that run while a condition holds.
 
 
 def looked_up(body: EmitCBuilder, table: SSAValue, index: SSAValue, name: str | None) -> SSAValue:
-    """`table[index]` of a table of constants, in a variable if it has a name."""
+    """`table[index]` of a constant table, in a variable if a name is given."""
     if name is not None:
         return body.subscript(table, index, "const uint32_t", name=name)
-    place = SubscriptOp(table, [index], cpp_type("uint32_t"))
-    body.insert(place)
-    load = LoadOp(place.results[0])
+    subscript = SubscriptOp(table, [index], cpp_type("uint32_t"))
+    body.insert(subscript)
+    load = LoadOp(subscript.results[0])
     load.attributes[HELD] = UnitAttr()
     body.insert(load)
     return load.results[0]
@@ -47,18 +47,19 @@ def repeated(
     condition: Callable[[EmitCBuilder], SSAValue],
     write: Callable[[EmitCBuilder], None],
 ) -> None:
-    """`while (condition) { ... }`: EmitC has only loops that ask after their body, so it is asked
-    once before."""
+    """`while (condition) { ... }`, written as `if (condition) do { ... } while (condition)`.
+
+    The loops of EmitC test their condition only after the body."""
     (inner,) = body.if_(condition(body))
-    statements, asked = Block(), Block()
-    inner.insert(DoOp(statements, asked))
+    statements, tail = Block(), Block()
+    inner.insert(DoOp(statements, tail))
     write(inner.nested(statements))
-    ending = inner.nested(asked)
+    ending = inner.nested(tail)
     ending.insert(YieldOp(condition(ending)))
     inner.end_block()
 
 
-# Arithmetic in kernels: what each op is in C++, and whether a variable that it reads may be read
+# Arithmetic of kernels: the C++ of each op, and the analysis of whether a variable may be read
 # where the result is used.
 
 OPERATORS: Mapping[type[Operation], str] = {
@@ -79,7 +80,7 @@ OPERATORS: Mapping[type[Operation], str] = {
     arith.MulfOp: "mul",
     arith.DivfOp: "div",
 }
-"""The operators of C++, as EmitC calls them."""
+"""C++ operators, under the names of EmitC."""
 FUNCTIONS: Mapping[type[Operation], str] = {
     arith.MinUIOp: "std::min",
     arith.MaxUIOp: "std::max",
@@ -92,38 +93,37 @@ CASTS = (
     arith.UIToFPOp,
     arith.SIToFPOp,
 )
-"""Ops that change the type of a number only."""
+"""Ops that only convert the type of a number."""
 COMPUTED = (*OPERATORS, *FUNCTIONS, *CASTS, arith.CmpiOp, arith.SelectOp)
-"""Ops that compute numbers of numbers."""
+"""Ops that compute numbers from numbers."""
 OF_CONDITIONS = (*COMPUTED, memref.LoadOp, tensor.ExtractOp)
 """Ops that compute loop conditions."""
 
 
 def is_flag(value: SSAValue) -> bool:
-    """True if a value is true or false."""
+    """Returns whether a value is a boolean."""
     return value.type == i1
 
 
 def changes_before_use(load: memref.LoadOp) -> bool:
-    """True if a variable may get another value before what was read of it is used for the last
-    time."""
+    """Returns whether a variable may be stored to between a load and the last use of its value."""
     users = _users(load)
     block = load.parent_block()
-    left = {user: block.find_ancestor_op_in_block(user) for user in users} if block else {}
+    unread = {user: block.find_ancestor_op_in_block(user) for user in users} if block else {}
     op = load.next_op
-    while op is not None and left:
+    while op is not None and unread:
         stores = [s for s in op.walk() if isinstance(s, memref.StoreOp) and s.memref is load.memref]
-        # A store and a condition read it before they change it.
+        # A store and a branch read the variable before they change it.
         if stores:
             reads_before = isinstance(op, memref.StoreOp | scf.IfOp)
-            return any(user is not op or not reads_before for user in left)
-        left = {user: place for user, place in left.items() if place is not op}
+            return any(user is not op or not reads_before for user in unread)
+        unread = {user: ancestor for user, ancestor in unread.items() if ancestor is not op}
         op = op.next_op
     return False
 
 
 def _users(load: memref.LoadOp) -> set[Operation]:
-    """Ops that read a variable, directly or by unnamed expressions."""
+    """Ops that read a variable, directly or through unnamed expressions."""
     found: set[Operation] = set()
     pending: list[SSAValue] = [load.res]
     while pending:
@@ -137,7 +137,7 @@ def _users(load: memref.LoadOp) -> set[Operation]:
 
 
 def is_written_at_use(op: Operation) -> bool:
-    """True if an address may be computed where it is used: nothing with an effect runs before."""
+    """Returns whether an address may be computed at its use: nothing with an effect runs before."""
     result = op.results[0]
     uses = list(result.uses)
     if len(uses) != 1 or not isinstance(result.type, IndexType | NocAddressType | L1AddressType):
@@ -152,10 +152,10 @@ def is_written_at_use(op: Operation) -> bool:
     return following is not None
 
 
-# Zones of the device profiler: parts of a kernel that have names.
+# Zones of the device profiler: named parts of a kernel.
 #
-# `ttkernel.begin_zone` and `ttkernel.end_zone` are in the same block, one pair inside of another
-# or after it. In C++ a zone lasts as long as a scope, and its declarations end with it.
+# `ttkernel.begin_zone` and `ttkernel.end_zone` are in the same block, properly nested. In C++ a
+# zone is a scope, so values that are declared in it cannot be used after it.
 
 BEGIN_ZONE = "ttkernel.begin_zone"
 END_ZONE = "ttkernel.end_zone"
@@ -163,11 +163,12 @@ ZONE_HEADER = "tools/profiler/kernel_profiler.hpp"
 
 
 def settle_zones(function: FuncOp) -> None:
-    """Lets nothing be used after the zone that it is computed in: arithmetic and variables move in
-    front of the zone, other numbers go through a variable.
+    """Makes values that are used after their zone available outside of it.
+
+    Pure arithmetic and variables move before the zone; other integers are stored to a variable.
 
     Raises:
-        CompileError: if that cannot be, or a zone has no end or no beginning.
+        CompileError: if a value cannot be kept, or a zone has no end or no beginning.
     """
     ends: set[Operation] = set()
     for begin in [op for op in function.walk() if op.name == BEGIN_ZONE]:
@@ -187,7 +188,7 @@ class _Zone:
         assert block is not None
         self.begin, self.block = begin, block
         self.inside: dict[Operation, int] = {}
-        """The ops in it, with their positions."""
+        """Ops of the zone, with their positions."""
         depth, op = 1, begin.next_op
         while op is not None:
             depth += (op.name == BEGIN_ZONE) - (op.name == END_ZONE)
@@ -201,18 +202,18 @@ class _Zone:
     def settle(self) -> None:
         for op in list(self.inside):
             used = [value for value in op.results if self._is_used_after(value)]
-            if used and op in self.inside and not self._moves(op):
-                self._keep(op, used)
+            if used and op in self.inside and not self._hoist(op):
+                self._store(op, used)
 
     def _is_used_after(self, value: SSAValue) -> bool:
         return any(self._is_after(use.operation) for use in value.uses)
 
     def _is_after(self, user: Operation) -> bool:
-        """True if a value defined in the zone is used outside of it."""
+        """Returns whether an op is outside of the zone."""
         return self.block.find_ancestor_op_in_block(user) not in self.inside
 
-    def _moves(self, op: Operation) -> bool:
-        """Moves arithmetic and variables before the zone, with what they are computed from."""
+    def _hoist(self, op: Operation) -> bool:
+        """Moves pure ops before the zone, with the ops they depend on; False if one is not pure."""
         pending, found = [op], {op}
         while pending:
             each = pending.pop()
@@ -229,8 +230,8 @@ class _Zone:
             del self.inside[each]
         return True
 
-    def _keep(self, op: Operation, values: Sequence[SSAValue]) -> None:
-        """Keeps numbers in variables that are declared before the zone."""
+    def _store(self, op: Operation, values: Sequence[SSAValue]) -> None:
+        """Stores integers to variables that are declared before the zone."""
         for value in values:
             if not isinstance(value.type, IndexType):
                 raise CompileError("a value defined in a zone of a kernel is used after it", op)

@@ -23,11 +23,11 @@ from ttcodegen.conversions.host_functions.cpp_interface import (
 )
 from ttcodegen.conversions.host_functions.cpu_functions import HEADER as CPU_HEADER
 from ttcodegen.conversions.host_functions.cpu_functions import CppFunction, convert_cpu_functions
+from ttcodegen.conversions.host_functions.entry_functions import write_entry_function
 from ttcodegen.conversions.host_functions.function_writer import (
     Body,
     Members,
     SourceFile,
-    write_entry_function,
 )
 from ttcodegen.conversions.host_functions.interface import Entry, entry_of
 from ttcodegen.conversions.host_functions.outlining import write_outlined
@@ -64,9 +64,7 @@ from ttcodegen.ops.device_constants import device_constants
 from ttcodegen.parsing.structure import operation_name
 from ttcodegen.transforms.rewriting import body_of
 
-# Host functions of a module of device programs become C++ functions.
-#
-# What they call to launch a program, `run_<program>`, is written from a template: see
+# The functions that launch a program, `run_<program>`, are written from a template: see
 # `ttcodegen.emission.program_sources`.
 
 MESH_DEVICE = "tt::tt_metal::distributed::MeshDevice"
@@ -83,7 +81,7 @@ TTMETAL = HostTypes(
     (PROGRAMS_HEADER, "support/device_tensor.hpp"),
     (KeptObject(PROGRAMS, "std::shared_ptr<Programs>", "std::make_shared", ("Programs",)),),
     has_prepare=True,
-    # The cache of programs is named in pieces of C++.
+    # The C++ text of launches refers to the program cache by these names.
     fixed_names=(DEVICE, "constants"),
 )
 
@@ -145,7 +143,7 @@ def _write_entry(
     cpu_functions: Mapping[str, CppFunction],
     exchanges: NumberedExchanges,
 ) -> Entry:
-    """Defines the functions of one entry; gives it with the arrays of the weights of its layers."""
+    """Defines the functions of one entry; returns the entry with its per-layer weight arrays."""
     source.function_names.reserve(entry.cpp_name, prepare_name(entry.cpp_name))
     once = device_constants(entry.function).ops
     done = set(once)
@@ -157,8 +155,8 @@ def _write_entry(
         DeviceRecorder(source.facts, entry.names.values, programs, cpu_functions, exchanges)
         for _ in range(2)
     ]
-    preparing.record(_written(once))
-    statements = recorder.record(_written(ops))
+    preparing.record(_with_statements(once))
+    statements = recorder.record(_with_statements(ops))
     body = Body(entry, members, recorder)
     known = layers.Body(
         recorder.names,
@@ -185,13 +183,13 @@ def _write_entry(
     return entry
 
 
-def _written(ops: Iterable[Operation]) -> list[Operation]:
-    """The ops that have statements: those that give memory back have none."""
+def _with_statements(ops: Iterable[Operation]) -> list[Operation]:
+    """Drops deallocations, which have no C++ statement."""
     return [op for op in ops if operation_name(op) != DEALLOCATE_BUFFER]
 
 
 class _DeviceMembers(Members):
-    """A new tensor belongs to the layer of what fills it."""
+    """Assigns a new buffer to the layer of the launch that fills it."""
 
     def layer_of(self, statement: Statement) -> str | None:
         op = statement.op
@@ -206,13 +204,14 @@ def _moves_only(op: Operation) -> bool:
     return operation_name(op) in (ENQUEUE_WRITE_BUFFER, VIEW)
 
 
-# The interface of a module of device programs: its entry functions, as those of a TTNN module.
+# Interface of a module of device programs: its entry functions.
 
 
 def device_entries(module: ModuleOp) -> list[Entry]:
-    """The entry functions of a module of device programs; their constants are what they compute
-    of weights and constants of the module alone."""
-    # `main` belongs to the program that the functions end up in.
+    """Returns the entry functions of a module of device programs.
+
+    Their constants are the values that depend on weights and module constants alone."""
+    # `main` is reserved for the program that links the functions.
     scope = NameScope(["main"])
     types = StructTypes()
     entries: list[Entry] = []

@@ -1,4 +1,4 @@
-"""Ops of a host function of device programs as statements, and device programs built once."""
+"""Recording of host functions as C++ statements, with equal device programs shared."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from xdsl.ir import Operation, SSAValue
 
 from ttcodegen.conversions.host_functions.cpp_interface import DEVICE, ConstantFile, returned_type
 from ttcodegen.conversions.host_functions.cpu_functions import HOST_PARTS, HOST_TENSOR, CppFunction
+from ttcodegen.conversions.host_functions.expressions import DIMENSIONS, NamedConstant
 from ttcodegen.conversions.host_functions.statements import (
-    DIMENSIONS,
-    NamedConstant,
     SourceFacts,
     Statement,
     StatementRecorder,
@@ -67,48 +66,49 @@ if TYPE_CHECKING:
     from ttcodegen.naming.values import ValueNames
 
 
-# Device programs that C++ builds once: those that differ in names only.
+# Device programs that differ only in names are built once in C++.
 
 KernelPaths = Mapping[tuple[str, str], str]
-"""The file of each kernel, by the names of its program and its own."""
+"""File of each kernel, by the names of the program and the kernel."""
 
 
 @dataclass(frozen=True)
 class SharedProgram:
-    """A program as the C++ has it."""
+    """A device program as it is built in C++."""
 
     described: DeviceProgram
-    """With its name in C++, and the layouts of its operands."""
+    """The program under its C++ name, with the layouts of its operands."""
     made: tuple[int, ...]
-    """The operands that the function which runs it makes and returns; it takes the others."""
+    """Positions of the operands that the run function creates and returns; it takes the others."""
 
     @property
     def program(self) -> Program:
-        """The program that is run."""
+        """The device program."""
         return self.described.program
 
     def operand_names(self) -> list[str]:
-        """Names of the tensors that are read and written."""
+        """Returns the names of the tensors that the program reads and writes."""
         return operand_names(self.program, len(self.described.placements))
 
 
 @dataclass(frozen=True)
 class SharedPrograms:
-    """The programs of a module as the C++ has them."""
+    """Device programs of a module as they are built in C++."""
 
     programs: Sequence[SharedProgram]
-    """In the order of their first launch."""
+    """Programs in the order of their first launch."""
     paths: KernelPaths
-    """The files of their kernels."""
+    """Files of their kernels."""
     by_name: Mapping[str, SharedProgram]
-    """C++ form of each program of the module, by its name there."""
+    """Shared program of each program of the module, by its name in the module."""
     made: Collection[SSAValue]
-    """The tensors that functions make which run programs."""
+    """Tensors that the run functions create."""
 
 
 def share_programs(functions: Sequence[FuncOp], paths: KernelPaths) -> SharedPrograms:
-    """Makes one program of those that run the same kernels in the same way, on tensors placed
-    alike: the C++ builds it once, and runs it on other tensors.
+    """Merges programs that run the same kernels on tensors with equal placements.
+
+    The C++ builds each merged program once and runs it on different tensors.
 
     Args:
         functions: the host functions of a module.
@@ -140,7 +140,7 @@ def share_programs(functions: Sequence[FuncOp], paths: KernelPaths) -> SharedPro
 
 
 def _created(functions: Iterable[FuncOp]) -> Iterator[tuple[Launch, SSAValue]]:
-    """The tensors that are created right before the launch which fills them."""
+    """Yields tensors that are created right before the launch that fills them."""
     for function in functions:
         created: set[SSAValue] = set()
         for op in body_of(function).ops:
@@ -154,7 +154,7 @@ def _created(functions: Iterable[FuncOp]) -> Iterator[tuple[Launch, SSAValue]]:
 
 
 def _made_operands(functions: Sequence[FuncOp]) -> dict[str, set[int]]:
-    """The operands of each program that are new, and placed alike, in all of its launches."""
+    """Returns per program the operands that are new and placed alike in all launches."""
     new: dict[Operation, set[SSAValue]] = {}
     for launch, value in _created(functions):
         new.setdefault(launch.op, set()).add(value)
@@ -174,7 +174,7 @@ def _made_operands(functions: Sequence[FuncOp]) -> dict[str, set[int]]:
 
 
 def _key(described: DeviceProgram, paths: KernelPaths) -> object:
-    """Key of a program's C++, without names."""
+    """Key of a program's C++: its description without names."""
     program = described.program
 
     def unnamed(kernel: Kernel) -> Kernel:
@@ -192,8 +192,9 @@ def _key(described: DeviceProgram, paths: KernelPaths) -> object:
 
 
 def _renamed(program: Program, name: str) -> Program:
-    """A program under another name, after which its kernels are called; its circular buffers as
-    they call them, which may be what they are for several programs."""
+    """Renames a program, its kernels after it, and its circular buffers.
+
+    Circular buffers get the names used in the kernels, which several programs may share."""
     scope = NameScope()
     buffers = tuple(
         replace(buffer, name=scope.unique(name_in_kernels(program, buffer)))
@@ -206,18 +207,18 @@ def _renamed(program: Program, name: str) -> Program:
     return replace(program, name=name, circular_buffers=buffers, kernels=kernels)
 
 
-# How the C++ of host programs gives the shards of tensors.
+# Shards of tensors in the C++ of host programs.
 
 
 def shards_text(shards: Shards, memory_layout: str) -> str:
-    """The shards of a tensor as an initializer of `support::Shards`.
+    """Spells the shards of a tensor as an initializer of `support::Shards`.
 
     Raises:
-        CompileError: if its cores are no rectangle.
+        CompileError: if the core ranges are not one rectangle.
     """
     if len(shards.core_ranges) != 1:
         raise CompileError(
-            "programs take and give tensors whose shards are on one rectangle of cores",
+            "programs take and return tensors whose shards are on one rectangle of cores",
             remedy="choose a core grid, or one CoreRange",
         )
     (cores,) = shards.core_ranges
@@ -230,19 +231,19 @@ def shards_text(shards: Shards, memory_layout: str) -> str:
     )
 
 
-# The ops of a host function of device programs, as statements.
+# Statements of host functions of device programs.
 
 TENSOR = "support::DeviceTensor"
 PROGRAMS = "programs"
-"""The field of the constants that holds the programs."""
+"""Field of the constants that holds the device programs."""
 
 
 NumberedExchanges = Mapping[Operation, tuple[int, ChipExchange]]
-"""Exchanges between devices in place of CPU calls, numbered."""
+"""Exchanges between devices that replace calls of CPU functions, numbered."""
 
 
 def creation_arguments(placement: TensorPlacement) -> list[Text]:
-    """Arguments of `support::create_tensor` for a tensor."""
+    """Returns the arguments of `support::create_tensor` for a placement."""
     arguments = [*placement_arguments(placement), Text(DEVICE)]
     if placement.buffer_type == "l1" or placement.shards is not None:
         memory = placement.buffer_type.upper()
@@ -254,7 +255,7 @@ def creation_arguments(placement: TensorPlacement) -> list[Text]:
 
 
 def placement_arguments(placement: TensorPlacement) -> list[Text]:
-    """Shape, data type and layout as the support functions take them."""
+    """Returns shape, data type and layout as the support functions take them."""
     sizes = ", ".join(str(size) for size in placement.shape)
     return [
         NamedConstant(f"{{{sizes}}}", DIMENSIONS),
@@ -296,7 +297,7 @@ class DeviceRecorder(StatementRecorder):
         return self.statements
 
     def type_of(self, value: SSAValue) -> str:
-        """A tensor of the device has a layout."""
+        """Returns the C++ type of a tensor: one with a layout is on the device."""
         on_device = isinstance(getattr(value.type, "encoding", None), TTNNLayoutAttr)
         return TENSOR if on_device else self._host_tensor
 
@@ -305,7 +306,7 @@ class DeviceRecorder(StatementRecorder):
         return HOST_PARTS if self._on_mesh else HOST_TENSOR
 
     def load(self, op: Operation) -> None:
-        """A constant of the module, from its file."""
+        """Loads a constant of the module from its file."""
         result = op.results[0]
         file = self.facts.constant_names.unique(identifier(self.names[result]))
         placement, value = placement_of(result), attribute_of(op, "value")
@@ -316,11 +317,11 @@ class DeviceRecorder(StatementRecorder):
         self._call(op, "support::load_tensor", *arguments, type=TENSOR)
 
     def create(self, op: Operation) -> None:
-        """A new tensor, unless what runs the program that fills it makes it."""
+        """Creates a tensor, unless the run function or the copy that fills it does."""
         if op.results[0] not in self.programs.made and self._copied(op) is None:
             if not has_placement(op.results[0]):
                 raise CompileError(
-                    f"'{op.name}' makes a tensor of which nothing says where it is placed",
+                    f"'{op.name}' makes a tensor that has no layout",
                     op,
                     remedy="give its type a layout (#ttnn.ttnn_layout), as lowering does",
                 )
@@ -328,20 +329,20 @@ class DeviceRecorder(StatementRecorder):
             self._call(op, "support::create_tensor", *arguments, type=TENSOR)
 
     def view(self, op: Operation) -> None:
-        """Another shape for the same memory."""
+        """Views the same memory in another shape."""
         shape = placement_arguments(placement_of(op.results[0]))[0]
         self._call(op, "support::view", Use(op.operands[0]), shape, type=TENSOR)
 
     def launch(self, op: Operation) -> None:
-        """A run of a program, which gives the tensors that it makes."""
+        """Runs a program; returns the tensors that its run function creates."""
         shared = self.programs.by_name[launch_of(op).program.name]
-        given = [place for place in range(len(op.operands)) if place not in shared.made]
+        taken = [place for place in range(len(op.operands)) if place not in shared.made]
         results = tuple(op.operands[place] for place in shared.made)
         types = (TENSOR,) * len(results)
         programs = Call(f"*constants.{PROGRAMS}", (), "Programs", "literal")
-        arguments = (programs, *(Use(op.operands[place]) for place in given), Text(DEVICE))
+        arguments = (programs, *(Use(op.operands[place]) for place in taken), Text(DEVICE))
         names = shared.operand_names()
-        labels = ("", *(names[place] for place in given))
+        labels = ("", *(names[place] for place in taken))
         name = run_name(shared.program.name)
         type_ = returned_type(types) or "void"
         purpose = purpose_of_program(shared.program.name)
@@ -349,14 +350,14 @@ class DeviceRecorder(StatementRecorder):
         self._add(call, results, types)
 
     def read(self, op: Operation) -> None:
-        """A copy of a tensor on the host."""
+        """Copies a tensor to the host."""
         if all(use.operation in self._exchanges for use in op.results[0].uses):
             return
         callee = "parts_from_device" if self._on_mesh else "from_device"
         self._call(op, f"support::cpu::{callee}", Use(op.operands[0]), type=self._host_tensor)
 
     def write_back(self, op: Operation) -> None:
-        """A tensor of the host, copied to the device."""
+        """Copies a host tensor to the device, or exchanges shards between devices."""
         call = op.operands[0].owner
         if isinstance(call, Operation) and call in self._exchanges:
             self._exchange(op, *self._exchanges[call])
@@ -371,8 +372,9 @@ class DeviceRecorder(StatementRecorder):
         self._call(op, "support::cpu::to_device", Use(host), Use(target))
 
     def _copied(self, created: Operation) -> Operation | None:
-        """The copy from the host that fills a tensor right after it is made, in one call; None if
-        something else does."""
+        """Returns the host copy that follows the creation of a tensor and fills it, if any.
+
+        Both are then written as one call."""
         after = created.next_op
         if after is None or {
             structure_operation_name(created),
@@ -386,7 +388,7 @@ class DeviceRecorder(StatementRecorder):
         return after if after.operands[-1] is created.results[0] and not is_exchanged else None
 
     def call(self, op: Operation) -> None:
-        """A function on the CPU."""
+        """Calls a function on the CPU."""
         if op in self._exchanges:
             return
         type_ = self._host_tensor
@@ -397,13 +399,13 @@ class DeviceRecorder(StatementRecorder):
             call = Call(function.name, tuple(operands), type_, purpose=purpose)
             self._add(call, op.results, (type_,) * len(op.results))
         else:
-            # The device says for how many chips a function without operands is called.
+            # Without operands the device determines the number of calls.
             among = operands or [Text(DEVICE)]
             called = Text(function.name)
             self._call(op, "support::cpu::on_each_chip", called, *among, type=type_)
 
     def _exchange(self, op: Operation, number: int, exchange: ChipExchange) -> None:
-        """Exchange between devices, once the target exists."""
+        """Exchanges shards between devices, after the target is created."""
         sharing = exchange.sharing
         fields = {
             "axis": sharing.axis,
@@ -433,7 +435,7 @@ class DeviceRecorder(StatementRecorder):
     def _cpu_function(self, op: Operation) -> CppFunction:
         function = self.cpu_functions.get(callee_of(op) or "")
         if function is None:
-            raise CompileError("the host calls a function that is not one for the CPU", op)
+            raise CompileError("the host calls a function that is not a CPU function", op)
         return function
 
 
@@ -446,4 +448,4 @@ _RULES: Mapping[str, Callable[[DeviceRecorder, Operation], None]] = {
     CallOp.name: DeviceRecorder.call,
     VIEW: DeviceRecorder.view,
 }
-"""The statement of each op of a host function."""
+"""Recording rule of each op of a host function."""

@@ -34,40 +34,39 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.utils.str_enum import StrEnum
 
-# Frozen dataclasses as the text of an attribute: `<name = "gate", cores = <...>, pages = 2>`.
+# Frozen dataclasses as attribute parameters: `<name = "gate", cores = <...>, pages = 2>`.
 #
-# What a field may hold follows from its type: integers, booleans, texts, enumerations (a bare
-# word), other records, tuples of those (`[a, b]`), and alternatives of records, which begin with
-# a word of their own (`address<operand = 0>`; only the word where a record has no fields). What
-# has a text of its own (`OwnText`) is written as that. Fields with the value that they have by
-# default are left out.
+# The syntax of a field follows from its type: integers, booleans, strings, enumerations (bare
+# words), nested records, tuples of these (`[a, b]`), and unions of records, which begin with a
+# mnemonic (`address<operand = 0>`; the mnemonic alone for a record without fields). Types with a
+# custom syntax derive from `OwnText`. Fields with default values are omitted.
 
 Record = TypeVar("Record")
 
 _MNEMONIC = "mnemonic"
-"""The class attribute of a record with the word that it begins with among alternatives."""
+"""Class attribute with the mnemonic of a record in a union."""
 
 
 class OwnText:
-    """A value that is not written field by field; it is used for integers as well."""
+    """A value with custom syntax, which may also be an integer."""
 
     def text(self) -> str:
-        """Text of the attribute."""
+        """Returns the text of the value."""
         raise NotImplementedError
 
     @classmethod
     def parse_text(cls, parser: AttrParser) -> Any:
-        """Parses the next tokens: a value of this class or an integer."""
+        """Parses a value of this class or an integer."""
         raise NotImplementedError
 
 
 def print_record(record: object) -> str:
-    """The text of a record, with the brackets around it."""
+    """Returns the text of a record in angle brackets."""
     return f"<{', '.join(_fields(record))}>"
 
 
 def parse_record(parser: AttrParser, kind: type[Record]) -> Record:
-    """A record from its text.
+    """Parses a record.
 
     Raises:
         ParseError: at a field that is unknown, missing, or of another type.
@@ -188,7 +187,7 @@ def _parse_alternative(parser: AttrParser, kinds: Sequence[Any], what: str) -> A
 
 @cache
 def _members(kind: type[Enum]) -> Mapping[str, Enum]:
-    """The members of an enumeration by the words for them."""
+    """Returns the members of an enumeration by their words."""
     return {_word(member): member for member in kind}
 
 
@@ -207,7 +206,7 @@ def _hints(kind: type[Any]) -> dict[str, Any]:
 
 @cache
 def _required(kind: type[Any]) -> frozenset[str]:
-    """The fields without a default."""
+    """Returns the fields without a default."""
     return frozenset(
         field.name
         for field in dataclasses.fields(kind)
@@ -215,17 +214,17 @@ def _required(kind: type[Any]) -> frozenset[str]:
     )
 
 
-# Attributes that are one word of a list: `#ttkernel.reduce_type<reduce_sum>`.
+# Enumeration attributes: `#ttkernel.reduce_type<reduce_sum>`.
 
 Word = TypeVar("Word", bound=StrEnum)
 
 
 class WordAttribute(Data[Word], Generic[Word]):
-    """An enumeration written as `<word>`; each subclass has a `name` and says its enumeration."""
+    """Enumeration attribute written as `<word>`; subclasses set `name` and the enumeration."""
 
     words: ClassVar[type[StrEnum]]
     older_words: ClassVar[Mapping[str, str]] = {}
-    """Former spellings, which are read but not written, and today's."""
+    """Former spellings, which are parsed but not printed, with the current ones."""
 
     def __init_subclass__(cls, **arguments: Any) -> None:
         super().__init_subclass__(**arguments)
@@ -241,7 +240,7 @@ class WordAttribute(Data[Word], Generic[Word]):
 
     @classmethod
     def parse_word(cls, parser: AttrParser) -> Word:
-        """The word alone, as enclosing attributes write it."""
+        """Parses the bare word, as in enclosing attributes."""
         position = parser.pos
         word = parser.parse_identifier()
         try:
@@ -263,7 +262,7 @@ _WORDS = {
 
 
 def affine_map_text(map_: AffineMap) -> str:
-    """The text of a map with as few parentheses as it needs; products of sums keep theirs."""
+    """Returns the text of a map with parentheses only around nested operations."""
     dims = ", ".join(f"d{i}" for i in range(map_.num_dims))
     symbols = ", ".join(f"s{i}" for i in range(map_.num_symbols))
     results = ", ".join(_affine_text(result)[0] for result in map_.results)
@@ -271,7 +270,7 @@ def affine_map_text(map_: AffineMap) -> str:
 
 
 def _affine_text(expression: AffineExpr) -> tuple[str, int]:
-    """The text of an expression, and how tightly it binds."""
+    """Returns the text of an expression, and its precedence."""
     match expression:
         case AffineConstantExpr(value):
             return str(value), _ATOM
@@ -289,14 +288,14 @@ def _affine_text(expression: AffineExpr) -> tuple[str, int]:
 
 
 def _operand(expression: AffineExpr) -> str:
-    """A factor: anything but a name or a number is in parentheses."""
+    """Returns the text of a factor: in parentheses unless it is a name or a number."""
     text, binding = _affine_text(expression)
     return text if binding == _ATOM else f"({text})"
 
 
 def parse_affine_map(parser: AttrParser) -> AffineMap:
-    """The map at the current token, as it is written: nothing is simplified, and divisors may be
-    symbols, which xDSL's parser does not take."""
+    """Parses an affine map without simplification; divisors may be symbols, unlike in xDSL's
+    parser."""
     dims = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_identifier)
     symbols = parser.parse_optional_comma_separated_list(
         parser.Delimiter.SQUARE, parser.parse_identifier
@@ -354,7 +353,7 @@ def _parse_factor(parser: AttrParser, names: Mapping[str, AffineExpr]) -> Affine
 
 
 def linear_map(coefficients: Sequence[Sequence[int]], rank: int) -> AffineMap:
-    """The map of `rank` dimensions whose results are sums of multiples of them."""
+    """Returns the map of `rank` dimensions with rows of coefficients."""
     return AffineMap(rank, 0, tuple(_linear(row) for row in coefficients))
 
 
@@ -369,9 +368,9 @@ def _linear(row: Sequence[int]) -> AffineExpr:
 
 
 def coefficients_of(map_: AffineMap) -> tuple[tuple[int, ...], ...]:
-    """The multiples that the results of a linear map sum up.
+    """Returns the coefficients of a linear map, a row for each result.
 
-    Raises ValueError if a result is no such sum.
+    Raises ValueError if a result is not linear.
     """
     origin = map_.eval([0] * map_.num_dims, [])
     rows = [[0] * map_.num_dims for _ in map_.results]

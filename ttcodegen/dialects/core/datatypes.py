@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 
-# Element types: what TTIR may bring, what a device tensor can hold, and how each is spelled.
+# Element types of TTIR and of device tensors, and their spellings.
 
 
 @dataclass(frozen=True)
@@ -36,16 +36,16 @@ class DataTypeSpelling:
     """Spellings of one device data type in each place that names it."""
 
     mlir: str
-    """In `#ttcore.supportedDataTypes<...>`, `!ttcore.tile<32x32, ...>` and layouts."""
+    """Word in `#ttcore.supportedDataTypes<...>`, `!ttcore.tile<32x32, ...>` and layouts."""
     cpp: str
-    """The enumerator of `tt::tt_metal::DataType` (tt-metal, tt-metalium/data_types.hpp)."""
+    """Enumerator of `tt::tt_metal::DataType` (tt-metal, tt-metalium/data_types.hpp)."""
     numpy: str
-    """The dtype of host arrays; `bfloat16` is ml_dtypes'. Block floats travel as float32."""
+    """Dtype of host arrays; `bfloat16` is from ml_dtypes. Block floats are passed as float32."""
     is_float: bool
 
 
 class DataType(Enum):
-    """A data type that a device tensor of tt-metal can hold."""
+    """Data type of device tensors in tt-metal."""
 
     BFLOAT16 = DataTypeSpelling("bf16", "BFLOAT16", "bfloat16", True)
     FLOAT32 = DataTypeSpelling("f32", "FLOAT32", "float32", True)
@@ -78,12 +78,12 @@ class DataType(Enum):
 
     @property
     def element_type(self) -> Attribute:
-        """The builtin element type of tensors of this data type (block floats show as bf16)."""
+        """Returns the builtin element type of tensors of this data type; bf16 for block floats."""
         return _ELEMENT_TYPES[self]
 
     @staticmethod
     def from_mlir(name: str) -> DataType:
-        """Raises KeyError when no data type has this spelling."""
+        """Returns the data type of an MLIR spelling; raises KeyError if there is none."""
         return _BY_MLIR[name]
 
 
@@ -115,14 +115,14 @@ _DATA_TYPES = {
 
 
 _INTEGER_WIDTHS = (8, 16, 32, 64)
-"""Bits of the integers that sources have, besides booleans."""
+"""Bit widths of integers in sources, besides booleans."""
 
 
 def normalized_data_type(element_type: Attribute) -> DataType | None:
-    """The device data type that represents an element type of the source, None if there is none.
+    """Returns the device data type for a source element type, or None if there is none.
 
-    Booleans become bf16 (the device has no predicate tensors), wider types become the widest that
-    the device computes with: the rule of the reference system's element type normalization.
+    Booleans become bf16 (the device has no predicate tensors), wider types the widest that the
+    device computes with, as in tt-mlir's element type normalization.
     """
     if (known := _DATA_TYPES.get(element_type)) is not None:
         return known
@@ -145,12 +145,12 @@ def normalized_data_type(element_type: Attribute) -> DataType | None:
 
 
 def is_boolean(element_type: Attribute) -> bool:
-    """True if an element type of the source is the one-bit integer."""
+    """Returns whether an element type is the one-bit integer."""
     return isinstance(element_type, IntegerType) and element_type.bitwidth == 1
 
 
 def numpy_name(element_type: Attribute) -> str | None:
-    """The numpy dtype name of an element type of the source, None if there is none."""
+    """Returns the numpy dtype name of a source element type, or None if there is none."""
     match element_type:
         case BFloat16Type():
             return "bfloat16"
@@ -184,31 +184,33 @@ _NAMED_ELEMENT_TYPES: dict[str, Attribute] = {
 
 
 def element_type_of(name: str) -> Attribute:
-    """The element type whose numpy dtype has that name; signed integers without a sign, as sources
-    have them. Raises KeyError when there is none."""
+    """Returns the element type of a numpy dtype name; signed integers are signless, as in sources.
+
+    Raises KeyError if there is none.
+    """
     return _NAMED_ELEMENT_TYPES[name]
 
 
 def shape_of(type_: Attribute) -> tuple[int, ...]:
-    """The logical shape of a tensor type; raises CompileError for any other type."""
-    # Asked more often than anything else, and types never change.
+    """Returns the logical shape of a tensor type; raises CompileError for other types."""
+    # Cached, since this is the most frequent query and types are immutable.
     shape: tuple[int, ...] | None = getattr(type_, _KNOWN_SHAPE, None)
     if shape is None:
         if not isinstance(type_, TensorType):
             raise _no_tensor(type_)
         tensor = cast("TensorType[Attribute]", type_)
         shape = tuple([dim.data for dim in tensor.shape.data])
-        # Not by way of `__dict__`, which makes all attributes of the object slower.
+        # Setting it through `__dict__` would slow down all attribute accesses of the object.
         object.__setattr__(tensor, _KNOWN_SHAPE, shape)
     return shape
 
 
 _KNOWN_SHAPE = "_known_shape"
-"""The attribute of a type that keeps its shape as Python has it."""
+"""Attribute that caches the shape of a type as a Python tuple."""
 
 
 def without_encoding(type_: Attribute) -> Attribute:
-    """The type of a tensor without a placement; other types as they are."""
+    """Returns a tensor type without its encoding; other types unchanged."""
     if not isinstance(type_, TensorType):
         return type_
     tensor = cast("TensorType[Attribute]", type_)
@@ -216,7 +218,7 @@ def without_encoding(type_: Attribute) -> Attribute:
 
 
 def element_of(type_: Attribute) -> Attribute:
-    """The element type of a tensor type; raises CompileError for any other type."""
+    """Returns the element type of a tensor type; raises CompileError for other types."""
     if not isinstance(type_, TensorType):
         raise _no_tensor(type_)
     return cast("TensorType[Attribute]", type_).element_type
@@ -227,9 +229,9 @@ def _no_tensor(type_: Attribute) -> CompileError:
 
 
 def tensor_type(element: Attribute, shape: Iterable[int]) -> TensorType[Attribute]:
-    """The type of a tensor that is not placed anywhere.
+    """Returns a tensor type without encoding.
 
-    Making a type takes longer than looking it up, and a program has few.
+    Cached: creating a type takes longer than a look-up, and a program has few types.
     """
     return _tensor_type(element, tuple(shape))
 
@@ -239,11 +241,11 @@ def _tensor_type(element: Attribute, shape: tuple[int, ...]) -> TensorType[Attri
     return TensorType(element, shape)
 
 
-# Reading the elements of constants without expanding what is one number throughout.
+# Elements of constants, without expanding splats.
 
 
 def constant_array(attribute: Attribute) -> np.ndarray:
-    """The elements in the shape of their type; a splat is broadcast, which takes no memory.
+    """Returns the elements in the shape of their type; a splat is broadcast without copying.
 
     Raises ValueError if the attribute holds no elements.
     """
@@ -264,7 +266,7 @@ def constant_array(attribute: Attribute) -> np.ndarray:
 
 
 def splat_value(attribute: Attribute) -> float | int | None:
-    """The number that all elements are, None if they differ or there are none."""
+    """Returns the value of a splat, or None if elements differ or there are none."""
     first = splat_bytes(attribute)
     if first is None:
         return None
@@ -273,7 +275,7 @@ def splat_value(attribute: Attribute) -> float | int | None:
 
 
 def splat_bytes(attribute: Attribute) -> bytes | None:
-    """The bytes of the number that all elements are, None if they differ or there are none."""
+    """Returns the bytes of a splat's value, or None if elements differ or there are none."""
     if not isinstance(attribute, DenseIntOrFPElementsAttr):
         return None
     constant = cast("DenseIntOrFPElementsAttr[Any]", attribute)
@@ -283,7 +285,7 @@ def splat_bytes(attribute: Attribute) -> bytes | None:
     data = constant.data.data
     size = element_type.compile_time_size
     first = data[:size]
-    # Most constants show at their second or last element that they are no splat.
+    # Fast path: most constants differ in their second or last element already.
     if data[size : 2 * size] not in (b"", first) or data[-size:] != first:
         return None
     if not data or (len(data) > size and first * (len(data) // size) != data):
@@ -292,14 +294,14 @@ def splat_bytes(attribute: Attribute) -> bytes | None:
 
 
 def elements(element_type: Attribute, shape: Sequence[int], data: bytes) -> Attribute:
-    """The attribute of a constant from its bytes: all elements, or one splat value."""
-    # The library's type annotation knows no tensors whose element type is only known at run time.
+    """Returns the attribute of a constant from the bytes of all elements, or of one splat value."""
+    # xDSL's annotation does not cover element types that are only known at run time.
     type_: Any = TensorType(element_type, shape)
     return DenseIntOrFPElementsAttr(type_, BytesAttr(data))
 
 
 def reshaped(attribute: Attribute, shape: Sequence[int]) -> Attribute:
-    """The same elements in another shape of the same size; they are shared, not copied.
+    """Returns a constant in another shape of the same size, without copying.
 
     Raises ValueError if the attribute holds no elements.
     """

@@ -1,11 +1,10 @@
-"""Methods of xDSL that nearly every step of a pass goes through, in forms that do the same in less
-time: together a fifth of the compilation of a large module.
+"""Faster equivalents of hot xDSL methods, together a fifth of the compile time of a large module.
 
-xDSL is pinned to one release (pyproject.toml), and `REPLACED` names what is replaced of it: a test
-holds the sources of these methods against those that the forms here were written for.
+xDSL is pinned to one release (pyproject.toml), and `REPLACED` lists the replaced methods: a test
+compares their sources with those that the replacements were written for.
 """
 
-# What is replaced works on what the classes keep to themselves.
+# The replacements access private members of xDSL classes.
 # pyright: reportPrivateUsage=false, reportIncompatibleMethodOverride=false
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ _walk_region_in_any_order = Region.walk
 def _operations(block: Block) -> Iterator[Operation]:
     op = block._first_op
     while op is not None:
-        # Taken before the op is seen: it may be gone afterwards.
+        # Read before the op is yielded: the caller may erase it.
         following = op._next_op
         yield op
         op = following
@@ -54,7 +53,7 @@ def _blocks_inside(op: Operation) -> Iterator[Block]:
 
 
 def _walk_blocks(blocks: Iterable[Block]) -> Iterator[Operation]:
-    """One generator for all that is inside, not three for each op."""
+    """Walks nested ops in one generator, instead of three per op."""
     pending: list[Block | Operation] = [*blocks]
     pending.reverse()
     while pending:
@@ -111,7 +110,7 @@ def _initialize(
     successors: Sequence[Block] = (),
     regions: Sequence[Region] = (),
 ) -> None:
-    # What the class has by default, as of the empty operands and successors of a new op, is left.
+    # Class-level defaults, such as empty operands and successors, are not set again.
     if operands:
         _set_operands(self, operands)
     if result_types:
@@ -131,7 +130,7 @@ def _initialize(
 def _attach(self: Block, operation: Operation) -> None:
     if operation.parent:
         raise ValueError("Can't add to a block an operation already attached to a block.")
-    # Nothing is inside of an op without regions.
+    # An op without regions contains nothing.
     if operation.regions and operation.is_ancestor(self):
         raise ValueError("Can't add an operation to a block contained in the operation.")
     operation.parent = self
@@ -141,7 +140,7 @@ _verify_all_parameters = ParamAttrDef.verify
 
 
 def _verify_parameters(self: ParamAttrDef, attr: ParametrizedAttribute) -> None:
-    """Without a context of variables where each parameter is only asked what it is."""
+    """Verifies parameters without a constraint context where only their base classes matter."""
     for field, definition in self.parameters:
         constraint = definition.constr
         kind = type(constraint)
@@ -154,7 +153,7 @@ def _verify_parameters(self: ParamAttrDef, attr: ParametrizedAttribute) -> None:
 
 
 _attribute_classes: set[Any] = set()
-"""Those that are known to be data or parametrized."""
+"""Classes known to derive from Data or ParametrizedAttribute."""
 
 
 def _check(self: Attribute) -> None:
@@ -166,7 +165,7 @@ def _check(self: Attribute) -> None:
 
 
 def _initialize_use(self: Use, operation: Operation, index: int) -> None:
-    # The neighbours are None in the class.
+    # The neighbours default to None in the class.
     self._operation = operation
     self._index = index
 
@@ -204,18 +203,20 @@ _hash_of_fields = TensorType.__hash__
 
 
 def _hash_once(self: TensorType[Attribute]) -> int:
-    """Types are keys of much that is remembered, and never change."""
+    """Caches the hash of a type: types are immutable and often used as keys."""
     found: int | None = getattr(self, "_hash", None)
     if found is None:
         found = _hash_of_fields(self)
-        # Not by way of `__dict__`, which makes all attributes of the object slower.
+        # Setting it through `__dict__` would slow down all attribute accesses of the object.
         object.__setattr__(self, "_hash", found)
     return found
 
 
 class _Operands(SSAValues[SSAValue]):
-    """The operands of an op, which are read far more often than they change: `op.operands` is the
-    tuple itself, as it is at that time, and not a view on it that is made anew."""
+    """Operands of an op as an immutable tuple, instead of a new view on each access.
+
+    Operands are read far more often than they change.
+    """
 
     op: Operation
 
@@ -236,7 +237,7 @@ def _operands_of(op: Operation, values: Sequence[SSAValue]) -> _Operands:
 
 
 def _property(of: object, attribute: str) -> property:
-    """The property, with a getter that runs no Python code."""
+    """Returns the property with a getter that runs no Python code."""
     assert isinstance(of, property)
     return property(attrgetter(attribute), of.fset, of.fdel, of.__doc__)
 
@@ -249,7 +250,7 @@ def _set_operands(self: Operation, new: Sequence[SSAValue]) -> None:
     uses: list[Use] = []
     for index, value in enumerate(values):
         use = Use(self, index)
-        # What `add_use` does; a new use has no neighbours.
+        # Inlined `add_use`; a new use has no neighbours.
         following = value.first_use
         if following is not None:
             use._next_use = following
@@ -280,7 +281,7 @@ REPLACED: Mapping[type, Mapping[str, Any]] = {
     ParamAttrDef: {"verify": _verify_parameters},
     OpResult: {"__init__": _initialize_result},
     Region: {"walk": _walk_region},
-    # What Python does of itself: ops and values are themselves.
+    # Identity semantics are Python's defaults.
     SSAValue: {
         "__hash__": object.__hash__,
         "__eq__": object.__eq__,
@@ -302,8 +303,10 @@ REPLACED: Mapping[type, Mapping[str, Any]] = {
 
 
 class _Plain(ABCMeta):
-    """Of classes without registered virtual subclasses: an instance is one by its bases, which the
-    interpreter sees by itself."""
+    """Metaclass without registered virtual subclasses: instance checks only look at bases.
+
+    The interpreter does that without calling Python code.
+    """
 
     __instancecheck__ = type.__instancecheck__
     __subclasscheck__ = type.__subclasscheck__
@@ -317,7 +320,7 @@ def _make_plain(class_: type) -> None:
 
 
 def replace_methods() -> None:
-    """Makes xDSL use the methods, in this process."""
+    """Replaces the xDSL methods in this process."""
     for class_ in (Attribute, SSAValue, _IRNode):
         _make_plain(class_)
     for class_, methods in REPLACED.items():

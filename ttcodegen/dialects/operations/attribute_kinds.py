@@ -1,4 +1,4 @@
-"""The kinds of attributes that ops have: MLIR attribute to Python value and back."""
+"""Kinds of op attributes: conversion between MLIR attributes and Python values."""
 
 from __future__ import annotations
 
@@ -32,8 +32,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class AttributeKind(Generic[T]):
-    """Converts one kind of attribute. `decode` raises ValueError, TypeError or KeyError if the
-    attribute is of another kind; `expected` completes 'should be ...'."""
+    """Conversion of one kind of attribute.
+
+    `decode` raises ValueError, TypeError or KeyError for attributes of another kind; `expected`
+    completes 'should be ...' in messages.
+    """
 
     expected: str
     decode: Callable[[Attribute], T]
@@ -92,7 +95,8 @@ def _numbers(attribute: Attribute) -> list[Any]:
 
 
 def elements_of(array: Attribute) -> Sequence[Any]:
-    """The elements of `array<i32: ...>` and the like; few arrays are different.
+    """Returns the elements of `array<i32: ...>` and the like; cached, since few arrays are
+    different.
 
     Raises:
         TypeError: for another attribute.
@@ -118,7 +122,7 @@ def _integers(attribute: Attribute) -> list[int]:
         case DenseArrayBase(elt_type=IntegerType()):
             return list(elements_of(attribute))
         case ArrayAttr(data=elements):
-            # Lists of integers are looked at more often than all others.
+            # Fast path: lists of integers are the most frequent.
             values: list[Any] = [
                 each.value.data if isinstance(each, IntegerAttr) else None for each in elements
             ]
@@ -130,7 +134,7 @@ def _integers(attribute: Attribute) -> list[int]:
 
 
 def encode_number(value: float) -> Attribute:
-    """An i32 (i64 if it does not fit) for an int, an f32 for a float."""
+    """Encodes an int as i32, or i64 if it does not fit, and a float as f32."""
     if isinstance(value, float):
         return FloatAttr(value, Float32Type())
     return IntegerAttr(value, i32 if -(2**31) <= value < 2**31 else i64)
@@ -148,7 +152,7 @@ def _dense_array(values: tuple[int, ...]) -> Attribute:
 
 
 def _enumerator(attribute: Attribute) -> str:
-    """The bare word of `#dialect.name<word>`, or of a string."""
+    """Returns the bare word of `#dialect.name<word>`, or of a string."""
     if isinstance(attribute, StringAttr):
         return attribute.data
     text = str(attribute)
@@ -174,7 +178,7 @@ def _encode_data_type(data_type: DataType) -> Attribute:
 
 
 def _elements(attribute: Attribute) -> Attribute:
-    """Elements are kept in several kinds of attributes; none of these is one."""
+    """Returns an elements attribute, of any class but those that hold none."""
     if isinstance(attribute, StringAttr | ArrayAttr | IntegerAttr | FloatAttr | TypeAttribute):
         raise TypeError
     return attribute
@@ -195,6 +199,6 @@ CONSTANT = AttributeKind[Attribute]("elements", _elements, lambda elements: elem
 BOOLEANS = AttributeKind[list[bool]](
     "a list of booleans",
     lambda attribute: [bool(v) for v in _integers(attribute)],
-    # As the parser has them: a byte that is 0 or 1 for each.
+    # As xDSL's parser encodes them: one byte per boolean.
     lambda values: DenseArrayBase(IntegerType(1), BytesAttr(bytes(bool(v) for v in values))),
 )

@@ -16,7 +16,7 @@ from ttcodegen.dialects.core.attribute_syntax import WordAttribute
 from ttcodegen.dialects.core.datatypes import DataType
 from ttcodegen.dialects.operations.attribute_kinds import AttributeKind
 
-# How exact the products of the matrix engine are.
+# Math fidelity of the matrix engine.
 
 
 class MathFidelity(StrEnum):
@@ -29,16 +29,16 @@ class MathFidelity(StrEnum):
 
     @property
     def cpp(self) -> str:
-        """The enumerator of `tt::tt_metal::MathFidelity`."""
+        """Enumerator of `tt::tt_metal::MathFidelity`."""
         return {"lofi": "LoFi", "hifi2": "HiFi2", "hifi3": "HiFi3", "hifi4": "HiFi4"}[self.value]
 
 
-# How the compute kernels of a call work: `#ttnn.device_compute_kernel_config`.
+# `#ttnn.device_compute_kernel_config`, the compute config of a call:
 #
 #     #ttnn.device_compute_kernel_config<math_fidelity = hifi4, math_approx_mode = false,
 #      fp32_dest_acc_en = true, packer_l1_acc = false, dst_full_sync_en = false>
 #
-# Fields that the text leaves out are those of a `ttnn::ComputeKernelConfig` that is not set.
+# Omitted fields have the defaults of `ttnn::ComputeKernelConfig`.
 
 
 class _Fidelity(WordAttribute[MathFidelity]):
@@ -50,22 +50,22 @@ class ComputeConfig:
     """`ttnn::ComputeKernelConfig` with its defaults."""
 
     math_fidelity: MathFidelity = MathFidelity.LOFI
-    """In how many passes the matrix engine multiplies."""
+    """Number of passes of a multiplication in the matrix engine."""
     math_approx_mode: bool = True
-    """True if exponentials and the like may be approximations."""
+    """True if exponentials and similar functions may be approximated."""
     fp32_dest_acc_en: bool = False
-    """True if the destination registers have 32 bits an element, not 16."""
+    """True if destination registers have 32 bits per element instead of 16."""
     packer_l1_acc: bool = False
-    """True if partial sums are added up in L1."""
+    """True if partial sums are accumulated in L1."""
     dst_full_sync_en: bool = False
-    """True if a kernel has all of the destination registers, not half of them at a time."""
+    """True if a kernel uses all destination registers at once, without double buffering."""
 
     @staticmethod
     def exact(arch: str) -> ComputeConfig:
-        """The most exact f32 configuration of an architecture.
+        """Returns the most exact f32 configuration of an architecture.
 
-        On Wormhole the fourth pass of a multiplication, summed up in 32 bits, is wrong by powers of
-        two now and then (tt-metal issue 38306); the library's own defaults have three there.
+        On Wormhole the fourth pass of a multiplication with 32-bit sums is occasionally wrong by
+        powers of two (tt-metal issue 38306); the library's own defaults use three passes there.
         """
         wormhole = arch == "wormhole_b0"
         return ComputeConfig(
@@ -76,7 +76,7 @@ class ComputeConfig:
 
     @property
     def is_exact(self) -> bool:
-        """True if it is what some architecture computes with f32 best with."""
+        """Returns whether it is the most exact f32 configuration of some architecture."""
         return self in (ComputeConfig.exact("wormhole_b0"), ComputeConfig.exact("blackhole"))
 
     def __str__(self) -> str:
@@ -131,16 +131,15 @@ COMPUTE_CONFIG = AttributeKind[ComputeConfig](
 )
 
 
-# How exactly the engines of a core compute: what a compute configuration leaves of operands and
-# sums, and what calls get that pass none.
+# Precision of the engines for a compute config, and default configs of calls without one.
 #
 # Source: SrcASrcB.md and MVMUL.md of tenstorrent/tt-isa-documentation. The CPU backend has the
 # same rules in C++ (standalone/src/compute/arithmetic.cpp).
 
 _TF32_BITS = 10
 _BFLOAT16_BITS = 7
-# Passes of the multiplier take 4 + 5 bits of source A and 6 + 4 of source B; the last bit of TF32
-# in source A is part of no pass.
+# Passes of the multiplier use 4 + 5 bits of source A and 6 + 4 of source B; the last bit of TF32
+# in source A is unused.
 _FIRST_PASS_OF_A = 4
 _BOTH_PASSES_OF_A = 9
 _FIRST_PASS_OF_B = 6
@@ -148,25 +147,25 @@ _FIRST_PASS_OF_B = 6
 
 @dataclass(frozen=True)
 class Arithmetic:
-    """Precision of the engines: mantissa bits, without the leading one. Bits of a mantissa are
-    those after the leading one."""
+    """Precision of the engines, in mantissa bits without the leading one."""
 
     source_bits: int
-    """Of a float in a source register: TF32, or bfloat16 where sums have 16 bits."""
+    """Bits of a float in a source register: TF32, or bfloat16 with 16-bit sums."""
     first_bits: int
-    """Those that are multiplied of source B, the first operand of a matmul."""
+    """Multiplied bits of source B, the first operand of a matmul."""
     second_bits: int
-    """Those that are multiplied of source A, the second one; what is reduced is there too."""
+    """Multiplied bits of source A, the second operand of a matmul, or the operand of a
+    reduction."""
     narrow_sums: bool
-    """True if a sum is rounded to bfloat16 whenever a tile was added to it."""
+    """True if a sum is rounded to bfloat16 after each tile."""
     approximate: bool
     """True if exponentials and reciprocals are approximations."""
     drops_low_product: bool
-    """True if what the first pass leaves of either operand is not multiplied with each other."""
+    """True if the product of the low parts of both operands is dropped."""
 
     @staticmethod
     def of(config: ComputeConfig) -> Arithmetic:
-        """The arithmetic of a configuration."""
+        """Returns the arithmetic of a configuration."""
         source = _TF32_BITS if config.fp32_dest_acc_en else _BFLOAT16_BITS
         cuts_a = config.math_fidelity is MathFidelity.LOFI
         cuts_b = cuts_a or config.math_fidelity is MathFidelity.HIFI2
@@ -184,10 +183,10 @@ FIRST_PASS_BITS = (_FIRST_PASS_OF_A, _FIRST_PASS_OF_B)
 """Bits of source A and source B that the first pass multiplies."""
 
 FACTORS = 2
-"""The first operands of an op are those whose types decide on its default configuration."""
+"""Number of leading operands whose types determine the default configuration."""
 
 Fidelity = Literal["LoFi", "HiFi2", "HiFi3", "HiFi4", "EXACT"]
-"""EXACT is HiFi3 on Wormhole and HiFi4 on Blackhole."""
+"""Fidelity of a default; EXACT is HiFi3 on Wormhole and HiFi4 on Blackhole."""
 
 
 @dataclass(frozen=True)
@@ -195,19 +194,19 @@ class ComputeDefault:
     """Default compute configuration of a call that passes none."""
 
     narrow: Fidelity
-    """For operands of 16 bits, and mixed ones."""
+    """Fidelity for 16-bit and mixed operands."""
     block: Fidelity
-    """For block floats."""
+    """Fidelity for block floats."""
     wide: Fidelity
-    """For float32."""
+    """Fidelity for float32."""
     approximate: bool
     wide_sums: Literal["ALWAYS", "NEVER", "OPERANDS", "RESULT"]
-    """True if sums have 32 bits: where all operands, or the result, are float32."""
+    """Condition for 32-bit sums: all operands, or the result, are float32."""
 
     def config(
         self, operands: Sequence[DataType], result: DataType, architecture: str
     ) -> ComputeConfig:
-        """The configuration for operands and a result of these types."""
+        """Returns the configuration for operands and a result of these types."""
         all_wide = all(each is DataType.FLOAT32 for each in operands)
         all_block = all(each.is_block_float for each in operands)
         fidelity = self.wide if all_wide else self.block if all_block else self.narrow
@@ -244,8 +243,10 @@ COMPUTE_DEFAULTS = {
     "rotary": ComputeDefault("HiFi4", "HiFi4", "HiFi4", True, "NEVER"),
     "cache": ComputeDefault("LoFi", "LoFi", "LoFi", True, "NEVER"),
 }
-"""By families of ops. Source: the calls of init_device_compute_kernel_config in
-ttnn/cpp/ttnn/operations of tt-metal."""
+"""Default configurations by op family.
+
+Source: the calls of init_device_compute_kernel_config in ttnn/cpp/ttnn/operations of tt-metal.
+"""
 
 
 def default_config(
@@ -254,10 +255,10 @@ def default_config(
     result: DataType,
     architecture: str,
 ) -> ComputeConfig:
-    """Default compute configuration of a call that passes none.
+    """Returns the default compute configuration of a call that passes none.
 
     Args:
-        row: of `COMPUTE_DEFAULTS`.
+        row: key of `COMPUTE_DEFAULTS`.
         operands: the data types of all operands; the first ones decide.
         result: the data type of the first result.
         architecture: such as `wormhole_b0`.

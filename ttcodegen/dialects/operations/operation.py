@@ -1,4 +1,4 @@
-"""An op and its definition: what every op of the catalogue has, whatever its dialect."""
+"""Op definitions of the catalogue, and ops of these definitions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ replace_methods()
 
 
 class Required(Enum):
-    """Marks an attribute without a default."""
+    """Sentinel for an attribute without a default."""
 
     REQUIRED = 0
 
@@ -39,40 +39,48 @@ REQUIRED = Required.REQUIRED
 
 @dataclass(frozen=True)
 class OperandSpec:
-    """One operand of an op: its name, how often it occurs, and what a TTNN op asks of it."""
+    """An operand of an op: name, count, and requirements of a TTNN op."""
 
     name: str
     count: Literal["one", "optional", "variadic"] = "one"
     layout: Layout | None = Layout.TILE
-    """The page layout the library needs; None accepts either."""
+    """Required page layout; None for any."""
     memory: Memory | None = Memory.DEVICE
-    """None accepts either."""
+    """Required memory; None for any."""
     prepared: Callable[[CatalogueOp], bool] | None = None
-    """True if an op has what the library has prepared itself, in tiles on the device; None if there
-    is no such form of the operand."""
+    """Returns whether an op has the operand in a form prepared by the library, in tiles on the
+    device.
+
+    None if there is no such form.
+    """
     data_types: tuple[DataType, ...] | None = None
-    """The data types that the library takes, the preferred one first; None takes all."""
+    """Supported data types, the preferred one first; None for all."""
     shards: Callable[[CatalogueOp], Shards] | None = None
-    """Sharding of the tensor's rows that the library needs; None if it needs none."""
+    """Returns the required sharding of the tensor's rows; None if none is required."""
     domain: tuple[float, float] | None = None
-    """The range of drawn inputs in which the op is well conditioned."""
+    """Range of drawn inputs in which the op is well conditioned."""
     input_kind: Literal[
         "activation", "weight", "index", "mask", "attention_mask", "variance", "expert_mapping"
     ] = "activation"
-    """Kind of random values for an argument that feeds this operand: a mask holds 0 and 1, an
-    attention mask, which is added to scores, 0 and large negative numbers; a mapping (..., experts,
-    devices) a one for the device of each expert."""
+    """Kind of drawn values for arguments that feed the operand.
+
+    A mask holds 0 and 1; an attention mask, which is added to scores, 0 and large negative numbers;
+    a mapping (..., experts, devices) a one for the device of each expert.
+    """
+    is_own: bool = False
+    """True for a trailing operand that the op of tt-mlir lacks: if absent, segment sizes omit
+    it."""
     fan_in: Callable[[CatalogueOp], int] | None = None
-    """For a weight: how many products with its elements one element of the result sums up."""
+    """Returns the number of products with a weight that one result element sums."""
     places: Callable[[CatalogueOp], int] | None = None
-    """For an index: how many places there are that it may name, counted from 0."""
+    """Returns the number of valid values of an index, from 0."""
 
 
 @dataclass(frozen=True, eq=False)
 class AttributeSpec:
-    """One attribute of an op. `default` is a Python value; REQUIRED if there is none.
+    """An attribute of an op. `default` is a Python value, or REQUIRED if there is none.
 
-    One that several ops share is one object, and known by that.
+    Specs shared by several ops are one object, compared by identity.
     """
 
     name: str
@@ -86,23 +94,23 @@ def attribute(name: str, kind: AttributeKind[Any], default: Any = REQUIRED) -> A
 
 
 def operand(name: str, **demands: Any) -> OperandSpec:
-    """An operand that occurs once."""
+    """Returns the spec of an operand that occurs once."""
     return OperandSpec(name, **demands)
 
 
 def optional(name: str, **demands: Any) -> OperandSpec:
-    """An operand that may be absent."""
+    """Returns the spec of an operand that may be absent."""
     return OperandSpec(name, "optional", **demands)
 
 
 def variadic(name: str, **demands: Any) -> OperandSpec:
-    """An operand that occurs any number of times."""
+    """Returns the spec of an operand that occurs any number of times."""
     return OperandSpec(name, "variadic", **demands)
 
 
 @dataclass(frozen=True)
 class ResultInfo:
-    """Shape and numpy dtype name of a result that a numpy meaning has to produce."""
+    """Shape and numpy dtype name that numpy semantics have to produce."""
 
     shape: tuple[int, ...]
     dtype: str
@@ -110,10 +118,10 @@ class ResultInfo:
 
 @dataclass(frozen=True)
 class Call:
-    """One execution of an op in numpy.
+    """Evaluation of an op in numpy.
 
-    Floats arrive as float32 (float64 where the source says so), already rounded to the dtype of
-    their tensor; integers and booleans in their own dtype. The interpreter rounds the result.
+    Floats are float32 (float64 if the source has it), already rounded to the dtype of their tensor;
+    integers and booleans have their own dtype. The interpreter rounds the result.
     """
 
     name: str
@@ -128,34 +136,35 @@ class Call:
         return self.attributes[attribute_name]
 
     def array(self, name: str) -> np.ndarray:
-        """The operand of that name."""
+        """Returns an operand by name."""
         return self.operands[name][0]
 
     def optional(self, name: str) -> np.ndarray | None:
-        """The operand of that name, None if absent."""
+        """Returns an operand by name, or None if absent."""
         group = self.operands[name]
         return group[0] if group else None
 
     @property
     def inputs(self) -> list[np.ndarray]:
-        """All operands in order."""
+        """Returns all operands in order."""
         return [array for group in self.operands.values() for array in group]
 
 
 NumpyMeaning = Callable[[Call], "np.ndarray | Sequence[np.ndarray]"]
-"""Gives the only result, or all of them; an op without results returns an empty sequence after it
-changed its operand in place."""
+"""Returns the only result, or all results; an empty sequence for ops that only write in place."""
 
 ChipsMeaning = Callable[[Sequence[Call]], "Sequence[np.ndarray | Sequence[np.ndarray]]"]
-"""Gives the result of each chip, or all of them, from the calls of all chips of the mesh, in the
-order in which they are counted: row by row. Chips that hold the same may share an array."""
+"""Returns the result, or results, of each device from the calls of all devices of a mesh.
+
+Devices are in row-major order. Equal results may share an array.
+"""
 
 Verifier = Callable[["CatalogueOp"], None]
 
 
 @dataclass(frozen=True)
 class Definition:
-    """Base of TTIR and TTNN op definitions."""
+    """Base class of TTIR and TTNN op definitions."""
 
     name: str
     operands: tuple[OperandSpec, ...] = ()
@@ -165,16 +174,18 @@ class Definition:
     verify: Verifier | None = None
     numpy: NumpyMeaning | None = None
     chips: ChipsMeaning | None = None
-    """Semantics on a mesh of several devices, if it is a collective: other ops compute per device.
-    The attribute `mesh_shape` says of how many."""
+    """Semantics of a collective on all devices of a mesh; None for ops that compute per device.
+
+    The attribute `mesh_shape` has the size of the mesh.
+    """
     in_place: str | None = None
-    """The operand that the op overwrites."""
+    """Operand that the op overwrites."""
     rearranges: bool = False
-    """The result is the operand, arranged in another way."""
+    """True if the result is a rearrangement of the operand."""
     nouns: tuple[str, ...] = ()
     """Nouns for results without a name; empty for the name of the op."""
     participle: str = ""
-    """Participle for a value beside the operand it was derived from: `scaled`."""
+    """Participle for names of values derived from a named operand: `scaled`."""
 
     @cached_property
     def dialect(self) -> str:
@@ -190,31 +201,38 @@ class Definition:
 
     @cached_property
     def _flexible(self) -> Sequence[OperandSpec]:
-        """The operands that may occur more or less often than once."""
+        """Optional and variadic operands."""
         return [spec for spec in self.operands if spec.count != "one"]
+
+    @cached_property
+    def _destinations(self) -> Sequence[str]:
+        return [spec.name for spec in self.operands if spec.name in ("output", "outputs")]
 
     @property
     def needs_segments(self) -> bool:
-        """True if the number of operands does not determine what each of them is."""
+        """Returns whether segment sizes are needed to assign operands."""
         return len(self._flexible) > 1
 
     def attribute(self, name: str) -> AttributeSpec:
-        """Raises KeyError when the op has no attribute of that name."""
+        """Returns an attribute by name; raises KeyError if there is none."""
         spec = self._attributes_by_name.get(name)
         if spec is None:
             raise KeyError(f"{self.name} has no attribute {name}")
         return spec
 
     def segments(self, count: int, explicit: Sequence[int] | None = None) -> list[int]:
-        """Divides `count` operands among the operands of the definition.
+        """Divides `count` operands among the operand specs.
 
-        Sizes that belong to an older definition, with other operands, say nothing.
+        Explicit sizes of an older definition, with other operands, are ignored. Raises
+        VerifyException if the operands do not fit.
         """
         if explicit is not None and sum(explicit) != count:
             listed = ", ".join(map(str, explicit))
             raise VerifyException(
                 f"{self.name}: operandSegmentSizes are {listed}, but there are {count} operands"
             )
+        if explicit is not None and self.has_segments(explicit):
+            explicit = [*explicit, *[0] * (len(self.operands) - len(explicit))]
         if explicit is not None and len(explicit) == len(self.operands):
             for spec, size in zip(self.operands, explicit, strict=True):
                 if not _SIZES[spec.count](size):
@@ -246,12 +264,26 @@ class Definition:
             extra -= take
         return sizes
 
+    def written_segments(self, sizes: Sequence[int]) -> Sequence[int]:
+        """Returns the sizes to print, without absent trailing operands that tt-mlir lacks."""
+        count = len(sizes)
+        while count and not sizes[count - 1] and self.operands[count - 1].is_own:
+            count -= 1
+        return sizes[:count]
+
+    def has_segments(self, sizes: Sequence[int]) -> bool:
+        """Returns whether there is a size for each operand, except absent trailing ones that
+        tt-mlir lacks."""
+        return len(sizes) == len(self.operands) or (
+            len(sizes) < len(self.operands) and self.operands[len(sizes)].is_own
+        )
+
     def places(
         self, count: int, explicit: tuple[int, ...] | None = None
     ) -> Mapping[str, tuple[int, int]]:
-        """Offsets of each operand among `count`, and their numbers, by name.
+        """Returns offset and number of values of each operand by name, among `count` values.
 
-        Called for each operand that a pass looks at; there are few answers.
+        Cached: called for each operand that a pass reads, with few different arguments.
         """
         found = self._known_places.get((count, explicit))
         if found is None:
@@ -271,7 +303,7 @@ class Definition:
         return {}
 
     def verify_op(self, op: CatalogueOp) -> None:
-        """Raises VerifyException that names what was expected and what was found."""
+        """Raises VerifyException with what was expected and what was found."""
         op.segments()
         for value in (*op.operands, *op.results):
             type_ = value.type
@@ -287,8 +319,22 @@ class Definition:
             )
         if op.regions or op.successors:
             raise VerifyException(f"{self.name} has no regions and no successors")
+        if self._destinations:
+            self._verify_destinations(op)
         if self.verify is not None:
             self.verify(op)
+
+    def _verify_destinations(self, op: CatalogueOp) -> None:
+        """Verifies that destination operands have the shapes of the results."""
+        groups = op.operand_groups()
+        given = [value for name in self._destinations for value in groups[name]]
+        for value, result in zip(given, op.results, strict=False):
+            expected, found = (shape_of(each.type) for each in (result, value))
+            if expected != found:
+                raise VerifyException(
+                    f"{self.name}: expected a destination of the shape of the result, {expected}, "
+                    f"found {found}"
+                )
 
 
 _SIZES: Mapping[str, Callable[[int], bool]] = {
@@ -301,21 +347,23 @@ _SEGMENT_SIZES = "operandSegmentSizes"
 
 
 def operation_name(op: Operation) -> str:
-    """The full name of an operation, also of one that is not registered."""
+    """Returns the full name of an operation, also of an unregistered one."""
     return op.op_name.data if isinstance(op, UnregisteredOp) else op.name
 
 
 class CatalogueOp(Operation):
-    """An op of the `ttir` or `ttnn` dialect; what it means is in its `definition`."""
+    """An op of the `ttir` or `ttnn` dialect; its semantics are in its `definition`."""
 
     traits = OpTraits(tuple)
     definition: ClassVar[Definition]
     source_offset: int = -1
-    """Source offset of the op, -1 for an op that a pass made."""
+    """Offset of the op in the source text; -1 for ops created by passes."""
 
     def parameter(self, name: str) -> Any:
-        """The Python value of an attribute, its default if absent; raises VerifyException if the
-        attribute is required and absent, or not of the kind that the definition names."""
+        """Returns the Python value of an attribute, or its default.
+
+        Raises VerifyException if the attribute is required and absent, or of another kind.
+        """
         spec = self.definition.attribute(name)
         attribute = self.properties.get(name)
         if attribute is None:
@@ -332,18 +380,18 @@ class CatalogueOp(Operation):
             ) from error
 
     def parameters(self) -> dict[str, Any]:
-        """All attributes that the definition names, as Python values."""
+        """Returns all attributes of the definition as Python values."""
         return {spec.name: self.parameter(spec.name) for spec in self.definition.attributes}
 
     def segments(self) -> list[int]:
-        """Number of values per operand of the definition, in order.
+        """Returns the number of values per operand of the definition, in order.
 
-        Raises VerifyException when the operands do not fit the definition.
+        Raises VerifyException if the operands do not fit the definition.
         """
         return [size for _, size in self._places().values()]
 
     def _places(self) -> Mapping[str, tuple[int, int]]:
-        """Offset of each operand of the definition, and its number of values."""
+        """Returns offset and number of values of each operand of the definition."""
         sizes = self.properties.get(_SEGMENT_SIZES) or self.attributes.get(_SEGMENT_SIZES)
         count = len(self._operands)
         match sizes:
@@ -353,14 +401,15 @@ class CatalogueOp(Operation):
                 return self.definition.places(count)
 
     def operand_groups(self) -> dict[str, list[SSAValue]]:
-        """The operands by the names of the definition; an absent optional is an empty list."""
+        """Returns the operands by the names of the definition; an absent optional is an empty
+        list."""
         operands = list(self._operands)
         return {
             name: operands[start : start + size] for name, (start, size) in self._places().items()
         }
 
     def optional_operand(self, name: str) -> SSAValue | None:
-        """The operand of that name, None if it is absent."""
+        """Returns an operand by name, or None if it is absent."""
         place = self._places().get(name)
         if place is None:
             raise KeyError(f"{self.name} has no operand {name}")
@@ -368,28 +417,28 @@ class CatalogueOp(Operation):
         return self._operands[start] if size else None
 
     def operand(self, name: str) -> SSAValue:
-        """The operand of that name; raises VerifyException if it is absent."""
+        """Returns an operand by name; raises VerifyException if it is absent."""
         value = self.optional_operand(name)
         if value is None:
             raise VerifyException(f"{self.name} needs the operand '{name}'")
         return value
 
     def shape(self, name: str) -> tuple[int, ...]:
-        """The logical shape of the operand of that name."""
+        """Returns the logical shape of an operand by name."""
         return shape_of(self.operand(name).type)
 
     @property
     def result_type(self) -> TensorType[Attribute]:
-        """The tensor type of the only or first result."""
+        """Returns the tensor type of the first result."""
         type_ = self.results[0].type
-        assert isinstance(type_, TensorType)  # The verifier sees to it.
+        assert isinstance(type_, TensorType)  # Ensured by the verifier.
         return cast("TensorType[Attribute]", type_)
 
     @property
     def result_shape(self) -> tuple[int, ...]:
-        """The logical shape of the only or first result."""
+        """Returns the logical shape of the first result."""
         return shape_of(self.results[0].type)
 
     def verify_(self) -> None:
-        """Checks operands, attributes, types and shapes against the definition."""
+        """Verifies operands, attributes, types and shapes against the definition."""
         self.definition.verify_op(self)

@@ -1,7 +1,7 @@
-"""Verification of a module: ops by their definitions, functions by their types and calls.
+"""Verification of modules: ops by their definitions, functions by their types and calls.
 
-The checks of xDSL are taken for single ops; those of functions are here, because xDSL's follow
-symbols anew for each call, and stop at the first finding.
+xDSL's checks are used for single ops. Functions are checked here, because xDSL resolves symbols
+again for each call and stops at the first error.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from ttcodegen.dialects.ttnn.program_configs import Conv2dConfig, ProgramConfigA
 from ttcodegen.foundation.diagnostics import CompileError, Diagnostics, plural
 
 _WRAPPED = "Underlying verification failure: "
-"""Prefix of xDSL before the message of an attribute's own verifier."""
+"""xDSL's prefix of messages from an attribute's own verifier."""
 _OTHER_ATTRIBUTE = re.compile(r"(#[\w.]+)<.*> should be of base attribute (\S+)$", re.DOTALL)
-"""Message of xDSL about an attribute of another kind."""
+"""xDSL's message about an attribute of another kind."""
 
 _FUNCTION_OPS = (FuncOp, CallOp, ReturnOp)
 
 
 def verify_definitions(operations: Iterable[Operation]) -> None:
-    """Verifies that modules, functions, calls and returns have the attributes, operands and
-    regions of their kind, in all of `operations`, and that operands are defined.
+    """Verifies modules, functions, calls and returns in `operations`, and that operands are
+    defined.
 
     Raises:
-        CompileError: with all that do not.
+        CompileError: with all errors.
     """
     diagnostics = Diagnostics()
     for outer in operations:
@@ -65,7 +65,7 @@ def verify_definitions(operations: Iterable[Operation]) -> None:
 
 @cache
 def _has_segments(op_type: type[IRDLOperation]) -> bool:
-    """True if attributes of an op say which operands are which, so that these are read by them."""
+    """Returns whether an op reads its operands by segment sizes."""
     definition = op_type.get_irdl_definition()
     return "operandSegmentSizes" in definition.properties or any(
         isinstance(option, AttrSizedOperandSegments) for option in definition.options
@@ -73,10 +73,9 @@ def _has_segments(op_type: type[IRDLOperation]) -> bool:
 
 
 def verify_module(module: ModuleOp, after: str | None = None) -> None:
-    """Verifies every op by itself, so that the error has the location of the op that is wrong, and
-    functions against their signatures.
+    """Verifies every op on its own, for errors with its location, then functions and calls.
 
-    `after` names the pass that made the module, None if it is as it was read.
+    `after` names the pass that produced the module, None for a parsed module.
 
     Raises:
         CompileError: with all ops that do not verify.
@@ -90,7 +89,7 @@ def verify_module(module: ModuleOp, after: str | None = None) -> None:
 
 
 def faults_of_ops(module: ModuleOp) -> Iterator[tuple[Operation, str]]:
-    """The ops that are not what their definitions say, each with the reason."""
+    """Yields the ops that violate their definitions, with reasons."""
     for op in module.walk():
         try:
             _verify_op(op)
@@ -99,12 +98,12 @@ def faults_of_ops(module: ModuleOp) -> Iterator[tuple[Operation, str]]:
 
 
 def verify_functions(module: ModuleOp, said: str = "") -> None:
-    """Verifies functions, their bodies, what they return and their calls against each other.
+    """Verifies functions, bodies, returns and calls against each other.
 
-    `said` goes before each message.
+    `said` is a prefix of each message.
 
     Raises:
-        CompileError: with all that do not fit together.
+        CompileError: with all mismatches.
     """
     diagnostics = Diagnostics()
     functions = {op.sym_name.data: op for op in module.ops if isinstance(op, FuncOp)}
@@ -119,11 +118,10 @@ def verify_functions(module: ModuleOp, said: str = "") -> None:
 
 
 def verify_order(module: ModuleOp, after: str) -> None:
-    """Verifies that every operand is made before it is used; the parser sees to it, passes might
-    not.
+    """Verifies that every operand is defined before its use, which passes might violate.
 
     Raises:
-        CompileError: at the first operand that is not.
+        CompileError: at the first violation.
     """
     seen: set[Operation] = set()
     for op in module.walk():
@@ -136,10 +134,10 @@ def verify_order(module: ModuleOp, after: str) -> None:
 
 
 def verify_lifetimes(module: ModuleOp) -> None:
-    """Verifies that no tensor is used after a call has deallocated it, or deallocated twice.
+    """Verifies that no tensor is used after its deallocation, or deallocated twice.
 
     Raises:
-        CompileError: with all ops that do.
+        CompileError: with all violations.
     """
     diagnostics = Diagnostics()
     for function in module.ops:
@@ -168,9 +166,10 @@ def _faults_of_lifetimes(block: Block) -> Iterator[tuple[Operation, str]]:
 
 
 def _frees_its_input(convolution: Operation) -> bool:
-    """True if `deallocate_activation` frees the input of a convolution.
+    """Returns whether `deallocate_activation` frees the input of a convolution.
 
-    The library does so unless it is in DRAM (conv2d.cpp)."""
+    The library does so unless the input is in DRAM (conv2d.cpp).
+    """
     config = convolution.properties.get("conv2d_config")
     given = config.data if isinstance(config, ProgramConfigAttr) else None
     if not isinstance(given, Conv2dConfig) or not given.deallocate_activation:
@@ -183,7 +182,7 @@ _DEALLOCATIONS = frozenset({"dealloc", "deallocate", "deallocate_buffer"})
 
 
 def _verify_op(op: Operation) -> None:
-    """Raises VerifyException if an op is not what its definition says."""
+    """Raises VerifyException if an op violates its definition."""
     if isinstance(op, CatalogueOp):
         op.verify_()
     elif isinstance(op, _FUNCTION_OPS):
@@ -204,7 +203,7 @@ def _definition_without_traits(op_type: type[IRDLOperation]) -> OpDef:
 def _faults_among_ops(
     op: Operation, functions: Mapping[str, FuncOp]
 ) -> Iterator[tuple[Operation, str]]:
-    """The position of an op, and whether it fits the function that it is, returns from or calls."""
+    """Yields errors of functions, calls, loops and returns, each with its op."""
     match op:
         case FuncOp():
             if op.parent_op() is not None and not isinstance(op.parent_op(), ModuleOp):
@@ -230,7 +229,7 @@ def _faults_among_ops(
 
 
 def _faults_of_function(function: FuncOp) -> Iterator[tuple[Operation, str]]:
-    """Errors of a function: its type against its arguments and results."""
+    """Yields errors of a function: its type against its arguments and results."""
     name = f"function @{function.sym_name.data}"
     inputs = function.function_type.inputs.data
     outputs = function.function_type.outputs.data
@@ -272,7 +271,7 @@ _SAID: Mapping[str, tuple[type[Attribute], str]] = {
 
 
 def _faults_of_end(block: Block, name: str) -> Iterator[tuple[Operation | None, str]]:
-    """Nothing comes after a terminator, and nothing but one ends a block."""
+    """Yields errors of terminators: missing, or followed by other ops."""
     for op in block.ops:
         if isinstance(op, ReturnOp) and (following := op.next_op) is not None:
             yield following, f"there is an operation after the 'return' of {name}"
@@ -295,7 +294,7 @@ def _faults_of_call(call: CallOp | LoadCachedOp, functions: Mapping[str, FuncOp]
         ("takes", "argument", type_.inputs.data, tuple(call.operand_types)),
         ("returns", "result", type_.outputs.data, tuple(call.result_types)),
     ):
-        # Cached functions may have their tensors in a tuple.
+        # Cached functions may pass their tensors as a tuple.
         if isinstance(call, LoadCachedOp) and len(declared) == 1:
             (only,) = declared
             declared = tuple(only.types) if isinstance(only, TupleType) else declared
@@ -338,7 +337,7 @@ def _faults_of_types(
 
 
 def _first_line(error: VerifyException) -> str:
-    """The message without the text of a long attribute."""
+    """Returns the essential line of a message, without long attribute texts."""
     other = _OTHER_ATTRIBUTE.search(str(error))
     if other is not None:
         return f"{other[1]} is given where #{other[2]} is expected"

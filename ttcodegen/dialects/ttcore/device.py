@@ -9,7 +9,7 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from xdsl.dialects.builtin import ModuleOp, StringAttr, UnitAttr
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, ModuleOp, StringAttr, UnitAttr, i64
 from xdsl.ir import Attribute, Data, Operation, ParametrizedAttribute, TypeAttribute
 from xdsl.ir.affine import AffineMap
 from xdsl.irdl import irdl_attr_definition
@@ -23,26 +23,26 @@ from ttcodegen.dialects.ttcore.tile import Topology, TopologyAttr
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.systems.cards import MOST_CHIPS
 
-# `#ttcore.device`: a view of the system as one grid, and what else says how devices are used.
+# `#ttcore.device`: a view of the system as one grid.
 #
 #     #ttcore.device<workerGrid = #ttcore.grid<8x16,
 #         (d0, d1) -> ((d0 floordiv 8) * 2 + d1 floordiv 8, d0, d1 mod 8)>,
 #         meshShape = 1x2, chipIds = [0, 1]>
 #
-# Maps of L1 and DRAM, `l1Map` and `dramMap`, may be given; `ttcodegen.layout.Device` makes them.
+# Maps of L1 and DRAM, `l1Map` and `dramMap`, are optional; `ttcodegen.layout.Device` creates them.
 
 MEMORY_COORDINATES = 4
-"""Results of the maps of memories: chip, row and column (or 0 and bank), byte."""
+"""Number of results of memory maps: chip, row and column (or 0 and bank), byte."""
 
 
 @dataclass(frozen=True)
 class DeviceDescription:
-    """The grid that programs see, and how it is mapped to chips.
+    """Grid that programs see, and its mapping to chips.
 
-    `l1_map` leads from the position in the grid and a byte of the shard to chip, row, column and
-    address; its symbol is the address of the buffer. `dram_map` leads from the same to chip, 0,
-    bank and address; its symbols are the shape of the grid, that of a shard, the size of a page,
-    the address of the buffer and the size of an element.
+    `l1_map` maps a grid position and a byte of the shard to chip, row, column and address; its
+    symbol is the buffer address. `dram_map` maps the same to chip, 0, bank and address; its symbols
+    are the shape of the grid, that of a shard, the page size, the buffer address and the element
+    size.
     """
 
     worker_grid: Grid
@@ -55,7 +55,7 @@ class DeviceDescription:
 
 
 class _DeviceData(Data[DeviceDescription]):
-    """Base of what is written as a description of a device."""
+    """Base of attributes and types with a device description."""
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> DeviceDescription:
@@ -77,7 +77,7 @@ class DeviceAttr(_DeviceData):
 
 @irdl_attr_definition
 class DeviceType(_DeviceData, TypeAttribute):
-    """`!ttcore.device<...>`: the handle of an open device, until 2024."""
+    """`!ttcore.device<...>`: handle of an open device, used until 2024."""
 
     name = "ttcore.device"
 
@@ -116,7 +116,7 @@ def _verify_device(device: DeviceDescription) -> None:
 
 
 def device_text(device: DeviceDescription) -> str:
-    """The text after `#ttcore.device`."""
+    """Returns the text after `#ttcore.device`."""
     words = [f"workerGrid = #ttcore.grid{device.worker_grid}"]
     if device.dram_grid is not None:
         words.append(f"dramGrid = #ttcore.grid{device.dram_grid}")
@@ -169,7 +169,7 @@ def _parse_device(parser: AttrParser) -> DeviceDescription:
         parser.raise_error("a device has a workerGrid", position)
     return DeviceDescription(
         grids["workerGrid"],
-        # 2024 listed the chips of a device alone.
+        # Texts of 2024 only list the chips of a device.
         mesh_shape if mesh_shape is not None else (max(1, len(chip_ids)),),
         chip_ids,
         grids.get("dramGrid"),
@@ -267,7 +267,7 @@ class MeshTopologyAttr(Data[tuple[Topology, ...]]):
 
 @irdl_attr_definition
 class TensorMeshAttr(ParametrizedAttribute):
-    """`#ttcore.tensor_mesh<"mesh">`: the encoding of tensors that are divided over a mesh."""
+    """`#ttcore.tensor_mesh<"mesh">`: encoding of tensors that are sharded over a mesh."""
 
     name = "ttcore.tensor_mesh"
     mesh: StringAttr
@@ -284,7 +284,7 @@ class TensorMeshAttr(ParametrizedAttribute):
 
 
 class _CoordinatesAttr(Data[Shape]):
-    """Base of attributes that are numbers joined by `x`, without brackets."""
+    """Base of attributes of numbers joined by `x`."""
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> Shape:
@@ -332,20 +332,24 @@ DEVICE_ATTRIBUTES: list[type[Attribute]] = [
 ]
 
 
-# The mesh of chips that a module is for, and which of them participate in an op.
+# The mesh of a module, and the devices that participate in an op.
 
 MESHES = "ttcore.meshes"
-"""The attribute of a module with its meshes."""
+"""Module attribute with its meshes."""
+HOSTS = "ttcodegen.hosts"
+"""Module attribute with the rows and columns of hosts in its mesh."""
 
 MeshShape = tuple[int, int]
-"""Rows and columns of chips."""
+"""Rows and columns of devices."""
 
 ONE_CHIP: MeshShape = (1, 1)
 
 
 def two_dimensional(shape: Sequence[int]) -> MeshShape | None:
-    """A mesh as rows and columns: one dimension is a row, leading ones are left out. None for a
-    mesh of more dimensions, which no system of the release has."""
+    """Returns a mesh as rows and columns, or None if it has more dimensions.
+
+    One dimension is a row; leading dimensions of size 1 are dropped.
+    """
     sizes = list(shape)
     while len(sizes) > 2 and sizes[0] == 1:
         del sizes[0]
@@ -356,7 +360,7 @@ def two_dimensional(shape: Sequence[int]) -> MeshShape | None:
 
 
 def sizes_in(text: str) -> tuple[int, ...]:
-    """The sizes in `2,4` or `2x4`; raises CompileError for another text."""
+    """Parses `2,4` or `2x4`; raises CompileError for other texts."""
     if re.fullmatch(r"\d{1,9}([,x]\d{1,9})*", text) is None:
         raise CompileError(
             f"'{text}' is no mesh of chips", remedy="give rows and columns, such as 2x4"
@@ -365,8 +369,7 @@ def sizes_in(text: str) -> tuple[int, ...]:
 
 
 def require_possible(shape: Sequence[int], place: Operation | None = None) -> None:
-    """Raises CompileError for a mesh that is not rows and columns of chips, or has more chips than
-    any system."""
+    """Raises CompileError for a mesh that is not two-dimensional, or larger than any system."""
     if two_dimensional(shape) is None or any(size < 1 for size in shape):
         raise CompileError(
             f"a mesh of {shape_text(shape)} chips is not supported",
@@ -382,8 +385,9 @@ def require_possible(shape: Sequence[int], place: Operation | None = None) -> No
 
 
 def declared_mesh(op: Operation) -> MeshShape:
-    """The mesh that an op names, or else the module around it: the first that has several chips;
-    one chip if none is named, or only one that is no grid.
+    """Returns the mesh that an op or an enclosing module declares: the first with several devices.
+
+    One chip if none is declared, or only one that is not two-dimensional.
 
     Raises:
         CompileError: if it has more chips than any system, or none.
@@ -400,8 +404,25 @@ def declared_mesh(op: Operation) -> MeshShape:
     return two_dimensional(named) or ONE_CHIP
 
 
+def declared_hosts(op: Operation) -> MeshShape:
+    """Rows and columns of the hosts that have the mesh of the module around an op."""
+    around: Operation | None = op
+    while around is not None:
+        hosts = around.attributes.get(HOSTS)
+        if isinstance(hosts, DenseArrayBase):
+            rows, columns = map(int, hosts.get_values())
+            return rows, columns
+        around = around.parent_op()
+    return ONE_CHIP
+
+
+def set_hosts(module: ModuleOp, hosts: MeshShape) -> None:
+    """Makes a module say which hosts have its mesh."""
+    module.attributes[HOSTS] = DenseArrayBase.from_list(i64, hosts)
+
+
 def shape_in(op: Operation) -> tuple[int, ...]:
-    """The shape of the mesh that an op itself names, `()` if it names none."""
+    """Returns the mesh shape that an op itself declares, or `()`."""
     mesh = op.properties.get("mesh_shape", op.attributes.get("mesh_shape"))
     if mesh is None:
         return ()
@@ -409,27 +430,30 @@ def shape_in(op: Operation) -> tuple[int, ...]:
 
 
 def names_several_chips(module: ModuleOp) -> bool:
-    """True if a module names a mesh of more than one chip: other compilers print one of a
-    single chip where none was given."""
+    """Returns whether a module declares a mesh of several devices.
+
+    Other compilers print a mesh of one device where none was given.
+    """
     meshes = module.attributes.get(MESHES)
     return isinstance(meshes, MeshesAttr) and any(prod(mesh.shape) > 1 for mesh in meshes.data)
 
 
 def chips_of(attributes: Mapping[str, Any]) -> int:
-    """Number of devices in the mesh that the attributes of a collective name; 1 if they name
-    none."""
+    """Returns the number of devices in the mesh of a collective; 1 if it declares none."""
     return prod(attributes["mesh_shape"] or ())
 
 
 def set_mesh(module: ModuleOp, shape: Sequence[int]) -> None:
-    """Makes a module say what mesh it is for; raises CompileError for one that no system has."""
+    """Declares the mesh of a module; raises CompileError for one that no system has."""
     require_possible(shape, module)
     module.attributes[MESHES] = MeshesAttr((Mesh("mesh", tuple(shape)),))
 
 
 def groups_along(mesh: MeshShape, axis: int) -> list[list[int]]:
-    """The chips that a collective along an axis joins, counted row by row: for the axis 1 those of
-    each row, for the axis 0 those of each column."""
+    """Returns the device groups of a collective along an axis, numbered in row-major order.
+
+    Axis 1 groups the devices of each row, axis 0 those of each column.
+    """
     rows, columns = mesh
     if axis == 1:
         return [[row * columns + column for column in range(columns)] for row in range(rows)]
@@ -437,7 +461,8 @@ def groups_along(mesh: MeshShape, axis: int) -> list[list[int]]:
 
 
 def parts_of(shape: Sequence[int], placements: Sequence[int], mesh: MeshShape) -> list[int]:
-    """Number of parts per dimension of a tensor, by the sharding along each axis."""
+    """Returns the number of shards per dimension of a tensor, given the sharded dimension per
+    axis."""
     counts = [1] * len(shape)
     for axis, dim in enumerate(placements):
         if dim >= 0:
@@ -446,14 +471,48 @@ def parts_of(shape: Sequence[int], placements: Sequence[int], mesh: MeshShape) -
 
 
 def coordinates(mesh: MeshShape) -> Iterator[tuple[int, int]]:
-    """Row and column of each chip, in the order in which they are counted."""
+    """Yields row and column of each device in row-major order."""
     yield from product(range(mesh[0]), range(mesh[1]))
 
 
-# Modules whose calls are captured as traces of the device, and replayed.
+# Allocations at fixed addresses, as in modules of 2024.
+
+_HOST_MEMORY = re.compile(r"<\s*system(_memory)?\s*>")
+
+
+def allocation_fault(op: Operation) -> str | None:
+    """Returns the error of an allocating op (`AllocOp::verify` of tt-mlir), or None.
+
+    Device addresses are chosen at compile time, host addresses at run time.
+    """
+    said = {**op.attributes, **op.properties}
+    size, address = said.get("size"), said.get("address")
+    for name, number in (("size", size), ("address", address)):
+        if isinstance(number, IntegerAttr) and not 0 <= number.value.data < 1 << 64:
+            what = f"'{name}' is a number of 64 bits without a sign"
+            return f"has no such memory: {what}, found {number.value.data}"
+    space = said.get("memory_space", said.get("buffer_type"))
+    if isinstance(size, IntegerAttr) and size.value.data == 0:
+        return f"allocates some bytes, found a size of {size.value.data}"
+    if not isinstance(address, IntegerAttr) or space is None:
+        return None
+    is_host = _HOST_MEMORY.search(str(space)) is not None
+    if is_host == (address.value.data == 0):
+        return None
+    expected = "0 on the host" if is_host else "other than 0 on the device"
+    return f"has an address {expected}, found {address.value.data}"
+
+
+def expect_allocation(op: Operation) -> None:
+    """Raises VerifyException for an op with an invalid allocation."""
+    if (fault := allocation_fault(op)) is not None:
+        raise VerifyException(f"{op.name} {fault}")
+
+
+# Modules whose calls are captured as device traces and replayed.
 
 _TRACED = "ttcodegen.traced"
-"""Attribute of such a module."""
+"""Module attribute of traced modules."""
 
 
 def mark_traced(module: ModuleOp) -> None:
@@ -462,7 +521,7 @@ def mark_traced(module: ModuleOp) -> None:
 
 
 def is_traced(op: Operation) -> bool:
-    """True if an op is part of a module whose calls are captured."""
+    """Returns whether an op is in a module that is captured as a trace."""
     around: Operation | None = op
     while around is not None:
         if _TRACED in around.attributes:

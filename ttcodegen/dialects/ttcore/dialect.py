@@ -1,8 +1,8 @@
 """The `ttcore` dialect: types, attributes and tuple ops, and system descriptions.
 
-Text of 2024 and 2025 says less than that of today; what it leaves out is as in the description that
-the compiler has of that architecture. What today's text no longer says (the physical cores) is read
-over.
+Texts of 2024 and 2025 omit fields of the current syntax; these are taken from the compiler's
+default description of the architecture. Fields that were removed since (physical cores) are
+ignored.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ _CAPABILITIES = {"pcie": 1, "host_mmio": 2}
 """Bits of `chip_capabilities` by the words of 2024 and 2025."""
 
 _FORMER_FIELDS = frozenset({"chip_physical_cores"})
-"""Fields that chips no longer have."""
+"""Removed fields of chips."""
 
 
 @irdl_attr_definition
@@ -102,7 +102,7 @@ class SystemDescAttr(Data[SystemDescription]):
 
 
 def system_text(system: SystemDescription) -> str:
-    """The text after `#ttcore.system_desc`."""
+    """Returns the text after `#ttcore.system_desc`."""
     parts = [
         ", ".join(
             f'{{role = {cpu.role}, target_triple = "{cpu.target_triple}"}}' for cpu in system.cpus
@@ -158,9 +158,9 @@ class _Shape(tuple[int, ...]):
 
 
 def _parse_value(parser: AttrParser) -> Any:
-    """Any of the forms of a description: a list, a dictionary, a shape, a word, or an attribute.
+    """Parses any value of a description: a list, a dictionary, a shape, a word, or an attribute.
 
-    The text in `<...>` or `(...)` is a list as well.
+    Text in `<...>` or `(...)` is a list as well.
     """
     if parser.parse_optional_punctuation("{") is not None:
         return _parse_entries(parser)
@@ -197,7 +197,7 @@ def _parse_entries(parser: AttrParser) -> dict[str, Any]:
 
 
 def _plain(attribute: Attribute) -> Any:
-    """The value of an attribute written in full."""
+    """Returns the value of an attribute written in full."""
     if isinstance(attribute, GridAttr):
         return _Shape(attribute.data.shape)
     if isinstance(attribute, Data):
@@ -228,7 +228,7 @@ def _system(parts: list[Any]) -> SystemDescription:
 
 
 def _unwrapped(value: Any) -> Any:
-    """The text in brackets, if there is nothing else."""
+    """Returns the only element of nested lists of one element."""
     while isinstance(value, list):
         values = cast("list[Any]", value)
         if len(values) != 1:
@@ -279,7 +279,7 @@ def _chip(part: Any) -> ChipDescription:
     for name in entries:
         if name not in known and name not in _FORMER_FIELDS:
             raise ValueError(f"there is no field '{name}'")
-    # Texts of 2024 say less of a chip; the rest is as in the chip that the compiler knows.
+    # Texts of 2024 omit fields of a chip, which are taken from the default description.
     default = replace(
         default_system(arch if arch in ARCHITECTURES else "wormhole_b0").chip,
         arch=arch,
@@ -294,7 +294,7 @@ def _chip(part: Any) -> ChipDescription:
 
 
 def _field(value: Any, type_: Any) -> Any:
-    """The value of a field of a chip, whose type is written in the dataclass."""
+    """Converts the value of a chip field to its declared type."""
     match type_:
         case "int":
             return int(value)
@@ -308,10 +308,10 @@ def _field(value: Any, type_: Any) -> Any:
             return tuple(_pair(item) for item in value)
 
 
-# What a module is compiled for: its system, and the device that it sees of it.
+# The system and the device that a module is compiled for.
 
 SYSTEM_DESC = "ttcore.system_desc"
-"""The attribute of a module that describes the system."""
+"""Module attribute with the system description."""
 
 DEFAULT_DEVICE = "default_device"
 
@@ -323,7 +323,7 @@ class DeviceOp(IRDLOperation):
     name = "ttcore.device"
     sym_name = prop_def(StringAttr)
     device_attr = opt_prop_def(DeviceAttr)
-    """Absent if its text was not understood."""
+    """Absent if its text could not be parsed."""
     traits = traits_def(SymbolOpInterface())
 
     def __init__(self, device: DeviceDescription, name: str = DEFAULT_DEVICE) -> None:
@@ -341,10 +341,9 @@ class DeviceOp(IRDLOperation):
 
 
 def one_chip(worker_grid: Pair, dram_grid: Pair) -> DeviceDescription:
-    """A device with the cores and banks of the first chip, at the same coordinates.
+    """Returns a device with the cores and banks of the first chip, at the same coordinates.
 
-    The maps from grids and shards to addresses, which may be written in addition, follow from the
-    system description.
+    Optional maps from grids and shards to addresses follow from the system description.
     """
     dims = (AffineExpr.dimension(0), AffineExpr.dimension(1))
     mapping = AffineMap(2, 0, (AffineExpr.constant(0), *dims))
@@ -352,22 +351,22 @@ def one_chip(worker_grid: Pair, dram_grid: Pair) -> DeviceDescription:
 
 
 def system_of(module: ModuleOp) -> SystemDescription | None:
-    """The system that a module was compiled for, None if it does not say."""
+    """Returns the system that a module is compiled for, or None."""
     attribute = module.attributes.get(SYSTEM_DESC)
     return attribute.data if isinstance(attribute, SystemDescAttr) else None
 
 
 def set_system(module: ModuleOp, system: SystemDescription) -> None:
-    """Makes a module say what it is compiled for."""
+    """Sets the system that a module is compiled for."""
     module.attributes[SYSTEM_DESC] = SystemDescAttr(system)
 
 
 def devices(module: ModuleOp) -> Sequence[DeviceOp]:
-    """The descriptions of devices of a module."""
+    """Returns the device ops of a module."""
     return [op for op in module.body.block.ops if isinstance(op, DeviceOp)]
 
 
-# The ops that pack tensors into tuples and take them out again.
+# Ops that pack tensors into tuples and unpack them.
 
 
 @irdl_op_definition
@@ -467,7 +466,7 @@ class DataTypeAttr(ParametrizedAttribute):
 
 @irdl_op_definition
 class LoadCachedOp(IRDLOperation):
-    """The results of a const-eval function, which runs once: `ttcore.load_cached(@f, [...])`."""
+    """Results of a const-eval function, which runs once: `ttcore.load_cached(@f, [...])`."""
 
     name = "ttcore.load_cached"
     callee = prop_def(FlatSymbolRefAttr)
@@ -501,14 +500,14 @@ class _ModuleWrapper(IRDLOperation):
 
 @irdl_op_definition
 class DeviceModuleOp(_ModuleWrapper):
-    """`ttcore.device_module { builtin.module { ... } }`: what runs on the device."""
+    """`ttcore.device_module { builtin.module { ... } }`: functions that run on the device."""
 
     name = "ttcore.device_module"
 
 
 @irdl_op_definition
 class CPUModuleOp(_ModuleWrapper):
-    """`ttcore.cpu_module { builtin.module { ... } }`: the functions that run on the CPU."""
+    """`ttcore.cpu_module { builtin.module { ... } }`: functions that run on the CPU."""
 
     name = "ttcore.cpu_module"
 

@@ -1,13 +1,13 @@
-"""Grids, layouts of tensors, and layouts of memrefs: the attributes of the `ttcore` dialect.
+"""Grids, layouts of tensors, and layouts of memrefs: attributes of the `ttcore` dialect.
 
-`#ttcore.metal_layout` is written in two ways. That of the tensor layout specification has an affine
-map from the dimensions of the tensor to those of the grid, the grid, and the memref of a shard:
+`#ttcore.metal_layout` has two forms. That of the tensor layout specification has an affine map from
+the dimensions of the tensor to those of the grid, the grid, and the memref of a shard:
 
     #ttcore.metal_layout<(d0, d1, d2) -> (d0 * 64 + d1, d2), undef, <3x2>,
         memref<64x64xf32, #ttcore.memory_space<l1>>>
 
-Since the middle of 2025 the shape of the tensor type itself has the grid and the shard, and the
-layout says what the shape was, how it is aligned and which dimensions are collapsed:
+Since mid-2025 the shape of the tensor type itself consists of grid and shard, and the layout has
+the logical shape, its alignment and the collapsed dimensions:
 
     #ttcore.metal_layout<logical_shape = 3x64x128, dim_alignments = 1x32x32,
         collapsed_intervals = dense<[[0, -1]]> : tensor<1x2xi64>, l1, sharded>
@@ -62,13 +62,13 @@ def shape_text(shape: Sequence[int]) -> str:
 
 
 def parse_shape(parser: AttrParser) -> Shape:
-    """`2x3x64`; empty if there is no number."""
+    """Parses `2x3x64`; empty if there is no number."""
     return tuple(parser.parse_dimension_list())
 
 
 @dataclass(frozen=True)
 class Grid:
-    """A grid of cores or shards; the maps lead from it to (chip, row, column) and back."""
+    """A grid of cores or shards; the maps lead to (chip, row, column) and back."""
 
     shape: Shape
     mapping: AffineMap | None = None
@@ -122,7 +122,7 @@ class GridAttr(Data[Grid]):
 
 @dataclass(frozen=True)
 class LinearLayout:
-    """The layout of the tensor layout specification; the memref is one shard."""
+    """Layout of the tensor layout specification; the memref is one shard."""
 
     linear: AffineMap
     out_of_bounds: OutOfBounds
@@ -133,7 +133,7 @@ class LinearLayout:
 
 @dataclass(frozen=True)
 class AlignedLayout:
-    """The layout of tensors whose type has the shape `grid + shard`."""
+    """Layout of tensors whose type has the shape `grid + shard`."""
 
     logical_shape: Shape
     dim_alignments: Shape
@@ -228,7 +228,8 @@ def _parse_linear(parser: AttrParser) -> LinearLayout:
 
 
 def _map_of_strides(strides: Shape) -> AffineMap:
-    """The first spelling: volume and strides of the tensor; all dimensions but one are rows."""
+    """Returns the map of the oldest syntax, volume and strides: all dimensions but the last are
+    rows."""
     rank = len(strides) - 1
     width = strides[-2] if rank > 0 else 1
     row: AffineExpr = AffineExpr.constant(0)
@@ -255,7 +256,7 @@ def _parse_aligned(parser: AttrParser) -> AlignedLayout:
     while parser.parse_optional_punctuation(",") is not None:
         position = parser.pos
         word = parser.parse_identifier()
-        if word == "index_map":  # autumn of 2025: a view of the device's memory
+        if word == "index_map":  # a view of device memory, autumn of 2025
             parser.parse_punctuation("=")
             parser.parse_attribute()
         elif word in _words(OutOfBounds):
@@ -285,7 +286,7 @@ def _intervals(parser: AttrParser) -> tuple[tuple[int, int], ...]:
         raise VerifyException(
             f"collapsed intervals are pairs, found a tensor of {shape_text(shape)}"
         )
-    if len(numbers) == 1:  # one number throughout
+    if len(numbers) == 1:  # a splat
         numbers *= 2 * shape[0]
     return tuple(zip(numbers[::2], numbers[1::2], strict=True))
 
@@ -310,14 +311,14 @@ def _print_aligned(printer: Printer, layout: AlignedLayout) -> None:
 
 
 class StridedBufferLayout(MemRefLayoutAttr):
-    """Base of the layouts of memrefs that give the strides of elements in bytes."""
+    """Base of memref layouts that define strides in bytes."""
 
     def strides_in_bytes(self) -> Shape:
-        """Of each dimension of a shard."""
+        """Returns the strides of a shard's dimensions in bytes."""
         raise NotImplementedError
 
     def get_affine_map(self) -> AffineMap:
-        """From the index in a shard to the byte in it."""
+        """Returns the map from an index in a shard to its byte offset."""
         strides = self.strides_in_bytes()
         total: AffineExpr = AffineExpr.constant(0)
         for position, stride in enumerate(strides):
@@ -327,8 +328,7 @@ class StridedBufferLayout(MemRefLayoutAttr):
 
 
 class _BufferedLayout(Data[tuple[Shape, int]], StridedBufferLayout):
-    """Base of the layouts of memrefs that say, beside strides in bytes, how many buffers there
-    are."""
+    """Base of memref layouts with strides in bytes and a number of buffers."""
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> tuple[Shape, int]:
@@ -352,7 +352,7 @@ class _BufferedLayout(Data[tuple[Shape, int]], StridedBufferLayout):
 
 @irdl_attr_definition
 class ShardLayoutAttr(_BufferedLayout):
-    """`#ttcore.shard<8192x4096, 1>`: the strides of a shard in bytes, and how many buffers it has.
+    """`#ttcore.shard<8192x4096, 1>`: strides of a shard in bytes, and number of buffers.
 
     The memref has the shape `grid + shard`, so that half of its dimensions are cores.
     """
@@ -362,15 +362,15 @@ class ShardLayoutAttr(_BufferedLayout):
 
 @irdl_attr_definition
 class CBLayoutAttr(_BufferedLayout):
-    """`#ttcore.cb_layout<8192x4096, 2>`: the strides of a circular buffer in bytes, and how many
-    buffers it has."""
+    """`#ttcore.cb_layout<8192x4096, 2>`: strides of a circular buffer in bytes, and number of
+    buffers."""
 
     name = "ttcore.cb_layout"
 
 
 @irdl_attr_definition
 class InterleavedLayoutAttr(Data[Shape], StridedBufferLayout):
-    """`#ttcore.interleaved<8192x4096>`: pages that go round the banks; strides in bytes."""
+    """`#ttcore.interleaved<8192x4096>`: pages interleaved over banks; strides in bytes."""
 
     name = "ttcore.interleaved"
 
@@ -388,7 +388,7 @@ class InterleavedLayoutAttr(Data[Shape], StridedBufferLayout):
 
 @irdl_attr_definition
 class ViewLayoutAttr(Data[int | AffineMap], MemRefLayoutAttr):
-    """`#ttcore.view<4>`, `#ttcore.view<(d0, d1) -> (d1, d0)>`: another look at a memref."""
+    """`#ttcore.view<4>`, `#ttcore.view<(d0, d1) -> (d1, d0)>`: a view of a memref."""
 
     name = "ttcore.view"
 
@@ -411,7 +411,7 @@ class ViewLayoutAttr(Data[int | AffineMap], MemRefLayoutAttr):
 
 @dataclass(frozen=True)
 class HostStrides:
-    """The offsets of the elements of a tensor in a padded host buffer."""
+    """Offsets of the elements of a tensor in a padded host buffer."""
 
     logical_shape: Shape
     host_strides: Shape
@@ -459,7 +459,7 @@ class HostLayoutAttr(Data[HostStrides], StridedBufferLayout):
         raise VerifyException("a host layout counts elements, not bytes")
 
     def get_affine_map(self) -> AffineMap:
-        """From the index in the tensor to the element of the buffer."""
+        """Returns the map from an index in the tensor to an element of the buffer."""
         total: AffineExpr = AffineExpr.constant(0)
         for position, stride in enumerate(self.data.host_strides):
             total = total + AffineExpr.dimension(position) * stride
@@ -471,7 +471,7 @@ class HostLayoutAttr(Data[HostStrides], StridedBufferLayout):
 
 @irdl_attr_definition
 class BufferAttr(ParametrizedAttribute):
-    """`#ttcore.buffer<memref<64x128xf32, #l1>, alias>`: what a region sees of an operand."""
+    """`#ttcore.buffer<memref<64x128xf32, #l1>, alias>`: an operand as seen by a region."""
 
     name = "ttcore.buffer"
     memref: MemRefType[Attribute]
@@ -493,7 +493,7 @@ class BufferAttr(ParametrizedAttribute):
 
 @irdl_attr_definition
 class ArgumentAllocationAttr(ParametrizedAttribute):
-    """`#ttcore.arg_alloc<address, size, memory space>`: the placement of an argument, in bytes."""
+    """`#ttcore.arg_alloc<address, size, memory space>`: placement of an argument, in bytes."""
 
     name = "ttcore.arg_alloc"
     address: IntAttr

@@ -1,4 +1,4 @@
-"""Loops of the host around calls of a function."""
+"""Host loops around calls of a function."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class WhileLoopOp(IRDLOperation):
     """A loop of calls of a function: `ttcore.while_loop(@body, going, [carried..., captured...])`.
 
     The function takes the carried and the captured tensors, and returns the carried tensors of the
-    next iteration; before them, unless the trip count is given, whether there is one. `going` says
-    so of the first iteration. The op gives the carried tensors of the last one.
+    next iteration, preceded by its condition unless the trip count is given. `going` is the
+    condition of the first iteration. Results are the carried tensors after the last one.
     """
 
     name = "ttcore.while_loop"
@@ -63,21 +63,21 @@ class WhileLoopOp(IRDLOperation):
 
     @property
     def trips(self) -> int | None:
-        """The trip count, None if it is only known at run time."""
+        """Returns the trip count, or None if it is only known at run time."""
         return None if self.trip_count is None else self.trip_count.value.data
 
     @property
     def carried(self) -> Sequence[SSAValue]:
-        """The operands that the first iteration takes, and each later one has anew."""
+        """Returns the initial values of the carried tensors."""
         return self.inputs[: len(self.outputs)]
 
     @property
     def captured(self) -> Sequence[SSAValue]:
-        """The operands that all iterations take."""
+        """Returns the operands that are the same in all iterations."""
         return self.inputs[len(self.outputs) :]
 
     def capture(self, values: Sequence[SSAValue]) -> None:
-        """Changes the captured operands."""
+        """Replaces the captured operands."""
         flags = [] if self.going is None else [self.going]
         self.operands = [*flags, *self.carried, *values]
         sizes = [len(flags), len(self.operands) - len(flags)]

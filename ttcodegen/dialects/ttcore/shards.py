@@ -1,4 +1,4 @@
-"""Memory layouts: core ranges, page layouts, memory kinds and shards."""
+"""Memory layouts: core ranges, page layouts, kinds of memory, and shards."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ CORE_RANGE = re.compile(
     r"(?:#ttnn\.core_range)?\s*<\s*\(\s*(\d+)\s*,\s*(\d+)\s*\)\s*,"
     r"\s*\(\s*(\d+)\s*,\s*(\d+)\s*\)\s*>"
 )
-"""One range in the text of an attribute."""
+"""Pattern of one core range in the text of an attribute."""
 
 
 @dataclass(frozen=True)
 class CoreRange:
-    """A rectangle of cores in logical coordinates, first and last included."""
+    """A rectangle of cores in logical coordinates, first and last inclusive."""
 
     first_column: int
     first_row: int
@@ -43,7 +43,7 @@ class CoreRange:
         return self.columns * self.rows
 
     def coordinates(self, *, by_column: bool = False) -> list[tuple[int, int]]:
-        """Column and row of each core, row by row or column by column."""
+        """Returns column and row of each core, row by row or column by column."""
         columns = range(self.first_column, self.last_column + 1)
         rows = range(self.first_row, self.last_row + 1)
         if by_column:
@@ -51,7 +51,7 @@ class CoreRange:
         return [(column, row) for row in rows for column in columns]
 
     def meets(self, other: CoreRange) -> bool:
-        """True if there is a core in both."""
+        """Returns whether two rectangles overlap."""
         return (
             self.first_column <= other.last_column
             and other.first_column <= self.last_column
@@ -61,7 +61,7 @@ class CoreRange:
 
 
 def core_ranges_text(core_ranges: Sequence[CoreRange]) -> str:
-    """The text of an attribute that lists ranges of cores."""
+    """Returns the text of an attribute that lists core ranges."""
     ranges = [
         f"#ttnn.core_range<({r.first_column}, {r.first_row}), ({r.last_column}, {r.last_row})>"
         for r in core_ranges
@@ -69,19 +69,18 @@ def core_ranges_text(core_ranges: Sequence[CoreRange]) -> str:
     return f"#ttnn.core_range_set<[{', '.join(ranges)}]>"
 
 
-# How the 2D view of a tensor is divided among the memories of cores or DRAM banks.
+# Sharding of the 2D view of a tensor over cores or DRAM banks.
 
 GRID_WIDTH = NARROWEST.grid[1]
-"""The cores of one row of the grid that shards are laid out on, if the device has as many: so they
-fit on every card."""
+"""Columns of the grid over which shards are laid out by default, so that they fit on every card."""
 
 MemoryLayout = Literal["height_sharded", "width_sharded", "block_sharded"]
-"""The ways to shard a tensor."""
+"""Kinds of sharding."""
 SHARDED: tuple[MemoryLayout, ...] = ("height_sharded", "width_sharded", "block_sharded")
 
 
 class Orientation(StrEnum):
-    """In which order shards are dealt out to the cores of a grid."""
+    """Order in which shards are assigned to the cores of a grid."""
 
     ROW_MAJOR = "row_major"
     COL_MAJOR = "col_major"
@@ -91,7 +90,7 @@ CoreRanges = tuple[CoreRange, ...]
 
 
 def filled_core_ranges(cores: int, grid_width: int = GRID_WIDTH) -> CoreRanges:
-    """So many cores of a grid, row by row: whole rows, and a rest."""
+    """Returns the ranges of the first cores of a grid, row by row: whole rows, and a remainder."""
     rows, rest = divmod(cores, grid_width)
     whole = (CoreRange(0, 0, grid_width - 1, rows - 1),) if rows else ()
     return whole + ((CoreRange(0, rows, rest - 1, rows),) if rest else ())
@@ -99,37 +98,37 @@ def filled_core_ranges(cores: int, grid_width: int = GRID_WIDTH) -> CoreRanges:
 
 @dataclass(frozen=True)
 class Shards:
-    """Equal parts of the 2D view of a tensor, and the cores that have them.
+    """Equal parts of the 2D view of a tensor, and the cores that hold them.
 
-    The last shards of a row or column are padded to the shape of the others; cores without a shard
-    may be left over, and take their share of memory all the same.
+    The last shards of a row or column are padded to the shape of the others. Cores may be left
+    without a shard, but reserve its memory all the same.
     """
 
     shape: tuple[int, int]
-    """Height and width of each shard in elements, with the padding of its tiles."""
+    """Height and width of each shard in elements, including tile padding."""
     core_ranges: CoreRanges
     orientation: Orientation = Orientation.ROW_MAJOR
 
     @staticmethod
     def by_rows(cores: int, shape: tuple[int, int], grid_width: int = GRID_WIDTH) -> Shards:
-        """Shards on the first cores of a grid, row by row."""
+        """Returns shards on the first cores of a grid, row by row."""
         return Shards(shape, filled_core_ranges(cores, grid_width))
 
     @property
     def cores(self) -> int:
-        """Number of cores, with those that have no shard."""
+        """Number of cores, including those without a shard."""
         return sum(range_.cores for range_ in self.core_ranges)
 
     @property
     def is_rectangle(self) -> bool:
-        """True if its cores are all those of their bounding box."""
+        """Returns whether the cores fill their bounding box."""
         return self.cores == self.bounding_box().cores
 
     def grid(self, memory_layout: str) -> tuple[int, int]:
-        """Rows and columns of the grid of shards, as the text of a layout has them.
+        """Returns rows and columns of the grid of shards, as in the text of a layout.
 
-        A tensor that is sharded by height has one column of shards wherever its cores are, one that
-        is sharded by width one row; blocks need a rectangle of cores.
+        Height sharding has one column of shards wherever its cores are, width sharding one row;
+        block sharding needs a rectangle of cores.
         """
         if memory_layout == "height_sharded":
             return self.cores, 1
@@ -141,14 +140,15 @@ class Shards:
         return bounds.rows, bounds.columns
 
     def evenly(self, memory_layout: str, height: int, width: int, in_tiles: bool) -> Shards:
-        """As large shards as a tensor of that height and width needs on these cores."""
+        """Returns the smallest equal shards for a tensor of that height and width on these
+        cores."""
         side = TILE_SIDE if in_tiles else 1
         down, across = self.grid(memory_layout)
         rows, columns = -(-height // (down * side)) * side, -(-width // (across * side)) * side
         return Shards((rows, columns), self.core_ranges, self.orientation)
 
     def bounding_box(self) -> CoreRange:
-        """The smallest rectangle that has all cores."""
+        """Returns the smallest rectangle that contains all cores."""
         return CoreRange(
             min(r.first_column for r in self.core_ranges),
             min(r.first_row for r in self.core_ranges),
@@ -157,9 +157,11 @@ class Shards:
         )
 
     def misfit(self, memory_layout: str, height: int, width: int, in_tiles: bool) -> str | None:
-        """Reason for which a tensor of that height and width in elements, padding to tiles
-        included, cannot be sharded so; None if it can. The rules are those of tt-metal
-        (TensorSpec, and BufferDistributionSpec of the shards)."""
+        """Returns why a tensor of that padded height and width in elements cannot be sharded so, or
+        None.
+
+        The rules are those of tt-metal (TensorSpec, and BufferDistributionSpec of the shards).
+        """
         rows, columns = self.shape
         if rows <= 0 or columns <= 0:
             return f"a shard of {rows}x{columns} holds nothing"
@@ -186,22 +188,22 @@ class Shards:
         return None
 
 
-# Page layouts and kinds of memory.
+# Page layouts and kinds of memory
 
 
 class Layout(Enum):
-    """The page layout of a tensor."""
+    """Page layout of a tensor."""
 
     TILE = "tile"
     ROW_MAJOR = "row_major"
 
 
 class Memory(Enum):
-    """Memory of a tensor, as far as an op depends on it."""
+    """Memory of a tensor, as far as ops depend on it."""
 
     DEVICE = "device"
     HOST = "host"
 
 
 LAYOUTS_WANTED = "ttcodegen.layouts_wanted"
-"""Marks a module whose TTNN ops, there already or made by the next pass, are to get layouts."""
+"""Marks a module whose TTNN ops, existing or created by the next pass, are to get layouts."""

@@ -16,39 +16,42 @@ from ttcodegen.dialects.core.attribute_syntax import WordAttribute
 from ttcodegen.dialects.core.datatypes import DataType
 
 TILE_SIDE = 32
-"""Rows and columns of the tile that the matrix engine computes with."""
+"""Rows and columns of the tiles of the matrix engine."""
 
+TILE_ELEMENTS = TILE_SIDE * TILE_SIDE
 FACE_SIDE = 16
-"""Rows and columns of a face (tt-metal, constants.hpp). A tile is stored face by face;
-numbers of block floats share an exponent with those of their row of a face."""
+"""Rows and columns of a face (tt-metal, constants.hpp).
+
+A tile is stored face by face; block floats share an exponent with their row of a face.
+"""
 
 
 def tiles_along(size: int) -> int:
-    """The tiles that so many elements of a dimension take."""
+    """Returns the number of tiles for a dimension of `size` elements."""
     return -(-size // TILE_SIDE)
 
 
 def whole_tiles(size: int) -> int:
-    """The next multiple of a tile's side."""
+    """Returns `size` rounded up to whole tiles."""
     return tiles_along(size) * TILE_SIDE
 
 
 @dataclass(frozen=True)
 class TileFormat:
-    """Storage format of a number in a tile."""
+    """Storage format of numbers in a tile."""
 
     mlir: str
     cpp: str
-    """The enumerator of `DataFormat` in kernels and on the host (tt-metal)."""
+    """Enumerator of `DataFormat` in kernels and on the host (tt-metal)."""
     bits: int
-    """Bits of a number, without the exponent that a block float shares."""
+    """Bits of a number, without the shared exponent of block floats."""
     shares_exponent: bool = False
 
     def tile_bytes(self, height: int = TILE_SIDE, width: int = TILE_SIDE) -> int:
-        """Bytes of a tile; in block floats each row of a face has one byte of exponent more."""
+        """Returns the bytes of a tile; block floats add a byte of exponent per row of a face."""
         numbers = height * width
         exponents = -(-numbers // FACE_SIDE) if self.shares_exponent else 0
-        # Exponents are padded to what the network on chip can address.
+        # Exponents are padded to the alignment of the NoC.
         return numbers * self.bits // 8 + -(-exponents // 16) * 16
 
 
@@ -70,11 +73,11 @@ TILE_FORMATS = {
         TileFormat("si32", "Int32", 32),
     )
 }
-"""By the name in `!ttcore.tile` and `#ttcore.supportedDataTypes`."""
+"""Formats by name in `!ttcore.tile` and `#ttcore.supportedDataTypes`."""
 
 TILE_HEIGHTS = (1, 2, 4, 8, 16, 32)
 TILE_WIDTHS = (16, 32)
-"""The tiles that the release has (tt-metal, tile.hpp): all pairs of these."""
+"""Widths of tiles; the release supports all pairs of heights and widths (tt-metal, tile.hpp)."""
 
 
 @irdl_attr_definition
@@ -101,22 +104,22 @@ class TileType(ParametrizedAttribute, FixedBitwidthType):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
+        """Returns rows and columns."""
         return self.height.data, self.width.data
 
     @property
     def format(self) -> TileFormat:
-        """The data format of the tile."""
+        """Returns the storage format."""
         return TILE_FORMATS[self.format_name.data]
 
     @property
     def data_type(self) -> DataType:
-        """The data type of a tensor of such tiles; raises KeyError if tensors have none such."""
+        """Returns the data type of a tensor of such tiles; raises KeyError if there is none."""
         return DataType.from_mlir(self.format_name.data)
 
     @property
     def size(self) -> int:
-        """Bytes of a tile."""
+        """Returns the bytes of a tile."""
         return self.format.tile_bytes(*self.shape)
 
     @property
@@ -152,7 +155,7 @@ class TileType(ParametrizedAttribute, FixedBitwidthType):
 
 
 class Arch(StrEnum):
-    """An architecture of chips."""
+    """Architecture of chips."""
 
     GRAYSKULL = "grayskull"
     WORMHOLE_B0 = "wormhole_b0"
@@ -161,7 +164,7 @@ class Arch(StrEnum):
 
 
 class MemorySpace(StrEnum):
-    """Memory space: on the host, visible to the device or not, in DRAM or in a core's L1."""
+    """Memory space: host memory, visible to the device or not, DRAM, or a core's L1."""
 
     SYSTEM = "system"
     MMIO = "mmio"
@@ -171,7 +174,7 @@ class MemorySpace(StrEnum):
 
 
 class IteratorType(StrEnum):
-    """Iterator type of a dimension of a computation."""
+    """Iterator type of a loop dimension."""
 
     PARALLEL = "parallel"
     SYSTOLIC = "systolic"
@@ -202,7 +205,7 @@ class TensorMemoryLayout(StrEnum):
 
 
 class BufferAccess(StrEnum):
-    """True if a buffer is the tensor's memory, or a place that its data passes through."""
+    """Access to a tensor: an alias of its memory, or a stream through a buffer."""
 
     ALIAS = "alias"
     STREAM = "stream"
@@ -222,14 +225,14 @@ class TensorReduceType(StrEnum):
 
 
 class ShardDirection(StrEnum):
-    """True if tensors are divided over devices, or put together."""
+    """Direction of a mesh shard op: divide a full tensor into shards, or assemble it."""
 
     FULL_TO_SHARD = "full_to_shard"
     SHARD_TO_FULL = "shard_to_full"
 
 
 class ShardType(StrEnum):
-    """Distribution of tensors over devices."""
+    """Distribution of a tensor over devices."""
 
     MANUAL = "manual"
     IDENTITY = "identity"
@@ -239,7 +242,7 @@ class ShardType(StrEnum):
 
 
 class ShardStatus(StrEnum):
-    """True if an argument comes in shards."""
+    """State of an argument: already sharded or not."""
 
     PRESHARDED = "presharded"
     UNSHARDED = "unsharded"

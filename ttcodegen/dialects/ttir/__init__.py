@@ -1,1 +1,1 @@
-"""Types and ops of `ttir` beside the catalogue: generics, shardings, quantized types."""
+"""Types and ops of `ttir` outside the catalogue: generics, shardings, quantized types."""

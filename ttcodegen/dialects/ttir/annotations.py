@@ -1,9 +1,9 @@
 """Annotations of tensors: requested shardings over a mesh, and quantized element types.
 
-`ttcore.sharding = [[0], [1, 0], []]` of an argument, a result or the op that makes a value has for
-each dimension the axes of the mesh that it is divided along, the major one first. A -1 at the end
-leaves it open whether it is divided along others as well. It changes nothing of what is computed:
-`ttir-partition` decides by it what each chip computes.
+`ttcore.sharding = [[0], [1, 0], []]` of an argument, a result or a defining op lists, per
+dimension, the mesh axes that shard it, the major one first. A trailing -1 leaves the dimension open
+to further axes. The annotation does not change semantics: `ttir-partition` derives the computation
+of each device from it.
 """
 
 from __future__ import annotations
@@ -31,19 +31,20 @@ from xdsl.ir import Attribute
 from ttcodegen.dialects.operations.attribute_kinds import INTEGERS
 
 SHARDING = "ttcore.sharding"
-"""The attribute."""
+"""Attribute with a requested sharding."""
 
 SHARE = "ttcodegen.share"
-"""Of an argument or a result, as `SHARDING` says it: what each chip takes of it, or gives to it."""
+"""Attribute of an argument or result with the sharding that devices take or give, like
+`SHARDING`."""
 
 DIVIDED = "ttcodegen.divided"
-"""Of an argument or a result whose parts the host gives to the chips of the mesh or takes from
-them: the dimension that is divided along each axis, -1 for none. Its type has the shape of a
-part."""
+"""Attribute of an argument or result whose shards the host distributes or collects.
+
+It has the sharded dimension for each mesh axis, -1 for none. The type has the shape of a shard.
+"""
 
 Sharding = tuple[tuple[int, ...], ...]
-"""For each dimension of a tensor the axes of the mesh that it is divided along, the major one
-first."""
+"""Mesh axes that shard each dimension of a tensor, the major one first."""
 
 _OPEN = -1
 
@@ -56,7 +57,7 @@ class WantedSharding:
     is_open: tuple[bool, ...]
 
     def attribute(self) -> Attribute:
-        """The sharding as an attribute."""
+        """Returns the sharding as an attribute."""
         return ArrayAttr(
             [
                 DenseArrayBase.from_list(i64, [*axes, *((_OPEN,) if is_open else ())])
@@ -66,8 +67,7 @@ class WantedSharding:
 
     @staticmethod
     def of(attribute: Attribute | None, rank: int) -> WantedSharding | None:
-        """The sharding that an attribute says; None if it says none for a tensor of that rank, or
-        divides along an axis twice."""
+        """Parses a sharding attribute; None if it does not fit the rank, or uses an axis twice."""
         if not isinstance(attribute, ArrayAttr):
             return None
         listed = cast("ArrayAttr[Attribute]", attribute).data
@@ -85,7 +85,7 @@ class WantedSharding:
 
 
 def says_shardings(function: FuncOp) -> bool:
-    """True if a function says how an argument, a result or a value in between is to be divided."""
+    """Returns whether a function requests a sharding of any value."""
     return any(
         SHARDING in each.data
         for dictionaries in (function.arg_attrs, function.res_attrs)
@@ -94,12 +94,12 @@ def says_shardings(function: FuncOp) -> bool:
 
 
 def undivided(rank: int) -> Sharding:
-    """The sharding of a tensor that all chips have."""
+    """Returns the sharding of a replicated tensor."""
     return ((),) * rank
 
 
 def common_prefix(first: Sequence[int], second: Sequence[int]) -> int:
-    """Number of leading axes that two shardings of a dimension share."""
+    """Returns the number of leading axes that two shardings of a dimension share."""
     count = 0
     for one, other in zip(first, second, strict=False):
         if one != other:
@@ -127,23 +127,27 @@ _EXPRESSED: dict[str, Attribute] = {
 
 @dataclass(frozen=True)
 class Quantization:
-    """real = (integer - zero point) * scale, with one scale and zero point for a tensor, or one for
-    each index along `axis`."""
+    """Uniform quantization: real = (integer - zero point) * scale.
+
+    Scale and zero point are per tensor, or per index along `axis`.
+    """
 
     storage: IntegerType
-    """The type of the integers; they are between `low` and `high`."""
+    """Integer type; values are from `low` to `high`."""
     low: int
     high: int
     expressed: Attribute
-    """The float type that the tensor represents."""
+    """Float type that the tensor represents."""
     axis: int | None
     scales: tuple[float, ...]
     zero_points: tuple[int, ...]
 
 
 def quantization_of(element_type: Attribute) -> Quantization | None:
-    """Quantization of an element type, None for any other type and for unsupported ones: storage of
-    more than 32 bits, blocks along several dimensions."""
+    """Returns the quantization of an element type, or None for other and unsupported types.
+
+    Unsupported are storage of more than 32 bits and blocks along several dimensions.
+    """
     if not isinstance(element_type, UnregisteredAttr) or element_type.attr_name.data != NAME:
         return None
     match = _TYPE.fullmatch(element_type.value.data)
@@ -170,5 +174,5 @@ def quantization_of(element_type: Attribute) -> Quantization | None:
 
 
 def _stored_width(bits: int) -> int:
-    """The narrowest width of which there are integers on a host."""
+    """Returns the narrowest width of host integers with that many bits."""
     return next(width for width in (8, 16, 32) if bits <= width)

@@ -8,9 +8,9 @@
         ttir.yield
     } : tensor<...>
 
-Its regions hold ops of TTIR on whole tensors, as `ttir-to-ttir-generic` makes them, or ops on
-tiles, of which TILE_OPS is the table. The latter are read, verified and written, so that such
-modules can be looked at.
+Its regions have TTIR ops on whole tensors, as created by `ttir-to-ttir-generic`, or ops on tiles,
+listed in TILE_OPS. The latter are only parsed, verified and printed, so that such modules can be
+inspected.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class RegionThread(StrEnum):
 
 @dataclass(frozen=True)
 class Thread:
-    """A thread of `ttir.generic`; `kernel` is the function that its region has become."""
+    """A thread of `ttir.generic`; `kernel` is the function of an outlined region."""
 
     kind: RegionThread
     kernel: str | None = None
@@ -97,7 +97,7 @@ class ThreadAttr(Data[Thread]):
 class GenericOp(IRDLOperation):
     """Work for a grid of cores.
 
-    Operands are inputs, in 2025 circular buffers, and outputs: `operandSegmentSizes` says how many.
+    Operands are inputs, in 2025 circular buffers, and outputs, divided by `operandSegmentSizes`.
     """
 
     name = "ttir.generic"
@@ -115,17 +115,18 @@ class GenericOp(IRDLOperation):
 
     @property
     def segment_sizes(self) -> list[int]:
-        """Numbers of inputs, circular buffers (if there is such a segment) and outputs."""
+        """Returns the numbers of inputs, circular buffers (if there is such a segment) and
+        outputs."""
         return [int(size) for size in cast("Any", self.segments).iter_values()]
 
     @property
     def inputs(self) -> tuple[SSAValue, ...]:
-        """The operands that are read."""
+        """Returns the operands that are read."""
         return tuple(self.operands_[: self.segment_sizes[0]])
 
     @property
     def destinations(self) -> tuple[SSAValue, ...]:
-        """The operands that are written."""
+        """Returns the operands that are written."""
         count = self.segment_sizes[-1]
         return tuple(self.operands_[len(self.operands_) - count :])
 
@@ -163,8 +164,8 @@ class GenericOp(IRDLOperation):
             )
 
     def _verify_loops(self, maps: Sequence[AffineMap]) -> None:
-        """That tensors of numbers have the dimensions that the maps say, those of the same loop one
-        size, and that nothing is written for each step of a reduction."""
+        """Verifies ranks and loop sizes of tensors against the maps, and that outputs are not
+        reduced over."""
         kinds = [attribute.data for attribute in self.iterator_types.data
                  if isinstance(attribute, IteratorTypeAttr)]  # fmt: skip
         sizes: dict[int, int] = {}
@@ -203,7 +204,7 @@ class GenericOp(IRDLOperation):
 
     def _verify_bodies(self, mapped: int) -> None:
         if self.threads is not None and len(self.threads.data) != len(self.bodies):
-            # A region whose kernel is a function of its own is gone.
+            # Outlined regions are removed.
             kernels = [t for t in self.threads.data if isinstance(t, ThreadAttr) and t.data.kernel]
             if self.bodies or len(kernels) != len(self.threads.data):
                 raise VerifyException(
@@ -275,7 +276,7 @@ class GenericOp(IRDLOperation):
 
 
 def elements_of(value: SSAValue) -> tuple[int, ...] | None:
-    """The shape of a tensor of numbers, None for blocks of tiles."""
+    """Returns the shape of a tensor of numbers, or None for tensors of tiles."""
     type_ = value.type
     if not isinstance(type_, TensorType):
         return None
@@ -284,7 +285,7 @@ def elements_of(value: SSAValue) -> tuple[int, ...] | None:
 
 
 def _parse_operands(parser: Parser, word: str = "") -> list[SSAValue]:
-    """`ins(%a, %b : type, type)`."""
+    """Parses `ins(%a, %b : type, type)`."""
     if word:
         parser.parse_keyword(word)
     operands: list[UnresolvedOperand] = []
@@ -305,7 +306,7 @@ def _parse_operands(parser: Parser, word: str = "") -> list[SSAValue]:
 
 @irdl_op_definition
 class YieldOp(IRDLOperation):
-    """Ends a region of `ttir.generic`, with the results of the core."""
+    """Terminator of a region of `ttir.generic`, with the results of the core."""
 
     name = "ttir.yield"
     values = var_operand_def()
@@ -316,7 +317,7 @@ class YieldOp(IRDLOperation):
 
 @irdl_op_definition
 class ViewLayoutOp(IRDLOperation):
-    """The same data seen with another layout."""
+    """View of the same data with another layout."""
 
     name = "ttir.view_layout"
     input = operand_def()
@@ -327,7 +328,7 @@ class ViewLayoutOp(IRDLOperation):
 
 @irdl_op_definition
 class StreamLayoutOp(IRDLOperation):
-    """Data that comes through the buffer `storage`, a part at a time."""
+    """Data streamed through the buffer `storage`."""
 
     name = "ttir.stream_layout"
     input = operand_def()
@@ -337,7 +338,7 @@ class StreamLayoutOp(IRDLOperation):
 
 @irdl_op_definition
 class CoreIndexOp(IRDLOperation):
-    """The position of the core along a dimension of the grid."""
+    """Position of the core along a dimension of the grid."""
 
     name = "ttir.core_index"
     dim = prop_def()
@@ -347,7 +348,7 @@ class CoreIndexOp(IRDLOperation):
 
 @irdl_op_definition
 class IterIndexOp(IRDLOperation):
-    """The current step of a loop over blocks."""
+    """Current iteration of a loop over blocks."""
 
     name = "ttir.iter_index"
     dim = prop_def()
@@ -360,8 +361,10 @@ class IterIndexOp(IRDLOperation):
 
 @dataclass(frozen=True, slots=True)
 class TileOpDefinition:
-    """A row of the table: how many operands are tiles, how many scalars may follow, and which
-    attributes the op needs. A block op takes memrefs or tensors of tiles, and has no result."""
+    """Row of the table: number of tile operands and of optional scalars, and required attributes.
+
+    A block op takes memrefs or tensors of tiles, and has no result.
+    """
 
     name: str
     tiles: int
@@ -399,11 +402,11 @@ TILE_OPS: Mapping[str, TileOpDefinition] = {
     **_rows("tile_matmul_block", 3, is_block=True),
     **_rows("tile_tilize_block tile_untilize_block", 2, is_block=True),
 }
-"""All ops on tiles, by name without that of the dialect."""
+"""All ops on tiles, by name without dialect."""
 
 
 class TileOp(Operation):
-    """An op on tiles; its operands are in its `definition`."""
+    """An op on tiles, described by its `definition`."""
 
     definition: ClassVar[TileOpDefinition]
     property_names: ClassVar[frozenset[str]] = frozenset()
@@ -439,7 +442,7 @@ class TileOp(Operation):
 
 @cache
 def tile_op_classes() -> Mapping[str, type[TileOp]]:
-    """One op class per row of the table."""
+    """Returns one op class per row of the table."""
     return {
         name: type(
             "".join(part.capitalize() for part in name.split("_")) + "Op",
@@ -457,7 +460,7 @@ def tile_op_classes() -> Mapping[str, type[TileOp]]:
 
 
 def generic_ops() -> list[type[Operation]]:
-    """The ops of this file."""
+    """Returns the ops of this file."""
     return [
         CoreIndexOp,
         GenericOp,

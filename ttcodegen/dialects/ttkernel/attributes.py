@@ -20,8 +20,10 @@ from ttcodegen.dialects.ttcore.tile import TileType
 
 
 class ThreadType(StrEnum):
-    """Processors of a core that run a kernel. In 2024 a kernel that moves data said on which of the
-    two networks, and so on which processor."""
+    """Processors of a core that run a kernel.
+
+    In 2024, data movement kernels named one of the two NoCs, and so their processor.
+    """
 
     NOC = "noc"
     NOC0 = "noc0"
@@ -31,7 +33,7 @@ class ThreadType(StrEnum):
 
     @property
     def kind(self) -> ThreadType:
-        """The same without the network: what decides which ops a kernel may have."""
+        """Returns the thread without its NoC, which determines the ops that a kernel may have."""
         return ThreadType.NOC if self in (ThreadType.NOC0, ThreadType.NOC1) else self
 
 
@@ -45,7 +47,7 @@ class ReduceType(StrEnum):
 
 
 class ReduceDim(StrEnum):
-    """The direction that a reduction goes: along a row, a column, or both."""
+    """Direction of a reduction: along rows, columns, or both."""
 
     ROW = "reduce_dim_row"
     COL = "reduce_dim_col"
@@ -54,7 +56,7 @@ class ReduceDim(StrEnum):
 
 
 class BroadcastType(StrEnum):
-    """Part of a tile that is repeated to fill it."""
+    """Part of a tile that is broadcast to fill it."""
 
     NONE = "none"
     COL = "col"
@@ -63,7 +65,7 @@ class BroadcastType(StrEnum):
 
 
 class EltwiseBinaryType(StrEnum):
-    """The operations of the matrix engine on two tiles."""
+    """Operations of the matrix engine on two tiles."""
 
     ADD = "add"
     SUB = "sub"
@@ -71,28 +73,28 @@ class EltwiseBinaryType(StrEnum):
 
 
 class DestinationReuse(StrEnum):
-    """As which operand a tile of the destination registers is used."""
+    """Source operand as which a tile of the destination registers is reused."""
 
     DEST_TO_SRCA = "dest_to_srca"
     DEST_TO_SRCB = "dest_to_srcb"
 
 
 class InputClamping(StrEnum):
-    """True if the exponential limits what it is given."""
+    """Clamping of the exponential's input."""
 
     NONE = "none"
     CLAMP_TO_NEGATIVE = "clamp_to_negative"
 
 
 class UnpackToDestination(StrEnum):
-    """True if f32 goes to the destination registers as it is."""
+    """Unpacking to destination registers: as f32, or by default."""
 
     FP32 = "fp32"
     DEFAULT = "default"
 
 
 class EthernetType(StrEnum):
-    """End of a link that a kernel of an ethernet core serves."""
+    """End of a link that an ethernet core's kernel serves."""
 
     SENDER = "sender"
     RECEIVER = "receiver"
@@ -112,7 +114,8 @@ class KernelArgumentType(StrEnum):
 
 @irdl_attr_definition
 class ThreadTypeAttr(WordAttribute[ThreadType]):
-    """`#ttkernel.thread<compute>`: on a function, that it is a kernel and who runs it."""
+    """`#ttkernel.thread<compute>`: marks a function as a kernel, with the processors that run
+    it."""
 
     name = "ttkernel.thread"
     older_words = {"tensix": "compute"}
@@ -168,24 +171,24 @@ class KernelArgumentTypeAttr(WordAttribute[KernelArgumentType]):
 
 
 _PORTS = {"cb_in": 0, "cb_dataflow": 8, "cb_out": 16, "cb_intermed": 24}
-"""The first port of each kind, as tt-metal called and numbered circular buffers in 2024."""
+"""First port of each kind, as circular buffers were named in tt-metal in 2024."""
 
 
 @dataclass(frozen=True)
 class CircularBufferPlace:
-    """Identity of a circular buffer type of 2024, and its memory."""
+    """Identity and memory of a circular buffer type of 2024."""
 
     port: str
-    """As it is written: a number, or a name such as `cb_in0`."""
+    """Port as printed: a number, or a name such as `cb_in0`."""
     address: int
-    """In bytes, in the L1 of each core."""
+    """Byte address in the L1 of each core."""
     buffer: MemRefType[Attribute]
     sizes: tuple[int, ...] = ()
-    """The bytes of a page, and how many buffers of the size of `buffer` there are."""
+    """Page size in bytes, and number of buffers of the size of `buffer`."""
 
     @property
     def number(self) -> int | None:
-        """The number of the circular buffer; None if its name is an unknown one."""
+        """Returns the index of the circular buffer, or None for an unknown name."""
         kind = self.port.rstrip("0123456789")
         digits = self.port[len(kind) :]
         first = _PORTS.get(kind) if kind else 0
@@ -194,7 +197,7 @@ class CircularBufferPlace:
 
 @irdl_attr_definition
 class CircularBufferPlaceAttr(Data[CircularBufferPlace]):
-    """Additional fields of circular buffer types in 2024: a part of such a type."""
+    """Additional parameters of circular buffer types in 2024; only used within such types."""
 
     name = "ttkernel.cb_place"
 
@@ -204,7 +207,7 @@ class CircularBufferPlaceAttr(Data[CircularBufferPlace]):
 
     def print_parameter(self, printer: Printer) -> None:
         place = self.data
-        # A number came after the address, a name before it.
+        # Port numbers followed the address, port names preceded it.
         first, second = place.port, str(place.address)
         if place.port.isdecimal():
             first, second = second, first
@@ -220,8 +223,8 @@ class CBType(ParametrizedAttribute, TypeAttribute):
     """`!ttkernel.cb<pages, element type>`: a circular buffer.
 
     In 2024 it was `cb<address, port, memref>`, then `cb<port, address, memref, page size, buffers>`
-    with a name for the port. Both are read, and printed again as they were; the memref says pages
-    and element type.
+    with a named port. Both are parsed, and printed as they were; the memref has pages and element
+    type.
     """
 
     name = "ttkernel.cb"
@@ -244,7 +247,7 @@ class CBType(ParametrizedAttribute, TypeAttribute):
 
     @property
     def page_bytes(self) -> int:
-        """Bytes of a page; raises VerifyException if it holds no tiles."""
+        """Returns the bytes of a page; raises VerifyException unless pages are tiles."""
         if not isinstance(self.element_type, TileType):
             raise VerifyException(f"the pages of {self} are no tiles")
         return self.element_type.size
@@ -288,7 +291,7 @@ class CBType(ParametrizedAttribute, TypeAttribute):
 def _place(
     parser: AttrParser, name: str | None, numbers: list[int], buffer: MemRefType[Attribute]
 ) -> CircularBufferPlaceAttr:
-    """Of the numbers of a type of 2024, in their order."""
+    """Creates the parameters of a type of 2024 from its numbers in order."""
     known = 1 if name is not None else 2
     if len(numbers) < known or min(numbers) < 0:
         parser.raise_error("a circular buffer with a memref needs its port and its address")
@@ -299,21 +302,21 @@ def _place(
 
 @irdl_attr_definition
 class NocAddressType(ParametrizedAttribute, TypeAttribute):
-    """`!ttkernel.noc_addr`: core and address, or core range and address, in 64 bits."""
+    """`!ttkernel.noc_addr`: 64-bit address of a core or core range, and memory there."""
 
     name = "ttkernel.noc_addr"
 
 
 @irdl_attr_definition
 class L1AddressType(ParametrizedAttribute, TypeAttribute):
-    """`!ttkernel.l1_addr`: a byte address in the core's own memory."""
+    """`!ttkernel.l1_addr`: byte address in the core's own L1."""
 
     name = "ttkernel.l1_addr"
 
 
 @irdl_attr_definition
 class L1PointerType(ParametrizedAttribute, TypeAttribute):
-    """`!ttkernel.l1_addr_ptr<width>`: a pointer to unsigned integers of `width` bits in L1."""
+    """`!ttkernel.l1_addr_ptr<width>`: pointer to unsigned integers of `width` bits in L1."""
 
     name = "ttkernel.l1_addr_ptr"
     width: IntAttr
@@ -340,14 +343,14 @@ class L1PointerType(ParametrizedAttribute, TypeAttribute):
 
 @irdl_attr_definition
 class LocalSemaphoreType(ParametrizedAttribute, TypeAttribute):
-    """`!ttkernel.local_semaphore`: the address of a semaphore in the core's own memory."""
+    """`!ttkernel.local_semaphore`: address of a semaphore in the core's own L1."""
 
     name = "ttkernel.local_semaphore"
 
 
 @irdl_attr_definition
 class SemaphoreType(ParametrizedAttribute, TypeAttribute):
-    """`!ttkernel.semaphore<initial value>`: a semaphore by its number, as of 2025."""
+    """`!ttkernel.semaphore<initial value>`: semaphore by its index, as in 2025."""
 
     name = "ttkernel.semaphore"
     initial_value: IntAttr | NoneAttr
@@ -371,71 +374,71 @@ class SemaphoreType(ParametrizedAttribute, TypeAttribute):
 
 @irdl_attr_definition
 class TensorAccessorArgsType(ParametrizedAttribute, TypeAttribute):
-    """`!ttkernel.TensorAccessorArgs`: where a kernel's arguments describe a buffer."""
+    """`!ttkernel.TensorAccessorArgs`: positions of the kernel arguments that describe a buffer."""
 
     name = "ttkernel.TensorAccessorArgs"
 
 
 @irdl_attr_definition
 class TensorAccessorType(ParametrizedAttribute, TypeAttribute):
-    """`!ttkernel.TensorAccessor`: from the page of a buffer to its address."""
+    """`!ttkernel.TensorAccessor`: mapping from pages of a buffer to addresses."""
 
     name = "ttkernel.TensorAccessor"
 
 
 @irdl_attr_definition
 class KeptTilesType(ParametrizedAttribute, TypeAttribute):
-    """`!ttkernel.KeptTiles`: tiles that go through a circular buffer again and again."""
+    """`!ttkernel.KeptTiles`: tiles kept in L1 and pushed to a circular buffer repeatedly."""
 
     name = "ttkernel.KeptTiles"
 
 
 @irdl_attr_definition
 class TileCacheType(ParametrizedAttribute, TypeAttribute):
-    """`!ttkernel.TileCache`: single elements of a tensor in tiles."""
+    """`!ttkernel.TileCache`: cache of tiles for access to single elements."""
 
     name = "ttkernel.TileCache"
 
 
 @irdl_attr_definition
 class RowOrderType(ParametrizedAttribute, TypeAttribute):
-    """`!ttkernel.RowOrder`: the indices of the elements of a row, in order."""
+    """`!ttkernel.RowOrder`: sorted indices of the elements of a row."""
 
     name = "ttkernel.RowOrder"
 
 
 @irdl_attr_definition
 class PageMappingType(ParametrizedAttribute, TypeAttribute):
-    """`!ttkernel.PageMapping`: the bank of a page and its offset there."""
+    """`!ttkernel.PageMapping`: bank of a page, and its offset there."""
 
     name = "ttkernel.PageMapping"
 
 
 @irdl_attr_definition
 class DataFormatType(ParametrizedAttribute, TypeAttribute):
-    """`!ttkernel.DataFormat`: the format of a circular buffer's numbers."""
+    """`!ttkernel.DataFormat`: data format of a circular buffer."""
 
     name = "ttkernel.DataFormat"
 
 
 @irdl_attr_definition
 class FabricConnectionManagerType(ParametrizedAttribute, TypeAttribute):
-    """`!ttkernel.fabric_connection_manager`: a kernel's links to other devices."""
+    """`!ttkernel.fabric_connection_manager`: fabric connections of a kernel."""
 
     name = "ttkernel.fabric_connection_manager"
 
 
 @irdl_attr_definition
 class MeshPositionType(ParametrizedAttribute, TypeAttribute):
-    """`!ttkernel.mesh_position`: the coordinates of a device in the mesh."""
+    """`!ttkernel.mesh_position`: coordinates of a device in the mesh."""
 
     name = "ttkernel.mesh_position"
 
 
 @irdl_attr_definition
 class KernelArgumentAttr(ParametrizedAttribute):
-    """`#ttkernel.arg<arg_type = cb_port, operand_index = 0>`: one argument of a kernel, with the
-    operand of the program that it refers to."""
+    """`#ttkernel.arg<arg_type = cb_port, operand_index = 0>`: kernel argument for a program
+    operand."""
 
     name = "ttkernel.arg"
     argument_type: KernelArgumentTypeAttr
@@ -527,7 +530,7 @@ class ArgumentSpecAttr(ParametrizedAttribute):
 
 
 def _parse_argument(parser: AttrParser) -> Attribute:
-    """An argument with or without its name."""
+    """Parses an argument with or without its attribute name."""
     attribute = parser.parse_optional_attribute()
     return (
         KernelArgumentAttr.new(KernelArgumentAttr.parse_parameters(parser))

@@ -1,4 +1,4 @@
-"""Writes kernels: functions of `ttkernel` ops with loops and integers around them.
+"""Builder of kernels: functions of `ttkernel`, `scf` and `arith` ops.
 
     kernel = KernelBuilder("eltwise_add", ThreadType.COMPUTE)
     lhs, rhs, out = (kernel.circular_buffer(n, 2, TileType("bf16")) for n in ("lhs", "rhs", "out"))
@@ -11,9 +11,8 @@
         kernel.op("add_tiles", lhs, rhs, 0, 0, 0)
     module = ModuleOp([kernel.finish()])
 
-Numbers among the operands become constants of the type `index` (`f32` if they are floats), each
-made once per kernel. What numbers decide is not written: a factor of 1, a term of 0, a loop that
-runs once.
+Numbers among the operands become constants of type `index` (`f32` for floats), one per kernel and
+value. Trivial arithmetic is folded: factors of 1, terms of 0, loops of one iteration.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ from ttcodegen.dialects.ttkernel.operation import (
 Inserted = TypeVar("Inserted", bound=Operation)
 
 Value = SSAValue | int | float
-"""A value of the kernel, or a number."""
+"""A kernel value, or a number."""
 
 index = IndexType()
 
@@ -77,7 +76,7 @@ _OF_BITS: Mapping[str, Callable[[SSAValue, SSAValue], Operation]] = {
 
 
 class KernelBuilder:
-    """One kernel under construction; ops are added at the end of the innermost open region."""
+    """A kernel under construction; ops are appended to the innermost open region."""
 
     def __init__(
         self, name: str, thread: ThreadType, *, destination_tiles: int | None = None
@@ -98,7 +97,7 @@ class KernelBuilder:
         self._stage_purpose: str | None = None
 
     def op(self, name: str, *operands: Value, **attributes: object) -> TTKernelOp:
-        """Adds `ttkernel.<name>`, which has no result; attributes are Python values."""
+        """Adds `ttkernel.<name>` without results; attributes are Python values."""
         return self.add(name, operands, attributes)
 
     def get(
@@ -109,7 +108,7 @@ class KernelBuilder:
         name_hint: str | None = None,
         **attributes: object,
     ) -> SSAValue:
-        """Adds `ttkernel.<name>`, which has one result, and gives that."""
+        """Adds `ttkernel.<name>` with one result, and returns the result."""
         result = self.add(name, operands, attributes, [result_type]).results[0]
         result.name_hint = name_hint
         return result
@@ -127,15 +126,15 @@ class KernelBuilder:
 
     @property
     def last_op(self) -> Operation | None:
-        """The op before the next one."""
+        """Returns the last op of the open region."""
         return self._builder.insertion_point.block.last_op
 
     def is_last(self, name: str) -> bool:
-        """True if the op before the next one is `ttkernel.<name>`."""
+        """Returns whether the last op of the open region is `ttkernel.<name>`."""
         return self.last_op is not None and self.last_op.name == f"ttkernel.{name}"
 
     def comment(self, text: str) -> None:
-        """The comment above the next op."""
+        """Sets the comment of the next op."""
         self._comment = text
 
     def _insert(self, op: Inserted) -> Inserted:
@@ -151,9 +150,11 @@ class KernelBuilder:
 
     @contextmanager
     def stage(self, name: str, purpose: str) -> Generator[None]:
-        """Scope that becomes a C++ function of that name, if the kernel is long; `purpose` is a
-        sentence on it. The name is not used again in the same block; one of another block may be
-        inside."""
+        """Scope that becomes a C++ function of that name if the kernel is long.
+
+        `purpose` is a sentence on it. Names are unique within a block; stages of inner blocks may
+        be nested.
+        """
         outer = self._stage, self._stage_purpose
         self._stage = (self._builder.insertion_point.block, name)
         self._stage_purpose = purpose
@@ -163,7 +164,7 @@ class KernelBuilder:
     # Arguments
 
     def compile_time_argument(self, name: str, result_type: Attribute = index) -> SSAValue:
-        """A number that is known when the kernel is compiled, by name."""
+        """Returns a named compile-time argument."""
         return self.get(
             "get_named_compile_time_arg_val",
             arg_name=name,
@@ -172,30 +173,33 @@ class KernelBuilder:
         )
 
     def circular_buffer(self, name: str, pages: int, element_type: Attribute) -> SSAValue:
-        """A circular buffer of `pages` pages, whose number is a named compile-time argument."""
+        """Returns a circular buffer of `pages` pages, whose index is a named compile-time
+        argument."""
         return self.compile_time_argument(name, CBType(pages, element_type))
 
     def argument(
         self, position: int, name_hint: str | None = None, result_type: Attribute = index
     ) -> SSAValue:
-        """The run-time argument at a position; each core has its own."""
+        """Returns the run-time argument at a position, which is per core."""
         return self.get("get_arg_val", position, result_type=result_type, name_hint=name_hint)
 
     def argument_at(self, number: Value, first: int, name: str) -> SSAValue:
-        """One of several run-time arguments that follow each other; `first` is the position of the
-        first, which has a name in C++, `number` is counted from it."""
+        """Returns an element of an array of run-time arguments from position `first`.
+
+        C++ has a constant `name` for `first`.
+        """
         return self.get("get_arg_val", self.sum(self.named_constant(first, name), number))
 
     # Numbers and control
 
     def value(self, operand: Value) -> SSAValue:
-        """A value as it is, a number as a constant."""
+        """Returns a value as it is, or a number as a constant."""
         return operand if isinstance(operand, SSAValue) else self.constant(operand)
 
     def constant(self, number: float) -> SSAValue:
-        """A constant of the type index, or f32 for a float, at the start of the kernel."""
+        """Returns a constant of type index, or f32 for a float, at the start of the kernel."""
         is_float = isinstance(number, float)
-        # 1 and 1.0 are equal, so that they would share a key.
+        # 1 and 1.0 are equal, and would share a key.
         key = (number, is_float)
         if key not in self._constants:
             op = arith.ConstantOp(
@@ -208,7 +212,7 @@ class KernelBuilder:
         return self._constants[key]
 
     def named_constant(self, number: int, name: str) -> SSAValue:
-        """A constant of the type index that has a name in C++."""
+        """Returns an index constant that has a name in C++."""
         key = (number, name)
         if key not in self._constants:
             op = arith.ConstantOp(IntegerAttr(number, index))
@@ -218,8 +222,8 @@ class KernelBuilder:
         return self._constants[key]
 
     def element(self, numbers: Sequence[int], position: Value, name: str) -> SSAValue:
-        """The number at a position of a table that C++ declares under that name; equal tables are
-        one."""
+        """Returns an element of a constant table, declared as `name` in C++; equal tables are
+        shared."""
         key = tuple(numbers)
         if key not in self._tables:
             kind = TensorType(index, [len(key)])
@@ -231,7 +235,7 @@ class KernelBuilder:
         return self._insert(op).result
 
     def _add_constant(self, op: Operation) -> None:
-        """Constants are defined before the kernel, in the order of their first use."""
+        """Inserts a constant at the start of the kernel, in order of first use."""
         if self._last_constant is not None:
             self._entry.insert_op_after(op, self._last_constant)
         elif self._entry.first_op is not None:
@@ -241,7 +245,7 @@ class KernelBuilder:
         self._last_constant = op
 
     def bits(self, number: float) -> SSAValue:
-        """The bits of a 32-bit float as an i32, at the start of the kernel."""
+        """Returns the bits of a 32-bit float as an i32 constant."""
         if number not in self._bits:
             op = arith.BitcastOp(self.constant(float(number)), i32)
             self._add_constant(op)
@@ -249,7 +253,7 @@ class KernelBuilder:
         return self._bits[number]
 
     def pattern(self, bits: int) -> SSAValue:
-        """A constant of the type index that C++ shows as a pattern of bits."""
+        """Returns an index constant that C++ prints in hexadecimal."""
         key = (bits, "bits")
         if key not in self._constants:
             op = arith.ConstantOp(IntegerAttr(bits, index))
@@ -259,30 +263,29 @@ class KernelBuilder:
         return self._constants[key]
 
     def smaller(self, lhs: Value, rhs: Value) -> SSAValue:
-        """The smaller of two unsigned integers."""
+        """Returns the minimum of two unsigned integers."""
         return self._insert(arith.MinUIOp(self.value(lhs), self.value(rhs))).result
 
     def larger(self, lhs: Value, rhs: Value) -> SSAValue:
-        """The larger of two unsigned integers."""
+        """Returns the maximum of two unsigned integers."""
         return self._insert(arith.MaxUIOp(self.value(lhs), self.value(rhs))).result
 
     def both(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
-        """True if two conditions hold."""
+        """Returns the conjunction of two conditions."""
         return self._insert(arith.AndIOp(lhs, rhs)).result
 
     def either(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
-        """True if one of two conditions holds, or both."""
+        """Returns the disjunction of two conditions."""
         return self._insert(arith.OrIOp(lhs, rhs)).result
 
     def named(self, value: SSAValue, name: str) -> SSAValue:
-        """A computed value that C++ declares under that name; a number, and what has a name
-        already, keeps its own."""
+        """Names a computed value in C++; constants and named values keep theirs."""
         if value.name_hint is None and number_of(value) is None:
             value.name_hint = name
         return value
 
     def sum(self, lhs: Value, rhs: Value) -> SSAValue:
-        """lhs + rhs."""
+        """Returns lhs + rhs."""
         if number_of(lhs) == 0:
             return self.value(rhs)
         if number_of(rhs) == 0:
@@ -290,7 +293,7 @@ class KernelBuilder:
         return self._insert(arith.AddiOp(self.value(lhs), self.value(rhs))).result
 
     def difference(self, lhs: Value, rhs: Value) -> SSAValue:
-        """lhs - rhs."""
+        """Returns lhs - rhs."""
         if number_of(rhs) == 0:
             return self.value(lhs)
         if number_of(lhs) == number_of(rhs) == 1:
@@ -298,7 +301,7 @@ class KernelBuilder:
         return self._insert(arith.SubiOp(self.value(lhs), self.value(rhs))).result
 
     def product(self, lhs: Value, rhs: Value) -> SSAValue:
-        """lhs * rhs."""
+        """Returns lhs * rhs."""
         if number_of(lhs) == 1 or number_of(rhs) == 0:
             return self.value(rhs)
         if number_of(rhs) == 1 or number_of(lhs) == 0:
@@ -306,23 +309,23 @@ class KernelBuilder:
         return self._insert(arith.MuliOp(self.value(lhs), self.value(rhs))).result
 
     def quotient(self, lhs: Value, rhs: Value) -> SSAValue:
-        """lhs / rhs of unsigned integers."""
+        """Returns lhs / rhs of unsigned integers."""
         if number_of(rhs) == 1 or number_of(lhs) == 0:
             return self.value(lhs)
         return self._insert(arith.DivUIOp(self.value(lhs), self.value(rhs))).result
 
     def remainder(self, lhs: Value, rhs: Value) -> SSAValue:
-        """lhs % rhs of unsigned integers."""
+        """Returns lhs % rhs of unsigned integers."""
         if number_of(rhs) == 1 or number_of(lhs) == 0:
             return self.value(0)
         return self._insert(arith.RemUIOp(self.value(lhs), self.value(rhs))).result
 
     def of_bits(self, symbol: str, lhs: Value, rhs: Value) -> SSAValue:
-        """An operator of the bits of unsigned integers: `& | ^ << >>`."""
+        """Returns the result of a bitwise operator `& | ^ << >>` on unsigned integers."""
         return self._insert(_OF_BITS[symbol](self.value(lhs), self.value(rhs))).results[0]
 
     def as_float(self, number: Value) -> SSAValue:
-        """An unsigned integer as a float; a number as a constant."""
+        """Converts an unsigned integer to a float; a number becomes a constant."""
         if isinstance(number, SSAValue) and number.type != index:
             return number
         if not isinstance(number, SSAValue):
@@ -331,20 +334,20 @@ class KernelBuilder:
         return self._insert(arith.UIToFPOp(bits, Float32Type())).result
 
     def float_of_bits(self, bits: SSAValue) -> SSAValue:
-        """The float that has the bits of an unsigned integer."""
+        """Reinterprets the bits of an unsigned integer as a float."""
         word = self._insert(arith.IndexCastOp(bits, i32)).result
         return self._insert(arith.BitcastOp(word, Float32Type())).result
 
     def of_floats(self, symbol: str, lhs: Value, rhs: Value) -> SSAValue:
-        """An operator of floats: `+ - * /`."""
+        """Returns the result of an operator `+ - * /` on floats."""
         return self._insert(_OF_FLOATS[symbol](self.as_float(lhs), self.as_float(rhs))).results[0]
 
     def chosen(self, condition: SSAValue, lhs: Value, rhs: Value) -> SSAValue:
-        """condition ? lhs : rhs."""
+        """Returns condition ? lhs : rhs."""
         return self._insert(arith.SelectOp(condition, self.value(lhs), self.value(rhs))).result
 
     def compare(self, predicate: str, lhs: Value, rhs: Value) -> SSAValue:
-        """lhs `predicate` rhs: eq, ne, ult, ule, ugt, uge."""
+        """Returns lhs `predicate` rhs: eq, ne, ult, ule, ugt, uge."""
         op = arith.CmpiOp(self.value(lhs), self.value(rhs), predicate)
         return self._insert(op).result
 
@@ -352,8 +355,10 @@ class KernelBuilder:
     def loop(
         self, end: Value, *, start: Value = 0, step: Value = 1, name_hint: str | None = None
     ) -> Generator[SSAValue]:
-        """for (start; < end; += step); gives the counter. One that runs once is no loop: its
-        counter is a number."""
+        """Opens `for (start; < end; += step)` and yields the counter.
+
+        A loop from 0 to 1 is omitted: its counter is the constant 0.
+        """
         if (number_of(start), number_of(end)) == (0, 1):
             yield self.value(0)
             return
@@ -365,30 +370,30 @@ class KernelBuilder:
             yield body.args[0]
 
     def variable(self, start: Value, name_hint: str | None = None) -> SSAValue:
-        """A number that the kernel changes, and what it is at first."""
+        """Declares an integer variable with an initial value."""
         slot = self._insert(memref.AllocaOp.get(index, shape=[])).memref
         slot.name_hint = name_hint
         self.assign(slot, start)
         return slot
 
     def assign(self, slot: SSAValue, value: Value) -> None:
-        """Changes a variable."""
+        """Assigns to a variable."""
         self._insert(memref.StoreOp.get(self.value(value), slot, []))
 
     def load(self, slot: SSAValue) -> SSAValue:
-        """Current value of a variable."""
+        """Returns the current value of a variable."""
         return self._insert(memref.LoadOp.get(slot, [])).res
 
     @contextmanager
     def when(self, condition: SSAValue) -> Generator[None]:
-        """if (condition)."""
+        """Opens `if (condition)`."""
         body = Block()
         self._insert(scf.IfOp(condition, [], Region(body)))
         with self._inside(body):
             yield
 
     def remove_empty(self) -> None:
-        """Takes back a condition that nothing was added under."""
+        """Removes the last conditional if its body is empty."""
         op = self.last_op
         if isinstance(op, scf.IfOp) and len(op.true_region.block.ops) == 1:
             op.detach()
@@ -396,7 +401,7 @@ class KernelBuilder:
 
     @contextmanager
     def otherwise(self) -> Generator[None]:
-        """else: what comes right after `when`."""
+        """Opens the else branch of the preceding `when`."""
         op = self._builder.insertion_point.block.last_op
         assert isinstance(op, scf.IfOp)
         assert not op.false_region.blocks
@@ -409,8 +414,11 @@ class KernelBuilder:
 
     @contextmanager
     def repeat(self) -> Generator[Callable[[SSAValue], None]]:
-        """while (condition): gives the function that takes the condition, once, after what
-        computes it; what comes after that is the body."""
+        """Opens `while (condition)`.
+
+        Yields a function to be called once with the condition, after the ops that compute it;
+        subsequent ops are the body.
+        """
         before, body = Block(), Block()
         self._insert(scf.WhileOp([], [], Region(before), Region(body)))
         outer = self._builder.insertion_point
@@ -434,26 +442,25 @@ class KernelBuilder:
 
     @contextmanager
     def destination_registers(self) -> Generator[None]:
-        """Scope of destination registers: computation, then `start_packing`, then packing."""
+        """Opens a scope of destination registers: computation, `start_packing`, then packing."""
         self.op("tile_regs_acquire")
         yield
         self.op("tile_regs_release")
 
     def start_packing(self) -> None:
-        """Hands the destination registers from the engines to the packer."""
+        """Passes the destination registers from the engines to the packer."""
         self.op("tile_regs_commit")
         self.op("tile_regs_wait")
 
     def remove(self, value: SSAValue) -> None:
-        """Takes back the op whose only result nothing uses."""
+        """Erases the op that defines an unused value."""
         owner = value.owner
         assert isinstance(owner, Operation)
         owner.detach()
         owner.erase()
 
     def finish(self) -> FuncOp:
-        """The kernel, without constants that nothing uses; nothing can be added to it
-        afterwards."""
+        """Returns the finished kernel without unused constants."""
         self._builder.insert(ReturnOp())
         for op in reversed(self._entry.ops):
             if isinstance(op, arith.ConstantOp) and op.result.first_use is None:
@@ -462,7 +469,7 @@ class KernelBuilder:
 
 
 def number_of(value: Value) -> int | None:
-    """The integer that a value is, None if it is computed when the kernel runs."""
+    """Returns the integer value of a constant, or None if it is computed at run time."""
     if isinstance(value, SSAValue):
         return constant_integer(value)
     return value if isinstance(value, int) else None

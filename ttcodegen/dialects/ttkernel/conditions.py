@@ -1,4 +1,4 @@
-"""Conditions on kernel ops that the kinds of their operands and attributes do not say."""
+"""Constraints on kernel ops beyond the kinds of their operands and attributes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ttcodegen.dialects.ttkernel.attributes import (
 
 
 class _KernelOp(Protocol):
-    """An op whose operands and attributes have names."""
+    """Op with named operands and attributes."""
 
     properties: dict[str, Attribute]
 
@@ -31,11 +31,11 @@ class _KernelOp(Protocol):
         ...
 
     def operand_named(self, name: str) -> SSAValue | None:
-        """The operand of that name, None if it is absent."""
+        """Returns an operand by name, or None if it is absent."""
         ...
 
     def number_named(self, name: str) -> int | None:
-        """The number that an operand or attribute is known to be."""
+        """Returns the constant value of an operand or attribute."""
         ...
 
 
@@ -45,7 +45,7 @@ _PREFIX = "experimental."
 
 
 def _pages(op: _KernelOp, *, tiles: tuple[str, ...] = (), rows: tuple[str, ...] = ()) -> str:
-    """Fault of circular buffers that hold tiles where rows are expected, or the reverse."""
+    """Returns the error of circular buffers with tiles where rows are expected, or the reverse."""
     for names, expected in ((tiles, True), (rows, False)):
         for name in names:
             value = op.operand_named(name)
@@ -58,7 +58,8 @@ def _pages(op: _KernelOp, *, tiles: tuple[str, ...] = (), rows: tuple[str, ...] 
 
 
 def _columns(op: _KernelOp) -> str:
-    """Fault of the columns that go through the destination registers at a time."""
+    """Returns the error of column counts that passes through the destination registers do not
+    divide."""
     each = op.number_named("colsPerDstPass") or 8
     count = op.number_named("totalColTiles") or each
     block = op.number_named("blockC")
@@ -88,7 +89,7 @@ def _reduction(op: _KernelOp) -> str:
 
 
 def _places(op: _KernelOp) -> str:
-    """Fault of a format with another number of places than there are values."""
+    """Returns the error of a format whose number of placeholders differs from the operands."""
     text = op.properties.get("fmt")
     count = text.data.count("{}") if isinstance(text, StringAttr) else 0
     if count != len(op.operands):
@@ -97,7 +98,7 @@ def _places(op: _KernelOp) -> str:
 
 
 def _accessor_arguments(op: _KernelOp) -> str:
-    """Fault of the arguments of an accessor: they follow others, or begin at known positions."""
+    """Returns the error of accessor arguments, which follow others or begin at known positions."""
     given = [name for name in ("cta_base", "crta_base") if op.properties.get(name) is not None]
     if op.operand_named("prev_args") is not None:
         return f" has '{given[0]}' and arguments before it" if given else ""
@@ -134,4 +135,4 @@ CONDITIONS: Mapping[str, Callable[[_KernelOp], str]] = {
     "dprint": _places,
     "TensorAccessorArgs": _accessor_arguments,
 }
-"""By the name of an op: what is wrong with it, after its name; empty if nothing is."""
+"""Checks by op name: they return the error as text after the op's name, empty if there is none."""

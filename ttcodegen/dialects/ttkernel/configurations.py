@@ -1,5 +1,4 @@
-"""Kernel configurations until the middle of 2025; since then `ttmetal` states them together with
-the kernel's name."""
+"""Kernel configurations until mid-2025; `ttmetal` has replaced them by its kernel attributes."""
 
 from __future__ import annotations
 
@@ -92,4 +91,4 @@ THREADS_OF_CONFIGURATIONS: dict[type[Attribute], ThreadType] = {
     NocConfigAttr: ThreadType.NOC,
     TensixConfigAttr: ThreadType.COMPUTE,
 }
-"""The thread of the kernels that each kind of configuration is for."""
+"""Thread of the kernels of each kind of configuration."""

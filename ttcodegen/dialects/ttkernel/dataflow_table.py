@@ -1,7 +1,7 @@
-"""Rows of kernel arguments, of the network on chip (NoC), semaphores and addresses.
+"""Rows of kernel arguments, the network on chip (NoC), semaphores and addresses.
 
-Operands are those of the C++ functions of tt-metal (api/dataflow, api/tensor), as the
-reference dialect had them until 2026.
+Operands are those of the C++ functions of tt-metal (api/dataflow, api/tensor), as the reference
+dialect had them until 2026.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from ttcodegen.dialects.ttkernel.definition import (
 
 DATAFLOW_HEADER = "api/dataflow/dataflow_api.h"
 COMPILE_TIME_HEADER = "api/compile_time_args.h"
-_COMMON_HEADER = "api/compute/common.h"
+COMMON_HEADER = "api/compute/common.h"
 _ACCESSOR_HEADER = "api/tensor/tensor_accessor.h"
 _DATAFLOW = calls(DATAFLOW_HEADER)
-_TYPED = calls(_COMMON_HEADER, template_words="<result>")
+_TYPED = calls(COMMON_HEADER, template_words="<result>")
 
 
 def _noc(name: str, operands: str = "", cpp: KernelFunction = _DATAFLOW, **words: str) -> KernelOp:
@@ -36,7 +36,7 @@ def _noc(name: str, operands: str = "", cpp: KernelFunction = _DATAFLOW, **words
 
 
 def _of_firmware(name: str, index: str = "") -> KernelFunction:
-    """A constant of the firmware, or an element of an array that it has."""
+    """C++ of a constant of the firmware, or of an element of one of its arrays."""
     form = CallForm.NAMED_ELEMENT if index else CallForm.CONSTANT
     return calls(DATAFLOW_HEADER, name, arguments=index, form=form)
 
@@ -77,13 +77,13 @@ ARGUMENTS: tuple[KernelOp, ...] = (
         pure=True,
     ),
     row(
-        "get_arg_addr", "arg_index:count", calls(_COMMON_HEADER), results="address:int",
+        "get_arg_addr", "arg_index:count", calls(COMMON_HEADER), results="address:int",
         threads=ANY_THREAD,
     ),
     row(
         "bitcast",
         "input:any",
-        calls(_COMMON_HEADER, "__builtin_bit_cast", arguments="<result> input"),
+        calls(COMMON_HEADER, "__builtin_bit_cast", arguments="<result> input"),
         results="result:any",
         threads=ANY_THREAD,
         pure=True,
@@ -91,7 +91,7 @@ ARGUMENTS: tuple[KernelOp, ...] = (
     row(
         "unreachable",
         "",
-        calls(_COMMON_HEADER, "__builtin_unreachable"),
+        calls(COMMON_HEADER, "__builtin_unreachable"),
         threads=ANY_THREAD,
         is_terminator=True,
     ),
@@ -155,7 +155,7 @@ CORES: tuple[KernelOp, ...] = (
     row(
         "my_logical_x_",
         "",
-        calls(_COMMON_HEADER, "get_absolute_logical_x"),
+        calls(COMMON_HEADER, "get_absolute_logical_x"),
         results="x:int",
         threads=ANY_THREAD,
         pure=True,
@@ -163,7 +163,7 @@ CORES: tuple[KernelOp, ...] = (
     row(
         "my_logical_y_",
         "",
-        calls(_COMMON_HEADER, "get_absolute_logical_y"),
+        calls(COMMON_HEADER, "get_absolute_logical_y"),
         results="y:int",
         threads=ANY_THREAD,
         pure=True,
@@ -171,7 +171,7 @@ CORES: tuple[KernelOp, ...] = (
     row(
         "my_relative_logical_x",
         "",
-        calls(_COMMON_HEADER, "get_relative_logical_x"),
+        calls(COMMON_HEADER, "get_relative_logical_x"),
         results="x:int",
         threads=ANY_THREAD,
         pure=True,
@@ -179,7 +179,7 @@ CORES: tuple[KernelOp, ...] = (
     row(
         "my_relative_logical_y",
         "",
-        calls(_COMMON_HEADER, "get_relative_logical_y"),
+        calls(COMMON_HEADER, "get_relative_logical_y"),
         results="y:int",
         threads=ANY_THREAD,
         pure=True,
@@ -251,7 +251,7 @@ TRANSFERS: tuple[KernelOp, ...] = (
     _noc(
         "noc_async_read_one_packet_with_state",
         "srcNocAddr:noc_addr dstLocalL1Addr:l1_addr",
-        # It takes the low half of the address; core and size come from the state that was set.
+        # Only uses the low half of the address; core and size come from the state set before.
     ),
     _noc("noc_async_read_tile", "id:count addrGenStruct:accessor dstLocalL1Addr:l1_addr"),
     _noc(
@@ -292,7 +292,7 @@ SEMAPHORES: tuple[KernelOp, ...] = (
     _noc("get_semaphore", "semaphore:semaphore", results="sem_addr:l1_addr"),
     _noc(
         "noc_semaphore_inc",
-        # The book of 2025 gives the NoC as an i32.
+        # The documentation of 2025 has the NoC as an i32.
         "addr:noc_addr incr:int noc?:noc",
         _POSTED,
         attributes="posted?:bool",

@@ -1,4 +1,4 @@
-"""Rows of the table of `ttkernel` ops, and the attribute kinds that they name."""
+"""Row definitions of the `ttkernel` op table, and the attribute kinds of rows."""
 
 from __future__ import annotations
 
@@ -58,15 +58,15 @@ from ttcodegen.dialects.ttkernel.attributes import (
     TileCacheType,
 )
 
-# What a row of the table of the `ttkernel` dialect says of an op.
+# Rows of the op table.
 #
 # Operands, results, attributes and template arguments are written as words, so that a row fits on
 # a line or two:
 #
 #     "in0_cb:cb in1_cb:cb in0_tile_index:int in1_tile_index:int dst_index:dst"
 #
-# is five operands with their kinds. A name that ends in `?` may be left out, if all after it are;
-# `*` means any number. `|` separates the signatures of a function that C++ overloads.
+# has five operands with their kinds. A name that ends in `?` may be absent if all after it are;
+# `*` means any number. `|` separates the signatures of C++ overloads.
 
 COMPUTE = frozenset({ThreadType.COMPUTE})
 DATA_MOVEMENT = frozenset({ThreadType.NOC, ThreadType.ETHERNET})
@@ -75,12 +75,12 @@ ANY_THREAD = COMPUTE | DATA_MOVEMENT
 
 @dataclass(frozen=True, slots=True)
 class OperandKind:
-    """Operand kind of a kernel value; `expected` completes 'should be ...'."""
+    """Kind of a kernel operand; `expected` completes 'should be ...'."""
 
     expected: str
     accepts: Callable[[Attribute], bool]
     numbers: range | None = None
-    """Range of those that are known when the kernel is compiled; None for any."""
+    """Valid range of constant operands; None for any."""
 
 
 def _is_integer(*widths: int) -> Callable[[Attribute], bool]:
@@ -136,12 +136,12 @@ OPERAND_KINDS: dict[str, OperandKind] = {
     "row_order": OperandKind("!ttkernel.RowOrder", _is(RowOrderType)),
     "any": OperandKind("a value", lambda _: True),
 }
-"""The kinds that rows name."""
+"""Operand kinds of rows, by name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """One operand or result: `optional` may be left out, `variadic` is any number."""
+    """An operand or result."""
 
     name: str
     kind: str
@@ -149,7 +149,7 @@ class Operand:
     variadic: bool = False
 
     def accepts(self, type_: Attribute) -> bool:
-        """True if a value of that type is accepted here."""
+        """Returns whether it accepts a value of that type."""
         return OPERAND_KINDS[self.kind].accepts(type_)
 
     @property
@@ -175,13 +175,13 @@ class Engine(Enum):
 
     NONE = "none"
     INIT = "init"
-    """Sets up an engine; the op can be moved before a loop."""
+    """Configures an engine; the op may be hoisted out of loops."""
     FPU = "fpu"
-    """The matrix engine: from circular buffers to the destination registers."""
+    """Matrix engine: from circular buffers to the destination registers."""
     SFPU = "sfpu"
-    """The vector engine: from destination registers to destination registers."""
+    """Vector engine: from destination registers to destination registers."""
     PACKER = "packer"
-    """From the destination registers to a circular buffer."""
+    """Packer: from the destination registers to a circular buffer."""
 
 
 class CallForm(Enum):
@@ -189,84 +189,85 @@ class CallForm(Enum):
 
     FUNCTION = "function"
     METHOD = "method"
-    """The first operand is the object."""
+    """Method call: the first operand is the object."""
     ELEMENT = "element"
-    """An array and the index of an element; what is stored there, if anything is."""
+    """Array element, read or assigned: operands are array, index and the stored value if any."""
     NAMED_ELEMENT = "named element"
-    """As that of an array of the firmware, whose name is `function`; the index is the argument."""
+    """Element of a firmware array named `function`; the argument is the index."""
     CONSTANT = "constant"
-    """A constant of the firmware, whose name is `function`."""
+    """Firmware constant named `function`."""
 
 
 @dataclass(frozen=True, slots=True)
 class TemplateParameter:
-    """A template parameter of the C++ function, with the attribute that gives it.
+    """Template parameter of the C++ function, with the attribute of its argument.
 
-    `attribute` is empty if the op cannot say it, and `<result>` for the type of the result.
-    `default` is C++ text, None if the argument has to be written.
+    `attribute` is empty if the op has none, and `<result>` for the type of the result. `default` is
+    C++ text, or None if the argument is required.
     """
 
     attribute: str
     default: str | None = None
     is_written: bool = False
-    """The function has no such default, so that it is written, too."""
+    """True if C++ has no such default, so that the argument is always written."""
 
 
 @dataclass(frozen=True, slots=True)
 class KernelFunction:
-    """The C++ of an op in tt-metal."""
+    """C++ function of an op in tt-metal."""
 
     header: str
-    """Path of the header to include, below tt_metal/hw/inc."""
+    """Path of the header below tt_metal/hw/inc."""
     function: str
-    """Its name; `{eltwise_binary_type}` in it is the word of that attribute."""
+    """Name; `{eltwise_binary_type}` in it is replaced by the word of that attribute."""
     template: tuple[TemplateParameter, ...] = ()
     arguments: tuple[str, ...] | None = None
-    """Names of operands and attributes in the order of the call, None for all operands; `<result>`
-    is the type of the result.
+    """Names of operands and attributes in the order of the call; None for all operands.
 
-    An absent one with a default, `linked=false`, is written if an argument after it is."""
+    `<result>` is the type of the result. An absent argument with a default, `linked=false`, is
+    written only if an argument after it is.
+    """
     form: CallForm = CallForm.FUNCTION
     conversion: str = ""
-    """The function that makes the argument of the operand, as in `Config::from_packed`."""
+    """Function that converts the operand to the argument, such as `Config::from_packed`."""
 
 
 @dataclass(frozen=True)
 class KernelOp:
-    """One op of the dialect."""
+    """An op of the dialect."""
 
     name: str
-    """Without the name of the dialect."""
+    """Name without dialect."""
     signatures: tuple[Signature, ...] = ((),)
     attributes: tuple[KernelAttribute, ...] = ()
     results: tuple[Operand, ...] = ()
     threads: frozenset[ThreadType] = COMPUTE
     engine: Engine = Engine.NONE
     init: str | None = None
-    """The op that has to run before, if another one ran in between."""
+    """Init op that has to run before, if other ops ran in between."""
     cpp: KernelFunction | None = None
-    """None if tt-metal has no such function."""
+    """C++ function; None if tt-metal has none."""
     is_terminator: bool = False
     has_region: bool = False
     pure: bool = False
-    """Its value depends on its operands and attributes alone."""
+    """True if its value depends only on operands and attributes."""
     _by_name: dict[str, KernelAttribute] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_by_name", {a.name: a for a in self.attributes})
 
     def attribute(self, name: str) -> KernelAttribute | None:
-        """The attribute of that name, None if there is none."""
+        """Returns an attribute by name, or None."""
         return self._by_name.get(name)
 
     @property
     def destination_operands(self) -> frozenset[str]:
-        """The operands that are destination registers."""
+        """Returns the operands that are destination registers."""
         return frozenset(o.name for s in self.signatures for o in s if o.kind == "dst")
 
 
 def signatures(text: str) -> tuple[Signature, ...]:
-    """The signatures that a text as described at the top of this file spells."""
+    """Parses signatures as described at the top of this file."""
     return tuple(_operands(part) for part in text.split("|"))
 
 
@@ -281,14 +282,16 @@ def _operands(text: str) -> Signature:
 
 
 def kernel_attributes(text: str) -> tuple[KernelAttribute, ...]:
-    """`reduce_type:reduce_type full?:bool`, as described at the top of this file."""
+    """Parses `reduce_type:reduce_type full?:bool`, as described at the top of this file."""
     words = (word.split(":") for word in text.split())
     return tuple(KernelAttribute(n.rstrip("?"), kind, n.endswith("?")) for n, kind in words)
 
 
 def template(text: str) -> tuple[TemplateParameter, ...]:
-    """`reduce_type =false dtype!=DataFormat::Int32`: the attributes that are template arguments,
-    and their defaults, which are written if `!=` gives them."""
+    """Parses template arguments: `reduce_type =false dtype!=DataFormat::Int32`.
+
+    Names are attributes; defaults after `!=` are written in C++.
+    """
     parameters: list[TemplateParameter] = []
     for word in text.split():
         name, separator, default = word.partition("=")
@@ -307,7 +310,7 @@ def calls(
     arguments: str | None = None,
     form: CallForm = CallForm.FUNCTION,
 ) -> KernelFunction:
-    """The C++ of an op; an empty `function` is the name of the op."""
+    """Returns the C++ function of an op; an empty `function` is the name of the op."""
     names = None if arguments is None else tuple(arguments.split())
     return KernelFunction(header, function, template(template_words), names, form)
 
@@ -326,7 +329,7 @@ def row(
     has_region: bool = False,
     pure: bool = False,
 ) -> KernelOp:
-    """A row of the table."""
+    """Creates a row of the table."""
     if cpp is not None and not cpp.function:
         cpp = KernelFunction(cpp.header, name, cpp.template, cpp.arguments, cpp.form)
     return KernelOp(
@@ -345,7 +348,7 @@ def row(
 
 
 def table(*groups: Sequence[KernelOp]) -> dict[str, KernelOp]:
-    """All rows by name; raises ValueError if two have the same."""
+    """Returns all rows by name; raises ValueError for duplicates."""
     rows: dict[str, KernelOp] = {}
     for group in groups:
         for entry in group:
@@ -355,12 +358,12 @@ def table(*groups: Sequence[KernelOp]) -> dict[str, KernelOp]:
     return rows
 
 
-# The kinds of attributes that rows of the table name: Python, MLIR and C++.
+# Attribute kinds of rows: Python, MLIR and C++.
 
 
 @dataclass(frozen=True, slots=True)
 class AttributeKind:
-    """Attribute kind: construction, verification, short syntax and C++ spelling.
+    """Kind of attribute: encoding, verification, syntax and C++ spelling.
 
     `expected` completes 'should be ...'.
     """
@@ -371,7 +374,7 @@ class AttributeKind:
     parse: Callable[[AttrParser], Attribute]
     print: Callable[[Printer, Any], None]
     cpp: Callable[[Any], str]
-    """Raises KeyError if C++ has no word for it."""
+    """C++ spelling; raises KeyError if there is none."""
 
 
 def _is_integer_of(attribute: Attribute, type_: IntegerType) -> bool:
@@ -465,7 +468,7 @@ def _data_type(
 
 
 def _block_enumeration(cpp: str, words: Sequence[str]) -> AttributeKind:
-    """Words that are enumerators in kernels/blocks."""
+    """Attribute kind of words that are enumerators in kernels/blocks."""
     return AttributeKind(
         f"one of {', '.join(words)}",
         lambda attribute: isinstance(attribute, StringAttr) and attribute.data in words,
@@ -477,13 +480,13 @@ def _block_enumeration(cpp: str, words: Sequence[str]) -> AttributeKind:
 
 
 NUMBERS = ("floating", "signed_integer", "unsigned_integer")
-"""Interpretations of bits, as in kernels/blocks/row_order.hpp."""
+"""Interpretations of bits (kernels/blocks/row_order.hpp)."""
 
 REDUCTIONS = ("none", "sum", "prod", "min", "max")
-"""Reductions of elements scattered to one place, as in kernels/blocks/scattering.hpp."""
+"""Reductions of elements scattered to one position (kernels/blocks/scattering.hpp)."""
 
 PRINTED = ("f32", "bf16", "si32", "u32")
-"""The data types of elements that kernels print, as in kernels/blocks/printed_rows.hpp."""
+"""Data types of printed elements (kernels/blocks/printed_rows.hpp)."""
 
 ATTRIBUTE_KINDS: dict[str, AttributeKind] = {
     "bool": _boolean(),
@@ -566,4 +569,4 @@ ATTRIBUTE_KINDS: dict[str, AttributeKind] = {
         str,
     ),
 }
-"""The kinds that rows name."""
+"""Attribute kinds of rows, by name."""

@@ -1,7 +1,7 @@
-"""Rows of the compute kernels' ops around the matrix engine.
+"""Rows of compute kernel ops around the matrix engine.
 
-Circular buffers, destination registers, unpacking, the matrix engine, packing. Names of operands
-are those of the reference dialect (2025 and 2026), C++ calls those of tt-metal
+Circular buffers, destination registers, unpacking, the matrix engine, packing. Operand names are
+those of the reference dialect (2025 and 2026), C++ calls those of tt-metal
 (tt_metal/hw/inc/api/compute).
 """
 
@@ -17,7 +17,7 @@ from ttcodegen.dialects.ttkernel.definition import (
 
 _API = "api/compute/"
 _REGISTERS = calls(_API + "reg_api.h")
-# Until 2024 these ops said no number of pages; the functions need one.
+# Until 2024 these ops had no page count, which the functions require.
 _CB = calls(_API + "cb_api.h", arguments="cb numPages")
 _BINARY = calls(_API + "eltwise_binary.h")
 _PACK = calls(_API + "pack.h")
@@ -162,10 +162,10 @@ MATMUL: tuple[KernelOp, ...] = (
 
 
 def _tile_operation(verb: str) -> tuple[KernelOp, ...]:
-    """add, sub or mul of tiles in two circular buffers; one may be broadcast."""
+    """Rows of add, sub or mul of tiles in two circular buffers; one may be broadcast."""
     broadcast = calls(_API + "bcast.h", template_words="bcast_type")
     kind = f"EltwiseBinaryType::ELW{verb.upper()}"
-    # Between the overloads of mul_tiles_init a third argument cannot choose.
+    # A third argument of mul_tiles_init would be ambiguous between its overloads.
     accumulate = "" if verb == "mul" else " acc_to_dest?:flag"
     return (
         row(f"{verb}_tiles_init", f"{_TWO_CBS}{accumulate}", _BINARY, engine=Engine.INIT),
@@ -189,7 +189,7 @@ def _tile_operation(verb: str) -> tuple[KernelOp, ...]:
 
 
 def _short_broadcast_init(name: str) -> KernelOp:
-    """The init of a broadcast where the data formats stay what they are."""
+    """Row of a broadcast init that keeps the data formats."""
     return row(name, _TWO_CBS, calls(_API + "bcast.h"), engine=Engine.INIT)
 
 

@@ -1,4 +1,4 @@
-"""Op classes of the `ttkernel` dialect, and the C++ calls they are emitted as."""
+"""Op classes of the `ttkernel` dialect, and the C++ calls that they are emitted as."""
 
 from __future__ import annotations
 
@@ -58,59 +58,59 @@ from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.systems.releases import CATALOGUE_RELEASE
 from ttcodegen.systems.releases.release import KernelChange, Release
 
-# The op classes of the `ttkernel` dialect, made from the table.
+# Op classes generated from the table.
 #
-# The form in parentheses is the one of the reference dialect:
+# The assembly format follows the reference dialect:
 #
 #     ttkernel.reduce_tile(%in, %scale, %i, %j, %dst, <reduce_sum>, <reduce_dim_row>)
 #         : (!ttkernel.cb<8, !ttcore.tile<32x32, bf16>>, ...) -> ()
 
 DESTINATION_TILES = "ttkernel.dst_tiles"
-"""The attribute (i64) of a compute kernel: how many tiles its destination registers hold."""
+"""Attribute (i64) of a compute kernel with the number of tiles of its destination registers."""
 COMMENT = "ttkernel.comment"
-"""The attribute of an op with the comment above it."""
+"""Attribute of an op with the comment above it in C++."""
 STAGE = "ttkernel.stage"
-"""The attribute of the ops of a block that are a stage of the kernel: the name of the function that
-they become where the kernel is too long for one."""
+"""Attribute of the ops of a kernel stage: the name of its function if the kernel is too long."""
 STAGE_PURPOSE = "ttkernel.stage_purpose"
-"""The attribute of the first of them: what the stage does."""
+"""Attribute of the first op of a stage: the purpose of the stage."""
 BITS = "ttkernel.bits"
-"""Marks a constant that is a pattern of bits, which C++ writes to the base of 16."""
+"""Attribute of a constant that C++ prints in hexadecimal."""
 MOST_DESTINATION_TILES = 16
-"""16-bit tiles in the destination registers when one thread has them all (tt-metal)."""
+"""Number of 16-bit tiles in all destination registers (tt-metal)."""
 
 
 class TTKernelOp(Operation):
-    """An op of the `ttkernel` dialect; its `definition` describes it."""
+    """An op of the `ttkernel` dialect, described by its `definition`."""
 
     definition: ClassVar[KernelOp]
     property_names: ClassVar[frozenset[str]] = frozenset()
-    """Properties that the text may list among the other attributes."""
+    """Properties that are parsed among the other attributes."""
     traits = OpTraits(tuple)
     source_offset: int = -1
 
     @property
     def signature(self) -> Signature:
-        """The signature that the operands have; raises VerifyException if they have none."""
+        """Returns the signature that the operands match; raises VerifyException if there is
+        none."""
         types = [operand.type for operand in self.operands]
         for signature in self.definition.signatures:
             if not _mismatch(signature, types):
                 return signature
         candidates = self.definition.signatures
-        # The complaint about the signature of the same length says most.
+        # The signature of the closest length gives the best message.
         closest = min(candidates, key=lambda s: abs(len(s) - len(types)))
         raise VerifyException(f"{self.name} {_mismatch(closest, types)}")
 
     def operand_named(self, name: str) -> SSAValue | None:
-        """The operand of that name, None if it is absent."""
+        """Returns an operand by name, or None if it is absent."""
         for spec, value in zip(self.signature, self.operands, strict=False):
             if spec.name == name:
                 return value
         return None
 
     def number_named(self, name: str) -> int | None:
-        """The number that the operand or attribute of that name is; None if it is absent, or known
-        at run time only."""
+        """Returns the constant value of an operand or attribute; None if absent or only known at
+        run time."""
         attribute = self.properties.get(name)
         if isinstance(attribute, IntegerAttr):
             return attribute.value.data
@@ -118,13 +118,13 @@ class TTKernelOp(Operation):
         return None if value is None else constant_integer(value)
 
     def numbered_registers(self) -> Iterator[tuple[SSAValue, int]]:
-        """The operands that are destination registers known by number, and the number."""
+        """Yields the operands that are destination registers with constant index, and the index."""
         for spec, value in zip(self.signature, self.operands, strict=False):
             if spec.kind == "dst" and (number := constant_integer(value)) is not None:
                 yield value, number
 
     def verify_(self) -> None:
-        """Checks operands, attributes, results, the kind of thread, and destination indices."""
+        """Verifies operands, attributes, results, the kind of thread, and destination indices."""
         signature = self.signature
         self._verify_results()
         self._verify_attributes()
@@ -174,7 +174,7 @@ class TTKernelOp(Operation):
                 raise VerifyException(f"{self.name}: '{spec.name}' is {bound}, found {number}")
 
     def _kernel(self) -> FuncOp | None:
-        """The kernel around the op, None if it is in none."""
+        """Returns the enclosing kernel, or None."""
         parent = self.parent_op()
         while parent is not None:
             if isinstance(parent, FuncOp):
@@ -232,7 +232,7 @@ class TTKernelOp(Operation):
         separator = ", " if self.operands else ""
         for spec in self.definition.attributes:
             attribute = self.properties.get(spec.name)
-            # A single index reads like an operand.
+            # A single index is printed like an operand.
             is_index = spec.kind in ("i32", "count") and not self.operands
             if attribute is None or (spec.optional and not is_index):
                 break
@@ -253,7 +253,10 @@ class TTKernelOp(Operation):
 def _parse_parentheses(
     definition: KernelOp, parser: Parser
 ) -> tuple[list[UnresolvedOperand], dict[str, Attribute], dict[str, Attribute]]:
-    """`(%operands..., attributes...) {further attributes}`: operands, properties, the others."""
+    """Parses `(%operands..., attributes...) {further attributes}`.
+
+    Returns operands, properties and discardable attributes.
+    """
     operands: list[UnresolvedOperand] = []
     properties: dict[str, Attribute] = {}
     waiting = iter(definition.attributes)
@@ -282,11 +285,11 @@ def _parse_parentheses(
 
 
 _PLAIN = frozenset({"bool", "i32", "i64", "count", "positive", "dimension", "text"})
-"""Kinds whose short form would also be read as an attribute, of another type."""
+"""Kinds whose short form would also parse as an attribute of another type."""
 
 
 def _mismatch(specs: Signature, types: Sequence[Attribute], noun: str = "operand") -> str:
-    """Mismatch between the types and the signature; empty if there is none."""
+    """Returns the mismatch between types and a signature as text; empty if there is none."""
     variadic = bool(specs) and specs[-1].variadic
     least = sum(not (spec.optional or spec.variadic) for spec in specs)
     if len(types) < least or (len(types) > len(specs) and not variadic):
@@ -301,7 +304,7 @@ def _mismatch(specs: Signature, types: Sequence[Attribute], noun: str = "operand
 
 
 def kernel_thread(kernel: FuncOp) -> ThreadType:
-    """The kind of thread that runs a kernel; raises VerifyException if the function is no
+    """Returns the kind of thread of a kernel; raises VerifyException if the function is no
     kernel."""
     attribute = kernel.attributes.get(KERNEL_THREAD)
     if not isinstance(attribute, ThreadTypeAttr):
@@ -313,7 +316,7 @@ def kernel_thread(kernel: FuncOp) -> ThreadType:
 
 
 def destination_tiles(kernel: FuncOp) -> int:
-    """Number of tiles in the destination registers of a compute kernel."""
+    """Returns the number of tiles of a compute kernel's destination registers."""
     attribute = kernel.attributes.get(DESTINATION_TILES)
     if isinstance(attribute, IntegerAttr):
         return attribute.value.data
@@ -321,7 +324,7 @@ def destination_tiles(kernel: FuncOp) -> int:
 
 
 def constant_integer(value: SSAValue) -> int | None:
-    """The number that a value is known to be, None if it is known at run time only."""
+    """Returns the value of an integer constant, or None for other values."""
     owner = value.owner
     if isinstance(owner, Operation) and owner.name == "arith.constant":
         attribute = owner.properties.get("value")
@@ -332,7 +335,7 @@ def constant_integer(value: SSAValue) -> int | None:
 
 @cache
 def ttkernel_op_classes() -> Mapping[str, type[TTKernelOp]]:
-    """One op class per row of the table, by the name without that of the dialect."""
+    """Returns one op class per row of the table, by name without dialect."""
     return {name: _op_class(definition) for name, definition in kernel_ops().items()}
 
 
@@ -361,9 +364,9 @@ def create(
     result_types: Sequence[Attribute] = (),
     regions: Sequence[Region] = (),
 ) -> TTKernelOp:
-    """An op by its name without that of the dialect; attributes are Python values.
+    """Creates an op by its name without dialect; attributes are Python values.
 
-    Raises KeyError if there is no such op, or it has no such attribute.
+    Raises KeyError if there is no such op or attribute.
     """
     op_class = ttkernel_op_classes()[name]
     properties: dict[str, Attribute] = {}
@@ -379,19 +382,19 @@ def create(
 
 
 def kernel_function_type(inputs: Sequence[Attribute]) -> FunctionType:
-    """The type of a kernel: it returns nothing."""
+    """Returns the type of a kernel, which has no results."""
     return FunctionType.from_lists(inputs, [])
 
 
-# From an op to the C++ call of tt-metal that it is emitted as.
+# C++ calls of ops.
 
 RESULT = "<result>"
-"""In place of an attribute: the C++ type of the result."""
+"""Placeholder for the C++ type of the result."""
 
 
 @dataclass(frozen=True, slots=True)
 class KernelCall:
-    """`callee<template arguments>(arguments)`, or a member function of the first argument."""
+    """C++ call `callee<template arguments>(arguments)`, or a method of the first argument."""
 
     header: str
     """Header to include, for example `api/compute/matmul.h`."""
@@ -402,13 +405,13 @@ class KernelCall:
     form: CallForm
     """Form of the callee and the arguments."""
     conversion: str = ""
-    """The function that each argument goes through."""
+    """Function that converts each argument."""
 
 
 def kernel_call(
     op: TTKernelOp, thread: ThreadType, release: Release = CATALOGUE_RELEASE
 ) -> KernelCall:
-    """The C++ of an op in a kernel of that thread: the last of `kernel_calls`.
+    """Returns the C++ call of an op in a kernel of that thread: the last of `kernel_calls`.
 
     Raises CompileError if the release has no function for it, or none for its attributes.
     """
@@ -416,8 +419,7 @@ def kernel_call(
 
 
 def kernel_calls(op: TTKernelOp, thread: ThreadType, release: Release) -> list[KernelCall]:
-    """The C++ of an op in a kernel of that thread: what is called before, and the call that gives
-    its result.
+    """Returns the C++ calls of an op in a kernel of that thread; the last one gives its result.
 
     Raises CompileError if the release has no function for it, or none for its attributes.
     """
@@ -443,7 +445,7 @@ def kernel_calls(op: TTKernelOp, thread: ThreadType, release: Release) -> list[K
 
 @lru_cache(maxsize=1 << 12)
 def functions_in(definition: KernelOp, release: Release) -> tuple[KernelFunction, ...]:
-    """The functions of a release that an op calls one after the other; none if it has none."""
+    """Returns the functions of a release that an op calls in order; empty if there are none."""
     function = definition.cpp
     if function is None or definition.name in release.absent_kernels:
         return ()
@@ -467,7 +469,7 @@ def _changed(function: KernelFunction, change: KernelChange) -> KernelFunction:
 
 
 def _name(op: TTKernelOp, function: KernelFunction) -> str:
-    """The name of a function for the attributes of an op."""
+    """Returns the name of a function for the attributes of an op."""
     text, begin, rest = function.function.partition("{")
     if not begin:
         return text
@@ -479,7 +481,8 @@ def _name(op: TTKernelOp, function: KernelFunction) -> str:
 
 
 def header_of(function: KernelFunction, thread: ThreadType, threads: frozenset[ThreadType]) -> str:
-    """The header that declares a function; what all threads have is declared for each apart."""
+    """Returns the header that declares a function; data movement kernels have a header of their
+    own."""
     shared = threads == ANY_THREAD and function.header.startswith("api/compute/")
     return DATAFLOW_HEADER if shared and thread is not ThreadType.COMPUTE else function.header
 
@@ -487,7 +490,7 @@ def header_of(function: KernelFunction, thread: ThreadType, threads: frozenset[T
 def _template_arguments(
     op: TTKernelOp, function: KernelFunction, release: Release
 ) -> tuple[str, ...]:
-    """As few as say it: what is default from some position on is left out."""
+    """Returns the template arguments without trailing defaults."""
     arguments: list[str] = []
     needed = 0
     for parameter in function.template:
@@ -523,7 +526,7 @@ def _arguments(
         if argument is None and not optional:
             raise CompileError(f"{op.name}: the function of the kernel API needs '{name}'", op)
         given = argument is not None and argument != default
-        # An element has no index by default.
+        # The index of an array element is always written.
         given |= function.form is CallForm.NAMED_ELEMENT
         arguments.append(argument if argument is not None else default)
         if given:
@@ -532,7 +535,7 @@ def _arguments(
 
 
 def _attribute_text(op: TTKernelOp, name: str, release: Release) -> str | None:
-    """The C++ of an attribute, None if it is absent."""
+    """Returns the C++ text of an attribute, or None if it is absent."""
     spec = op.definition.attribute(name)
     attribute = op.properties.get(name)
     if spec is None or attribute is None:
@@ -546,7 +549,7 @@ def _attribute_text(op: TTKernelOp, name: str, release: Release) -> str | None:
 
 
 def cpp_type(type_: Attribute) -> str:
-    """C++ type of a kernel value; raises CompileError if C++ has no name for it."""
+    """Returns the C++ type of a kernel value; raises CompileError if there is none."""
     match type_:
         case NocAddressType():
             return "uint64_t"

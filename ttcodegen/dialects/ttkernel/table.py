@@ -1,4 +1,4 @@
-"""Table of the `ttkernel` ops; rows of building blocks and of unsupported functions."""
+"""Table of `ttkernel` ops, with rows of building blocks and of unsupported functions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ttcodegen.dialects.ttkernel.definition import (
 from ttcodegen.dialects.ttkernel.matrix_table import MATRIX_ROWS
 from ttcodegen.dialects.ttkernel.vector_table import VECTOR_ROWS
 
-# Rows of the building blocks of kernels, which come with a project (kernels/blocks).
+# Building blocks of kernels, which are copied into projects (kernels/blocks).
 
 _ELEMENTS = "blocks/tile_elements.hpp"
 _ACCESS = "blocks/element_access.hpp"
@@ -83,7 +83,7 @@ def _push(name: str, attributes: str = "") -> KernelOp:
 
 
 def _cache(name: str) -> KernelOp:
-    """A cache of the elements of a tensor."""
+    """Row of a cache of a tensor's elements."""
     return _block(
         name,
         "tensor:accessor memory:cb",
@@ -112,7 +112,7 @@ def _of_order(name: str, operands: str, results: str = "") -> KernelOp:
 
 
 def _printing(name: str, operands: str, threads: frozenset[ThreadType]) -> KernelOp:
-    """Debug output of elements."""
+    """Row of debug output of elements."""
     function = calls("blocks/printing.hpp", f"blocks::{name}", template_words="printed")
     return row(f"blocks.{name}", operands, function, threads=threads, attributes="printed:printed")
 
@@ -226,12 +226,11 @@ BLOCK_ROWS: tuple[KernelOp, ...] = (
 )  # fmt: skip
 
 
-# Rows of ops that tt-metal has no function for.
+# Ops without a function in tt-metal.
 #
-# The documents of 2024 and 2025 have a first generation of ops that name tiles by their index
-# alone; the reference dialect of 2026 has functions of its own, which it pastes into kernels.
-# They are read, verified and written, so that such kernels can be inspected; emission refuses
-# them.
+# The documents of 2024 and 2025 have a first generation of ops that refer to tiles by index
+# alone; the reference dialect of 2026 pastes functions of its own into kernels. These ops are
+# parsed, verified and printed, so that such kernels can be inspected; emission refuses them.
 
 FIRST_GENERATION: tuple[KernelOp, ...] = (
     *(row(name, "dst_index:dst", engine=Engine.FPU) for name in "add sub mul matmul max".split()),
@@ -333,10 +332,10 @@ UNSUPPORTED_ROWS: tuple[KernelOp, ...] = (
 )
 
 
-# The table of the `ttkernel` dialect: every op is a row.
+# The table: every op is a row.
 
 
 @cache
 def kernel_ops() -> Mapping[str, KernelOp]:
-    """All rows by the name of the op, without that of the dialect."""
+    """Returns all rows by the name of the op without dialect."""
     return table(MATRIX_ROWS, VECTOR_ROWS, DATAFLOW_ROWS, BLOCK_ROWS, UNSUPPORTED_ROWS)

@@ -1,6 +1,6 @@
-"""Rows of the vector engine's ops (SFPU): they read and write destination registers.
+"""Rows of the vector engine's ops (SFPU), which read and write destination registers.
 
-Names of operands are those of the reference dialect (2026), C++ calls those of tt-metal
+Operand names are those of the reference dialect (2026), C++ calls those of tt-metal
 (tt_metal/hw/inc/api/compute).
 """
 
@@ -70,7 +70,7 @@ _UNARY_HEADERS: dict[str, str] = {
     "tan": "eltwise_unary/trigonometry.h",
     "tiled_prod": _KERNEL_API,
 }
-"""Functions of one register without further arguments, and their headers."""
+"""Functions of one register without further arguments, with their headers."""
 
 _APPROXIMATING_HEADERS: dict[str, tuple[str, str]] = {
     "erf": ("eltwise_unary/erf_erfc.h", "fast_and_approx=true"),
@@ -83,7 +83,10 @@ _APPROXIMATING_HEADERS: dict[str, tuple[str, str]] = {
     "tanh": (_KERNEL_API, "fast_and_approx=false"),
     "tanh_derivative": ("eltwise_unary/tanh_derivative.h", "fast_and_approx=false"),
 }
-"""The same, with a template argument that trades precision for speed, in init and function."""
+"""Functions of one register with a template argument that trades precision for speed.
+
+Init and function both take the argument.
+"""
 
 _INT32_HEADERS: dict[str, str] = {
     "abs": _KERNEL_API,
@@ -97,7 +100,7 @@ _INT32_HEADERS: dict[str, str] = {
     "relu": "eltwise_unary/relu.h",
     "signbit": _KERNEL_API,
 }
-"""Those that have a variant for integers, set up by the same init unless it has its own."""
+"""Functions with an integer variant, which uses the same init unless it has its own."""
 
 
 def _unary(name: str, header: str, template: str = "") -> tuple[KernelOp, KernelOp]:
@@ -424,7 +427,7 @@ _BINARY_HEADERS: dict[str, str] = {
     "remainder_int32": "binary_remainder.h",
     "xlogy_binary": "xlogy.h",
 }
-"""Functions of two registers, each with an init of its own."""
+"""Functions of two registers, each with its own init."""
 
 
 def _binary(name: str, header: str) -> tuple[KernelOp, KernelOp]:
@@ -433,7 +436,7 @@ def _binary(name: str, header: str) -> tuple[KernelOp, KernelOp]:
 
 
 def _integers(name: str, header: str, init: str) -> KernelOp:
-    """A function of two registers with integers, whose format is a template argument."""
+    """Row of a function of two integer registers, with the format as a template argument."""
     cpp = calls(_API + header, template_words="dtype")
     return _sfpu(name, _TWO_TO_ONE, cpp, init, "dtype:integer_dtype")
 
@@ -503,7 +506,7 @@ BINARY: tuple[KernelOp, ...] = (
 
 
 def _column_or_row(verb: str, direction: str) -> tuple[KernelOp, KernelOp]:
-    """Of a register and the first column or row of another one."""
+    """Rows of a function of a register and the first column or row of another one."""
     name = f"sfpu_{verb}_bcast_{direction}"
     header = "sfpu_binary_bcast.h"
     return (

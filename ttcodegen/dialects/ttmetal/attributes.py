@@ -1,4 +1,4 @@
-"""Types and attributes of the `ttmetal` dialect: where kernels run, and with what arguments."""
+"""Types and attributes of the `ttmetal` dialect: cores and arguments of kernels."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class EthernetTypeAttr(WordAttribute[EthernetType]):
 
 @dataclass(frozen=True)
 class Cores:
-    """A rectangle of cores: its first row and column, and how many of both."""
+    """A rectangle of cores: offset and size, in rows and columns."""
 
     offset: tuple[int, ...]
     size: tuple[int, ...]
@@ -79,7 +79,7 @@ class CoreRangeAttr(Data[Cores]):
 
 @dataclass(frozen=True)
 class BoundArgument:
-    """An argument of a kernel, and the operand of the program that it is taken from."""
+    """An argument of a kernel with the program operand that it is bound to."""
 
     type: KernelArgumentType
     operand_index: int
@@ -114,8 +114,7 @@ class BoundArgumentAttr(Data[BoundArgument]):
 
 @dataclass(frozen=True)
 class BoundArguments:
-    """All arguments of a kernel: those that all cores share, those of each core, and those that
-    are known when it is compiled."""
+    """Arguments of a kernel: common run-time, per-core run-time, and compile-time arguments."""
 
     common: tuple[BoundArgument, ...] = ()
     runtime: tuple[BoundArgument, ...] = ()
@@ -132,7 +131,7 @@ class BoundArguments:
 
     @property
     def all(self) -> tuple[BoundArgument, ...]:
-        """Every argument."""
+        """All arguments."""
         return self.common + self.runtime + self.compile_time
 
 
@@ -209,8 +208,11 @@ class ComputeKernel:
 
 @irdl_attr_definition
 class ComputeConfigAttr(Data[ComputeKernel]):
-    """`#ttmetal.compute_config<@k, core_range, kernel_args, hifi4, fp32_dest_acc_en,
-    dst_full_sync_en, math_approx_mode, [unpack modes]>`; 2025 had no dst_full_sync_en."""
+    """Compute kernel: `#ttmetal.compute_config<@k, core_range, kernel_args, hifi4, ...>`.
+
+    The last parameters are fp32_dest_acc_en, dst_full_sync_en, math_approx_mode and [unpack modes];
+    texts of 2025 have no dst_full_sync_en.
+    """
 
     name = "ttmetal.compute_config"
 
@@ -252,19 +254,21 @@ class ComputeConfigAttr(Data[ComputeKernel]):
 
 @dataclass(frozen=True)
 class DataMovementKernel:
-    """Data movement kernel: its processor and its network on chip."""
+    """Data movement kernel: its processor and its NoC."""
 
     place: KernelPlace
     noc: NocIndex
     processor: int
     fabric: int | None = None
-    """The entry of the program's fabricConnectionConfigs that the kernel uses."""
+    """Index in the program's fabricConnectionConfigs."""
 
 
 @irdl_attr_definition
 class NocConfigAttr(Data[DataMovementKernel]):
-    """`#ttmetal.noc_config<@k, core_range, kernel_args, dm_core = 0, noc0>`; 2025 named the
-    network alone, and NoC 0 belonged to processor 1."""
+    """`#ttmetal.noc_config<@k, core_range, kernel_args, dm_core = 0, noc0>`.
+
+    Texts of 2025 have no dm_core; NoC 0 belongs to processor 1 there.
+    """
 
     name = "ttmetal.noc_config"
 
@@ -303,7 +307,7 @@ class NocConfigAttr(Data[DataMovementKernel]):
 
 @dataclass(frozen=True)
 class EthernetKernel:
-    """Ethernet kernel: its end of a link and its network on chip."""
+    """Ethernet kernel: its end of a link and its NoC."""
 
     place: KernelPlace
     end: EthernetType
@@ -330,26 +334,24 @@ class EthernetConfigAttr(Data[EthernetKernel]):
         printer.print_string(f"<{data.place}, {data.end.value}, {data.noc.value}>")
 
 
-KernelConfigAttr = ComputeConfigAttr | NocConfigAttr | EthernetConfigAttr
-
 THREADS: dict[type[Attribute], ThreadType] = {
     ComputeConfigAttr: ThreadType.COMPUTE,
     NocConfigAttr: ThreadType.NOC,
     EthernetConfigAttr: ThreadType.ETHERNET,
 }
-"""The thread of the kernels that each kind of configuration is for."""
+"""Thread of the kernels of each kind of configuration."""
 
 
 @irdl_attr_definition
 class GlobalSemaphoreType(ParametrizedAttribute, TypeAttribute):
-    """`!ttmetal.global_semaphore`: a semaphore at the same address of several devices."""
+    """`!ttmetal.global_semaphore`: semaphore at the same address on several devices."""
 
     name = "ttmetal.global_semaphore"
 
 
 @irdl_attr_definition
 class ProgramSemaphoreType(ParametrizedAttribute, TypeAttribute):
-    """`!ttmetal.local_semaphore`: a semaphore of the cores of a program."""
+    """`!ttmetal.local_semaphore`: semaphore on the cores of a program."""
 
     name = "ttmetal.local_semaphore"
 

@@ -1,8 +1,8 @@
-"""Queries on a module of device programs, and programs as an attribute with their faults.
+"""Queries on modules of device programs, and programs as attributes with their verification.
 
-Such a module holds host functions, which create buffers and launch programs on them; for each
-program a function that says in TTIR what it means; and the compute kernels as functions of their
-own. A program may be launched several times, on buffers of the same layouts.
+Such a module has host functions, which create buffers and launch programs on them; for each program
+a function with its semantics in TTIR; and the kernels as functions. A program may be launched
+several times, on buffers of the same layouts.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class ProgramAttr(Data[Program]):
 
 
 def _faults(program: Program) -> Iterator[str]:
-    """Errors of a program that hold for any device."""
+    """Yields errors of a program that hold for any device."""
     faults = [*_name_faults(program), *_number_faults(program), *_tuning_faults(program)]
     yield from faults
     if not faults:
@@ -72,7 +72,7 @@ def _faults(program: Program) -> Iterator[str]:
 
 
 def _name_faults(program: Program) -> Iterator[str]:
-    """Errors of the C++ names of a program."""
+    """Yields names of a program that are no C++ identifiers."""
     kernels = program.kernels
     named = {
         "circular buffer": [buffer.name for buffer in program.circular_buffers],
@@ -88,7 +88,7 @@ def _name_faults(program: Program) -> Iterator[str]:
 
 
 def _number_faults(program: Program) -> Iterator[str]:
-    """Errors of numbers that are no expressions."""
+    """Yields errors of plain numbers."""
     counts = {"inputs": [program.inputs], "work_units": [program.work_units]}
     costs = program.costs
     counts["costs"] = [getattr(costs, field.name) for field in dataclasses.fields(costs)]
@@ -106,7 +106,7 @@ def _number_faults(program: Program) -> Iterator[str]:
 
 
 def _tuning_faults(program: Program) -> Iterator[str]:
-    """Errors of settings and expressions: without any, each has a value."""
+    """Yields errors of settings and expressions; without errors, every expression has a value."""
     tuning = program.tuning
     known = {FP32_DESTINATION}
     for item in (*tuning.settings, *tuning.derived):
@@ -130,7 +130,7 @@ def _unknown_names(size: Size, known: set[str]) -> Iterator[str]:
 
 
 def _sizes(program: Program) -> Iterator[Size]:
-    """Every expression of the program besides derived values."""
+    """Yields all expressions of the program besides derived values."""
     yield from (buffer.pages for buffer in program.circular_buffers)
     yield from (rule.condition for rule in program.tuning.rules)
     yield from (constant.value for kernel in program.kernels for constant in kernel.constants)
@@ -216,47 +216,47 @@ def _duplicates(what: str, names: list[str]) -> Iterator[str]:
 
 
 MEANING = "ttmetal.meaning"
-"""Marks a function that says what a program computes."""
+"""Attribute of a function with the semantics of a program."""
 
 
 @dataclass(frozen=True)
 class Launch:
-    """One run of a program."""
+    """A launch of a program."""
 
     op: Operation
     program: Program
     meaning: str
-    """The symbol of the function that says what the program computes."""
+    """Symbol of the function with the program's semantics."""
 
     @property
     def inputs(self) -> tuple[SSAValue, ...]:
-        """The tensors that are read."""
+        """Tensors that are read."""
         return tuple(self.op.operands[: self.program.inputs])
 
     @property
     def outputs(self) -> tuple[SSAValue, ...]:
-        """The tensors that are written."""
+        """Tensors that are written."""
         return tuple(self.op.operands[self.program.inputs :])
 
 
 @dataclass(frozen=True)
 class DeviceProgram:
-    """A program with the layouts of what it is launched on."""
+    """A program with the layouts of the tensors that it is launched on."""
 
     program: Program
     placements: tuple[TensorPlacement, ...]
-    """Those of what it reads, then of what it writes."""
+    """Placements of inputs, then outputs."""
     meaning: str
 
 
 def attribute_of(op: Operation, name: str) -> Attribute | None:
-    """An attribute or property of an op, None if it has none of that name."""
+    """Returns a property or attribute of an op by name, or None."""
     found = op.properties.get(name)
     return found if found is not None else op.attributes.get(name)
 
 
 def launch_of(op: Operation) -> Launch:
-    """The program that a `run_program` launches.
+    """Returns the launch of a `run_program`.
 
     Raises:
         CompileError: at the op, if it has no program or no meaning.
@@ -273,7 +273,7 @@ def launch_of(op: Operation) -> Launch:
 
 
 def filling_launch(value: SSAValue) -> Operation | None:
-    """The launch that writes a new tensor, None if none does."""
+    """Returns the launch that writes a new tensor, or None."""
     for use in value.uses:
         if operation_name(use.operation) == RUN_PROGRAM:
             if use.index >= launch_of(use.operation).program.inputs:
@@ -282,30 +282,32 @@ def filling_launch(value: SSAValue) -> Operation | None:
 
 
 def functions_of(module: ModuleOp) -> Iterator[FuncOp]:
-    """All functions of a module."""
+    """Yields all functions of a module."""
     return (op for op in module.body.block.ops if isinstance(op, FuncOp))
 
 
 def is_meaning(function: FuncOp) -> bool:
-    """True if a function says what a program computes."""
+    """Returns whether a function has the semantics of a program."""
     return MEANING in function.attributes
 
 
 def is_host_function(function: FuncOp) -> bool:
-    """True if a function launches programs; the others are kernels, meanings of programs, or what
-    the CPU computes between them."""
+    """Returns whether a function may launch programs.
+
+    Others are kernels, semantics of programs, or CPU functions.
+    """
     if is_meaning(function) or is_cpu_function(function):
         return False
     return KERNEL_THREAD not in function.attributes
 
 
 def constants_of(function: FuncOp) -> list[Operation]:
-    """The constants of a host function, in order."""
+    """Returns the constants of a host function, in order."""
     return [op for op in body_of(function).ops if operation_name(op) == CONSTANT]
 
 
 def launches(functions: Iterable[FuncOp]) -> Iterator[Launch]:
-    """The launches of some host functions, in order."""
+    """Yields the launches of host functions, in order."""
     for function in functions:
         for op in body_of(function).ops:
             if operation_name(op) == RUN_PROGRAM:
@@ -313,13 +315,13 @@ def launches(functions: Iterable[FuncOp]) -> Iterator[Launch]:
 
 
 def holds_programs(module: ModuleOp) -> bool:
-    """True if functions of a module launch programs."""
+    """Returns whether functions of a module launch programs."""
     hosts = (op for op in functions_of(module) if is_host_function(op) and not op.is_declaration)
     return any(operation_name(op) == RUN_PROGRAM for host in hosts for op in body_of(host).ops)
 
 
 def device_programs(functions: Iterable[FuncOp]) -> list[DeviceProgram]:
-    """The programs that host functions launch, each once, in the order of their first launch.
+    """Returns the programs that host functions launch, in the order of their first launch.
 
     Raises:
         ValueError: if two different programs have one name, or one is launched on tensors of
@@ -339,7 +341,7 @@ def device_programs(functions: Iterable[FuncOp]) -> list[DeviceProgram]:
 
 
 def _same_pages(first: Iterable[TensorPlacement], second: Iterable[TensorPlacement]) -> bool:
-    """True if tensors have the same kind of pages; their logical shapes may differ."""
+    """Returns whether tensors have the same kind of pages; logical shapes may differ."""
     pairs = zip(first, second, strict=True)
     return all(
         (a.data_type, a.layout, a.buffer_type) == (b.data_type, b.layout, b.buffer_type)

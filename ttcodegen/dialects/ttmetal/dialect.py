@@ -1,9 +1,8 @@
-"""The `ttmetal` dialect: buffers of a device, and programs that run on its cores.
+"""The `ttmetal` dialect: device buffers, and programs that run on cores.
 
 Operands are tensors with a layout or memrefs in a memory space. The ops of 2024 (`alloc`,
-`dispatch`, ...) are read as well. `enqueue_program` says its kernels in `kernelConfigs`, as the
-reference dialect does. What this compiler makes is `run_program`, whose program is one attribute
-with typed fields (`dialects.programs`).
+`dispatch`, ...) are parsed as well. `enqueue_program` has its kernels in `kernelConfigs`; this
+compiler generates `run_program`, with one attribute of typed fields (`ttmetal.programs`).
 """
 
 from __future__ import annotations
@@ -40,6 +39,7 @@ from xdsl.irdl import (
 from xdsl.utils.exceptions import VerifyException
 
 from ttcodegen.dialects.operations.functions import KERNEL_THREAD
+from ttcodegen.dialects.ttcore.device import expect_allocation
 from ttcodegen.dialects.ttcore.dialect import system_of
 from ttcodegen.dialects.ttcore.layouts import LinearLayout, MetalLayoutAttr
 from ttcodegen.dialects.ttcore.tile import MemorySpace, MemorySpaceAttr
@@ -66,21 +66,22 @@ from ttcodegen.dialects.ttmetal.programs import (
 from ttcodegen.dialects.ttnn.placement import placement_of
 from ttcodegen.systems.description import Pair
 
+_ALL = tuple(MemorySpace)
 _DEVICE_MEMORY = (MemorySpace.DRAM, MemorySpace.L1)
 _FABRIC_NETWORK = re.compile(r"noc_index\s*=\s*(noc\d)")
-"""Network of a #ttcore.fabric_connection_config, which is carried as text."""
+"""NoC in the text of a #ttcore.fabric_connection_config."""
 _HOST_MEMORY = (MemorySpace.SYSTEM, MemorySpace.MMIO)
 
 
 def _numbers(array: Attribute | None) -> list[int]:
-    """The elements of an array of integers; none if it is absent."""
+    """Returns the elements of an array of integers; empty if it is absent."""
     if not isinstance(array, DenseArrayBase):
         return []
     return [int(number) for number in cast("Any", array).iter_values()]
 
 
 def memory_space_of(type_: Attribute) -> MemorySpace | None:
-    """The memory space of a tensor or memref, None if its type does not say."""
+    """Returns the memory space of a tensor or memref, or None if its type has none."""
     if isinstance(type_, TensorType):
         encoding = cast("TensorType[Attribute]", type_).encoding
         if not isinstance(encoding, MetalLayoutAttr):
@@ -104,7 +105,7 @@ def _require_space(
 
 
 def _require_buffer(
-    op: Operation, value: SSAValue, what: str, allowed: Sequence[MemorySpace] = tuple(MemorySpace)
+    op: Operation, value: SSAValue, what: str, allowed: Sequence[MemorySpace] = _ALL
 ) -> None:
     if not isinstance(value.type, TensorType | MemRefType):
         raise VerifyException(f"{op.name}: the {what} is a tensor or memref, not {value.type}")
@@ -113,7 +114,7 @@ def _require_buffer(
 
 @irdl_op_definition
 class CreateBufferOp(IRDLOperation):
-    """Allocates a buffer; `address` is absent while no allocator has chosen it."""
+    """Allocates a buffer; `address` is absent before allocation."""
 
     name = "ttmetal.create_buffer"
     address = opt_prop_def(IntegerAttr)
@@ -129,7 +130,7 @@ class CreateBufferOp(IRDLOperation):
 
 @irdl_op_definition
 class AllocOp(IRDLOperation):
-    """The spelling of `create_buffer` in 2024."""
+    """`create_buffer` as spelled in 2024."""
 
     name = "ttmetal.alloc"
     address = prop_def(IntegerAttr)
@@ -142,13 +143,12 @@ class AllocOp(IRDLOperation):
 
 
 def _verify_allocation(op: CreateBufferOp | AllocOp) -> None:
-    spaces = tuple(MemorySpace) if op.memory_space is None else (op.memory_space.data,)
-    _require_buffer(op, op.result, "result", spaces)
-    _verify_words(op, address=op.address, size=op.size)
+    _require_buffer(op, op.result, "result", [op.memory_space.data] if op.memory_space else _ALL)
+    expect_allocation(op)
 
 
 def _verify_words(op: Operation, **numbers: IntegerAttr[Any] | None) -> None:
-    """Checks that numbers are such as a card has in its registers and addresses."""
+    """Verifies that numbers are unsigned 64-bit integers."""
     for name, number in numbers.items():
         if number is not None and not 0 <= number.value.data < 1 << 64:
             what = f"'{name}' is a number of 64 bits without a sign"
@@ -156,7 +156,7 @@ def _verify_words(op: Operation, **numbers: IntegerAttr[Any] | None) -> None:
 
 
 class _DeallocationOp(IRDLOperation):
-    """Base of the ops that give a buffer back."""
+    """Base of ops that deallocate a buffer."""
 
     input = operand_def()
 
@@ -166,21 +166,21 @@ class _DeallocationOp(IRDLOperation):
 
 @irdl_op_definition
 class DeallocateBufferOp(_DeallocationOp):
-    """Gives a buffer back."""
+    """Deallocates a buffer."""
 
     name = "ttmetal.deallocate_buffer"
 
 
 @irdl_op_definition
 class DeallocOp(_DeallocationOp):
-    """The spelling of `deallocate_buffer` in 2024."""
+    """`deallocate_buffer` as spelled in 2024."""
 
     name = "ttmetal.dealloc"
 
 
 @irdl_op_definition
 class ViewOp(IRDLOperation):
-    """The same buffer with another shape: no data moves."""
+    """View of a buffer with another shape; no data moves."""
 
     name = "ttmetal.view"
     input = operand_def()
@@ -192,7 +192,7 @@ class ViewOp(IRDLOperation):
 
 
 class _WriteOp(IRDLOperation):
-    """Base of the ops that copy from the host to the device."""
+    """Base of ops that copy from the host to the device."""
 
     value = opt_prop_def()
     input = opt_operand_def()
@@ -209,20 +209,20 @@ class _WriteOp(IRDLOperation):
 
 @irdl_op_definition
 class EnqueueWriteBufferOp(_WriteOp):
-    """Copies a tensor of the host, or the constant `value`, to the device."""
+    """Copies a host tensor, or the constant `value`, to the device."""
 
     name = "ttmetal.enqueue_write_buffer"
 
 
 @irdl_op_definition
 class HostWriteOp(_WriteOp):
-    """The spelling of `enqueue_write_buffer` in 2024."""
+    """`enqueue_write_buffer` as spelled in 2024."""
 
     name = "ttmetal.host_write"
 
 
 class _ReadOp(IRDLOperation):
-    """Base of the ops that copy from the device to the host: into a buffer there, or a new one."""
+    """Base of ops that copy from the device to the host, into an existing or a new buffer."""
 
     input = operand_def()
     output = opt_operand_def()
@@ -238,14 +238,14 @@ class _ReadOp(IRDLOperation):
 
 @irdl_op_definition
 class EnqueueReadBufferOp(_ReadOp):
-    """Copies a buffer of the device to the host."""
+    """Copies a device buffer to the host."""
 
     name = "ttmetal.enqueue_read_buffer"
 
 
 @irdl_op_definition
 class HostReadOp(_ReadOp):
-    """The spelling of `enqueue_read_buffer` in 2024."""
+    """`enqueue_read_buffer` as spelled in 2024."""
 
     name = "ttmetal.host_read"
 
@@ -253,7 +253,7 @@ class HostReadOp(_ReadOp):
 def _verify_regions(
     op: Operation, kernels: Sequence[Region], threads: Sequence[ThreadType | None]
 ) -> None:
-    """Kernels that are regions: one for each thread, with ops that it can run."""
+    """Verifies kernels that are regions: one for each thread, with ops that it can run."""
     if len(kernels) != len(threads):
         raise VerifyException(f"{op.name} has {len(kernels)} kernels, but {len(threads)} threads")
     for kernel, thread in zip(kernels, threads, strict=True):
@@ -268,9 +268,9 @@ def _verify_regions(
 class EnqueueProgramOp(IRDLOperation):
     """Runs kernels on cores.
 
-    Operands are buffers, semaphores and scalars, then circular buffers: `operandSegmentSizes` says
-    how many of each. `cb_ports` has the index of each circular buffer. Until the middle of 2025 the
-    kernels were regions.
+    Operands are buffers, semaphores and scalars, then circular buffers, divided by
+    `operandSegmentSizes`. `cb_ports` has the index of each circular buffer. Until mid-2025 kernels
+    were regions.
     """
 
     name = "ttmetal.enqueue_program"
@@ -363,7 +363,7 @@ class EnqueueProgramOp(IRDLOperation):
             raise VerifyException(f"{where}runs on {kernel.noc.value}, and that on {network[1]}")
 
     def _verify_functions(self, configs: Sequence[Attribute]) -> None:
-        """That the kernels are in the module, and their cores on the chip that it is for."""
+        """Verifies that the kernels are in the module, and their cores on its chip."""
         module = self.get_toplevel_object()
         if not isinstance(module, ModuleOp):
             return
@@ -385,8 +385,7 @@ def _kernel_faults(
     kernels: Mapping[str, FuncOp],
     grid: Pair | None,
 ) -> list[str]:
-    """Errors of a kernel of a program, against the functions of its module and a chip of that many
-    cores."""
+    """Returns errors of a kernel against the functions of its module and the grid of a chip."""
     place = config.data.place
     faults: list[str] = []
     kernel = kernels.get(place.kernel)
@@ -406,7 +405,7 @@ def _kernel_faults(
 
 
 def _overlap(configs: ArrayAttr[Attribute], config: NocConfigAttr) -> bool:
-    """True if another data-movement kernel shares a processor of a core with this one."""
+    """Returns whether another data movement kernel shares a processor of a core with this one."""
     cores = config.data.place.cores
     for other in configs.data:
         if other is config or not isinstance(other, NocConfigAttr):
@@ -421,7 +420,7 @@ def _overlap(configs: ArrayAttr[Attribute], config: NocConfigAttr) -> bool:
 
 @irdl_op_definition
 class DispatchOp(IRDLOperation):
-    """The spelling of `enqueue_program` in 2024: kernels are regions, one for each thread."""
+    """`enqueue_program` as spelled in 2024: kernels are regions, one for each thread."""
 
     name = "ttmetal.dispatch"
     arguments = var_operand_def()
@@ -455,11 +454,10 @@ class DispatchOp(IRDLOperation):
 
 @irdl_op_definition
 class RunProgramOp(IRDLOperation):
-    """Runs a device program on buffers: those that it reads, then those that it writes.
+    """Runs a device program on buffers: inputs, then outputs.
 
-    `meaning` is the symbol of a function that says in TTIR what the program computes. That the
-    module has this function, and those of the kernels, is checked by `verify_programs`
-    (`program_verification`).
+    `meaning` is the symbol of a TTIR function with the semantics of the program. `verify_programs`
+    (`program_verification`) checks that the module has this function and the kernels.
     """
 
     name = "ttmetal.run_program"
@@ -503,7 +501,7 @@ class RunProgramOp(IRDLOperation):
 
 
 def _addressed(kernel: Kernel) -> Iterator[int]:
-    """The operands whose addresses a kernel gets."""
+    """Yields the operands whose addresses a kernel gets."""
     for argument in kernel.arguments:
         if isinstance(argument.value, BufferAddress):
             yield argument.value.operand
@@ -511,14 +509,14 @@ def _addressed(kernel: Kernel) -> Iterator[int]:
 
 @irdl_op_definition
 class FinishOp(IRDLOperation):
-    """Waits until all commands have ended."""
+    """Waits for all commands."""
 
     name = "ttmetal.finish"
 
 
 @irdl_op_definition
 class CreateGlobalSemaphoreOp(IRDLOperation):
-    """A semaphore at `address` of all cores of a range, on all devices."""
+    """Creates a semaphore at `address` on all cores of a range, on all devices."""
 
     name = "ttmetal.create_global_semaphore"
     address = prop_def(IntegerAttr)
@@ -544,7 +542,7 @@ class ResetGlobalSemaphoreOp(IRDLOperation):
 
 @irdl_op_definition
 class CreateLocalSemaphoreOp(IRDLOperation):
-    """A semaphore of the cores of the programs that take it."""
+    """Creates a semaphore on the cores of the programs that use it."""
 
     name = "ttmetal.create_local_semaphore"
     initial_value = opt_prop_def(IntegerAttr)
@@ -556,7 +554,7 @@ class CreateLocalSemaphoreOp(IRDLOperation):
 
 @irdl_op_definition
 class MeshShardOp(IRDLOperation):
-    """Divides a host tensor over devices, or puts it together."""
+    """Divides a host tensor into device shards, or assembles it."""
 
     name = "ttmetal.mesh_shard"
     input = operand_def()
@@ -596,5 +594,5 @@ TTMETAL_OPS: list[type[Operation]] = [
 
 @cache
 def ttmetal_dialect() -> Dialect:
-    """The dialect."""
+    """Returns the dialect."""
     return Dialect("ttmetal", TTMETAL_OPS, [*TTMETAL_ATTRIBUTES, ProgramAttr])

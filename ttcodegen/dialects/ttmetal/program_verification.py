@@ -35,10 +35,10 @@ from ttcodegen.systems.description import DEFAULT_ARCHITECTURE
 
 
 def verify_programs(module: ModuleOp) -> None:
-    """Checks that the module has the functions which its programs name, and that they fit.
+    """Verifies that a module has the functions that its programs name, and that they fit.
 
     Raises:
-        CompileError: with all faults, each at the op that runs the program.
+        CompileError: with all errors, each at the op that runs the program.
     """
     known = {function.sym_name.data: function for function in functions_of(module)}
     hosts = [function for function in known.values() if is_host_function(function)]
@@ -75,7 +75,7 @@ def verify_programs(module: ModuleOp) -> None:
 
 
 def _numbers_beyond_words(node: object) -> Iterator[int]:
-    """The integers in a program, or a part of one, that no word of 32 bits holds."""
+    """Yields the integers in a part of a program that exceed 32 bits."""
     match node:
         case bool():
             pass
@@ -103,7 +103,7 @@ def _grid_faults(launch: Launch, grid: tuple[int, int]) -> Iterator[str]:
 
 
 def _check_arguments(kernel: Kernel, function: FuncOp, diagnostics: Diagnostics) -> None:
-    """Checks that a kernel is given the arguments that its function asks for."""
+    """Verifies that a kernel gets the arguments that its function reads."""
     declared = {constant.name for constant in kernel.constants}
     declared |= {f"{semaphore}_semaphore" for semaphore in kernel.semaphores}
     for op in function.walk():
@@ -132,7 +132,7 @@ def _check_arguments(kernel: Kernel, function: FuncOp, diagnostics: Diagnostics)
 def _check_buffers(
     kernel: Kernel, function: FuncOp, program: Program, diagnostics: Diagnostics
 ) -> None:
-    """Checks that circular buffers of tiles have pages that are such tiles."""
+    """Verifies that the pages of circular buffers of tiles are such tiles."""
     buffers = program.buffers_of(kernel)
     for op in function.walk():
         if op.name != NAMED_ARGUMENT or not isinstance(op.results[0].type, CBType):
@@ -175,5 +175,5 @@ def _symbol_faults(launch: Launch, functions: Mapping[str, FuncOp]) -> Iterator[
 
 
 def _thread_of(kernel: Kernel) -> ThreadType:
-    """The thread that runs a kernel."""
+    """Returns the thread that runs a kernel."""
     return ThreadType.COMPUTE if kernel.processor is Processor.COMPUTE else ThreadType.NOC

@@ -1,8 +1,8 @@
 """Device programs: circular buffers, semaphores, kernels and their arguments.
 
-`ttmetal.run_program` carries one of these as its attribute `program`, `#ttmetal.program<...>`. Its
-text has the fields of the classes below (`dialects.records`). Operands of the op are counted inputs
-first, then outputs.
+`ttmetal.run_program` has one as its attribute `program`, `#ttmetal.program<...>`, with the fields
+of the classes below (`core.attribute_syntax`). Operands of the op are indexed inputs first, then
+outputs.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from ttcodegen.dialects.ttcore.tile import TileType
 from ttcodegen.dialects.ttmetal.tuning import Size, Tuning, evaluate
 
 CIRCULAR_BUFFERS = 32
-"""Circular buffers of a core (tt-metal, circular_buffer_constants.h)."""
+"""Number of circular buffers of a core (tt-metal, circular_buffer_constants.h)."""
 OWN_MEMORY = -1
-"""The operand of a circular buffer that is in no tensor."""
+"""Operand of a circular buffer that is not aliased to a tensor."""
 BUFFER_CONSTANT = "cb_"
 """Prefix of named compile-time arguments that are circular buffer indices."""
 
@@ -32,8 +32,8 @@ BUFFER_CONSTANT = "cb_"
 class Processor(StrEnum):
     """Processor of a core that runs a kernel.
 
-    tt-metal calls the data-movement processors RISCV_1, which reads by NoC 0, and RISCV_0,
-    which writes by NoC 1; the compute processors unpack, math and pack run one kernel together.
+    In tt-metal the data movement processors are RISCV_1, which reads by NoC 0, and RISCV_0, which
+    writes by NoC 1; the compute processors unpack, math and pack run one kernel together.
     """
 
     READER = "reader"
@@ -43,7 +43,7 @@ class Processor(StrEnum):
 
 @dataclass(frozen=True)
 class CoreArea:
-    """A rectangle of cores, first and last included, perhaps as settings of the program say."""
+    """A rectangle of cores, first and last inclusive, possibly depending on settings."""
 
     last_column: Size
     last_row: Size
@@ -52,11 +52,11 @@ class CoreArea:
 
     @classmethod
     def of(cls, cores: CoreRange) -> CoreArea:
-        """The rectangle that no setting changes."""
+        """Returns an area that does not depend on settings."""
         return cls(cores.last_column, cores.last_row, cores.first_column, cores.first_row)
 
     def range(self, values: Mapping[str, int]) -> CoreRange:
-        """The cores, where the settings have these values."""
+        """Returns the cores for these values of the settings."""
         sizes = (self.first_column, self.first_row, self.last_column, self.last_row)
         return CoreRange(*(evaluate(size, values) for size in sizes))
 
@@ -67,28 +67,28 @@ class CircularBuffer:
 
     index: int
     name: str
-    """Name of the pages' contents, as an identifier."""
+    """Name of the contents, as an identifier."""
     data_type: DataType
     pages: Size
-    """None if the settings are such that the buffer is not needed."""
+    """Number of pages; 0 if the settings make the buffer unnecessary."""
     page_size: int
-    """Bytes; a tile unless it is room for data-movement kernels."""
+    """Bytes of a page: a tile, unless it is a buffer of data movement kernels."""
     operand: int = OWN_MEMORY
-    """The operand of the program whose shards are the pages."""
+    """Operand of the program whose shards are the pages."""
 
     @property
     def is_alias(self) -> bool:
-        """True if it takes no memory besides that of a tensor."""
+        """Returns whether it uses the memory of a tensor."""
         return self.operand != OWN_MEMORY
 
     @property
     def constant(self) -> str:
-        """Name of the index in the C++ of the host and of the kernels."""
+        """Returns the name of the index in C++ of host and kernels."""
         return f"cb_{self.name}"
 
     @property
     def page_type(self) -> Attribute:
-        """Page type in kernels: a tile, or elements where it has another size."""
+        """Returns the page type in kernels: a tile, or elements for other page sizes."""
         tile = TileType(self.data_type)
         return tile if self.page_size == tile.size else self.data_type.element_type
 
@@ -102,22 +102,22 @@ class NamedConstant:
 
 
 class Place(StrEnum):
-    """Per-core fact of the host that is passed as a run-time argument."""
+    """Per-core values that the host passes as run-time arguments."""
 
     FIRST = "first"
-    """The first unit of the core's share of the program's linear work."""
+    """First unit of the core's share of linear work."""
     COUNT = "count"
     """Number of units of the share."""
     COLUMN = "column"
     ROW = "row"
     LAST_COLUMN = "last_column"
-    """Of the program's cores."""
+    """Last column of the program's cores."""
     LAST_ROW = "last_row"
 
 
 @dataclass(frozen=True)
 class BufferAddress:
-    """The placement of the buffer of an operand."""
+    """Address of the buffer of an operand."""
 
     mnemonic: ClassVar[str] = "address"
     operand: int
@@ -125,7 +125,7 @@ class BufferAddress:
 
 @dataclass(frozen=True)
 class NocX:
-    """The NoC coordinate x of the worker core in a column and a row."""
+    """NoC coordinate x of a worker core, given by column and row."""
 
     mnemonic: ClassVar[str] = "noc_x"
     column: int | Place
@@ -134,7 +134,7 @@ class NocX:
 
 @dataclass(frozen=True)
 class NocY:
-    """The NoC coordinate y of the worker core in a column and a row."""
+    """NoC coordinate y of a worker core, given by column and row."""
 
     mnemonic: ClassVar[str] = "noc_y"
     column: int | Place
@@ -142,12 +142,12 @@ class NocY:
 
 
 RuntimeValue = int | Place | BufferAddress | NocX | NocY
-"""Run-time argument that the host passes to a core."""
+"""Value of a run-time argument."""
 
 
 @dataclass(frozen=True)
 class RuntimeArgument:
-    """A run-time argument, in the order of its index."""
+    """A run-time argument; its index is its position."""
 
     name: str
     value: RuntimeValue
@@ -155,22 +155,22 @@ class RuntimeArgument:
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel and the cores it runs on."""
+    """A kernel and the cores that it runs on."""
 
     name: str
     """Stem of its file."""
     processor: Processor
     purpose: str
-    """A sentence for the head of the file."""
+    """Sentence for the head of the file."""
     cores: CoreArea
     function: str
-    """The symbol of its function, of `ttkernel` ops."""
+    """Symbol of its function, of `ttkernel` ops."""
     constants: tuple[NamedConstant, ...] = ()
     semaphores: tuple[str, ...] = ()
-    """The semaphores that it uses; it knows their ids as the named constants `<name>_semaphore`."""
+    """Semaphores that it uses, with their ids as named constants `<name>_semaphore`."""
     accessors: tuple[int, ...] = ()
-    """The operands whose tensor accessors' arguments are its positional compile-time arguments, one
-    after the other."""
+    """Operands whose tensor accessor arguments are its positional compile-time arguments, in
+    order."""
     arguments: tuple[RuntimeArgument, ...] = ()
 
 
@@ -181,21 +181,21 @@ class ComputeSettings:
     fidelity: MathFidelity = MathFidelity.HIFI4
     fp32_destination: bool = False
     unpack_to_fp32: tuple[int, ...] = ()
-    """Circular buffers whose 32-bit values reach the destination registers unshortened."""
+    """Circular buffers whose 32-bit values reach the destination registers at full precision."""
     approximate: bool = False
-    """True if the functions of the vector engine may be computed with fewer digits."""
+    """True if functions of the vector engine may be approximated."""
 
 
 @dataclass(frozen=True)
 class AnyTiles:
-    """Cores need tiles of an operand wherever they are in it."""
+    """Division in which a core may need any tiles of an operand."""
 
     mnemonic: ClassVar[str] = "any"
 
 
 @dataclass(frozen=True)
 class UnitTiles:
-    """So many tiles of an operand, one after the other, belong to each unit of linear work."""
+    """Division into consecutive tiles of an operand per unit of linear work."""
 
     mnemonic: ClassVar[str] = "units"
     tiles: int
@@ -203,8 +203,7 @@ class UnitTiles:
 
 @dataclass(frozen=True)
 class BlockTiles:
-    """A block of the rows and columns of an operand's tiles belongs to each core: the first to that
-    in the first column and row."""
+    """Division into blocks of tile rows and columns, one per core, in the order of the grid."""
 
     mnemonic: ClassVar[str] = "blocks"
     rows: Size
@@ -217,21 +216,21 @@ Division = AnyTiles | UnitTiles | BlockTiles
 
 @dataclass(frozen=True)
 class Traffic:
-    """Traffic of a run of the program: reads of an operand or writes to it, in any memory."""
+    """Bytes that a run of the program reads from or writes to an operand, in any memory."""
 
     bytes: int
     least: int
     """Minimum traffic of the computation."""
     division: Division = AnyTiles()
     streamed: bool = False
-    """True if it is to come through a circular buffer of its own, wherever it is."""
+    """True if it has to pass through its own circular buffer in any memory."""
 
 
 @dataclass(frozen=True)
 class Costs:
     """Costs of a run of the program, and the minimum that its computation needs.
 
-    What one core sends to several at once goes over the NoC once.
+    A multicast counts as one transfer over the NoC.
     """
 
     tiles_computed: int = 0
@@ -242,7 +241,7 @@ class Costs:
     least_dram_write_bytes: int = 0
     least_noc_bytes: int = 0
     own_l1_bytes: int = 0
-    """Of `noc_bytes`, what stays in the L1 of one core: of tensors in shards, and of kept tiles."""
+    """Part of `noc_bytes` that stays in one core's L1: of sharded tensors, and of kept tiles."""
 
     @classmethod
     def of(
@@ -255,8 +254,11 @@ class Costs:
         least_sent: int = 0,
         own_l1_bytes: int = 0,
     ) -> Costs:
-        """Those of a program whose operands are in DRAM, so that all of it goes over the NoC, and
-        that sends other bytes between L1 memories, some within that of one core."""
+        """Returns the costs of a program whose operands are in DRAM, so that all traffic uses the
+        NoC.
+
+        `sent` are further bytes between L1 memories, some possibly within a core.
+        """
         inputs, outputs = list(inputs), list(outputs)
         read, least_read = sum(t.bytes for t in inputs), sum(t.least for t in inputs)
         written, least_written = sum(t.bytes for t in outputs), sum(t.least for t in outputs)
@@ -277,7 +279,7 @@ class Program:
     """A device program."""
 
     name: str
-    """An identifier, unique in the module."""
+    """Identifier, unique in the module."""
     purpose: str
     """Purpose of the program, in a line."""
     inputs: int
@@ -287,23 +289,26 @@ class Program:
     kernels: tuple[Kernel, ...]
     costs: Costs = Costs()
     work_units: int = 0
-    """Of linear work: the units that are divided among the cores, row by row of the core range, as
-    evenly as whole units allow, the first cores getting one more. 0 if each core finds its part
-    from its column and row."""
+    """Units of linear work, divided evenly among the cores, row by row, the first cores getting one
+    more.
+
+    0 if each core derives its part from its column and row.
+    """
     work_unit: str = ""
-    """Work unit: "output tile"."""
+    """Noun for a unit: "output tile"."""
     semaphores: tuple[str, ...] = ()
-    """They are on all cores of the program."""
+    """Semaphores, on all cores of the program."""
     compute: ComputeSettings = field(default_factory=ComputeSettings)
     tuning: Tuning = field(default_factory=Tuning)
     semaphore_values: tuple[int, ...] = ()
     """Initial values of the semaphores, in order; empty if all are 0."""
     traffic: tuple[Traffic, ...] = ()
-    """By operand; empty if it is not known."""
+    """Traffic by operand; empty if unknown."""
 
     @property
     def title(self) -> str:
-        """Title of the computation, after the name if that does not imply it."""
+        """Returns a sentence on the computation, with the name unless it follows from the
+        purpose."""
         words = self.purpose.replace(", ", "_")
         if self.name == words or self.name.rstrip("0123456789") == f"{words}_":
             return f"Computes {self.purpose}."
@@ -311,36 +316,36 @@ class Program:
 
     @property
     def work_unit_plural(self) -> str:
-        """Plural of the work unit: "output tiles", "rows of output tiles"."""
+        """Returns the plural of the work unit: "output tiles", "rows of output tiles"."""
         noun, of, rest = self.work_unit.partition(" of ")
         return f"{noun}s{of}{rest}" if noun else ""
 
     @cached_property
     def values(self) -> Mapping[str, int]:
-        """Values of the settings, and of derived expressions, by name."""
+        """Values of settings and derived expressions, by name."""
         return self.tuning.values({FP32_DESTINATION: int(self.compute.fp32_destination)})
 
     def initial_value(self, semaphore: str) -> int:
-        """Initial value of a semaphore on each core."""
+        """Returns the initial value of a semaphore on each core."""
         if not self.semaphore_values:
             return 0
         return self.semaphore_values[self.semaphores.index(semaphore)]
 
     def value(self, size: Size) -> int:
-        """The number that a size is."""
+        """Evaluates a size."""
         return evaluate(size, self.values)
 
     @property
     def core_range(self) -> CoreRange:
-        """The cores that it runs on."""
+        """Cores that the program runs on."""
         return self.cores.range(self.values)
 
     def cores_of(self, kernel: Kernel) -> CoreRange:
-        """The cores that a kernel runs on."""
+        """Returns the cores that a kernel runs on."""
         return kernel.cores.range(self.values)
 
     def settled(self) -> Program:
-        """The program with numbers for all sizes, so that nothing of it is to be tuned."""
+        """Returns the program with all sizes evaluated, without settings."""
         return replace(
             self,
             cores=CoreArea.of(self.core_range),
@@ -362,9 +367,11 @@ class Program:
         )
 
     def with_operands_in_l1(self, operands: Collection[int], own_bytes: int = 0) -> Program:
-        """The program if these of its operands, so far in DRAM, are in L1: what it reads of them
-        and writes to them comes over the NoC, as before, and takes nothing of DRAM. So many bytes
-        of it are in the memory of the cores that read or write them."""
+        """Returns the program with these operands in L1 instead of DRAM.
+
+        Their traffic still uses the NoC, but not DRAM; `own_bytes` of it are in the L1 of the cores
+        that access them.
+        """
         if not operands or not self.traffic:
             return self
         inputs = [self.traffic[place] for place in operands if place < self.inputs]
@@ -384,12 +391,15 @@ class Program:
 
     @property
     def has_compute(self) -> bool:
-        """True if there is a compute kernel."""
+        """Returns whether there is a compute kernel."""
         return any(kernel.processor is Processor.COMPUTE for kernel in self.kernels)
 
     def buffers_of(self, kernel: Kernel) -> dict[str, CircularBuffer]:
-        """The circular buffers that a kernel uses, by the named compile-time arguments that are
-        their indices; a kernel that several programs share calls them otherwise than these do."""
+        """Returns the circular buffers of a kernel, by the named compile-time arguments of their
+        indices.
+
+        Kernels shared by several programs have other names for them than the programs.
+        """
         buffers = {buffer.index: buffer for buffer in self.circular_buffers}
         return {
             constant.name: buffers[constant.value]
@@ -401,26 +411,25 @@ class Program:
 
     @property
     def used_buffers(self) -> tuple[CircularBuffer, ...]:
-        """The circular buffers that have pages."""
+        """Returns the circular buffers with pages."""
         return tuple(buffer for buffer in self.circular_buffers if self.value(buffer.pages))
 
     @property
     def l1_bytes(self) -> int:
-        """Bytes of each core's L1 that the circular buffers take."""
+        """Returns the bytes of each core's L1 that the circular buffers take."""
         own = (buffer for buffer in self.circular_buffers if not buffer.is_alias)
         return sum(self.value(buffer.pages) * buffer.page_size for buffer in own)
 
 
 FP32_DESTINATION = "fp32_dest_acc_en"
-"""Name in expressions of the number that is 1 with 32-bit destination registers, else 0."""
+"""Name in expressions of 1 for 32-bit destination registers, else 0."""
 L1_BYTES, MATH_FIDELITY, MATH_APPROX_MODE = "l1_bytes", "math_fidelity", "math_approx_mode"
 """Constants of each program in src/tuning.hpp besides its settings."""
 
 
-# Names of the ops of host functions that run device programs, and of those that kernels
-# get their arguments with.
+# Names of ops in host functions of device programs, and of ops that read kernel arguments.
 #
-# Apart from the dialect, which takes longer to import than a small model to compile.
+# Here, since importing the dialect takes longer than compiling a small model.
 
 CONSTANT = "ttir.constant"
 CREATE_BUFFER = "ttmetal.create_buffer"

@@ -1,7 +1,7 @@
 """Tuning of a device program: its settings, and derived expressions.
 
-A size is a number, or an expression of settings and of values derived from them. In the text of an
-attribute it is written like an affine expression (`depth * block_rows`, `rows ceildiv (block_rows *
+A size is a number, or an expression of settings and derived values. In the text of an attribute it
+is written like an affine expression (`depth * block_rows`, `rows ceildiv (block_rows *
 grid_rows)`), with comparisons (`inner mod block_inner eq 0`) and `select(condition, then, else)`.
 Conditions are the numbers 1 and 0.
 """
@@ -18,7 +18,7 @@ from ttcodegen.dialects.core.attribute_syntax import OwnText
 
 
 class Operator(StrEnum):
-    """Operator of an expression, as its text has it; all numbers are unsigned."""
+    """Operator of an expression, by its text; all numbers are unsigned."""
 
     PRODUCT = "*"
     QUOTIENT = "floordiv"
@@ -43,7 +43,7 @@ _BINDING = {
     Operator.AT_MOST: 1,
     Operator.AT_LEAST: 1,
 }
-"""The precedence of infix operators."""
+"""Precedence of infix operators."""
 _ATOM = 4
 
 
@@ -72,57 +72,57 @@ class Expression(OwnText):
 
 @dataclass(frozen=True)
 class Name(Expression):
-    """A setting, or a value derived from settings."""
+    """A setting, or a derived value."""
 
     name: str
 
 
 @dataclass(frozen=True)
 class Operation(Expression):
-    """An operator with its operands: two, or the three of a `select`."""
+    """An operator with two operands, or a `select` with three."""
 
     operator: Operator
     operands: tuple[Size, ...]
 
 
 Size = int | Expression
-"""A number, or how it follows from settings."""
+"""A number, or an expression of settings."""
 
 
 def ceil_quotient(dividend: Size, divisor: Size) -> Size:
-    """`dividend / divisor`, rounded up."""
+    """Returns `dividend / divisor`, rounded up."""
     if isinstance(dividend, int) and isinstance(divisor, int):
         return -(-dividend // divisor)
     return dividend if divisor == 1 else Operation(Operator.CEIL_QUOTIENT, (dividend, divisor))
 
 
 def remainder(dividend: Size, divisor: Size) -> Size:
-    """Remainder of the division of `dividend`."""
+    """Returns the remainder of `dividend / divisor`."""
     return Operation(Operator.REMAINDER, (dividend, divisor))
 
 
 def equal(left: Size, right: Size) -> Operation:
-    """That two sizes are the same."""
+    """Constraint: two sizes are equal."""
     return Operation(Operator.EQUAL, (left, right))
 
 
 def at_most(left: Size, right: Size) -> Operation:
-    """That a size is not greater than another."""
+    """Constraint: a size is at most another one."""
     return Operation(Operator.AT_MOST, (left, right))
 
 
 def at_least(left: Size, right: Size) -> Operation:
-    """That a size is not smaller than another."""
+    """Constraint: a size is at least another one."""
     return Operation(Operator.AT_LEAST, (left, right))
 
 
 def select(condition: Size, then: Size, otherwise: Size) -> Operation:
-    """One of two sizes, as a condition holds or not."""
+    """Returns `then` if the condition holds, else `otherwise`."""
     return Operation(Operator.SELECT, (condition, then, otherwise))
 
 
 def names_in(size: Size) -> Iterator[str]:
-    """The settings and derived values that a size names."""
+    """Yields the settings and derived values in a size."""
     match size:
         case Name(name):
             yield name
@@ -134,10 +134,10 @@ def names_in(size: Size) -> Iterator[str]:
 
 
 def evaluate(size: Size, values: Mapping[str, int]) -> int:
-    """The number that a size is.
+    """Evaluates a size.
 
     Raises:
-        KeyError: if it names a value that there is not.
+        KeyError: if it names an unknown value.
         ZeroDivisionError: if it divides by 0.
     """
     match size:
@@ -177,18 +177,18 @@ def _calculate(operator: Operator, left: int, right: int) -> int:
 
 @dataclass(frozen=True)
 class Setting:
-    """A tuning knob: a number that may be changed."""
+    """A tuning parameter."""
 
     name: str
-    """An identifier; the kernels that use it know it as a named compile-time argument."""
+    """Identifier; kernels have it as a named compile-time argument."""
     value: int
     remark: str = ""
-    """Meaning of the setting, and reasons for more or less of it."""
+    """Meaning of the setting, and reasons to increase or decrease it."""
 
 
 @dataclass(frozen=True)
 class Derived:
-    """A value that follows from settings, or from the tensors that the program works on."""
+    """A value derived from settings, or from the tensors of the program."""
 
     name: str
     value: Size
@@ -196,7 +196,7 @@ class Derived:
 
 @dataclass(frozen=True)
 class Rule:
-    """Rule between settings."""
+    """Constraint between settings."""
 
     condition: Size
     message: str
@@ -205,15 +205,15 @@ class Rule:
 
 @dataclass(frozen=True)
 class Tuning:
-    """The settings of a program, and what follows from them."""
+    """Settings of a program, with derived values and constraints."""
 
     settings: tuple[Setting, ...] = ()
     derived: tuple[Derived, ...] = ()
-    """Each of settings and of those before it."""
+    """Values derived from settings and earlier derived values."""
     rules: tuple[Rule, ...] = ()
 
     def values(self, flags: Mapping[str, int] | None = None) -> dict[str, int]:
-        """All values by name; `flags` are named by expressions as well.
+        """Returns all values by name; expressions may also name `flags`.
 
         Raises:
             KeyError, ZeroDivisionError: as `evaluate` does.
@@ -226,7 +226,7 @@ class Tuning:
 
 
 def _text(size: Size) -> tuple[str, int]:
-    """The text of a size, and how tightly it binds."""
+    """Returns the text of a size, and its precedence."""
     match size:
         case Name(name):
             return name, _ATOM
@@ -245,7 +245,7 @@ def _side(size: Size, least: int) -> str:
 
 
 def _parse(parser: AttrParser, least: int) -> Size:
-    """An expression whose operators bind at least so tightly."""
+    """Parses an expression of operators with at least precedence `least`."""
     left = _parse_atom(parser)
     while (operator := _parse_operator(parser, least)) is not None:
         left = Operation(operator, (left, _parse(parser, _BINDING[operator] + 1)))

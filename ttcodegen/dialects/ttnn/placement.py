@@ -1,10 +1,10 @@
-"""The layout of a device or host tensor: data type, page layout, memory; and its text.
+"""Placement of a device or host tensor: data type, page layout and memory; and its syntax.
 
     #ttnn.ttnn_layout<(d0, d1, d2) -> (d0 * 32 + d1, d2), <1x1>,
      memref<4x2x!ttcore.tile<32x32, bf16>, #ttnn.buffer_type<dram>>, <interleaved>>
 
-The text says how many rows and columns (or tiles) a core has, not how many of them are padding: a
-layout that is read has the padded shape until it becomes the encoding of a tensor type.
+The text has the rows and columns (or tiles) per core including padding: a parsed layout has the
+padded shape until it becomes the encoding of a tensor type.
 """
 
 from __future__ import annotations
@@ -36,14 +36,15 @@ from ttcodegen.dialects.ttcore.shards import (
     filled_core_ranges,
 )
 from ttcodegen.dialects.ttcore.tile import TILE_SIDE, tiles_along, whole_tiles
+from ttcodegen.foundation.diagnostics import CompileError
 
 MUCH_PADDING = 1 << 20
-"""Elements of padding from which on rows are preferred to tiles, if the tensor has fewer itself."""
+"""Padding elements above which rows are preferred to tiles, if the tensor itself has fewer."""
 
 
 @dataclass(frozen=True)
 class TensorPlacement:
-    """The placement and layout of a tensor of one logical shape."""
+    """Placement and layout of a tensor of one logical shape."""
 
     shape: tuple[int, ...]
     data_type: DataType
@@ -53,10 +54,10 @@ class TensorPlacement:
     memory_layout: str | None = "interleaved"
     """interleaved, height_sharded, width_sharded, block_sharded; None on the host."""
     shards: Shards | None = None
-    """Of a sharded tensor, who has what."""
+    """Shards of a sharded tensor."""
 
     def __hash__(self) -> int:
-        """Computed once, for much is remembered by placements."""
+        """Returns a cached hash, since placements are often used as keys."""
         found: int | None = getattr(self, "_hash", None)
         if found is None:
             where = (self.buffer_type, self.memory_layout, self.shards)
@@ -69,17 +70,17 @@ class TensorPlacement:
         return Memory.HOST if self.buffer_type == "system_memory" else Memory.DEVICE
 
     def with_(self, **changes: object) -> TensorPlacement:
-        """A copy with some fields replaced, itself if they are what they were."""
+        """Returns a copy with some fields replaced, or itself if nothing changes."""
         if all([getattr(self, name) == value for name, value in changes.items()]):
             return self
         return replace(self, **changes)  # pyright: ignore[reportArgumentType]
 
     def on_host(self) -> TensorPlacement:
-        """The same tensor in host memory."""
+        """Returns the placement in host memory."""
         return self.with_(buffer_type="system_memory", memory_layout=None, shards=None)
 
     def on_device(self) -> TensorPlacement:
-        """The same tensor in interleaved DRAM, unless it is on the device already."""
+        """Returns the placement in interleaved DRAM, or itself if it is on the device."""
         if self.memory is Memory.DEVICE:
             return self
         return self.with_(buffer_type="dram", memory_layout="interleaved")
@@ -87,30 +88,31 @@ class TensorPlacement:
     def sharded(
         self, memory_layout: str, shards: Shards, buffer_type: str = "l1"
     ) -> TensorPlacement:
-        """The same tensor, divided among cores (or banks of the DRAM)."""
+        """Returns the placement sharded over cores (or DRAM banks)."""
         return self.with_(buffer_type=buffer_type, memory_layout=memory_layout, shards=shards)
 
     def height_sharded(self, shards: Shards) -> TensorPlacement:
-        """The same tensor in L1, its rows divided among cores."""
+        """Returns the placement in L1, height sharded."""
         return self.sharded("height_sharded", shards)
 
     def interleaved(self) -> TensorPlacement:
-        """The same tensor, dealt out to the banks of DRAM page by page if it is sharded."""
+        """Returns the placement in interleaved DRAM if it is sharded, else itself."""
         if self.shards is None:
             return self
         return self.with_(buffer_type="dram", memory_layout="interleaved", shards=None)
 
     def misfit(self) -> str | None:
-        """Reason for which a tensor of that shape and layout cannot have these shards; None if it
-        can."""
+        """Returns why a tensor of that shape and layout cannot have these shards, or None."""
         if self.shards is None or self.memory_layout is None:
             return None
         in_tiles = self.layout is Layout.TILE
         return self.shards.misfit(self.memory_layout, *self.padded_shape(), in_tiles)
 
     def may_change_pages_in_shards(self) -> bool:
-        """True if the library makes tiles of rows, or rows of tiles, where the tensor is: shards
-        have to be in L1 and whole tiles, without padding (docs/library-rules.md)."""
+        """Returns whether the library tilizes and untilizes the tensor in place.
+
+        Shards have to be in L1, of whole tiles without padding (docs/library-rules.md).
+        """
         if self.shards is None:
             return True
         tiles = self.with_(layout=Layout.TILE)
@@ -122,20 +124,20 @@ class TensorPlacement:
         )
 
     def tile_padding(self) -> int:
-        """Number of padding elements of the tensor in tiles."""
+        """Returns the number of padding elements of the tensor in tiles."""
         height, width = self.with_(layout=Layout.TILE).collapsed_shape()
         return height * width * TILE_SIDE * TILE_SIDE - prod(self.shape)
 
     @property
     def is_padding_in_tiles(self) -> bool:
-        """True if the tensor would be little but padding in tiles, and much of that."""
+        """Returns whether the tensor in tiles would be mostly padding, and large."""
         return self.tile_padding() > max(MUCH_PADDING, prod(self.shape))
 
     def collapsed_shape(self) -> tuple[int, int]:
-        """Height and width in elements (in tiles for the tile layout) of the 2D view of the tensor.
+        """Returns height and width of the 2D view, in elements or in tiles for the tile layout.
 
-        All dimensions but the last are collapsed into the height after padding, as the reference
-        system's default `collapse_dims` does.
+        All dimensions but the last are collapsed into the height after padding, as with tt-mlir's
+        default `collapse_dims`.
         """
         height = prod(self.shape[:-1]) if len(self.shape) > 1 else 1
         width = self.shape[-1] if self.shape else 1
@@ -146,7 +148,7 @@ class TensorPlacement:
         return tiles_along(height), tiles_along(width)
 
     def padded_shape(self) -> tuple[int, int]:
-        """Height and width of the 2D view in elements, with the padding of its tiles."""
+        """Returns height and width of the 2D view in elements, including tile padding."""
         height, width = self.collapsed_shape()
         if self.layout is Layout.TILE:
             return height * TILE_SIDE, width * TILE_SIDE
@@ -158,7 +160,7 @@ class TensorPlacement:
 _ELEMENT = r"(?:!\w+\.tile<\s*(?P<tile>\d+\s*x\s*\d+)\s*,\s*(?P<in_tile>\w+)\s*>|(?P<scalar>\w+))"
 _TEXT = re.compile(
     r"<\s*\((?P<dims>[^()]*)\)\s*->\s*\((?P<map>[^()]*)\)\s*,"
-    r"\s*<\s*(?P<rows>\d+)\s*x\s*(?P<columns>\d+)(?:->|[^<>])*>\s*,"
+    r"\s*<\s*(?P<rows>\d+)\s*x\s*(?P<columns>\d+)\b(?!\s*x)(?:->|[^<>])*>\s*,"
     rf"\s*memref<\s*(?P<sizes>(?:\d+\s*x\s*)+){_ELEMENT}\s*,"
     r"\s*#(?P<space>\w+(?:\.\w+<\s*\w+\s*>)?)\s*>"
     r"\s*(?:,\s*<?\s*(?P<memory>[a-z_]+)\s*>?\s*)?"
@@ -175,23 +177,23 @@ _SCALARS = {
     **{str(d.element_type): d for d in DataType if not d.is_block_float},
 }
 _SCALARS["i32"] = DataType.INT32
-# As of tensors without a layout: the library has no such type.
+# As in tensors without a layout: the library has no such type.
 _SCALARS["f16"] = DataType.BFLOAT16
 _SCALARS["i1"] = DataType.BFLOAT16
 _TERM = re.compile(r"d(\d+)(?:\s*\*\s*(\d+))?")
 
 
 class LayoutTextError(ValueError):
-    """A layout is malformed, or one that the compiler has no placement for."""
+    """A layout that is malformed or unsupported."""
 
 
 def buffer_type_text(placement: TensorPlacement) -> str:
-    """The text of the attribute of the memory that a tensor is in."""
+    """Returns the text of the attribute of a tensor's memory."""
     return f"#ttnn.buffer_type<{placement.buffer_type}>"
 
 
 def layout_text(placement: TensorPlacement, buffer_type: str | None = None) -> str:
-    """The text of a layout, with its brackets; `buffer_type` may be an alias of the memory."""
+    """Returns the text of a layout with brackets; `buffer_type` may be an alias of the memory."""
     rank = len(placement.shape)
     dims = [f"d{i}" for i in range(rank)]
     height, width = placement.collapsed_shape()
@@ -231,12 +233,12 @@ def _collapsed_map(placement: TensorPlacement, dims: list[str]) -> str:
 
 
 def parse_layout_text(text: str, start: int = 0) -> tuple[TensorPlacement, int]:
-    """The placement that begins at `start`, and where its text ends.
+    """Parses the layout at `start`; returns the placement and the end of its text.
 
-    The shape is the padded one: that of a tensor that has this layout and no padding.
+    The shape is the padded one: that of a tensor with this layout and no padding.
 
     Raises:
-        LayoutTextError: if there is no layout, or one without a placement.
+        LayoutTextError: if there is no layout, or an unsupported one.
     """
     match = _TEXT.match(text, start)
     if match is None:
@@ -247,13 +249,20 @@ def parse_layout_text(text: str, start: int = 0) -> tuple[TensorPlacement, int]:
         memory = None
     if memory not in (None, "interleaved", *SHARDED):
         raise LayoutTextError(f"tensors that are {memory} are not supported")
-    _expect_divisible(buffer_type, memory, (int(match["rows"]), int(match["columns"])))
+    grid = (int(match["rows"]), int(match["columns"]))
+    if 0 in grid:
+        raise LayoutTextError(f"a grid has rows and columns, found {grid[0]}x{grid[1]}")
+    _expect_divisible(buffer_type, memory, grid)
+    if "-" in match["map"]:
+        raise LayoutTextError(f"the rows and columns of a tensor are not ({match['map']})")
     layout = Layout.TILE if match["tile"] else Layout.ROW_MAJOR
     if match["tile"] and re.sub(r"\s", "", match["tile"]) != f"{TILE_SIDE}x{TILE_SIDE}":
         raise LayoutTextError(f"tiles of {match['tile']} are not supported")
     data_type = _SCALARS.get(match["in_tile"] or match["scalar"])
     if data_type is None:
         raise LayoutTextError(f"there is no data type '{match['in_tile'] or match['scalar']}'")
+    if data_type.is_block_float and layout is Layout.ROW_MAJOR:
+        raise LayoutTextError(f"elements of {data_type.mlir} are in tiles")
     side = TILE_SIDE if layout is Layout.TILE else 1
     *outer, width = [int(size) * side for size in re.findall(r"\d+", match["sizes"])]
     height = prod(outer[:-1]) // side ** len(outer[:-1]) * outer[-1] if outer else side
@@ -261,6 +270,8 @@ def parse_layout_text(text: str, start: int = 0) -> tuple[TensorPlacement, int]:
     if memory not in SHARDED and (match["ranges"] or match["ranges_alias"]):
         raise LayoutTextError(f"a tensor that is {memory or 'on the host'} has no ranges of cores")
     if memory in SHARDED:
+        if 0 in (height, width):
+            raise LayoutTextError(f"a shard has rows and columns, found {height}x{width}")
         shards = _shards(match, memory, (height, width), text)
         down, across = shards.grid(memory)
         height, width = height * down, width * across
@@ -270,8 +281,10 @@ def parse_layout_text(text: str, start: int = 0) -> tuple[TensorPlacement, int]:
 
 
 def _expect_divisible(buffer_type: str, memory: str | None, grid: tuple[int, int]) -> None:
-    """Makes sure that a memory can hold tensors that are divided so (TTNNLayoutAttr::verify of
-    tt-mlir): those of the host are whole, and those of DRAM are not divided into blocks."""
+    """Verifies that a memory supports a sharding (TTNNLayoutAttr::verify of tt-mlir).
+
+    Host tensors are not sharded, and tensors in DRAM are not block sharded.
+    """
     if buffer_type == "system_memory":
         if memory is not None:
             raise LayoutTextError(f"a tensor on the host is not {memory}")
@@ -290,7 +303,7 @@ _IN_BANKS = ("dram", "interleaved")
 
 
 def _shards(match: re.Match[str], memory: str, shape: tuple[int, int], text: str) -> Shards:
-    """The shards that a layout describes, by default on the first cores that a device has."""
+    """Returns the shards of a layout, by default on the first cores of a device."""
     rows, columns = int(match["rows"]), int(match["columns"])
     orientation = Orientation(match["orientation"] or "row_major")
     ranges = match["ranges"]
@@ -317,10 +330,10 @@ def _shards(match: re.Match[str], memory: str, shape: tuple[int, int], text: str
 
 
 def parse_core_ranges(ranges: str, text: str) -> CoreRanges:
-    """The ranges in a list of them; aliases are looked up in the text of the module.
+    """Parses a list of core ranges; aliases are looked up in the text of the module.
 
     Raises:
-        LayoutTextError: if an alias is not defined, or there is something else.
+        LayoutTextError: if an alias is undefined, or the text has anything else.
     """
     expanded = _ALIAS.sub(lambda alias: _alias_text(alias[1], text), ranges)
     rest = CORE_RANGE.sub("", expanded)
@@ -330,7 +343,7 @@ def parse_core_ranges(ranges: str, text: str) -> CoreRanges:
 
 
 def _alias_text(alias: str, text: str) -> str:
-    """The definition of an alias: the elements of a set, or one range."""
+    """Returns the definition of an alias: the elements of a set, or one range."""
     found = re.search(
         rf"^[ \t]*#{alias}\s*=\s*(#ttnn\.core_range(_set)?\s*<(?:[^<>]|<[^<>]*>)*>)",
         text,
@@ -344,7 +357,7 @@ def _alias_text(alias: str, text: str) -> str:
 
 
 def _buffer_type(space: str, text: str) -> str:
-    """The kind of memory that an attribute, or an alias of one, names."""
+    """Returns the kind of memory of an attribute or its alias."""
     alias = space
     if "<" not in space:
         found = re.search(rf"^[ \t]*#{space}\s*=\s*#\w+\.\w+<\s*(\w+)\s*>", text, re.MULTILINE)
@@ -357,7 +370,7 @@ def _buffer_type(space: str, text: str) -> str:
 
 
 def _shape(dims: str, map_: str, height: int, width: int) -> tuple[int, ...]:
-    """The padded shape: the map says how far apart two rows of each dimension are."""
+    """Returns the padded shape: the map has the row strides of the dimensions."""
     rank = len([dim for dim in dims.split(",") if dim.strip()])
     if rank == 0:
         return ()
@@ -371,21 +384,21 @@ def _shape(dims: str, map_: str, height: int, width: int) -> tuple[int, ...]:
     extent = height
     for stride in strides:
         if stride and extent % stride:
-            # The memref is a core's share, or padded otherwise: the type has the shape.
+            # The memref is one core's share, or padded differently: the tensor type has the shape.
             return (*[1] * (rank - 2), height, width)
-        # Of a tensor without elements any size will do here.
+        # Any size will do for empty tensors.
         sizes.append(extent // stride if stride else 1)
         extent = stride
     return (*sizes, width)
 
 
 def placed(placement: TensorPlacement, shape: tuple[int, ...]) -> TensorPlacement:
-    """The placement of a tensor of that shape whose layout was read.
+    """Returns the placement of a tensor of that shape with a parsed layout.
 
-    The layout gives data type, pages and memory. The memref is not compared with the shape: tools
-    divide that of an interleaved tensor among the cores of L1, or leave it as it was before a
-    reshape. One that gives cores less than there is of a sharded tensor is not a share either: the
-    tensor is divided evenly among the cores that the layout names.
+    The layout determines data type, pages and memory. Its memref is not compared with the shape:
+    tools divide it among L1 cores for interleaved tensors, or keep it from before a reshape. If the
+    shards of a sharded layout are too small, the tensor is divided evenly among the cores of the
+    layout.
 
     Raises:
         LayoutTextError: if the tensor cannot be divided into the shards of the layout.
@@ -418,9 +431,9 @@ class TTNNLayoutAttr(Data[TensorPlacement]):
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> TensorPlacement:
-        """The placement of a tensor without padding; the type that it belongs to gives the shape.
+        """Parses the placement of a tensor without padding; the enclosing type has the shape.
 
-        The text is taken in one piece: layouts are most of what a printed module consists of.
+        The text is matched at once, since most of a printed module's text is layouts.
         """
         try:
             placement, end = parse_layout_text(parser.lexer.input.content, parser.pos)
@@ -434,18 +447,18 @@ class TTNNLayoutAttr(Data[TensorPlacement]):
 
 
 def given_placement(value: SSAValue) -> TensorPlacement | None:
-    """The placement that the type of a tensor has, None if its layout is not decided."""
+    """Returns the placement in the type of a tensor, or None."""
     encoding = getattr(value.type, "encoding", None)
     return encoding.data if isinstance(encoding, TTNNLayoutAttr) else None
 
 
 def has_placement(value: SSAValue) -> bool:
-    """True if the layout of a tensor is decided."""
+    """Returns whether the type of a tensor has a placement."""
     return given_placement(value) is not None
 
 
 def placement_of(value: SSAValue) -> TensorPlacement:
-    """The placement of a TTNN tensor; only valid after layouts were assigned."""
+    """Returns the placement of a TTNN tensor; only valid after layouts were assigned."""
     type_ = value.type
     assert isinstance(type_, TensorType), type_
     assert isinstance(type_.encoding, TTNNLayoutAttr), type_
@@ -453,13 +466,22 @@ def placement_of(value: SSAValue) -> TensorPlacement:
 
 
 def declared_data_type(value: SSAValue | Attribute) -> DataType:
-    """The device data type that a tensor's element type is."""
+    """Returns the device data type of a tensor's element type.
+
+    Raises:
+        CompileError: if there is none.
+    """
     type_ = value.type if isinstance(value, SSAValue) else value
     assert isinstance(type_, TensorType)
     if isinstance(type_.encoding, TTNNLayoutAttr):
         return type_.encoding.data.data_type
-    data_type = normalized_data_type(element_of(cast("Attribute", type_)))
-    assert data_type is not None, type_
+    element = element_of(cast("Attribute", type_))
+    data_type = normalized_data_type(element)
+    if data_type is None:
+        raise CompileError(
+            f"elements of type {element} are not supported",
+            value if isinstance(value, SSAValue) else None,
+        )
     return data_type
 
 
@@ -472,7 +494,7 @@ def _placed_tensor(attribute: Attribute) -> TensorPlacement:
 
 @lru_cache(maxsize=4096)
 def placed_type(placement: TensorPlacement) -> TensorType[Attribute]:
-    """The tensor type of that shape, data type and placement."""
+    """Returns the tensor type of a placement."""
     return TensorType(placement.data_type.element_type, placement.shape, TTNNLayoutAttr(placement))
 
 

@@ -1,7 +1,7 @@
-"""Program configurations of calls: `#ttnn.matmul_..._program_config<...>`.
+"""Program configs of calls: `#ttnn.matmul_..._program_config<...>`.
 
-The fields are those of the structures of tt-metal, in their order and with their defaults;
-names of fields are spelled as tt-mlir prints them (`per_core_m` for `per_core_M`).
+The fields are those of the structures of tt-metal, in their order and with their defaults; field
+names are spelled as tt-mlir prints them (`per_core_m` for `per_core_M`).
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from ttcodegen.dialects.operations.attribute_kinds import AttributeKind
 from ttcodegen.dialects.ttcore.shards import CORE_RANGE, CoreRange, core_ranges_text
 
 PROGRAM_CONFIGS = ("matmul_program_config", "program_config", "conv2d_config")
-"""The properties of ops that hold a program configuration."""
+"""Properties of ops that hold a program config."""
 
 
 @dataclass(frozen=True)
 class CoreGrid:
-    """Numbers of columns and rows of cores, counted from the first."""
+    """Columns and rows of cores, from the first core."""
 
     columns: int
     rows: int
@@ -43,7 +43,7 @@ class CoreGrid:
 
 @dataclass(frozen=True)
 class CoreSet:
-    """Cores, as rectangles of them."""
+    """A set of cores, as rectangles."""
 
     ranges: tuple[CoreRange, ...]
 
@@ -53,7 +53,7 @@ class CoreSet:
 
 @dataclass(frozen=True)
 class FusedActivation:
-    """A unary op that is applied to what a program packs."""
+    """A unary op that is applied to results before they are packed."""
 
     op_type: str
     params: tuple[float, ...] = ()
@@ -67,7 +67,7 @@ class FusedActivation:
 
 @dataclass(frozen=True)
 class Word:
-    """A bare word of an attribute: a data type or a layout."""
+    """A bare word of an attribute, such as a data type or a layout."""
 
     text: str
 
@@ -77,23 +77,23 @@ class Word:
 
 @dataclass(frozen=True)
 class ProgramConfig:
-    """Base of all program configurations."""
+    """Base of all program configs."""
 
     mnemonic: ClassVar[str]
-    """The name of the attribute, without its dialect."""
+    """Name of the attribute, without dialect."""
     cpp: ClassVar[str]
-    """The C++ structure."""
+    """C++ structure."""
     header: ClassVar[str]
     """Header that declares it."""
     spelled: ClassVar[dict[str, str]] = {}
-    """Fields that have another name in C++."""
+    """Fields with another name in C++."""
     unset: ClassVar[dict[str, str]] = {}
     """Fields of the structure that are never set, by the field that they follow."""
 
     printed: ClassVar[dict[str, str]] = {}
-    """Fields that have another name in MLIR."""
+    """Fields with another name in MLIR."""
     always: ClassVar[tuple[str, ...]] = ()
-    """Fields without a default in C++, which are written even if they say nothing."""
+    """Fields without a default in C++, which are written even if unset."""
 
     def __str__(self) -> str:
         words = [f"{self.printed.get(name, name)} = {_word(value)}" for name, value in self.given()]
@@ -105,7 +105,7 @@ class ProgramConfig:
         return f"#ttnn.{self.mnemonic}{self}"
 
     def given(self) -> Iterator[tuple[str, Any]]:
-        """The fields that say something."""
+        """Yields the fields that are set."""
         for field in fields(self):
             value = getattr(self, field.name)
             if value is not None:
@@ -113,12 +113,11 @@ class ProgramConfig:
 
     @property
     def activation(self) -> FusedActivation | None:
-        """The activation that is applied to the result."""
+        """Activation that is applied to the result."""
         return getattr(self, "fused_activation", None)
 
     def misfit(self) -> str | None:
-        """Reason for which the library refuses the configuration for any operands; None if it does
-        not."""
+        """Returns why the library refuses the config for any operands, or None."""
         grid = getattr(self, "compute_with_storage_grid_size", None)
         if isinstance(grid, CoreGrid) and (grid.columns < 1 or grid.rows < 1):
             return "its grid has no cores"
@@ -129,22 +128,22 @@ def _word(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-_MATMUL_HEADER = "ttnn/operations/matmul/device/config/matmul_program_config_types.hpp"
+MATMUL_HEADER = "ttnn/operations/matmul/device/config/matmul_program_config_types.hpp"
 _PER_CORE = {"per_core_m": "per_core_M", "per_core_n": "per_core_N"}
 MOST_SUBBLOCK_TILES = 8
-"""The tiles that the destination registers hold at most, in half of them and 16 bits each."""
+"""Maximum tiles of half the destination registers, with 16-bit elements."""
 
 
 @dataclass(frozen=True)
 class MatmulProgramConfig(ProgramConfig):
-    """A configuration of a matmul; sizes of blocks are in tiles."""
+    """Program config of a matmul; block sizes are in tiles."""
 
     cpp: ClassVar[str]
-    header: ClassVar[str] = _MATMUL_HEADER
+    header: ClassVar[str] = MATMUL_HEADER
     spelled: ClassVar[dict[str, str]] = _PER_CORE
 
     def misfit(self) -> str | None:
-        """The rules that hold whatever the operands are (measured, tt-metal)."""
+        """Checks rules that hold for any operands (measured, tt-metal)."""
         found = super().misfit()
         if found is not None:
             return found
@@ -164,7 +163,7 @@ class MatmulProgramConfig(ProgramConfig):
 
 @dataclass(frozen=True)
 class MatmulReuse(MatmulProgramConfig):
-    """Each core has whole products of a batch."""
+    """Matmul program config in which each core computes whole matmuls of a batch."""
 
     mnemonic: ClassVar[str] = "matmul_multi_core_reuse_program_config"
     cpp: ClassVar[str] = "ttnn::operations::matmul::MatmulMultiCoreReuseProgramConfig"
@@ -179,7 +178,8 @@ class MatmulReuse(MatmulProgramConfig):
 
 @dataclass(frozen=True)
 class MatmulMultiCast(MatmulProgramConfig):
-    """Rows of cores share rows of the left factor, columns of cores columns of the right one."""
+    """Matmul program config with left operands multicast along core rows, right ones along
+    columns."""
 
     mnemonic: ClassVar[str] = "matmul_multi_core_reuse_multi_cast_program_config"
     cpp: ClassVar[str] = "ttnn::operations::matmul::MatmulMultiCoreReuseMultiCastProgramConfig"
@@ -200,7 +200,10 @@ class MatmulMultiCast(MatmulProgramConfig):
 
 @dataclass(frozen=True)
 class MatmulMultiCast1D(MatmulProgramConfig):
-    """All cores share one factor: the left one if `mcast_in0`, else the right one."""
+    """Matmul program config with one operand multicast to all cores.
+
+    The left operand if `mcast_in0`, else the right one.
+    """
 
     mnemonic: ClassVar[str] = "matmul_multi_core_reuse_multi_cast_1d_program_config"
     cpp: ClassVar[str] = "ttnn::operations::matmul::MatmulMultiCoreReuseMultiCast1DProgramConfig"
@@ -225,7 +228,7 @@ class MatmulMultiCast1D(MatmulProgramConfig):
 
 @dataclass(frozen=True)
 class MatmulDRAMSharded(MatmulProgramConfig):
-    """One row of tiles times a factor that is sharded by width over the banks of the DRAM."""
+    """Matmul program config of one tile row by a right operand width sharded over DRAM banks."""
 
     mnemonic: ClassVar[str] = "matmul_multi_core_reuse_multi_cast_dram_sharded_program_config"
     cpp: ClassVar[str] = (
@@ -242,7 +245,7 @@ class MatmulDRAMSharded(MatmulProgramConfig):
 
 @dataclass(frozen=True)
 class LayerNormSharded(ProgramConfig):
-    """A normalisation of rows whose parts are on several cores; sizes are in tiles."""
+    """Program config of a norm with rows distributed over cores; sizes are in tiles."""
 
     mnemonic: ClassVar[str] = "layernorm_sharded_multicore_program_config"
     cpp: ClassVar[str] = "ttnn::prim::LayerNormShardedMultiCoreProgramConfig"
@@ -255,7 +258,7 @@ class LayerNormSharded(ProgramConfig):
     inplace: bool = False
 
     def misfit(self) -> str | None:
-        """The rules that hold whatever the operands are (measured, tt-metal)."""
+        """Checks rules that hold for any operands (measured, tt-metal)."""
         found = super().misfit()
         if found is not None:
             return found
@@ -268,7 +271,7 @@ class LayerNormSharded(ProgramConfig):
 
 @dataclass(frozen=True)
 class SDPA(ProgramConfig):
-    """Chunk sizes of attention: rows of queries and of keys that are taken at a time."""
+    """Chunk sizes of attention: rows of queries and of keys per step."""
 
     mnemonic: ClassVar[str] = "sdpa_program_config"
     cpp: ClassVar[str] = "ttnn::operations::transformer::SDPAProgramConfig"
@@ -282,7 +285,7 @@ class SDPA(ProgramConfig):
     max_cores_per_head_batch: int | None = None
 
     def misfit(self) -> str | None:
-        """The rules that hold whatever the operands are (measured, tt-metal)."""
+        """Checks rules that hold for any operands (measured, tt-metal)."""
         for name in ("q_chunk_size", "k_chunk_size"):
             if getattr(self, name) < 0 or getattr(self, name) % 32:
                 return f"'{name}' is {getattr(self, name)}, no multiple of 32"
@@ -291,7 +294,7 @@ class SDPA(ProgramConfig):
 
 @dataclass(frozen=True)
 class Conv2dConfig(ProgramConfig):
-    """Convolution configuration: activation, weights and shards."""
+    """Config of a convolution: activation, weights and sharding."""
 
     mnemonic: ClassVar[str] = "conv2d_config"
     cpp: ClassVar[str] = "ttnn::prim::Conv2dConfig"
@@ -324,7 +327,7 @@ class Conv2dConfig(ProgramConfig):
     enable_kernel_stride_folding: bool | None = None
 
     def misfit(self) -> str | None:
-        """The rules that hold whatever the operands are (measured, tt-metal)."""
+        """Checks rules that hold for any operands (measured, tt-metal)."""
         for name, words in self.words.items():
             word = getattr(self, name)
             if word is not None and word.text not in words:
@@ -343,13 +346,13 @@ class Conv2dConfig(ProgramConfig):
 
 _COORDINATES = re.compile(r"\D*(\d+)\s*[,x]\s*(\d+)\D*")
 _OTHER_CORES = re.compile(r"\w+(?<!\bttnn)(?<!\bcore_range_set)\b")
-"""Set of cores that remain when ranges are taken out, if it is no set."""
+"""Words that remain in the text of a core set without its ranges, if it is invalid."""
 _OP_TYPE = re.compile(r"op_type\s*=\s*(?:#ttnn\.unary_op_type<\s*)?(\w+)")
 _PARAMS = re.compile(r"params\s*=\s*\[([^\]]*)\]")
 
 
 def _value(parser: AttrParser, hint: object) -> object:
-    """The value of a field of that type."""
+    """Parses the value of a field of that type."""
     text = str(hint)
     if "CoreGrid" in text:
         found = _COORDINATES.fullmatch(_nested(parser))
@@ -375,10 +378,10 @@ def _value(parser: AttrParser, hint: object) -> object:
 
 
 def activation_of(text: str) -> FusedActivation:
-    """The activation that `<op_type = silu, params = [1.0 : f32]>` names.
+    """Parses an activation such as `<op_type = silu, params = [1.0 : f32]>`.
 
     Raises:
-        ValueError: if it names none.
+        ValueError: if there is none.
     """
     name = _OP_TYPE.search(text)
     if name is None:
@@ -389,7 +392,7 @@ def activation_of(text: str) -> FusedActivation:
 
 
 def _nested(parser: AttrParser) -> str:
-    """The text of an attribute inside another one, with or without its name."""
+    """Returns the text of a nested attribute, with or without its name."""
     if parser.parse_optional_punctuation("<") is not None:
         start, depth = parser.pos, 1
         content = parser.lexer.input.content
@@ -407,7 +410,7 @@ Config = TypeVar("Config", bound=ProgramConfig)
 
 
 def parse_config(parser: AttrParser, config: type[Config]) -> Config:
-    """The fields between the brackets of an attribute."""
+    """Parses the fields of a config in angle brackets."""
     hints = get_type_hints(config)
     if config is Conv2dConfig:
         hints["activation"] = hints["fused_activation"]
@@ -429,7 +432,7 @@ def parse_config(parser: AttrParser, config: type[Config]) -> Config:
     if "activation" in found:
         found["fused_activation"] = found.pop("activation")
     if config is MatmulMultiCast or config is MatmulMultiCast1D:
-        # Older texts know blocks of a core only as a whole.
+        # Older texts have one block per core.
         found.setdefault("out_block_h", found.get("per_core_m"))
         found.setdefault("out_block_w", found.get("per_core_n"))
     try:
@@ -446,7 +449,7 @@ def parse_config(parser: AttrParser, config: type[Config]) -> Config:
 
 
 class ProgramConfigAttr(Data[ProgramConfig]):
-    """An attribute with a configuration."""
+    """Attribute with a program config."""
 
     config: ClassVar[type[ProgramConfig]]
 
@@ -459,7 +462,7 @@ class ProgramConfigAttr(Data[ProgramConfig]):
 
 
 def _attribute_class(config: type[ProgramConfig]) -> type[ProgramConfigAttr]:
-    """The attribute of a kind of configuration, under the name that tt-mlir has for it."""
+    """Returns the attribute class of a kind of config, with tt-mlir's name."""
     members = {"name": f"ttnn.{config.mnemonic}", "config": config, "__module__": __name__}
     return irdl_attr_definition(
         new_class(
@@ -480,21 +483,21 @@ PROGRAM_CONFIG_ATTRIBUTES = tuple(
         Conv2dConfig,
     )
 )
-"""All attributes that configure a program."""
+"""All attributes of program configs."""
 
 _BY_CONFIG = {attribute.config: attribute for attribute in PROGRAM_CONFIG_ATTRIBUTES}
 
 
 def config_attribute(config: ProgramConfig) -> ProgramConfigAttr:
-    """The attribute with a configuration."""
+    """Returns the attribute of a config."""
     return _BY_CONFIG[type(config)](config)
 
 
 def config_of_text(text: str) -> ProgramConfig:
-    """The configuration that a text spells.
+    """Parses a config.
 
     Raises:
-        ValueError: if it spells none.
+        ValueError: if the text is no program config.
     """
     from xdsl.context import Context
     from xdsl.parser import Parser

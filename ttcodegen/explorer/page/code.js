@@ -42,20 +42,41 @@ function show(file) {
   byId("text").querySelector(".chosen, .changed")?.scrollIntoView({ block: "center" });
 }
 
-/** Lists the ops that a person has changed, with what was decided; gives their names. */
+/** A row of the table of edits: a time is marked where it is not what it was. */
+function addRow(body, cells, before, now) {
+  const row = body.insertRow();
+  for (const cell of cells) {
+    row.insertCell().append(cell);
+  }
+  for (const [at, value] of [[2, before], [3, now]]) {
+    const cell = row.insertCell(at);
+    cell.className = "number";
+    cell.textContent = value === undefined ? "" : value.toFixed(1);
+  }
+  row.cells[3].classList.toggle("better", now < before);
+  row.cells[3].classList.toggle("worse", now > before);
+}
+
+/** Lists the ops that a person has changed, and those that change with them, with what was decided
+ *  and what the model of cost says of it; gives the names of the former. */
 function showEdits(files) {
-  const found = new Map(
-    files.flatMap((file) => file.edited).map((each) => [`${each.function} ${each.node}`, each]));
-  for (const { function: of, node: name, edit } of found.values()) {
+  const found = [...new Map(
+    files.flatMap((file) => file.edited).map((each) => [`${each.function} ${each.node}`, each]),
+  ).values()];
+  const [body] = byId("edits").tBodies;
+  for (const { function: of, node: name, op, edit, before_us: before, estimated_us: now } of found) {
     const link = document.createElement("a");
     link.textContent = name;
     link.href = `/ttcodegen/code?${new URLSearchParams({ model, function: of, node: name })}`;
-    const item = document.createElement("li");
-    item.append(link, edit === "" ? "" : `: ${edit}`);
-    byId("edits").append(item);
+    addRow(body, [link, op ?? "", edit], before, now);
   }
-  byId("overrides").hidden = found.size === 0;
-  return [...found.values()].map((each) => each.node);
+  if (found.length > 0) {
+    const sum = (key) => found.reduce((total, each) => total + (each[key] ?? 0), 0);
+    addRow(byId("edits").tFoot, ["total", "", ""], sum("before_us"), sum("estimated_us"));
+  }
+  byId("edits").hidden = found.length === 0;
+  byId("overrides").hidden = found.length === 0;
+  return found.filter((each) => each.edit !== "" || each.op === undefined).map((each) => each.node);
 }
 
 /** Saves the decisions of the C++ as a file for `ttcodegen --overrides`. */

@@ -1,4 +1,9 @@
-"""linalg on tensors to TTIR: what torch-mlir and other exporters lower to.
+"""linalg on tensors, as torch-mlir and other exporters lower to it, to TTIR.
+
+- `bodies`: Loops and bodies of linalg.generic as tensors and tensor ops
+- `forms`: Assembly formats of linalg and tensor operations
+- `generics`: Translation of linalg.generic: elementwise bodies, reductions and contractions
+- `rules`: Translation of named linalg operations and of the tensor dialect to TTIR
 
 Named operations, and `linalg.generic` whose body computes elements, at one position or step by
 step.
@@ -27,10 +32,10 @@ if TYPE_CHECKING:
 
 
 def read(source: Source, diagnostics: Diagnostics) -> ModuleOp:
-    """The module of TTIR that a text with operations of linalg means.
+    """Translates a text with linalg operations to TTIR.
 
     Raises:
-        CompileError: if it is no such text, or with all that cannot be translated.
+        CompileError: if the text cannot be parsed, or listing all operations without a translation.
     """
     from ttcodegen.frontends.linalg import forms, rules
 
@@ -62,7 +67,8 @@ def _table() -> dict[str, Rule]:
 
 
 def _convert_constants(module: ModuleOp) -> None:
-    """Constants of tensors are ops of TTIR; numbers stay until those that want them are gone."""
+    """Converts constants of tensors to TTIR; scalar constants stay for the bodies that
+    read them."""
     from xdsl.dialects.arith import ConstantOp
     from xdsl.dialects.builtin import TensorType
 

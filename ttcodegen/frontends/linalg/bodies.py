@@ -26,6 +26,7 @@ from ttcodegen.dialects.operations.operation import operation_name
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.frontends.special_functions import (
     SPECIAL_FUNCTIONS,
+    extreme_of_numbers,
     float_rest,
     floored,
     raised,
@@ -39,20 +40,20 @@ from ttcodegen.ops.core.builder import OpBuilder
 # The loops of a linalg.generic as dimensions of tensors, and its operands as tensors over them.
 
 Value = SSAValue | float
-"""A tensor over the loops, or one number."""
+"""Tensor over the loops, or a scalar."""
 
-_MOST_PLACES = 1 << 22
-"""Elements of an operand that are looked up one by one."""
+_MAX_GATHERED_ELEMENTS = 1 << 22
+"""Limit on the elements of an operand that are gathered by index."""
 
 
 @dataclass
 class Loops:
-    """The loops of a generic."""
+    """Iteration space of a linalg.generic."""
 
     build: Translator
     sizes: tuple[int, ...]
     reduced: list[int]
-    """Those that results have no dimension for."""
+    """Reduction loops, which results have no dimension for."""
 
     @property
     def rank(self) -> int:
@@ -60,15 +61,19 @@ class Loops:
         return len(self.sizes)
 
     def operand(self, value: SSAValue, map_: Any) -> SSAValue:
-        """A tensor with a dimension for each loop, of one element where it does not depend on it,
-        from an operand and its indexing map."""
+        """Aligns an operand with the loops by its indexing map.
+
+        The result has one dimension per loop, of size 1 where the operand does not depend on the
+        loop.
+        """
         places = places_of(map_)
         if places is None:
-            return self._looked_up(value, list(map_.data.results))
+            return self._gather_by_map(value, list(map_.data.results))
         return self.broadcast(value, places)
 
     def broadcast(self, value: SSAValue, places: Sequence[int | None]) -> SSAValue:
-        """As `operand`; `places` are the loops of its dimensions, None for one of one element."""
+        """As `operand`, for a map given as the loop of each dimension, None for a constant
+        index 0."""
         kept = [axis for axis, place in enumerate(places) if place is not None]
         found = [place for place in places if place is not None]
         shape = shape_of(value.type)
@@ -83,7 +88,7 @@ class Loops:
         return [size if loop in loops else 1 for loop, size in enumerate(self.sizes)]
 
     def _diagonal(self, value: SSAValue, loops: list[int]) -> tuple[SSAValue, list[int]]:
-        """The elements at equal indices of the first two dimensions that follow one loop."""
+        """Takes the diagonal of the first two dimensions that follow the same loop."""
         loop = next(each for each in loops if loops.count(each) > 1)
         pair = [axis for axis, each in enumerate(loops) if each == loop][:2]
         rest = [axis for axis in range(len(loops)) if axis not in pair]
@@ -94,11 +99,11 @@ class Loops:
         value = self.build.slice(flat, begins, ends, [*[1] * len(others), size + 1])
         return value, [*(loops[axis] for axis in rest), loop]
 
-    def _looked_up(self, value: SSAValue, expressions: Sequence[AffineExpr]) -> SSAValue:
-        """The elements at the indices that expressions of loops say."""
+    def _gather_by_map(self, value: SSAValue, expressions: Sequence[AffineExpr]) -> SSAValue:
+        """Gathers elements at indices that are affine expressions of the loops."""
         used = sorted({loop for each in expressions for loop in each.used_dims()})
         sizes = self._sizes_of(used)
-        if prod(sizes) > _MOST_PLACES:
+        if prod(sizes) > _MAX_GATHERED_ELEMENTS:
             raise CompileError(
                 f"a linalg.generic that looks {prod(sizes)} elements of an operand up by an "
                 "expression of loops is not supported",
@@ -126,7 +131,7 @@ class Loops:
         return self.build.slice(value, begins, ends)
 
     def tensor(self, value: Value, element: Attribute) -> SSAValue:
-        """A number as a tensor that broadcasts over the loops."""
+        """Converts a scalar to a tensor that broadcasts over the loops."""
         if isinstance(value, SSAValue):
             return value
         data_type = normalized_data_type(element)
@@ -136,7 +141,7 @@ class Loops:
 
 
 def places_of(map_: Any) -> list[int | None] | None:
-    """Loop index of each operand dimension, None for constant 0.
+    """Returns the loop index of each operand dimension, None for constant 0.
 
     None as a whole for a map that computes indices.
     """
@@ -152,7 +157,7 @@ def places_of(map_: Any) -> list[int | None] | None:
 
 
 def elements_at(build: Translator, value: SSAValue, flat: SSAValue) -> SSAValue:
-    """The elements of a tensor at indices counted over all of it, in the shape of the indices."""
+    """Gathers elements of a tensor at flat indices; the result has the shape of the indices."""
     shape = shape_of(flat.type)
     element = element_of(value.type)
     count = prod(shape_of(value.type))
@@ -162,15 +167,14 @@ def elements_at(build: Translator, value: SSAValue, flat: SSAValue) -> SSAValue:
         table = build.reshape(value, [count, 1])
         found = build.emit("embedding", [indices, table], tensor_type(element, [prod(shape), 1]))
         return build.reshape(found, shape)
-    wide = build.typecast(build.reshape(value, [count]), element if element == i32 else f32)
+    wide = build.typecast(build.reshape(value, [count]), i32)
     found = build.emit("gather", [wide, indices], tensor_type(element_of(wide.type), [prod(shape)]),
                        dim=0)  # fmt: skip
     return build.typecast(build.reshape(found, shape), element)
 
 
 def device_element(type_: Attribute) -> Attribute:
-    """The element type that replaces one of a body; f64 and indices are as wide as a device has
-    them."""
+    """Maps an element type to the device's: f64 to f32, index to i32."""
     name = str(type_)
     return {"f64": f32, "index": i32}.get(name, type_)
 
@@ -182,8 +186,8 @@ Composed = Callable[..., SSAValue]
 ELEMENTWISE = {
     "arith.addf": "add", "arith.addi": "add", "arith.subf": "subtract", "arith.subi": "subtract",
     "arith.mulf": "multiply", "arith.muli": "multiply", "arith.divf": "div",
-    "arith.maximumf": "maximum", "arith.minimumf": "minimum", "arith.maxnumf": "maximum",
-    "arith.minnumf": "minimum", "arith.maxsi": "maximum", "arith.minsi": "minimum",
+    "arith.maximumf": "maximum", "arith.minimumf": "minimum",
+    "arith.maxsi": "maximum", "arith.minsi": "minimum",
     "arith.negf": "neg",
     "math.acos": "acos", "math.asin": "asin", "math.asinh": "asinh", "math.atan2": "atan2",
     "math.cbrt": "cbrt", "math.exp2": "exp2", "math.trunc": "trunc", "math.fpowi": "pow",
@@ -197,26 +201,46 @@ ELEMENTWISE = {
     "math.powf": "pow", "math.rsqrt": "rsqrt", "math.sin": "sin", "math.sqrt": "sqrt",
     "math.tan": "tan", "math.tanh": "tanh",
 }  # fmt: skip
-"""Tensor ops of scalar operations, by name."""
+"""Tensor op of each scalar operation."""
+
+IGNORING_NAN = {"arith.maxnumf": "maximum", "arith.minnumf": "minimum"}
+"""Extremes that ignore NaN, with the op that propagates it."""
 
 _BITWISE = {"arith.andi": "and", "arith.ori": "or", "arith.xori": "xor"}
+_OF_ONE_BIT = {
+    "arith.addi": "xor", "arith.subi": "xor", "arith.muli": "and", "arith.maxui": "or",
+    "arith.minui": "and", "arith.maxsi": "and", "arith.minsi": "or",
+}  # fmt: skip
+"""Boolean arithmetic: sums modulo 2, and true is -1 where it is signed."""
 _SPECIAL = {f"math.{name}": function for name, function in SPECIAL_FUNCTIONS.items()}
+_SIGNED = frozenset({"arith.sitofp", "arith.extsi", "arith.index_cast"})
+_UNSIGNED = frozenset({"arith.uitofp", "arith.extui", "arith.index_castui"})
 _CONVERSIONS = frozenset({
-    "arith.truncf", "arith.extf", "arith.sitofp", "arith.uitofp", "arith.fptosi", "arith.extsi",
-    "arith.extui", "arith.trunci", "arith.index_cast", "arith.fptoui",
+    "arith.truncf", "arith.extf", "arith.fptosi", "arith.trunci", "arith.fptoui",
+    *_SIGNED, *_UNSIGNED,
 })  # fmt: skip
 _INTEGER_PREDICATES = ("eq", "ne", "lt", "le", "gt", "ge")
-_FLOAT_PREDICATES = ("", "eq", "gt", "ge", "lt", "le", "ne", "", "eq", "gt", "ge", "lt", "le", "ne")
+_FIRST_UNSIGNED = 6
+_OPPOSITES = {"gt": "le", "ge": "lt", "lt": "ge", "le": "gt"}
+_ORDERED_PREDICATES = {1: "eq", 2: "gt", 3: "ge", 4: "lt", 5: "le", 13: "ne"}
+"""Ordered comparisons of floats with a TTIR op; `ne` is true for NaN.
 
+Source: arith::CmpFPredicate.
+"""
+_UNORDERED_PREDICATES = {9: "gt", 10: "ge", 11: "lt", 12: "le"}
+"""Unordered comparisons: true if an operand is NaN."""
+_DIFFERENT_NUMBERS, _EQUAL_OR_NAN = 6, 8
+"""The predicates `one` and `ueq`."""
 _ORDERED, _UNORDERED = 7, 14
-"""The predicates `ord` and `uno`. Source: arith::CmpFPredicate."""
+"""The predicates `ord` and `uno`."""
 
-_NOT_COMPUTED = frozenset({"arith.constant", "cf.assert"})
-"""Assertions, such as bounds of an index, that compiled programs take for granted."""
+_IGNORED = frozenset({"arith.constant", "cf.assert"})
+"""Operations without a result on the device; assertions, such as bounds checks, are assumed to
+hold."""
 
 
 def scalar_of(value: SSAValue) -> float | None:
-    """The number that a constant of no tensor is."""
+    """Returns the value of a scalar constant, else None."""
     owner = value.owner
     if not isinstance(owner, Operation) or operation_name(owner) != "arith.constant":
         return None
@@ -225,9 +249,13 @@ def scalar_of(value: SSAValue) -> float | None:
     return data if isinstance(data, int | float) else None
 
 
-def _rest(build: OpBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
+def _remainder(build: OpBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
     """Remainder of truncating division, with the dividend's sign."""
     return rest_of(build, a, b, truncated(build, a, b))
+
+
+def _of_numbers(name: str) -> Callable[[OpBuilder, SSAValue, SSAValue], SSAValue]:
+    return lambda build, a, b: extreme_of_numbers(build, name, a, b)
 
 
 def _pairwise(name: str) -> Callable[[OpBuilder, SSAValue, SSAValue], SSAValue]:
@@ -235,15 +263,68 @@ def _pairwise(name: str) -> Callable[[OpBuilder, SSAValue, SSAValue], SSAValue]:
 
 
 def _unsigned(rule: Callable[[OpBuilder, SSAValue, SSAValue], SSAValue]) -> Composed:
-    """A rule on integers whose bits count as numbers without a sign."""
+    """Applies a rule to integers reinterpreted as unsigned."""
 
     def computed(build: Translator, a: SSAValue, b: SSAValue) -> SSAValue:
-        element = element_of(a.type)
-        unsigned = element_type_of(f"u{numpy_name(element)}")
-        operands = [build.typecast(value, unsigned) for value in (a, b)]
-        return build.typecast(rule(build, *operands), element)
+        operands = [_as_unsigned(build, value) for value in (a, b)]
+        return build.typecast(rule(build, *operands), element_of(a.type))
 
     return computed
+
+
+def _as_unsigned(build: OpBuilder, value: SSAValue) -> SSAValue:
+    """Reinterprets integers as unsigned; booleans are 0 and 1."""
+    element = element_of(value.type)
+    if element == i1:
+        return value
+    return build.typecast(value, element_type_of(f"u{numpy_name(element)}"))
+
+
+def _convert(build: Translator, name: str, value: SSAValue, element: Attribute) -> SSAValue:
+    """Converts elements, with the signedness that the operation's name implies."""
+    if name in _UNSIGNED:
+        return build.typecast(_as_unsigned(build, value), element)
+    if name == "arith.fptoui" and element != i1:
+        unsigned = element_type_of(f"u{numpy_name(element)}")
+        return build.typecast(build.typecast(value, unsigned), element)
+    given = element_of(value.type)
+    if name == "arith.trunci" and element == i1:
+        # trunci keeps the lowest bit; a typecast to boolean would compare with zero.
+        value = build.broadcasting("bitwise_and", value, build.number(1, value))
+    found = build.typecast(value, element)
+    return build.like("neg", found) if name in _SIGNED and given == i1 else found
+
+
+def _compare(build: Translator, op: Operation, a: SSAValue, b: SSAValue) -> SSAValue:
+    """Compares integers of either signedness, or floats with the predicate's result for NaN."""
+    number = _predicate_number(op)
+    if operation_name(op) == "arith.cmpi":
+        if number >= _FIRST_UNSIGNED:
+            a, b = (_as_unsigned(build, value) for value in (a, b))
+        elif element_of(a.type) == i1 and _INTEGER_PREDICATES[number] in _OPPOSITES:
+            a, b = b, a  # True is -1.
+        return build.broadcasting(predicate_of(op), a, b, element=i1)
+    if number in (_ORDERED, _UNORDERED):
+        no_number = _is_nan(build, a, b)
+        return no_number if number == _UNORDERED else build.like("logical_not", no_number)
+    if number in (_DIFFERENT_NUMBERS, _EQUAL_OR_NAN):
+        below, above = (build.broadcasting(name, a, b, element=i1) for name in ("lt", "gt"))
+        found = build.like("logical_or", below, above)
+        return found if number == _DIFFERENT_NUMBERS else build.like("logical_not", found)
+    if number in _UNORDERED_PREDICATES:
+        opposite = _OPPOSITES[_UNORDERED_PREDICATES[number]]
+        return build.like("logical_not", build.broadcasting(opposite, a, b, element=i1))
+    return build.broadcasting(predicate_of(op), a, b, element=i1)
+
+
+def _select(
+    build: Translator, condition: SSAValue, first: SSAValue, second: SSAValue, element: Attribute
+) -> SSAValue:
+    """Selects elements; a negated condition swaps the operands instead."""
+    owner = condition.owner
+    if isinstance(owner, Operation) and operation_name(owner) == "ttir.logical_not":
+        condition, first, second = owner.operands[0], second, first
+    return build.broadcasting("where", condition, first, second, element=element)
 
 
 def _fused(build: Translator, a: SSAValue, b: SSAValue, c: SSAValue) -> SSAValue:
@@ -258,12 +339,12 @@ def _with_sign(build: Translator, size: SSAValue, sign: SSAValue) -> SSAValue:
 
 
 def _rounded_away(build: Translator, x: SSAValue) -> SSAValue:
-    """To the nearest integer, halves away from zero."""
+    """Rounds to the nearest integer, halves away from zero."""
     return rounded(build, x, to_even=False)
 
 
 def _is_nan(build: Translator, *values: SSAValue) -> SSAValue:
-    """True if a value is NaN, or one of two is."""
+    """Returns a mask of the elements where any of the values is NaN."""
     found = [build.like("isnan", value, element=i1) for value in values]
     return found[0] if len(found) == 1 else build.broadcasting("logical_or", *found)
 
@@ -281,21 +362,22 @@ _COMPOSED: dict[str, Composed] = {
     "arith.divsi": truncated, "arith.divui": _unsigned(truncated),
     "arith.floordivsi": floored,
     "arith.maxui": _unsigned(_pairwise("maximum")), "arith.minui": _unsigned(_pairwise("minimum")),
-    "arith.remf": float_rest, "arith.remsi": _rest, "arith.remui": _unsigned(_rest),
+    "arith.remf": float_rest, "arith.remsi": _remainder, "arith.remui": _unsigned(_remainder),
     "math.isfinite": _is_finite, "math.isinf": _is_infinite, "math.isnan": _is_nan,
+    **{name: _of_numbers(extreme) for name, extreme in IGNORING_NAN.items()},
     "math.copysign": _with_sign, "math.fma": _fused, "math.round": _rounded_away,
     "math.roundeven": Translator.rounded,
 }  # fmt: skip
-"""Vector operations as tensor operations."""
+"""Scalar operations that are composed of several tensor ops."""
 
 
 class Body:
-    """The operations of a body, applied to tensors."""
+    """Interpreter of a body's scalar operations on tensors."""
 
     def __init__(
         self, loops: Loops, values: dict[SSAValue, Value], step: Mapping[int, int] | None = None
     ) -> None:
-        """`step` has the indices of loops that are gone through one by one."""
+        """`step` maps loops that are unrolled to their current index."""
         self.loops = loops
         self.values = values
         self.step = step or {}
@@ -311,14 +393,14 @@ class Body:
         return found
 
     def _extracted(self, value: SSAValue) -> SSAValue | None:
-        """An element that was taken out of a tensor outside of the body."""
+        """Returns the gathered elements if a value is a tensor.extract outside of the body."""
         owner = value.owner
         if not isinstance(owner, Operation) or operation_name(owner) != "tensor.extract":
             return None
         return self._element(owner)
 
     def _element(self, op: Operation) -> SSAValue:
-        """The elements of a tensor at indices that are computed."""
+        """Gathers elements of a tensor at computed indices."""
         build = self.loops.build
         source, *places = op.operands
         flat: SSAValue | None = None
@@ -333,9 +415,9 @@ class Body:
         return elements_at(build, source, flat)
 
     def run(self, op: Operation) -> None:
-        """Carries one operation out."""
+        """Translates one operation of the body."""
         name = operation_name(op)
-        if name in _NOT_COMPUTED:
+        if name in _IGNORED:
             return
         if name == "linalg.index":
             self.values[op.results[0]] = self._index(op)
@@ -352,15 +434,14 @@ class Body:
             for operand in op.operands
         ]
         if name in _CONVERSIONS:
-            return build.typecast(arguments[0], element)
-        if name == "arith.cmpf" and (asks := _asks_for_numbers(op)) is not None:
-            no_number = _is_nan(build, *arguments)
-            return no_number if not asks else build.like("logical_not", no_number)
+            return _convert(build, name, arguments[0], element)
         if name in ("arith.cmpf", "arith.cmpi"):
-            return build.broadcasting(predicate_of(op), *arguments, element=i1)
+            return _compare(build, op, arguments[0], arguments[1])
         if name == "arith.select":
-            # The condition has elements of its own.
-            return build.broadcasting("where", *arguments, element=element)
+            condition, first, second = arguments
+            return _select(build, condition, first, second, element)
+        if name in _OF_ONE_BIT and element == i1:
+            return build.broadcasting(f"logical_{_OF_ONE_BIT[name]}", *arguments)
         if name in _BITWISE:
             kind = "logical" if element == i1 else "bitwise"
             return build.broadcasting(f"{kind}_{_BITWISE[name]}", *arguments)
@@ -386,25 +467,28 @@ class Body:
         )  # fmt: skip
 
 
-def _asks_for_numbers(op: Operation) -> bool | None:
-    """True if a comparison of floats only asks if both are numbers (`ord`), or if one is none
-    (`uno`); None if it compares them."""
-    number = int(cast("Any", op.properties["predicate"]).value.data)
-    return {_ORDERED: True, _UNORDERED: False}.get(number)
+def _predicate_number(op: Operation) -> int:
+    return int(cast("Any", op.properties["predicate"]).value.data)
+
+
+def is_ordered(op: Operation) -> bool:
+    """Returns whether a comparison is signed, or of floats and false for NaN."""
+    number = _predicate_number(op)
+    integers = operation_name(op) == "arith.cmpi"
+    return number < (_FIRST_UNSIGNED if integers else _ORDERED)
 
 
 def predicate_of(op: Operation) -> str:
-    """The op that a comparison is. Ordered and unordered ones are one: they differ for NaN only."""
-    attribute = cast("Any", op.properties["predicate"])
-    number = int(attribute.value.data)
-    table = _FLOAT_PREDICATES if operation_name(op) == "arith.cmpf" else None
-    name = table[number] if table is not None and number < len(table) else ""
-    if table is None and number < 10:
-        name = (*_INTEGER_PREDICATES, *_INTEGER_PREDICATES[2:])[number]
-    if not name:
-        raise CompileError(
-            "a comparison that is always true, always false or tests for NaN only is not supported"
-        )
+    """Returns the comparison op of a predicate; unordered predicates map to the ordered op.
+
+    Raises CompileError for predicates that are always true or always false.
+    """
+    number = _predicate_number(op)
+    if operation_name(op) == "arith.cmpi":
+        return (*_INTEGER_PREDICATES, *_INTEGER_PREDICATES[2:])[number]
+    name = _ORDERED_PREDICATES.get(number) or _UNORDERED_PREDICATES.get(number)
+    if name is None:
+        raise CompileError("a comparison that is always true or always false is not supported")
     return name
 
 

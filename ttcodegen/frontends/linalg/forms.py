@@ -32,7 +32,7 @@ def linalg_form(parser: Parser, op_type: type[Operation]) -> Operation:
     """`{attributes} ins(%a : type) outs(%b : type) name = [...] (%x: type) {region} -> type`."""
     attributes = dict(parser.parse_optional_attr_dict())
     for name in [name for name in attributes if name.startswith(("arith.", "math."))]:
-        # `{ arith.addf }` of a reduction: what combines two elements.
+        # `{ arith.addf }` of a reduction: the operation that combines two elements.
         attributes["combiner"] = StringAttr(name)
         del attributes[name]
     if parser.parse_optional_keyword("dimension") is not None:
@@ -139,7 +139,7 @@ def _between(
 
 
 def _pad_form(parser: Parser, op_type: type[Operation]) -> Operation:
-    """`%a nofold low[0, 1] high[0, 1] {region} : type to type`, with known widths."""
+    """`%a nofold low[0, 1] high[0, 1] {region} : type to type`, with static widths."""
     operand = parser.parse_unresolved_operand()
     parser.parse_optional_keyword("nofold")
     attributes: dict[str, Attribute] = {}
@@ -151,7 +151,7 @@ def _pad_form(parser: Parser, op_type: type[Operation]) -> Operation:
 
 
 def _slice_form(parser: Parser, op_type: type[Operation]) -> Operation:
-    """`%a[begins] [sizes] [steps] : type to type`, with known numbers."""
+    """`%a[begins] [sizes] [steps] : type to type`, with static bounds."""
     operand = parser.parse_unresolved_operand()
     attributes = {name: parser.parse_attribute() for name in ("offsets", "sizes", "strides")}
     return _between(parser, op_type, operand, attributes, "to")
@@ -182,7 +182,7 @@ def _extract_form(parser: Parser, op_type: type[Operation]) -> Operation:
 
 
 def element_form(parser: Parser, op_type: type[Operation]) -> Operation:
-    """`%a, %b fastmath<flags> : type`, the type of the operands; tests give truths."""
+    """`%a, %b fastmath<flags> : type`, the type of the operands; tests result in i1."""
     operands = operand_list(parser)
     if parser.parse_optional_keyword("fastmath") is not None:
         parser.parse_comma_separated_list(parser.Delimiter.ANGLE, parser.parse_identifier)
@@ -194,7 +194,7 @@ def element_form(parser: Parser, op_type: type[Operation]) -> Operation:
 
 _TESTS = frozenset({"math.isfinite", "math.isinf", "math.isnan"})
 ELEMENTS = ("arith.remf", "math.erfc", *sorted(_TESTS))
-"""Operations on elements that xDSL does not have, all of one form."""
+"""Scalar operations that xDSL lacks, all with the same assembly format."""
 
 
 def _assert_form(parser: Parser, op_type: type[Operation]) -> Operation:
@@ -219,7 +219,7 @@ TENSOR: dict[str, Form | None] = {
     "pad": _pad_form,
     "yield": _yield_form,
 }
-"""The operations of the tensor dialect."""
+"""Operations of the tensor dialect."""
 
 UNSUPPORTED = (
     "batch_reduce_matmul", "conv_1d", "conv_1d_ncw_fcw",
@@ -232,10 +232,10 @@ UNSUPPORTED = (
     "pooling_nwc_sum", "quantized_batch_matmul", "quantized_matmul",
     "winograd_filter_transform", "winograd_input_transform", "winograd_output_transform",
 )  # fmt: skip
-"""Operations that are read so that all of them are refused at once."""
+"""Operations without a translation, parsed so that one error lists all of them."""
 
 BODY: dict[str, Form | None] = {"index": _index_form, "yield": _yield_form}
-"""Operations that occur only in regions of operations of linalg."""
+"""Operations that occur only in regions of linalg operations."""
 
 
 def inputs_and_outputs(op: Operation) -> int:
@@ -246,7 +246,7 @@ def inputs_and_outputs(op: Operation) -> int:
 
 
 def integers(value: Attribute | None, default: Sequence[int] = ()) -> list[int]:
-    """The numbers of an array, as `[1, 2]`, `array<i64: 1, 2>` or `dense<...>`."""
+    """Returns the integers of `[1, 2]`, `array<i64: 1, 2>` or `dense<...>`."""
     from ttcodegen.dialects.core.datatypes import constant_array
 
     if value is None:
@@ -259,5 +259,5 @@ def integers(value: Attribute | None, default: Sequence[int] = ()) -> list[int]:
 
 
 def body_of(op: Operation) -> Block | None:
-    """The block that computes elements, if the operation has one."""
+    """Returns the block of the operation's body, if it has one."""
     return op.regions[0].block if op.regions else None

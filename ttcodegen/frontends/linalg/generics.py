@@ -12,21 +12,30 @@ from xdsl.dialects.builtin import i32
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
-from ttcodegen.dialects.core.datatypes import element_of, numpy_name, shape_of, tensor_type
+from ttcodegen.dialects.core.datatypes import (
+    element_of,
+    normalized_data_type,
+    numpy_name,
+    shape_of,
+    tensor_type,
+)
 from ttcodegen.dialects.operations.operation import operation_name
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.frontends.linalg.bodies import (
     ELEMENTWISE,
+    IGNORING_NAN,
     Body,
     Loops,
     Value,
     device_element,
+    is_ordered,
     places_of,
     predicate_of,
     returned_by,
     scalar_of,
 )
 from ttcodegen.frontends.linalg.forms import inputs_and_outputs
+from ttcodegen.frontends.special_functions import number_or
 from ttcodegen.frontends.translation import SourceOp, Translator
 from ttcodegen.ops.core.builder import splat_of
 
@@ -36,11 +45,11 @@ from ttcodegen.ops.core.builder import splat_of
 def contraction(
     loops: Loops, left: SSAValue, right: SSAValue, element: Attribute
 ) -> SSAValue | None:
-    """The sum of the products of two tensors over the loops that are reduced, with dimensions of
-    one element for these; None if it is no matmul: if a reduced loop moves one of them
-    only, or if all loops that are kept move both, or one moves neither.
+    """Translates a sum of products over the reduction loops to a matmul.
 
-    Each tensor has a dimension for each loop, of one element where it does not move with it.
+    Operands have one dimension per loop, of size 1 where they do not depend on it; the result has
+    size 1 for reduction loops. Returns None if it is no matmul: a reduction loop indexes only one
+    operand, a parallel loop indexes neither, or no parallel loop indexes one operand alone.
     """
     shapes = [shape_of(value.type) for value in (left, right)]
     moving = [[axis for axis, size in enumerate(shape) if size != 1] for shape in shapes]
@@ -82,8 +91,8 @@ def _places(axes: Sequence[int], among: Sequence[int]) -> list[int]:
 # A body that combines one element after the other with what it has so far, by one operation that
 # knows no order, is a reduction. Any other is carried out step by step.
 
-_MOST_STEPS = 256
-"""Of loops that are gone through one by one."""
+_MAX_UNROLLED_STEPS = 256
+"""Limit on the reduction steps that are unrolled."""
 
 _REDUCTIONS = {
     "add": ("sum", 0.0), "maximum": ("max", float("-inf")), "minimum": ("min", float("inf")),
@@ -95,7 +104,7 @@ _REDUCTIONS = {
 def reduction(
     body: Body, op: SourceOp, block: Block, maps: Sequence[Sequence[int | None]]
 ) -> list[SSAValue]:
-    """The results of a generic that reduces loops; `body` knows the inputs."""
+    """Translates a generic with reduction loops; `body` holds the values of the inputs."""
     count = len(block.args) - len(maps)
     starts: dict[SSAValue, SSAValue] = dict(
         zip(block.args[count:], op.operands[count:], strict=True)
@@ -111,10 +120,10 @@ def reduction(
             used.update(inner.results)
     if any(place in body.loops.reduced for places in maps for place in places):
         raise CompileError("a linalg.generic with a result for each step of a sum is not supported")
-    whole = _as_one(block, starts, accumulating)
-    if whole is None and _extreme(body, block, starts, accumulating) is None:
-        return _step_by_step(body, op, block, maps)
-    product = None if whole is None else _product_of(whole, before)
+    whole = _match_single_combiner(block, starts, accumulating)
+    if whole is None and _match_arg_extreme(body, block, starts, accumulating) is None:
+        return _unroll(body, op, block, maps)
+    product = None if whole is None else _summed_product(whole, before)
     for inner in before:
         if inner is not product:
             body.run(inner)
@@ -127,22 +136,29 @@ def reduction(
         factors = [loops.tensor(body[value], element) for value in product.operands]
         found = contraction(loops, factors[0], factors[1], element)
         if found is not None:
-            return [_placed(loops, found, combine, starts[start], maps[0])]
+            return [_restore_dimensions(loops, found, combine, starts[start], maps[0])]
         body.run(product)
     full = loops.build.repeat(loops.tensor(body[term], element), loops.sizes)
+    if operation_name(accumulating[0]) in IGNORING_NAN:
+        full = number_or(loops.build, full, _REDUCTIONS[combine][1])
     return [reduced(loops, full, combine, starts[start], maps[0])]
 
 
-def neutral_element(steps: Sequence[Operation]) -> float:
-    """Neutral element of a reduction by the combining op; 0 if there is none."""
-    names = [ELEMENTWISE.get(operation_name(step), "") for step in steps]
+def combining(name: str) -> str:
+    """Returns the binary tensor op of a scalar operation, or an empty string."""
+    return ELEMENTWISE.get(name) or IGNORING_NAN.get(name, "")
+
+
+def neutral_element(steps: Sequence[str]) -> float:
+    """Returns the neutral element of the first operation that reduces, 0 if none does."""
+    names = [combining(step) for step in steps]
     return next((_REDUCTIONS[name][1] for name in names if name in _REDUCTIONS), 0.0)
 
 
-def _product_of(
+def _summed_product(
     whole: tuple[str, SSAValue, SSAValue], before: Sequence[Operation]
 ) -> Operation | None:
-    """The multiplication of floats whose results are summed up, if that is all they are for."""
+    """Returns the float multiplication whose results are only summed, else None."""
     combine, _, term = whole
     owner = term.owner
     if combine != "add" or owner not in before or not term.has_one_use():
@@ -151,14 +167,14 @@ def _product_of(
     return owner if operation_name(owner) == "arith.mulf" else None
 
 
-def _as_one(
+def _match_single_combiner(
     block: Block, starts: Mapping[SSAValue, SSAValue], steps: Sequence[Operation]
 ) -> tuple[str, SSAValue, SSAValue] | None:
-    """The op that combines, what it starts from and what it combines, if that is all there is."""
+    """Matches a body with one combining op: its name, its accumulator and its term."""
     returned = returned_by(block)
     if len(returned) != 1 or len(steps) != 1 or returned[0] is not steps[0].results[0]:
         return None
-    combine = ELEMENTWISE.get(operation_name(steps[0]), "")
+    combine = combining(operation_name(steps[0]))
     state = [each for each in steps[0].operands if each in starts]
     terms = [each for each in steps[0].operands if each not in starts]
     if combine not in _REDUCTIONS or len(state) != 1 or len(terms) != 1:
@@ -166,16 +182,16 @@ def _as_one(
     return combine, state[0], terms[0]
 
 
-def _step_by_step(
+def _unroll(
     body: Body, op: SourceOp, block: Block, maps: Sequence[Sequence[int | None]]
 ) -> list[SSAValue]:
-    """Every step of the loops that are reduced, on the elements of all other loops at once."""
+    """Unrolls the reduction loops, each step on the elements of all parallel loops at once."""
     loops = body.loops
     sizes = [loops.sizes[axis] for axis in loops.reduced]
-    if prod(sizes) > _MOST_STEPS:
+    if prod(sizes) > _MAX_UNROLLED_STEPS:
         raise CompileError(
             f"a linalg.generic that reduces in {prod(sizes)} steps is not supported: at most "
-            f"{_MOST_STEPS} are carried out one by one",
+            f"{_MAX_UNROLLED_STEPS} are carried out one by one",
             remedy="combine elements by one sum, product, maximum or minimum",
         )
     kept = tuple(1 if axis in loops.reduced else n for axis, n in enumerate(loops.sizes))
@@ -205,16 +221,16 @@ def _step_by_step(
 def reduced(
     loops: Loops, term: SSAValue, combine: str, start: SSAValue, places: Sequence[int | None]
 ) -> SSAValue:
-    """`term` reduced over the reduction loops, combined with the initial value."""
+    """Reduces `term` over the reduction loops and combines it with the initial value."""
     name, _ = _REDUCTIONS[combine]
     value = loops.build.reduce(name, term, loops.reduced)
-    return _placed(loops, value, combine, start, places)
+    return _restore_dimensions(loops, value, combine, start, places)
 
 
-def _placed(
+def _restore_dimensions(
     loops: Loops, value: SSAValue, combine: str, start: SSAValue, places: Sequence[int | None]
 ) -> SSAValue:
-    """Restores dimension order after a reduction and adds the initial value."""
+    """Restores the dimension order after a reduction and combines it with the initial value."""
     build = loops.build
     kept = [axis for axis in range(loops.rank) if axis not in loops.reduced]
     value = build.reshape(value, [loops.sizes[axis] for axis in kept])
@@ -225,17 +241,16 @@ def _placed(
 
 
 _FIRST = {"maximum": "gt", "minimum": "lt"}
-"""The comparison by which the first of several extremes stays."""
+"""Comparison that keeps the first of equal extremes."""
 
 _WIDTHS = ("arith.index_cast", "arith.extsi", "arith.extui", "arith.trunci")
 """Conversions that change only the width of an index."""
 
 
-def _extreme(
+def _match_arg_extreme(
     body: Body, block: Block, starts: Mapping[SSAValue, SSAValue], steps: Sequence[Operation]
 ) -> tuple[str, SSAValue] | None:
-    """True if the largest or the smallest element along one loop is looked for, with the first of
-    its indices, and of what: maximum, comparison and choice."""
+    """Matches an argmax or argmin with the first of equal indices: op name and source."""
     named = {operation_name(step): step for step in steps}
     compare = named.get("arith.cmpf", named.get("arith.cmpi"))
     choose = named.get("arith.select")
@@ -250,17 +265,17 @@ def _extreme(
         and len(body.loops.reduced) == 1
         and source is not None and set(extreme.operands) == {source, best}
         and list(compare.operands) == [source, best]
-        and predicate_of(compare) == _FIRST[combine]
+        and is_ordered(compare) and predicate_of(compare) == _FIRST[combine]
         and choose.operands[0] is compare.results[0]
         and _is_index(choose.operands[1], body.loops.reduced[0])
         and choose.operands[2] is place
-        and _changes_nothing(combine, starts[best])
+        and _is_neutral(combine, starts[best])
     )  # fmt: skip
     return (combine, source) if fits and source is not None else None
 
 
 def _is_index(value: SSAValue, loop: int) -> bool:
-    """True if a value of a body is the number of the step of a loop."""
+    """Returns whether a value of a body is the index of a loop."""
     owner = value.owner
     while isinstance(owner, Operation) and operation_name(owner) in _WIDTHS:
         owner = owner.operands[0].owner
@@ -269,8 +284,8 @@ def _is_index(value: SSAValue, loop: int) -> bool:
     return cast("Any", owner.attributes["dim"]).value.data == loop
 
 
-def _changes_nothing(combine: str, start: SSAValue) -> bool:
-    """True if an extreme starts from infinity, or the last number before it."""
+def _is_neutral(combine: str, start: SSAValue) -> bool:
+    """Returns whether an extreme starts from infinity or from the type's limit."""
     begins, name = splat_of(start), numpy_name(element_of(start.type))
     if begins is None or name is None or begins == _REDUCTIONS[combine][1]:
         return begins is not None
@@ -286,7 +301,7 @@ def _extreme_and_place(
     starts: Mapping[SSAValue, SSAValue],
     steps: Sequence[Operation],
 ) -> list[SSAValue]:
-    found = _extreme(body, block, starts, steps)
+    found = _match_arg_extreme(body, block, starts, steps)
     assert found is not None
     combine, source = found
     loops = body.loops
@@ -294,7 +309,10 @@ def _extreme_and_place(
     name, _ = _REDUCTIONS[combine]
     value = loops.build.reduce(name, term, loops.reduced, keep_dim=False)
     if combine == "minimum":
-        term = loops.build.like("neg", term)
+        # The lowest integer has no negative.
+        data_type = normalized_data_type(element_of(term.type))
+        is_float = data_type is not None and data_type.is_float
+        term = loops.build.like("neg" if is_float else "bitwise_not", term)
     place = loops.build.emit(
         "argmax", [term], tensor_type(i32, shape_of(value.type)), dim_arg=loops.reduced,
         keep_dim=False,
@@ -311,7 +329,7 @@ def _extreme_and_place(
 
 
 def generic(build: Translator, op: SourceOp) -> list[SSAValue]:
-    """The results of a linalg.generic."""
+    """Translates a linalg.generic."""
     kinds = [str(kind) for kind in cast("Any", op.attributes["iterator_types"]).data]
     maps = list(cast("Any", op.attributes["indexing_maps"]).data)
     _require_consistency(op, maps, len(kinds))
@@ -361,7 +379,7 @@ def _require_consistency(op: SourceOp, maps: Sequence[Any], loops: int) -> None:
 
 
 def _sizes_of_loops(op: SourceOp, maps: Sequence[Any]) -> dict[int, int]:
-    """The iterations of the loops that alone index a dimension of an operand."""
+    """Returns the trip counts of the loops that index an operand dimension directly."""
     sizes: dict[int, int] = {}
     for operand, map_ in zip(op.operands, maps, strict=True):
         if scalar_of(operand) is not None:

@@ -1,4 +1,4 @@
-"""Named operations of linalg, and those of tensor that come with them, as ops of TTIR."""
+"""Translation of named linalg operations and of the tensor dialect to TTIR."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from ttcodegen.dialects.operations.operation import operation_name
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.frontends.linalg.bodies import (
     ELEMENTWISE,
+    IGNORING_NAN,
     Body,
     Loops,
     device_element,
@@ -20,12 +21,13 @@ from ttcodegen.frontends.linalg.bodies import (
     scalar_of,
 )
 from ttcodegen.frontends.linalg.forms import body_of, inputs_and_outputs, integers
-from ttcodegen.frontends.linalg.generics import generic, reduced
+from ttcodegen.frontends.linalg.generics import combining, generic, neutral_element, reduced
+from ttcodegen.frontends.special_functions import number_or
 from ttcodegen.frontends.translation import Rule, SourceOp, Translator
 from ttcodegen.ops.core.builder import splat_of
 
 
-def _plus_start(build: Translator, op: SourceOp, value: SSAValue) -> SSAValue:
+def _add_initial(build: Translator, op: SourceOp, value: SSAValue) -> SSAValue:
     """Adds the initial value of an accumulation, such as a bias, if there is one."""
     start = op.operands[inputs_and_outputs(op)]
     return value if splat_of(start) == 0 else build.like("add", value, start)
@@ -40,7 +42,7 @@ def _fill(build: Translator, op: SourceOp) -> SSAValue:
 
 
 def _empty(build: Translator, op: SourceOp) -> SSAValue:
-    """Its contents are never read; zeros start a sum well."""
+    """Fills an empty tensor with zeros: its contents are never read."""
     return build.full(op.result_shape, 0, device_element(op.result_element))
 
 
@@ -48,7 +50,7 @@ def _matmul(transpose_a: bool = False, transpose_b: bool = False) -> Rule:
     def rule(build: Translator, op: SourceOp) -> SSAValue:
         a, b = op.operands[:2]
         product = build.matmul(a, b, transpose_a=transpose_a, transpose_b=transpose_b)
-        return _plus_start(build, op, product)
+        return _add_initial(build, op, product)
 
     return rule
 
@@ -56,20 +58,20 @@ def _matmul(transpose_a: bool = False, transpose_b: bool = False) -> Rule:
 def _matvec(build: Translator, op: SourceOp) -> SSAValue:
     a, b = op.operands[:2]
     product = build.matmul(a, build.reshape(b, [*shape_of(b.type), 1]))
-    return _plus_start(build, op, build.reshape(product, op.result_shape))
+    return _add_initial(build, op, build.reshape(product, op.result_shape))
 
 
 def _vecmat(build: Translator, op: SourceOp) -> SSAValue:
     a, b = op.operands[:2]
     product = build.matmul(build.reshape(a, [1, *shape_of(a.type)]), b)
-    return _plus_start(build, op, build.reshape(product, op.result_shape))
+    return _add_initial(build, op, build.reshape(product, op.result_shape))
 
 
 def _dot(build: Translator, op: SourceOp) -> SSAValue:
     a, b = op.operands[:2]
     (size,) = shape_of(a.type)
     product = build.matmul(build.reshape(a, [1, size]), build.reshape(b, [size, 1]))
-    return _plus_start(build, op, build.reshape(product, op.result_shape))
+    return _add_initial(build, op, build.reshape(product, op.result_shape))
 
 
 def _elementwise(name: str) -> Rule:
@@ -97,7 +99,7 @@ def _copy(build: Translator, op: SourceOp) -> SSAValue:
 
 
 def _reduce(build: Translator, op: SourceOp) -> SSAValue:
-    """One tensor, combined by the one operation of its body."""
+    """Reduction of one tensor whose body is a single operation."""
     block = body_of(op)
     given = op.given("combiner")
     name = given.data if isinstance(given, StringAttr) else ""
@@ -106,11 +108,13 @@ def _reduce(build: Translator, op: SourceOp) -> SSAValue:
         name = operation_name(steps[0]) if len(steps) == 1 else ""
         if len(steps) == 1 and set(steps[0].operands) != set(block.args):
             name = ""
-    combine = ELEMENTWISE.get(name, "")
+    combine = combining(name)
     if combine not in ("add", "multiply", "maximum", "minimum") or len(op.operands) != 2:
         raise CompileError("linalg.reduce with such a body is not supported")
     value, start = op.operands
     shape = shape_of(value.type)
+    if name in IGNORING_NAN:
+        value = number_or(build, value, neutral_element([name]))
     dims = integers(op.given("dimensions"))
     kept: list[int | None] = [axis for axis in range(len(shape)) if axis not in dims]
     return reduced(Loops(build, shape, dims), value, combine, start, kept)
@@ -122,20 +126,20 @@ def _softmax(build: Translator, op: SourceOp) -> SSAValue:
 
 
 def _batched_vector(matrix: int) -> Rule:
-    """A matrix and a vector of each batch; `matrix` is the index of the matrix."""
+    """Product of a matrix and a vector per batch; `matrix` is the operand index of the matrix."""
 
     def rule(build: Translator, op: SourceOp) -> SSAValue:
         vector = op.operands[1 - matrix]
         batch, size = shape_of(vector.type)
         column = build.reshape(vector, [batch, size, 1] if matrix == 0 else [batch, 1, size])
         factors = (op.operands[0], column) if matrix == 0 else (column, op.operands[1])
-        return _plus_start(build, op, build.reshape(build.matmul(*factors), op.result_shape))
+        return _add_initial(build, op, build.reshape(build.matmul(*factors), op.result_shape))
 
     return rule
 
 
 def _map(build: Translator, op: SourceOp) -> SSAValue:
-    """A body on the elements of tensors of one shape, or the operation that it is."""
+    """Elementwise body, or a single operation, on tensors of one shape."""
     inputs = op.operands[: inputs_and_outputs(op)]
     block = body_of(op)
     if block is None:
@@ -171,13 +175,13 @@ def _in_layout(shape: Sequence[int], layout: Sequence[int]) -> list[int]:
 
 
 def _convolution(layout: Sequence[int], kernel: Sequence[int]) -> Rule:
-    """`kernel` has the dimensions of output channels, input channels, height and width in the
-    kernel."""
+    """Convolution; `kernel` lists the kernel's output channel, input channel, height and width
+    dimensions."""
     return lambda build, op: _convolved(build, op, layout, build.permute(op.operands[1], kernel))
 
 
 def _depthwise(layout: Sequence[int], kernel: Sequence[int]) -> Rule:
-    """`kernel` has the dimensions of channels, height and width in the kernel."""
+    """Depthwise convolution; `kernel` lists the kernel's channel, height and width dimensions."""
 
     def rule(build: Translator, op: SourceOp) -> SSAValue:
         weight = build.permute(op.operands[1], kernel)
@@ -200,11 +204,11 @@ def _convolved(
         dilation=integers(op.given("dilations"), [1, 1]),
         groups=groups,
     )
-    return _plus_start(build, op, _from_nhwc(build, result, layout))
+    return _add_initial(build, op, _from_nhwc(build, result, layout))
 
 
 def _pooling(layout: Sequence[int], name: str) -> Rule:
-    """The second input only has the window's shape."""
+    """Pooling; the second input only provides the window's shape."""
 
     def rule(build: Translator, op: SourceOp) -> SSAValue:
         window = list(shape_of(op.operands[1].type))
@@ -227,7 +231,7 @@ def _pooling(layout: Sequence[int], name: str) -> Rule:
             return result if is_neutral else build.like("maximum", result, start)
         count = build.number(window[0] * window[1], result)
         result = _from_nhwc(build, build.like("multiply", result, count), layout)
-        return _plus_start(build, op, result)
+        return _add_initial(build, op, result)
 
     return rule
 
@@ -260,7 +264,7 @@ def _extract_slice(build: Translator, op: SourceOp) -> SSAValue:
 
 
 def _extracted(build: Translator, op: SourceOp) -> None:
-    """An element of a tensor is for the bodies that compute with it."""
+    """Translates nothing: bodies that use the element gather it themselves."""
 
 
 def _concat(build: Translator, op: SourceOp) -> SSAValue:

@@ -1,4 +1,25 @@
-"""StableHLO, as jax, torch_xla, torch-mlir and tt-xla write it: text or portable bytecode."""
+"""StableHLO, as jax, torch_xla, torch-mlir and tt-xla write it: text or portable bytecode.
+
+- `bits`: Operations on the bits of elements
+- `bodies`: Recognition of the bodies of reductions, sorts and scatters
+- `collectives`: Manual computations on a mesh (`shard_map` of jax) and their collectives
+- `composites`: Operations identified by name: custom calls, composites, normalisations,
+  quantisation
+- `control`: Loops, branches and calls, evaluated during conversion where their operands are known
+- `conversion`: Conversion of a StableHLO module to TTIR by symbolic execution
+- `custom_calls`: Custom calls of models: sparse attention, decode, caches, training, mixture of
+  experts
+- `elementwise`: Elementwise ops of StableHLO, real and complex; complex tensors are pairs of real
+  ones
+- `indexing`: Gather and scatter
+- `matmuls`: Matmuls, convolutions and triangular solves
+- `meshes`: Mesh and shardings of a StableHLO module, and attributes of its arguments
+- `movement`: Creation and data movement ops, random numbers included
+- `reading/`: Parsers of StableHLO: assembly, portable bytecode (VHLO), names in locations
+- `reductions`: Reductions, sorts and other operations with a body
+- `rules`: Table of all rules
+- `windows`: Reductions over windows: pooling, cumulative sums, other bodies
+"""
 
 from __future__ import annotations
 
@@ -24,13 +45,13 @@ _FORMS = frozenset({"ttir.reshape", "ttir.permute", "ttir.typecast", "ttir.trans
 
 
 def read(source: Source, diagnostics: Diagnostics) -> ModuleOp:
-    """The module of TTIR that a module of StableHLO means.
+    """Translates a StableHLO module to TTIR.
 
-    Functions that are not private are converted, each with what it calls.
+    Converts all public functions and the functions that they call.
 
     Raises:
-        CompileError: if it cannot be read, is for devices of a mesh that no system has, or holds
-            what has no translation; all of that at once.
+        CompileError: if the module cannot be parsed, its mesh is of no known system, or listing all
+            operations without a translation.
     """
     from xdsl.dialects.builtin import ModuleOp
     from xdsl.dialects.func import FuncOp
@@ -42,6 +63,8 @@ def read(source: Source, diagnostics: Diagnostics) -> ModuleOp:
     from ttcodegen.frontends.stablehlo.rules import RULES
     from ttcodegen.parsing.module import express_quantized
     from ttcodegen.parsing.structure import flatten
+    from ttcodegen.transforms.rewriting import erase_dead
+    from ttcodegen.transforms.rewriting import functions as functions_of
 
     operations = _operations(source, diagnostics)
     mesh = mesh_of_module(operations)
@@ -57,7 +80,7 @@ def read(source: Source, diagnostics: Diagnostics) -> ModuleOp:
         private = function.sym_visibility is not None and function.sym_visibility.data == "private"
         if private or function.sym_name.data in bodies or not function.body.blocks:
             continue
-        unknown = _of_unknown_size(function)
+        unknown = _dynamic_arguments(function)
         if unknown:
             # Everything that depends on them would only be refused for that.
             conversion.findings += unknown
@@ -66,6 +89,9 @@ def read(source: Source, diagnostics: Diagnostics) -> ModuleOp:
     module.body.block.add_ops(conversion.loops)
     if conversion.findings:
         raise CompileError.from_diagnostics(conversion.findings)
+    for function in functions_of(module):
+        # Constants that were folded stay, and the device may have no room for them.
+        erase_dead(function)
     if _uses_mesh(module):
         set_mesh(module, mesh.shape)
     elif mesh.chips > 1:
@@ -81,8 +107,10 @@ def read(source: Source, diagnostics: Diagnostics) -> ModuleOp:
 
 
 def _bodies_of_calls(module: ModuleOp) -> set[str]:
-    """The functions that only say what a custom call does, as regions do: they end as those do, and
-    nobody calls them from outside."""
+    """Returns the functions that only describe custom calls, and gives them func's terminator.
+
+    They end in stablehlo.return, as regions do, and are not called from outside.
+    """
     from xdsl.dialects.func import FuncOp, ReturnOp
     from xdsl.rewriter import Rewriter
 
@@ -101,9 +129,11 @@ def _bodies_of_calls(module: ModuleOp) -> set[str]:
 
 
 def _note_unmarked_weights(module: ModuleOp, diagnostics: Diagnostics) -> None:
-    """Notes functions that multiply by arguments, or convolve with them, where no argument of the
-    module is marked as a parameter or an input: what could be prepared once is prepared with each
-    call."""
+    """Notes functions with matmuls or convolutions by arguments where no argument is marked as a
+    parameter.
+
+    Without the mark, weights are prepared in each call instead of once.
+    """
     from xdsl.dialects.func import FuncOp
 
     from ttcodegen.dialects.operations.functions import argument_attribute
@@ -134,7 +164,7 @@ def _note_unmarked_weights(module: ModuleOp, diagnostics: Diagnostics) -> None:
 
 
 def _multiplied_arguments(function: FuncOp) -> list[BlockArgument]:
-    """The arguments that matmuls and convolutions of other values take as their second operand."""
+    """Returns the arguments that matmuls and convolutions take as their second operand."""
     from xdsl.ir import BlockArgument, OpResult
 
     found: dict[BlockArgument, None] = {}
@@ -150,7 +180,7 @@ def _multiplied_arguments(function: FuncOp) -> list[BlockArgument]:
 
 
 def _uses_mesh(module: ModuleOp) -> bool:
-    """True if anything is computed on chips of a mesh, or should be."""
+    """Returns whether a module has collectives or shardings."""
     from xdsl.dialects.func import FuncOp
 
     from ttcodegen.dialects.ttir.annotations import says_shardings
@@ -162,8 +192,8 @@ def _uses_mesh(module: ModuleOp) -> bool:
     )
 
 
-def _of_unknown_size(function: FuncOp) -> list[Diagnostic]:
-    """The arguments whose sizes are only known at run time."""
+def _dynamic_arguments(function: FuncOp) -> list[Diagnostic]:
+    """Returns a diagnostic for each argument of dynamic shape."""
     from ttcodegen.parsing.structure import FIXED_SHAPES, is_of_unknown_size
 
     return [

@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
 f16 = Float16Type()
 _DEVICE_BITS = 32
-"""Bits of the integers that the device has."""
+"""Width of the device's integers."""
 _EXPONENT_BITS, _MANTISSA_BITS = 8, 23
-"""Those of float32."""
+"""Widths of float32's fields."""
 
 
 def _bitcast(conversion: Conversion, op: StableHLOOp) -> Value:
@@ -43,27 +43,30 @@ def _bitcast(conversion: Conversion, op: StableHLOOp) -> Value:
     result = op.results[0].type
     if element_of(result) == element_of(operand.type):
         return operand
-    if conversion.known(operand) is None and f16 in (element_of(operand.type), element_of(result)):
+    known = conversion.known(operand)
+    if known is None and f16 in (element_of(operand.type), element_of(result)):
         return _bitcast_of_f16(conversion, operand, result)
     if shape_of(result) != shape_of(operand.type):
-        return _other_size(conversion, operand, result)
+        return _bitcast_widths(conversion, operand, result)
+    if known is not None:
+        return _bitcast_of_known(conversion, known, element_of(operand.type), result)
     return conversion.builder.emit("bitcast_convert", [operand], result)
 
 
 def _bitcast_of_f16(conversion: Conversion, value: SSAValue, result: Attribute) -> SSAValue:
-    """A bitcast from or to f16, which is another type on the device: by way of its bits."""
+    """Bitcasts from or to f16 by its bits: the device has no f16."""
     if element_of(value.type) == f16:
         value = _bits_of_f16(conversion, value)
     target = element_of(result)
     as_bits = ui16 if target == f16 else target
     if shape_of(value.type) != shape_of(result):
-        value = _other_size(conversion, value, tensor_type(as_bits, shape_of(result)))
+        value = _bitcast_widths(conversion, value, tensor_type(as_bits, shape_of(result)))
     value = _as_bits(conversion, value, as_bits)
     return _f16_of_bits(conversion, value) if target == f16 else value
 
 
 def _bits_of_f16(conversion: Conversion, value: SSAValue) -> SSAValue:
-    """The bits that numbers have in f16, rounded to it, as ui16."""
+    """Rounds numbers to f16 and returns its bit patterns as ui16."""
     builder = conversion.builder
     wide = builder.typecast(value, f32)
     bits = builder.like("bitcast_convert", wide, element=ui32)
@@ -74,7 +77,7 @@ def _bits_of_f16(conversion: Conversion, value: SSAValue) -> SSAValue:
     sign = builder.like("bitwise_and", builder.like("logical_right_shift", bits, number(16)),
                         number(0x8000))  # fmt: skip
     size = builder.like("bitwise_and", bits, number(0x7FFFFFFF))
-    # Half of the last bit that stays, less one if that is even: ties go to even.
+    # Add half of the last kept bit, minus 1 if that bit is 0: ties to even.
     last = builder.like("logical_right_shift", size, number(13))
     last = builder.like("bitwise_and", last, number(1))
     up = builder.like("add", builder.like("add", size, last), number(0xFFF))
@@ -95,7 +98,7 @@ def _bits_of_f16(conversion: Conversion, value: SSAValue) -> SSAValue:
 
 
 def _f16_of_bits(conversion: Conversion, value: SSAValue) -> SSAValue:
-    """The numbers that 16 bits are in f16."""
+    """Values of f16 bit patterns."""
     builder = conversion.builder
     bits = builder.typecast(_as_bits(conversion, value, ui16), ui32)
 
@@ -119,9 +122,9 @@ def _f16_of_bits(conversion: Conversion, value: SSAValue) -> SSAValue:
     return builder.typecast(builder.like("bitcast_convert", found, element=f32), f16)
 
 
-def _other_size(conversion: Conversion, value: SSAValue, result: Attribute) -> SSAValue:
-    """The bits of each element as several smaller ones in a last dimension, the lowest first, or of
-    several as one larger."""
+def _bitcast_widths(conversion: Conversion, value: SSAValue, result: Attribute) -> SSAValue:
+    """Bitcast between widths: splits elements into a last dimension, low bits first, or
+    joins it."""
     source, target = element_of(value.type), element_of(result)
     found, wanted = _bits(source), _bits(target)
     more, fewer = shape_of(result), shape_of(value.type)
@@ -134,23 +137,31 @@ def _other_size(conversion: Conversion, value: SSAValue, result: Attribute) -> S
                          f"{shape_of(result)} of {wanted}")  # fmt: skip
     known = conversion.known(value)
     if known is not None:
-        bits = np.ascontiguousarray(known.astype(_dtype(source)))
-        return conversion.constant(bits.view(_dtype(target)).reshape(shape_of(result)), target)
+        return _bitcast_of_known(conversion, known, source, result)
     if ratio * width > 32:
         raise ValueError("integers of the device have 32 bits: a bitcast to or from 64 is "
                          "supported of constants only")  # fmt: skip
     long_, short = (IntegerType(size, Signedness.UNSIGNED) for size in (ratio * width, width))
     if found > wanted:
-        parts = _divided(conversion, _as_bits(conversion, value, long_), ratio, width, short)
+        parts = _split_bits(conversion, _as_bits(conversion, value, long_), ratio, width, short)
         return _as_bits(conversion, parts, target)
     bits = conversion.builder.typecast(_as_bits(conversion, value, short), long_)
-    return _as_bits(conversion, _joined(conversion, bits, ratio, width), target)
+    return _as_bits(conversion, _join_bits(conversion, bits, ratio, width), target)
 
 
-def _divided(
+def _bitcast_of_known(
+    conversion: Conversion, known: numpy.ndarray, source: Attribute, result: Attribute
+) -> SSAValue:
+    """Bitcasts a constant."""
+    target = element_of(result)
+    bits = np.ascontiguousarray(known.astype(_dtype(source)))
+    return conversion.constant(bits.view(_dtype(target)).reshape(shape_of(result)), target)
+
+
+def _split_bits(
     conversion: Conversion, bits: SSAValue, ratio: int, width: int, short: Attribute
 ) -> SSAValue:
-    """Each element as `ratio` elements of `width` bits, in a last dimension."""
+    """Splits each element into `ratio` elements of `width` bits in a new last dimension."""
     builder = conversion.builder
     shape = shape_of(bits.type)
     low = conversion.filled_like((1 << width) - 1, bits)
@@ -165,8 +176,8 @@ def _divided(
     return builder.concat(parts, len(shape))
 
 
-def _joined(conversion: Conversion, bits: SSAValue, ratio: int, width: int) -> SSAValue:
-    """The `ratio` elements of the last dimension, of `width` bits each, as one."""
+def _join_bits(conversion: Conversion, bits: SSAValue, ratio: int, width: int) -> SSAValue:
+    """Joins the last dimension's `ratio` elements of `width` bits each, low bits first."""
     builder = conversion.builder
     *shape, _ = shape_of(bits.type)
     total: SSAValue | None = None
@@ -203,8 +214,10 @@ def _next_after(conversion: Conversion, op: StableHLOOp) -> Value:
 
 
 def _reduce_precision(conversion: Conversion, op: StableHLOOp) -> Value:
-    """Rounds to so many bits of exponent and mantissa, to the nearest and ties to even; what is too
-    large becomes infinite, what is too small zero, as XLA has it."""
+    """Rounds to the given exponent and mantissa widths, to nearest with ties to even.
+
+    Overflow becomes infinity and underflow zero, as in XLA.
+    """
     builder = conversion.builder
     (x,) = conversion.tensors(op)
     element = element_of(x.type)
@@ -243,7 +256,7 @@ def _reduce_precision(conversion: Conversion, op: StableHLOOp) -> Value:
 
 
 def _high_product(conversion: Conversion, op: StableHLOOp) -> Value:
-    """The upper half of the bits of products of integers."""
+    """Upper half of integer products."""
     builder = conversion.builder
     x, y = conversion.tensors(op)
     element, width = element_of(x.type), _width(x)
@@ -253,13 +266,13 @@ def _high_product(conversion: Conversion, op: StableHLOOp) -> Value:
     if width < _DEVICE_BITS:
         wide = ui32 if is_unsigned(element) else i32
         product = builder.like("multiply", *(builder.typecast(each, wide) for each in (x, y)))
-        # All bits above the lower half; a narrower integer keeps its lowest ones.
+        # The product fits 32 bits: shift its upper half down and narrow it.
         high = builder.like("logical_right_shift", product, conversion.filled_like(width, product))
-        return _lowest_bits(conversion, high, element)
+        return _truncate(conversion, high, element)
     first, second = (_as_bits(conversion, each, ui32) for each in (x, y))
     high = _high_word(conversion, first, second)
     if not is_unsigned(element):
-        # A negative number is 2^32 more as an unsigned one.
+        # Correct the unsigned product for operands that are negative.
         for one, other in ((x, second), (y, first)):
             nothing = conversion.filled_like(0, other)
             more = builder.emit(
@@ -269,20 +282,20 @@ def _high_product(conversion: Conversion, op: StableHLOOp) -> Value:
     return _as_bits(conversion, high, element)
 
 
-def _lowest_bits(conversion: Conversion, value: SSAValue, element: Attribute) -> SSAValue:
-    """The lowest bits of an integer as a narrower one."""
+def _truncate(conversion: Conversion, value: SSAValue, element: Attribute) -> SSAValue:
+    """Truncates integers to a narrower type."""
     builder = conversion.builder
     width = _bits(element)
     kept = builder.like("bitwise_and", value, conversion.filled_like((1 << width) - 1, value))
     if not is_unsigned(element):
-        # Those with the sign's bit are negative.
+        # Sign extension.
         half = conversion.filled_like(1 << (width - 1), kept)
         kept = builder.like("subtract", builder.like("bitwise_xor", kept, half), half)
     return builder.typecast(kept, element)
 
 
 def _high_word(conversion: Conversion, first: SSAValue, second: SSAValue) -> SSAValue:
-    """The upper 32 bits of products of unsigned integers, of products of their halves."""
+    """Upper 32 bits of unsigned products, from products of 16-bit halves."""
     builder = conversion.builder
     low_bits, by = conversion.filled_like(0xFFFF, first), conversion.filled_like(16, first)
 
@@ -303,8 +316,7 @@ def _high_word(conversion: Conversion, first: SSAValue, second: SSAValue) -> SSA
 
 
 def _population_count(conversion: Conversion, op: StableHLOOp) -> Value:
-    """Each bit shifted to the last position, and all of them added. Of 64 bits the device has the
-    lower half, which the sign fills up."""
+    """Sum of all bits. The device holds the lower 32 of 64 bits, sign-extended."""
     builder = conversion.builder
     (x,) = conversion.tensors(op)
     one = conversion.filled_like(1, x)
@@ -320,7 +332,7 @@ def _population_count(conversion: Conversion, op: StableHLOOp) -> Value:
 
 
 def _leading_zeros(conversion: Conversion, op: StableHLOOp) -> Value:
-    """The bits after which there are only zeros, counted from the top."""
+    """Count of leading zeros: bit positions from which all higher bits are 0."""
     builder = conversion.builder
     (x,) = conversion.tensors(op)
     zero = conversion.filled_like(0, x)

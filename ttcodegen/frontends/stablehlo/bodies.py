@@ -29,11 +29,11 @@ NEUTRAL: dict[str, float] = {
     "or": 0,
     "and": 1,
 }
-"""Neutral elements of reductions of floats and booleans."""
+"""Neutral element of each reduction of floats and booleans."""
 
 
 def block_of(op: Operation, index: int = 0) -> Block:
-    """The only block of a region; raises ValueError if there is none."""
+    """Returns the only block of a region; raises ValueError if there is none."""
     regions: Sequence[Region] = op.regions
     if index >= len(regions) or len(regions[index].blocks) != 1:
         raise ValueError(f"'{op.name}' needs a body of one block")
@@ -47,7 +47,8 @@ def returned(block: Block) -> list[SSAValue]:
 
 
 def reducer(block: Block) -> str | None:
-    """sum, prod, max, min, and, or, xor if a body of two arguments is that; else None."""
+    """Returns sum, prod, max, min, and, or, xor for a body of two arguments that is one,
+    else None."""
     results = returned(block)
     if len(block.args) != 2 or len(results) != 1:
         return None
@@ -64,13 +65,13 @@ def reducer(block: Block) -> str | None:
 
 
 def _without_conversions(value: SSAValue) -> SSAValue:
-    while isinstance(op := value.owner, StableHLOOp) and _passes(op):
+    while isinstance(op := value.owner, StableHLOOp) and _is_passthrough(op):
         value = op.operands[0]
     return value
 
 
-def _passes(op: StableHLOOp) -> bool:
-    """True if an op gives the number that it is given, in another type or with a sharding."""
+def _is_passthrough(op: StableHLOOp) -> bool:
+    """Returns whether an op passes its operand through: a conversion or a sharding annotation."""
     is_sharding = op.short_name == "custom_call" and op.get("call_target_name") == "Sharding"
     return op.short_name in _PASSING or is_sharding
 
@@ -81,9 +82,9 @@ _PASSING = frozenset(
 
 
 def replacement(block: Block) -> str | None:
-    """Combination of old and new values by a scatter's body.
+    """Returns how a scatter's body combines old and new values: a reduction or `invalid`.
 
-    `invalid` is TTIR's name of replacement; None if the body is neither that nor a reduction.
+    `invalid` is TTIR's name of replacement; None for any other body.
     """
     results = returned(block)
     if len(block.args) == 2 and len(results) == 1:
@@ -97,7 +98,7 @@ def replacement(block: Block) -> str | None:
 
 
 def is_subtraction(block: Block) -> bool:
-    """True if a body of two arguments takes the second one off the first."""
+    """Returns whether a body of two arguments subtracts the second from the first."""
     results = returned(block)
     op = results[0].owner if len(results) == 1 else None
     if not isinstance(op, StableHLOOp) or op.short_name != "subtract":
@@ -153,7 +154,7 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
 
 
 def _samples(dtype: str) -> Array:
-    """Numbers in every order to one another and to zero."""
+    """Sample values in every order relative to each other and to zero."""
     if dtype == "bool":
         return np.asarray([False, True])
     if dtype.startswith("uint"):
@@ -166,8 +167,11 @@ def _samples(dtype: str) -> Array:
 def tried(
     block: Block, used: set[int] | None = None
 ) -> tuple[dict[int, Array], list[Array]] | None:
-    """Evaluates a body for every order of its arguments; None if the order alone does not decide
-    the result. `used`: the arguments that it reads, all if None."""
+    """Evaluates a body for every order of its arguments.
+
+    Returns None if the order alone does not decide the result. `used`: the arguments that the body
+    reads, all if None.
+    """
     order = sorted(used) if used is not None else list(range(len(block.args)))
     names = [numpy_name(element_of(block.args[index].type)) for index in order]
     if len(names) > 6 or any(name is None for name in names):
@@ -192,9 +196,16 @@ def _value(op: Operation, values: dict[SSAValue, Array]) -> Array | None:
     dtype = numpy_name(element_of(op.results[0].type))
     if dtype is None:
         return None
-    operands = [values[operand] for operand in op.operands if operand in values]
-    if len(operands) != len(op.operands):
-        return None
+    operands: list[Array] = []
+    for operand in op.operands:
+        known = values.get(operand)
+        owner = operand.owner
+        # `jax.export` has constants before the operation, not in its body.
+        if known is None and isinstance(owner, StableHLOOp) and owner.short_name == "constant":
+            known = _value(owner, values)
+        if known is None:
+            return None
+        operands.append(known)
     if op.short_name == "constant":
         value = op.properties.get("value", op.attributes.get("value"))
         if not isinstance(value, DenseIntOrFPElementsAttr):
@@ -212,8 +223,11 @@ def _value(op: Operation, values: dict[SSAValue, Array]) -> Array | None:
 
 
 def chooser(block: Block) -> str | None:
-    """`max` or `min` if a body of two values and two indices keeps the larger or smaller value and
-    its index, the first of several; `last max`, `last min` if it keeps the last. Else None."""
+    """Matches an argmax or argmin body of two value-index pairs.
+
+    `max` or `min` if ties keep the first index, `last max` or `last min` if they keep the last;
+    else None.
+    """
     if len(block.args) != 4:
         return None
     found = tried(block)
@@ -239,11 +253,13 @@ def chooser(block: Block) -> str | None:
 
 
 def sort_keys(block: Block) -> list[tuple[int, bool]] | None:
-    """By which operands a comparator sorts, the first of them first, and whether descending; None
-    if it is no order of that kind."""
+    """Sort keys of a comparator by precedence, each with whether it is descending.
+
+    None if the comparator is not a lexicographic order.
+    """
     count = len(block.args) // 2
     keys = [index for index in range(count) if _uses(block, index)]
-    found = _tried_for(block, keys)
+    found = _evaluate_comparator(block, keys)
     if found is None:
         return None
     pairs, result = found
@@ -254,11 +270,10 @@ def _uses(block: Block, index: int) -> bool:
     return any(argument.first_use is not None for argument in block.args[2 * index : 2 * index + 2])
 
 
-def _tried_for(
+def _evaluate_comparator(
     block: Block, keys: Sequence[int]
 ) -> tuple[dict[int, tuple[Array, Array]], Array] | None:
-    """Operands with the comparator's results for them; operands that it does not read are left
-    out."""
+    """Evaluates a comparator on the operands that it reads: their value pairs and the results."""
     if not 0 < len(keys) <= 3:
         return None
     found = tried(block, {2 * key + side for key in keys for side in (0, 1)})
@@ -274,7 +289,7 @@ def _tried_for(
 def _lexicographic(
     keys: Sequence[int], pairs: dict[int, tuple[Array, Array]], result: Array
 ) -> list[tuple[int, bool]] | None:
-    """The lexicographic order of keys."""
+    """Matches a lexicographic order of keys against results."""
     from itertools import permutations, product
 
     for order in permutations(keys):

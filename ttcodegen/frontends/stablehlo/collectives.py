@@ -24,13 +24,13 @@ from ttcodegen.ops.collectives.schedule import TensorParts
 from ttcodegen.ops.core.builder import OpBuilder
 
 _OF_REPLICAS = ("all_gather", "all_reduce", "reduce_scatter")
-"""Collectives whose groups are of replicas, with all of their partitions, even with a channel."""
+"""Collectives whose groups list replicas and span all partitions, even with a channel."""
 
 _PARTLY_MANUAL = re.compile(r"last_tile_dims=\{[^}]*\bmanual\b")
 
 
 def _on_parts(value: Value, change: Callable[[SSAValue], SSAValue]) -> Value:
-    """A value that was changed, of complex numbers both of its parts."""
+    """Applies a function to a tensor, or to both parts of a complex one."""
     if isinstance(value, Complex):
         return Complex(change(value.real), change(value.imag))
     return change(value) if isinstance(value, SSAValue) else value
@@ -44,7 +44,7 @@ def _parts(conversion: Conversion) -> TensorParts:
 
 
 def manual_computation(conversion: Conversion, op: StableHLOOp) -> list[Value]:
-    """The body runs on each chip, with its parts of the operands."""
+    """Inlines a manual computation: its body runs on each device's shards of the operands."""
     values = conversion.values(op)
     if conversion.mesh.shape == ONE_CHIP:
         return conversion.run(block_of(op), values)
@@ -75,18 +75,18 @@ def manual_computation(conversion: Conversion, op: StableHLOOp) -> list[Value]:
 
 
 def _given(op: StableHLOOp, name: str) -> object:
-    """Attribute of an operation as it was written."""
+    """Attribute of an operation as in the source."""
     return op.given.get(name, op.properties.get(name, op.attributes.get(name)))
 
 
 def full_to_shard(conversion: Conversion, op: StableHLOOp) -> Value:
-    """`SPMDFullToShardShape`: the operand was marked with its sharding."""
+    """`SPMDFullToShardShape`: divides the operand by the sharding that it was annotated with."""
     sharding = _sharding_text(op.operands[0].owner) or ""
     return _resharded(conversion, op, sharding, _parts(conversion).divide)
 
 
 def shard_to_full(conversion: Conversion, op: StableHLOOp) -> Value:
-    """`SPMDShardToFullShape`: the operation says how its result is divided."""
+    """`SPMDShardToFullShape`: assembles shards by the sharding of the result."""
     return _resharded(conversion, op, _sharding_text(op) or "", _parts(conversion).unite)
 
 
@@ -112,16 +112,15 @@ def _sharding_text(op: object) -> str | None:
 
 def _partition_id(conversion: Conversion, op: StableHLOOp) -> Value:
     mesh = conversion.mesh
-    return _number(conversion, op, mesh.chips // mesh.replicas)
+    return _device_id(conversion, op, mesh.chips // mesh.replicas)
 
 
 def _replica_id(conversion: Conversion, op: StableHLOOp) -> Value:
-    return _number(conversion, op, conversion.mesh.replicas)
+    return _device_id(conversion, op, conversion.mesh.replicas)
 
 
-def _number(conversion: Conversion, op: StableHLOOp, count: int) -> Value:
-    """The number of the chip's partition or replica, of which there are `count`: each chip has one
-    element of a tensor of all numbers."""
+def _device_id(conversion: Conversion, op: StableHLOOp, count: int) -> Value:
+    """Partition or replica id of the device, of `count`: its shard of a tensor of all ids."""
     result = op.results[0].type
     element, shape = element_of(result), shape_of(result)
     if count == 1:
@@ -136,8 +135,8 @@ def _number(conversion: Conversion, op: StableHLOOp, count: int) -> Value:
 
 
 def sharded_by_name(conversion: Conversion, op: StableHLOOp) -> Results:
-    """A collective of Shardy sets the sharding of a value from then on. Outside of manual
-    computations, where it occurs, that changes nothing of the value."""
+    """Shardy collective: only changes a value's sharding, so outside of manual computations it is
+    the identity."""
     return conversion.values(op)
 
 
@@ -145,9 +144,12 @@ def sharded_by_name(conversion: Conversion, op: StableHLOOp) -> Results:
 
 
 def _groups(conversion: Conversion, op: StableHLOOp) -> list[list[int]]:
-    """The chips that an operation joins. Groups are of replicas if it says nothing else; none are
-    one of all, and with a channel the partitions of replicas are joined as well
-    (https://openxla.org/stablehlo/spec#all_reduce)."""
+    """Device groups of a collective.
+
+    Groups are of replicas unless the op says otherwise; no groups mean one of all replicas, and a
+    channel also joins the partitions of each replica
+    (https://openxla.org/stablehlo/spec#all_reduce).
+    """
     mesh, groups = conversion.mesh, op.get("replica_groups")
     written = (
         sorted([int(chip) for chip in group if chip >= 0] for group in groups)
@@ -169,8 +171,11 @@ def _groups(conversion: Conversion, op: StableHLOOp) -> list[list[int]]:
 def _axes_of(
     mesh: MeshShape, op: StableHLOOp, written: Sequence[Sequence[int]]
 ) -> tuple[int | None, ...]:
-    """The axes that an operation joins chips along, that of the major places of a group first: None
-    is the whole mesh in the order of its chips. Without any, it joins no chips."""
+    """Mesh axes that a collective's groups span, the major one first.
+
+    None is the whole mesh in device order; empty if each group is one device. Raises CompileError
+    for groups that follow no axis.
+    """
     if mesh == ONE_CHIP or all(len(group) == 1 for group in written):
         return ()
     for axis in (1, 0):
@@ -194,8 +199,10 @@ def _collective(
     minor_first: bool = False,
     ordered: bool = True,
 ) -> Rule:
-    """The rule of a collective, which goes along one axis after the other; among groups of one chip
-    each it changes nothing. If it is not `ordered`, the order within a group does not matter."""
+    """Makes the rule of a collective, applied along one mesh axis after the other.
+
+    Identity for groups of one device. Without `ordered`, the order within groups is ignored.
+    """
 
     def rule(conversion: Conversion, op: StableHLOOp) -> Results:
         values, groups = conversion.values(op), _groups(conversion, op)
@@ -231,7 +238,7 @@ _OF_BOOLEANS = {"or": "max", "and": "min"}
 """Numeric reductions that implement boolean ones."""
 
 
-def _how(op: StableHLOOp) -> str:
+def _reduction_kind(op: StableHLOOp) -> str:
     """Reduction of a collective."""
     how = reducer(block_of(op))
     how = _OF_BOOLEANS.get(how or "", how)
@@ -247,7 +254,7 @@ def _how(op: StableHLOOp) -> str:
 def _reduce_scatter(
     chips: TensorParts, op: StableHLOOp, value: SSAValue, axis: int | None
 ) -> SSAValue:
-    return chips.reduce_scatter(value, _how(op), op.ints("scatter_dimension")[0], axis)
+    return chips.reduce_scatter(value, _reduction_kind(op), op.ints("scatter_dimension")[0], axis)
 
 
 def _all_gather(chips: TensorParts, op: StableHLOOp, value: SSAValue, axis: int | None) -> SSAValue:
@@ -270,18 +277,20 @@ def _all_to_all(conversion: Conversion, op: StableHLOOp) -> Results:
 
     def exchanged(value: SSAValue) -> SSAValue:
         shape = list(shape_of(value.type))
-        value = _swapped(builder, value, split, (columns, rows))
+        value = _swap_factors(builder, value, split, (columns, rows))
         shape[split] //= count
         shape[concat] *= count
         type_ = tensor_type(element_of(value.type), shape)
         value = builder.emit("all_to_all", [value], type_, replica_groups=in_order, **given)
-        return _swapped(builder, value, concat, (rows, columns))
+        return _swap_factors(builder, value, concat, (rows, columns))
 
     return [_on_parts(value, exchanged) for value in conversion.values(op)]
 
 
-def _swapped(builder: OpBuilder, value: SSAValue, dim: int, counts: tuple[int, int]) -> SSAValue:
-    """A dimension of parts of parts, so many of each, with both in the other order."""
+def _swap_factors(
+    builder: OpBuilder, value: SSAValue, dim: int, counts: tuple[int, int]
+) -> SSAValue:
+    """Swaps the two outer factors `counts` of a dimension."""
     shape, (outer, inner) = list(shape_of(value.type)), counts
     before, after = shape[:dim], shape[dim + 1 :]
     apart = [*before, outer, inner, shape[dim] // (outer * inner), *after]
@@ -297,7 +306,7 @@ def _grouped(
     groups: Sequence[Sequence[int]],
     **given: object,
 ) -> Results:
-    """An op of TTIR that has groups of chips."""
+    """Translates a collective to a TTIR op with replica groups."""
     values = conversion.values(op)
     if not _axes_of(conversion.mesh.shape, op, groups):
         _require_same(op)
@@ -339,16 +348,18 @@ def _sum(chips: TensorParts, op: StableHLOOp, value: SSAValue, axis: int | None)
     return chips.reduce(value, "sum", axis)
 
 
-def _of_either(rule: Rule) -> Rule:
-    """The rule of a collective that Shardy has under the same name."""
+def _or_shardy(rule: Rule) -> Rule:
+    """Rule of a collective whose name Shardy has as well."""
     return lambda conversion, op: (
         sharded_by_name(conversion, op) if op.name.startswith("sdy.") else rule(conversion, op)
     )
 
 
 def all_slice(conversion: Conversion, op: StableHLOOp) -> Results | None:
-    """The composite `sdy.all_slice`: each chip takes its share along the last axes of each
-    dimension of its result. None where it does not say how that is divided."""
+    """Composite `sdy.all_slice`: each device keeps its slice along the result's sharded dimensions.
+
+    Returns None if the sharding of the result is not given.
+    """
     value, said = conversion.value(op.operands[0]), op.get("composite_attributes")
     written = cast("dict[str, Any]", said).get("out_sharding") if isinstance(said, dict) else None
     texts = shardings_in(f"<{written}>")
@@ -366,19 +377,20 @@ def all_slice(conversion: Conversion, op: StableHLOOp) -> Results | None:
 
 
 RULES: dict[str, Rule] = {
-    "all_gather": _of_either(_collective(_all_gather, minor_first=True)),
-    "all_reduce": _of_either(
+    "all_gather": _or_shardy(_collective(_all_gather, minor_first=True)),
+    "all_reduce": _or_shardy(
         _collective(
-            lambda chips, op, value, axis: chips.reduce(value, _how(op), axis), ordered=False
+            lambda chips, op, value, axis: chips.reduce(value, _reduction_kind(op), axis),
+            ordered=False,
         )
     ),
-    "all_to_all": _of_either(_all_to_all),
+    "all_to_all": _or_shardy(_all_to_all),
     "collective_broadcast": _collective_broadcast,
-    "collective_permute": _of_either(_collective_permute),
+    "collective_permute": _or_shardy(_collective_permute),
     "cross_replica_sum": _collective(_sum, ordered=False),
     "cross-replica-sum": _collective(_sum, ordered=False),
     "manual_computation": manual_computation,
     "partition_id": _partition_id,
-    "reduce_scatter": _of_either(_collective(_reduce_scatter)),
+    "reduce_scatter": _or_shardy(_collective(_reduce_scatter)),
     "replica_id": _replica_id,
 }

@@ -1,5 +1,4 @@
-"""Operations that are identified by a name: custom calls, composites, normalisations,
-quantisation.
+"""Operations identified by name: custom calls, composites, normalisations, quantisation.
 
 The names are those that jax, torch_xla and tt-xla use (tt-mlir's conversion of StableHLO, 2026).
 """
@@ -35,14 +34,14 @@ from ttcodegen.frontends.stablehlo.reductions import approx_top_k
 
 Operands = Sequence[SSAValue]
 Build = Callable[[Conversion, StableHLOOp, Operands, Mapping[str, Any]], Results]
-"""Builder of a TTIR op from operands and Python attribute values."""
+"""Builds TTIR ops from operands and Python attribute values."""
 
 
 # Attention
 
 
-def _sink(conversion: Conversion, sink: SSAValue) -> SSAValue:
-    """One number a head; tt-xla repeats it to a tile's width."""
+def _as_sink_per_head(conversion: Conversion, sink: SSAValue) -> SSAValue:
+    """Attention sink as one number per head; tt-xla repeats it to a tile's width."""
     builder = conversion.builder
     shape = shape_of(sink.type)
     if len(shape) == 2:
@@ -66,7 +65,7 @@ def _attention(
     shape = shape_of(query.type)
     if len(shape) == 3:
         query, key, value = (_as_one_head(conversion, each) for each in (query, key, value))
-    sink = _sink(conversion, more.pop(0)) if has_sink else None
+    sink = _as_sink_per_head(conversion, more.pop(0)) if has_sink else None
     found = conversion.builder.emit(
         "scaled_dot_product_attention",
         [query, key, value, mask, sink],
@@ -79,13 +78,13 @@ def _attention(
 
 
 def _as_one_head(conversion: Conversion, value: SSAValue) -> SSAValue:
-    """[batch, places, elements] as [batch, 1, places, elements]."""
+    """Reshapes [batch, positions, elements] to [batch, 1, positions, elements]."""
     batch, places, elements = shape_of(value.type)
     return conversion.builder.reshape(value, [batch, 1, places, elements])
 
 
-def _decoding(name: str) -> Build:
-    """Attention of one new position for each user, to a cache of earlier ones."""
+def _decode_attention(name: str) -> Build:
+    """Decode attention: one new position per user over the cache."""
 
     def build(
         conversion: Conversion, op: StableHLOOp, operands: Operands, attributes: Mapping[str, Any]
@@ -101,7 +100,7 @@ def _decoding(name: str) -> Build:
         builder = conversion.builder
         mask, _, sink = optionals
         if sink is not None and not latent:
-            optionals[2] = _sink(conversion, sink)
+            optionals[2] = _as_sink_per_head(conversion, sink)
         elif sink is not None and len(shape_of(sink.type)) == 1:
             optionals[2] = builder.reshape(sink, [*shape_of(sink.type), 1])
         heads = shape_of(query.type)[2]
@@ -141,8 +140,8 @@ def _chunked(
     )
 
 
-def _in_cache(name: str) -> Build:
-    """Ops that put rows into a cache, and give the cache."""
+def _cache_update(name: str) -> Build:
+    """Ops that write rows into a cache and return it."""
 
     def build(
         conversion: Conversion, op: StableHLOOp, operands: Operands, attributes: Mapping[str, Any]
@@ -188,7 +187,7 @@ def _normalized(name: str) -> Build:
 def _group_norm(
     conversion: Conversion, op: StableHLOOp, operands: Operands, attributes: Mapping[str, Any]
 ) -> Value:
-    """The library normalises images whose channels come last."""
+    """Group norm of images, channels last as in the library."""
     builder = conversion.builder
     value, *rest = operands
     shape = shape_of(value.type)
@@ -235,7 +234,7 @@ def _statistics(
 
 
 def _batch_norm_training(conversion: Conversion, op: StableHLOOp) -> list[Value]:
-    """Normalised by the statistics of this batch, which are results, too."""
+    """Batch norm with the statistics of the batch, which are results as well."""
     builder = conversion.builder
     value, scale, offset = conversion.tensors(op)
     channel = int(op["feature_index"])
@@ -253,8 +252,10 @@ def _batch_norm_training(conversion: Conversion, op: StableHLOOp) -> list[Value]
 
 
 def _batch_norm_grad(conversion: Conversion, op: StableHLOOp) -> list[Value]:
-    """The gradients of operand, scale and offset
-    (https://openxla.org/stablehlo/spec#batch_norm_grad)."""
+    """Gradients of operand, scale and offset.
+
+    Source: https://openxla.org/stablehlo/spec#batch_norm_grad
+    """
     builder = conversion.builder
     value, scale, mean, variance, gradient = conversion.tensors(op)
     channel = int(op["feature_index"])
@@ -289,7 +290,7 @@ def _gelu(
 
 
 def _top_k(indices: bool | None) -> Build:
-    """The largest or smallest elements; `indices` if only one of the results is wanted."""
+    """Top-k; `indices` selects one of the two results, None both."""
 
     def build(
         conversion: Conversion, op: StableHLOOp, operands: Operands, attributes: Mapping[str, Any]
@@ -326,7 +327,7 @@ def _gather_along(
 def _operation(
     conversion: Conversion, op: StableHLOOp, operands: Operands, attributes: Mapping[str, Any]
 ) -> Results:
-    """An operation of TT-Lang."""
+    """TT-Lang operation."""
     named = ("kernel_id", "version_tag", "arg_roles", "shard_spec")
     given = {name: str(attributes[name]) for name in named if name in attributes}
     results = [like_result(op, index) for index in range(len(op.results))]
@@ -338,7 +339,8 @@ def _operation(
 
 
 def _quantized(name: str) -> Rule:
-    """The types say how; what TTIR makes of them is done when the whole module is read."""
+    """Quantization op; its parameters are read from the types after the whole module is
+    converted."""
 
     def rule(conversion: Conversion, op: StableHLOOp) -> Value:
         (value,) = conversion.tensors(op)
@@ -363,7 +365,7 @@ _BUILDS: dict[str, Build] = {
     "all_to_all_combine": custom_calls.combine,
     "all_to_all_dispatch": custom_calls.dispatch,
     "chunked_scaled_dot_product_attention": _chunked,
-    "fill_cache": _in_cache("fill_cache"),
+    "fill_cache": _cache_update("fill_cache"),
     "flash_mla_prefill": custom_calls.prefill,
     "gather_dim": _gather_along,
     "gelu": _gelu,
@@ -373,19 +375,19 @@ _BUILDS: dict[str, Build] = {
     "indexer_score_dsa": custom_calls.indexer_score,
     "layer_norm": _normalized("layer_norm"),
     "moe_expert_token_remap": custom_calls.remap,
-    "paged_fill_cache": _in_cache("paged_fill_cache"),
-    "paged_flash_mla_decode": _decoding("paged_flash_multi_latent_attention_decode"),
-    "paged_flash_multi_latent_attention_decode": _decoding(
+    "paged_fill_cache": _cache_update("paged_fill_cache"),
+    "paged_flash_mla_decode": _decode_attention("paged_flash_multi_latent_attention_decode"),
+    "paged_flash_multi_latent_attention_decode": _decode_attention(
         "paged_flash_multi_latent_attention_decode"
     ),
-    "paged_scaled_dot_product_attention_decode": _decoding(
+    "paged_scaled_dot_product_attention_decode": _decode_attention(
         "paged_scaled_dot_product_attention_decode"
     ),
-    "paged_update_cache": _in_cache("paged_update_cache"),
+    "paged_update_cache": _cache_update("paged_update_cache"),
     "rms_norm": _normalized("rms_norm"),
     "sampling": custom_calls.sampled,
     "scaled_dot_product_attention": _attention,
-    "scaled_dot_product_attention_decode": _decoding("scaled_dot_product_attention_decode"),
+    "scaled_dot_product_attention_decode": _decode_attention("scaled_dot_product_attention_decode"),
     "sdpa_bw": custom_calls.attention_backward,
     "sdpa_fw": custom_calls.attention_forward,
     "sparse_matmul": custom_calls.sparse_matmul,
@@ -396,7 +398,7 @@ _BUILDS: dict[str, Build] = {
     "topk_values": _top_k(False),
     "tt_lang_op": _operation,
     "uniform": movement.uniform,
-    "update_cache": _in_cache("update_cache"),
+    "update_cache": _cache_update("update_cache"),
 }
 """TTIR builders of `tt.*` custom calls and `tenstorrent.*` composites, by name."""
 _IDENTITIES = frozenset(
@@ -415,12 +417,12 @@ _FACTORIZATIONS = re.compile(
     r"^(lapack|cusolver|hipsolver|cublas)_|^(Qr|Eigh|Schur|Hessenberg|LuDecomposition|Cholesky|"
     r"ProductOfElementaryHouseholderReflectors|InvertDiagBlocks\w+)$"
 )
-"""Custom calls that jax makes for functions of its `linalg`."""
+"""Custom calls of jax.numpy.linalg factorizations."""
 _EFFECTS = re.compile(r"callback|print|infeed|outfeed|host_transfer", re.IGNORECASE)
 
 
 def _custom_call(conversion: Conversion, op: StableHLOOp) -> Results:
-    """The op of that name; its results may come as one tuple."""
+    """Custom call, whose results may be wrapped in a tuple."""
     type_ = op.results[0].type if len(op.results) == 1 else None
     if not isinstance(type_, TupleType):
         return _called(conversion, op)
@@ -527,7 +529,7 @@ def _nested(op: StableHLOOp, name: str) -> dict[str, Any]:
 
 
 def _marked(conversion: Conversion, op: StableHLOOp) -> Value:
-    """Names an argument, and says whether it is a parameter, or of which type a weight is kept."""
+    """Mark of an argument: its name, its kind and the storage type of weights."""
     (value,) = conversion.values(op)
     options = _nested(op, "mhlo.frontend_attributes")
     source = value

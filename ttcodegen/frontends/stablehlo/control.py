@@ -1,4 +1,4 @@
-"""Loops, branches and calls: run while the program is converted, as far as they are known."""
+"""Loops, branches and calls, evaluated during conversion where their operands are known."""
 
 from __future__ import annotations
 
@@ -23,10 +23,13 @@ from ttcodegen.frontends.stablehlo.reading.operations import StableHLOOp
 from ttcodegen.ops.core.builder import OpBuilder
 
 MOST_ITERATIONS = 4096
-"""Upper bound on the unrolled iterations of a loop; a longer one is a loop at run time."""
+"""Limit on the iterations of an unrolled loop; longer loops run on the device."""
 MOST_COPIES = 128
-"""Upper bound on the copies of the body of a loop that counts: of a longer one, unless it computes
-constants, each copy costs more to read and to build than a call costs to run."""
+"""Limit on the unrolled iterations of a counting loop.
+
+Beyond it, unless the loop computes constants, copies of the body cost more to read and to compile
+than calls cost to run.
+"""
 
 
 def _while(conversion: Conversion, op: StableHLOOp) -> list[Value]:
@@ -51,7 +54,7 @@ def _while(conversion: Conversion, op: StableHLOOp) -> list[Value]:
             break
         if not again:
             return values
-        values = [_settled(conversion, value) for value in conversion.run(body, values)]
+        values = [_fold_scalar(conversion, value) for value in conversion.run(body, values)]
     conversion.discard_after(last)
 
     def iterate(values: Sequence[Value]) -> Sequence[Value]:
@@ -65,8 +68,7 @@ def _while(conversion: Conversion, op: StableHLOOp) -> list[Value]:
 def _trip_count(
     conversion: Conversion, condition: Block, body: Block, initial: Sequence[Value]
 ) -> int | None:
-    """The trip count of a loop whose counter grows by a constant up to a constant bound; None of
-    others."""
+    """Trip count of a loop that counts by a constant to a constant bound, else None."""
     last, end = condition.last_op, body.last_op
     assert last is not None
     assert end is not None
@@ -84,8 +86,8 @@ def _trip_count(
     if len(steps) != 1:
         return None
     first = conversion.number(initial[index])
-    limit = _unchanged_number(conversion, bound, condition, body, initial)
-    step = _unchanged_number(conversion, steps[0], body, body, initial)
+    limit = _loop_invariant_number(conversion, bound, condition, body, initial)
+    step = _loop_invariant_number(conversion, steps[0], body, body, initial)
     if first is None or limit is None or not step:
         return None
     distance, upwards = int(limit) - int(first), compared.direction in ("LT", "LE")
@@ -97,14 +99,14 @@ def _trip_count(
     return max(0, reach // stride + 1 if inclusive else -(-reach // stride))
 
 
-def _unchanged_number(
+def _loop_invariant_number(
     conversion: Conversion,
     value: SSAValue,
     block: Block,
     body: Block,
     initial: Sequence[Value],
 ) -> float | None:
-    """The number that a value of a block holds in all iterations, None if it is not known."""
+    """Returns the value that a block's value has in all iterations, None if unknown."""
     if isinstance(value, BlockArgument) and value.block is block:
         end = body.last_op
         is_kept = end is not None and end.operands[value.index] is body.args[value.index]
@@ -120,8 +122,11 @@ def _unchanged_number(
 
 
 def _scan(conversion: Conversion, op: StableHLOOp) -> list[Value]:
-    """The body at each place of a dimension in turn: it takes the parts of the inputs there and
-    what it carried on, and gives parts of the outputs and what it carries on."""
+    """Scan: the body at each index of a dimension, with slices of the inputs and the carried
+    values.
+
+    It produces slices of the outputs and the next carried values.
+    """
     builder = conversion.builder
     count, carried = op.ints("operandSegmentSizes")
     dim = int(op["dimension"])
@@ -138,7 +143,7 @@ def _scan(conversion: Conversion, op: StableHLOOp) -> list[Value]:
     outputs: list[list[SSAValue]] = [[] for _ in range(len(op.results) - carried)]
     places = range(length - 1, -1, -1) if op.get("is_reverse", False) else range(length)
     for place in places:
-        parts = [_without(builder, value, dim, place) for value in inputs]
+        parts = [_index_dimension(builder, value, dim, place) for value in inputs]
         found = conversion.run(block_of(op), [*parts, *carries])
         if not all(isinstance(each, SSAValue) for each in found):
             raise Refused
@@ -154,15 +159,15 @@ def _scan(conversion: Conversion, op: StableHLOOp) -> list[Value]:
     return [*joined, *carries]
 
 
-def _without(builder: OpBuilder, value: SSAValue, dim: int, place: int) -> SSAValue:
-    """The part at a place of a dimension, without the dimension."""
+def _index_dimension(builder: OpBuilder, value: SSAValue, dim: int, place: int) -> SSAValue:
+    """Takes the slice at an index of a dimension and drops the dimension."""
     shape = shape_of(value.type)
     part = builder.slice_dim(value, dim, place, place + 1)
     return builder.reshape(part, [*shape[:dim], *shape[dim + 1 :]])
 
 
-def _settled(conversion: Conversion, value: Value) -> Value:
-    """A counter as the number that it is, so that it is not counted up at run time."""
+def _fold_scalar(conversion: Conversion, value: Value) -> Value:
+    """Folds a known scalar, such as a loop counter, to a constant."""
     if not isinstance(value, SSAValue) or shape_of(value.type) != ():
         return value
     known = conversion.known(value)
@@ -184,7 +189,7 @@ def _if(conversion: Conversion, op: StableHLOOp) -> list[Value]:
 
 
 def _case(conversion: Conversion, op: StableHLOOp) -> list[Value]:
-    """The last branch is also taken for an index that is out of range."""
+    """Case; an index out of range selects the last branch."""
     (index,) = conversion.tensors(op)
     last = len(op.regions) - 1
     number = conversion.number(index)
@@ -213,7 +218,7 @@ def _branch(conversion: Conversion, block: Block) -> list[Value]:
 
 
 def _chosen(conversion: Conversion, predicate: SSAValue, first: Value, second: Value) -> Value:
-    """Both branches run; the predicate selects between what they give."""
+    """Selects between the results of both branches, which both run."""
     if isinstance(first, Complex) and isinstance(second, Complex):
         return Complex(
             _selected(conversion, predicate, first.real, second.real),
@@ -236,17 +241,17 @@ def _selected(
 
 
 def _call(conversion: Conversion, op: StableHLOOp) -> list[Value]:
-    """`mhlo.call` and others that name a function in an attribute."""
+    """Call of the function that an attribute names, such as `mhlo.call`."""
     return conversion.call(str(op["callee"]), conversion.values(op), op)
 
 
-def _region(conversion: Conversion, op: StableHLOOp) -> list[Value]:
-    """An operation that is what its region computes."""
+def _inline_region(conversion: Conversion, op: StableHLOOp) -> list[Value]:
+    """Operation that inlines its region."""
     return conversion.run(block_of(op), conversion.values(op))
 
 
 def token(conversion: Conversion, op: StableHLOOp) -> Results:
-    """Tokens order side effects, of which a program has none."""
+    """Drops tokens: they order side effects, and a program has none."""
     return [None] * len(op.results)
 
 
@@ -256,7 +261,7 @@ def identity(conversion: Conversion, op: StableHLOOp) -> Results:
 
 
 def side_effect(conversion: Conversion, op: StableHLOOp) -> Value:
-    """Refuses what talks to the world outside of the program."""
+    """Refuses an operation with side effects."""
     raise CompileError(
         f"'{op.name}' has a side effect, which a compiled program cannot have",
         op,
@@ -272,7 +277,7 @@ RULES: dict[str, Rule] = {
     "create_token": token,
     "if": _if,
     "infeed": side_effect,
-    "named_computation": _region,
+    "named_computation": _inline_region,
     "outfeed": side_effect,
     "propagation_barrier": identity,
     "recv": side_effect,

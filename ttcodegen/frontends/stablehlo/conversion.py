@@ -1,12 +1,10 @@
-"""From a module of StableHLO to one of TTIR.
+"""Conversion of a StableHLO module to TTIR by symbolic execution.
 
-A function is converted by running it: each operation, in order, makes ops of TTIR from what its
-operands became. A call runs the function that it names, a loop whose length is known runs its body
-as often as that, a branch that is known is the one that runs. So a converted function has no
-regions and no calls, and what is private is gone.
+Each operation, in order, emits TTIR ops from its converted operands. Calls are inlined, loops with
+a known trip count unrolled, and branches with a known predicate taken, so that a converted function
+has neither regions nor calls, and private functions disappear.
 
-Values that were not worth an op of their own are known: `Conversion.known` computes a value that
-depends on constants alone, with the numpy meaning of the ops that it is made of.
+`Conversion.known` folds values that depend only on constants, with the numpy semantics of the ops.
 """
 
 from __future__ import annotations
@@ -45,9 +43,9 @@ from ttcodegen.frontends.special_functions import Complex, joined, parted
 from ttcodegen.frontends.stablehlo.meshes import (
     NamedMesh,
     argument_attributes,
+    declared_sharding,
     donated_arguments,
     result_attributes,
-    said_sharding,
 )
 from ttcodegen.frontends.stablehlo.reading.names import (
     is_meaningful,
@@ -73,14 +71,14 @@ from ttcodegen.transforms.loops import outline_loop
 from ttcodegen.transforms.rewriting import is_repeatable
 
 _LARGEST_KNOWN = 1 << 16
-"""Upper bound on the elements of a value that is folded while a program is read."""
+"""Limit on the elements of a value that is folded during conversion."""
 _DEEPEST_CALL = 200
 MOST_OPS = 200_000
-"""Upper bound on the ops of a program after its loops are unrolled."""
+"""Limit on the ops of a program after its loops are unrolled."""
 
 
 class Refused(Exception):
-    """A value cannot be had, for a reason that was reported where it comes from."""
+    """Raised for a value whose producer was refused with a diagnostic."""
 
 
 Value = SSAValue | Complex | tuple[Any, ...] | None
@@ -94,33 +92,33 @@ Rule = Callable[["Conversion", StableHLOOp], Results]
 
 @dataclass
 class Conversion:
-    """The conversion of one module."""
+    """Converter of one module."""
 
     functions: dict[str, FuncOp]
     rules: dict[str, Rule]
     mesh: NamedMesh = field(default_factory=NamedMesh)
     on_chips: bool = False
-    """True if a manual computation runs: each chip has values of its own."""
+    """True inside a manual computation, where each device has its own values."""
     findings: list[Diagnostic] = field(default_factory=list[Diagnostic])
     arguments: dict[SSAValue, dict[str, str]] = field(
         default_factory=dict[SSAValue, dict[str, str]]
     )
     """Attributes of arguments found during conversion, by name."""
     loops: list[FuncOp] = field(default_factory=list[FuncOp])
-    """The bodies of loops whose trip count is only known at run time."""
+    """Bodies of loops whose trip count is only known at run time."""
     donated: set[SSAValue] = field(default_factory=set[SSAValue])
-    """Arguments whose memory the caller gives up: results may be written there."""
+    """Arguments donated by the caller: results may overwrite them."""
     _values: dict[SSAValue, Value] = field(default_factory=dict[SSAValue, Value])
     _known: dict[SSAValue, Array | None] = field(default_factory=dict[SSAValue, Array | None])
     _calls: list[str] = field(default_factory=list[str])
     _scopes: list[Attribute] = field(default_factory=list[Attribute])
     _enclosing: list[LocationAttr] = field(default_factory=list[LocationAttr])
-    """The locations of the operations that are being converted, the outermost first."""
+    """Locations of the operations under conversion, outermost first."""
     _reported: set[tuple[str, Any]] = field(default_factory=set[tuple[str, Any]])
     _lifted: tuple[int, ...] | None = None
     _made: int = 0
     _name: str = ""
-    """The function that is being converted."""
+    """Name of the function under conversion."""
     _block: Block = field(default_factory=Block)
 
     def __post_init__(self) -> None:
@@ -138,14 +136,13 @@ class Conversion:
 
     @property
     def is_lifted(self) -> bool:
-        """True if a body on single elements is run on whole tensors."""
+        """True if a scalar body is being applied to whole tensors."""
         return self._lifted is not None
 
     # Functions
 
     def function(self, source: FuncOp) -> FuncOp:
-        """The function of TTIR that a function computes; arguments of complex numbers get a
-        dimension of two elements after the others."""
+        """Converts a function; complex arguments get a last dimension of size 2."""
         body = source.body.block
         self._name = source.sym_name.data
         self._block = Block(arg_types=[real_type(argument.type) for argument in body.args])
@@ -178,7 +175,7 @@ class Conversion:
         return made
 
     def joined(self, value: Value) -> SSAValue:
-        """A value as one tensor; raises Refused if it is none."""
+        """Returns a value as one tensor; raises Refused if it has none."""
         if isinstance(value, Complex):
             return joined(self.builder, value)
         if not isinstance(value, SSAValue):
@@ -186,7 +183,7 @@ class Conversion:
         return value
 
     def call(self, name: str, arguments: Sequence[Value], caller: Operation) -> list[Value]:
-        """Converts a call of a function of the module with the given arguments."""
+        """Inlines a call of a function of the module."""
         function = self.functions.get(name)
         if function is None or not function.body.blocks:
             raise CompileError(f"there is no function @{name}", caller)
@@ -208,22 +205,22 @@ class Conversion:
             self._scopes.pop()
 
     def run(self, block: Block, arguments: Sequence[Value]) -> list[Value]:
-        """Runs the operations of a block; the values that its last operation returns."""
+        """Converts the operations of a block; returns the values of its terminator."""
         for argument, value in zip(block.args, arguments, strict=True):
             self._values[argument] = value
         for op in block.ops:
             if isinstance(op, ReturnOp) or op.name in _RETURNS:
-                # What was refused is missed where it is used, if it is.
+                # Only a use of a refused value raises.
                 return [self._values.get(operand) for operand in op.operands]
             self._convert(op)
         raise CompileError("the region does not return anything", block.parent_op())
 
     def _convert(self, op: Operation) -> None:
-        """Converts one operation; what cannot be converted is reported and left out."""
+        """Converts one operation; an operation that is refused is reported and skipped."""
         before = self.builder.origin
         try:
             with self._origin(op):
-                values = self._converted(op)
+                values = self._dispatch_rule(op)
         except Refused:
             values = [None] * len(op.results)
         except CompileError as error:
@@ -248,8 +245,8 @@ class Conversion:
                     value.name_hint = result.name_hint
 
     def _note_sharding(self, op: Operation, values: Sequence[Value]) -> None:
-        """Marks what an operation gives with the sharding that it says for that, if it does."""
-        said = said_sharding(op.attributes)
+        """Annotates a converted value with the sharding that its operation declares."""
+        said = declared_sharding(op.attributes)
         if said is None and isinstance(op, StableHLOOp) and op.short_name in _CONSTRAINTS:
             said = op.properties.get("sharding") or StringAttr(str(op.given.get("sharding", "")))
         if said is None or len(values) != 1 or not isinstance(value := values[0], SSAValue):
@@ -260,7 +257,7 @@ class Conversion:
         if isinstance(value.owner, Operation) and value is value.owner.results[0]:
             value.owner.attributes[SHARDING] = wanted.attribute()
 
-    def _converted(self, op: Operation) -> Sequence[Value]:
+    def _dispatch_rule(self, op: Operation) -> Sequence[Value]:
         if isinstance(op, CallOp):
             return self.call(op.callee.string_value(), self.values(op), op)
         name = op.short_name if isinstance(op, StableHLOOp) else operation_name(op)
@@ -279,7 +276,7 @@ class Conversion:
         return self._checked(op, values)
 
     def _copied(self, op: CatalogueOp) -> Sequence[Value]:
-        """An op that is of TTIR already."""
+        """Copies an op that is already TTIR."""
         copy = type(op).create(
             operands=[self.tensor(value) for value in op.operands],
             result_types=[result.type for result in op.results],
@@ -292,7 +289,7 @@ class Conversion:
         return list(copy.results)
 
     def _checked(self, op: Operation, values: list[Value]) -> list[Value]:
-        """The values; raises CompileError if they are not of the types that the operation says."""
+        """Returns the values; raises CompileError if their types differ from the declared ones."""
         if len(values) != len(op.results):
             raise CompileError(
                 f"'{op.name}' has {len(values)} results, found {len(op.results)}", op
@@ -316,7 +313,7 @@ class Conversion:
 
     @contextmanager
     def _origin(self, op: Operation) -> Generator[None]:
-        """New ops replace this one; in a function that is called, they belong to the caller."""
+        """Sets the origin of new ops; inside calls, with the caller's location."""
         named = op.location
         if self._scopes:
             named = within(named, self._scopes[-1])
@@ -332,7 +329,7 @@ class Conversion:
     # Errors
 
     def _refuse(self, error: CompileError, op: Operation) -> None:
-        """Keeps an error, with the line of the frontend's own program where it is known."""
+        """Records an error, with a note of the user's source line where it is known."""
         for diagnostic in error.diagnostics:
             place = diagnostic.place if diagnostic.place is not None else place_of(op)
             key = diagnostic.message, place
@@ -348,8 +345,8 @@ class Conversion:
             )
 
     def _written_at(self, op: Operation) -> SourceLocation | None:
-        """The location in the user's program: of the operation or, where it is in a function of
-        the frontend, of the innermost call that has one."""
+        """Location in the user's program: the operation's, or that of the innermost call
+        with one."""
         places = map(origin_in_frontend, [op.location, *reversed(self._enclosing)])
         return next((place for place in places if place is not None), None)
 
@@ -363,7 +360,8 @@ class Conversion:
         return found
 
     def is_only_read(self, value: SSAValue) -> bool:
-        """True if nothing has read an argument of TTIR yet, and one operation will."""
+        """Returns whether an argument has no use yet and at most one operation left that
+        reads it."""
         aliases = [source for source, made in self._values.items() if made is value]
         return not value.uses and all(len(tuple(alias.uses)) <= 1 for alias in aliases)
 
@@ -385,7 +383,7 @@ class Conversion:
 
     @contextmanager
     def lifted(self, shape: tuple[int, ...]) -> Generator[None]:
-        """While a body of scalars runs on tensors of that shape, every number is such a tensor."""
+        """Context in which scalars are tensors of the given shape."""
         before, self._lifted = self._lifted, shape
         try:
             yield
@@ -394,7 +392,7 @@ class Conversion:
 
     @contextmanager
     def replaced(self, values: dict[SSAValue, Value]) -> Generator[None]:
-        """While values of StableHLO are mapped to others than they became."""
+        """Context in which StableHLO values map to other values."""
         before = {value: self._values.get(value) for value in values}
         self._values.update(values)
         try:
@@ -413,14 +411,14 @@ class Conversion:
 
     @property
     def last_made(self) -> Operation | None:
-        """The op that was made last, None if there is none."""
+        """The op that was inserted last, or None."""
         return self._block.last_op
 
     def discard_after(self, last: Operation | None) -> None:
-        """Takes back all ops that were made after one."""
+        """Erases all ops inserted after the given one."""
         while (op := self._block.last_op) is not last:
             assert op is not None
-            # What only looked at its results, aside, is gone.
+            # Ops that `aside` discarded may still be listed as users.
             self._block.erase_op(op, safe_erase=False)
 
     def loop(
@@ -431,20 +429,21 @@ class Conversion:
         going: Value | int,
         names: Sequence[str | None],
     ) -> list[Value]:
-        """A loop that runs on the device, as a function that is called while a condition holds, or
-        as often as its trip count.
+        """Emits a loop that runs on the device, as a function called per iteration.
+
+        It runs while a condition holds, or for a trip count.
 
         Args:
             op: the loop, for the locations of errors.
-            carried: what the first iteration takes.
-            iterate: converts an iteration of what it takes: whether there is another one, unless
-                the trip count is known, and what that takes.
-            going: whether there is an iteration, or the trip count.
-            names: names of what is carried, None if the source has none.
+            carried: the initial carried values.
+            iterate: converts an iteration: from the carried values to the next ones, preceded by
+                the condition unless the trip count is known.
+            going: the condition of the first iteration, or the trip count.
+            names: names of the carried values, None if the source has none.
 
         Raises:
-            CompileError: if it runs on a mesh, or in a body that is run on whole tensors.
-            Refused: if something in it was.
+            CompileError: on a mesh, or in a body that is applied to whole tensors.
+            Refused: if an operation in it was refused.
         """
         if self.mesh.chips > 1 or self.is_lifted:
             where = "divided among devices" if self.mesh.chips > 1 else "part of a reduction"
@@ -485,8 +484,8 @@ class Conversion:
         return [self.tensor(operand) for operand in op.operands]
 
     def known(self, value: SSAValue | Value) -> Array | None:
-        """The elements of a value of TTIR that depends on constants alone; None if it does not, or
-        has too many."""
+        """Elements of a value that depends only on constants; None otherwise or above the size
+        limit."""
         if not isinstance(value, SSAValue):
             return None
         if value in self._known:
@@ -519,7 +518,7 @@ class Conversion:
         return results[list(op.results).index(value)]  # pyright: ignore[reportArgumentType]
 
     def number(self, value: SSAValue | Value) -> float | int | bool | None:
-        """The one number that a value holds throughout, None if that is not known."""
+        """Returns the value of a splat, None if it is no known splat."""
         from ttcodegen.ops.core.builder import splat_of
 
         if isinstance(value, SSAValue) and (splat := splat_of(value)) is not None:
@@ -531,7 +530,7 @@ class Conversion:
         return first.item() if bool((known == first).all()) else None
 
     def constant(self, array: Array, element: Attribute) -> SSAValue:
-        """A constant of that element type."""
+        """Emits a constant of the given element type."""
         dtype = numpy_name(element)
         if dtype is None:
             raise ValueError(f"constants of type {element} are not supported")
@@ -540,7 +539,7 @@ class Conversion:
         return self.builder.emit("constant", [], tensor_type(element, array.shape), value=value)
 
     def broadcast_to(self, value: SSAValue, shape: Sequence[int]) -> SSAValue:
-        """A value whose dimensions are those of `shape` or 1, repeated to that shape."""
+        """Broadcasts dimensions of size 1 to `shape`."""
         found = shape_of(value.type)
         if found == tuple(shape):
             return value
@@ -552,7 +551,7 @@ class Conversion:
         return self.builder.emit("broadcast", [value], result, broadcast_dimensions=factors)
 
     def full_like(self, number: float | bool, value: SSAValue, shape: Sequence[int]) -> SSAValue:
-        """A tensor of one number with the element type of `value`."""
+        """Tensor filled with a number, with the element type of `value`."""
         return (
             self.constant(np.asarray(number), element_of(value.type))
             if not shape
@@ -560,7 +559,7 @@ class Conversion:
         )
 
     def filled(self, number: float | bool, shape: Sequence[int], element: Attribute) -> SSAValue:
-        """A tensor of one number; one element is a splat."""
+        """Splat constant of the given shape and element type."""
         dtype = numpy_name(element)
         if dtype is None:
             raise ValueError(f"constants of type {element} are not supported")
@@ -569,7 +568,7 @@ class Conversion:
         return self.builder.emit("constant", [], tensor_type(element, shape), value=value)
 
     def filled_like(self, number: float, like: SSAValue) -> SSAValue:
-        """A tensor of one number, of the type of another one."""
+        """Splat constant of another value's type."""
         return self.filled(number, shape_of(like.type), element_of(like.type))
 
 
@@ -578,7 +577,7 @@ _CONSTRAINTS = frozenset({"sharding_constraint", "reshard"})
 
 
 def _agree(found: Attribute, declared: Attribute) -> bool:
-    """True if two tensor types are equal, unknown sizes left out."""
+    """Returns whether two tensor types are equal up to dynamic sizes."""
     if element_of(found) != element_of(declared):
         return False
     shape, expected = shape_of(found), shape_of(declared)

@@ -1,4 +1,4 @@
-"""Custom calls of models: sparse attention, decoding, caches, training, experts."""
+"""Custom calls of models: sparse attention, decode, caches, training, mixture of experts."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ from ttcodegen.frontends.stablehlo.reading.operations import (
 )
 from ttcodegen.frontends.translation import write_cache
 from ttcodegen.ops.collectives.schedule import TensorParts
+from ttcodegen.ops.training.attention import MASKS
+from ttcodegen.ops.training.steps import ADAMW_NUMBERS
 
 # Custom calls of models with latent attention and experts, of which few are active: what tt-xla
 # calls kernels for that not every device has, made of ops that all of them have.
@@ -38,11 +40,10 @@ def _operands(op: StableHLOOp, operands: Operands, *names: str) -> Operands:
 def prefill(
     conversion: Conversion, op: StableHLOOp, operands: Operands, attributes: Mapping[str, Any]
 ) -> Value:
-    """Attention whose values are, where none are given, the first elements of the keys.
+    """Prefill attention; without values, the first elements of the keys are the values.
 
-    query [B, heads, S, D], key [B, key heads, S, D], then, as the attributes say, value
-    [B, key heads, S, head_dim_v] and an additive mask [B, 1, S, S]; gives [B, heads, S,
-    head_dim_v].
+    query [B, heads, S, D], key [B, key heads, S, D], then, by the attributes, value [B, key heads,
+    S, head_dim_v] and an additive mask [B, 1, S, S]; results in [B, heads, S, head_dim_v].
     """
     builder = conversion.builder
     query, key, *rest = operands
@@ -56,7 +57,7 @@ def prefill(
         conversion,
         builder.emit(
             "scaled_dot_product_attention",
-            [query, key, _as_wide(conversion, value, key), mask, None],
+            [query, key, _pad_to_key_size(conversion, value, key), mask, None],
             query.type,
             is_causal=flag(attributes, "is_causal", mask is None),
             scale=number(attributes, "scale"),
@@ -65,8 +66,8 @@ def prefill(
     )
 
 
-def _as_wide(conversion: Conversion, value: SSAValue, key: SSAValue) -> SSAValue:
-    """`value` with zeros after its elements, so that a head is as wide as those of the keys."""
+def _pad_to_key_size(conversion: Conversion, value: SSAValue, key: SSAValue) -> SSAValue:
+    """Pads `value` with zeros to the head size of `key`."""
     missing = shape_of(key.type)[-1] - shape_of(value.type)[-1]
     if missing <= 0:
         return value
@@ -81,10 +82,10 @@ def _cut(conversion: Conversion, value: SSAValue, size: int) -> SSAValue:
 def indexer_score(
     conversion: Conversion, op: StableHLOOp, operands: Operands, attributes: Mapping[str, Any]
 ) -> Value:
-    """`sum over heads of weight * relu(query key^T)`, -inf at the keys after each query.
+    """`sum over heads of weight * relu(query key^T)`, -inf for keys after the query.
 
-    query [B, heads, S, D], key [B, 1, T, D], weight [B, heads, S, 1]; gives [B, 1, S, T]. The first
-    query is at position `chunk_start_idx` of the keys.
+    query [B, heads, S, D], key [B, 1, T, D], weight [B, heads, S, 1]; results in [B, 1, S, T]. The
+    first query is at position `chunk_start_idx` of the keys.
     """
     builder = conversion.builder
     query, key, weight = _operands(op, operands, "query", "key", "weight")
@@ -107,8 +108,8 @@ def indexer_score(
     products = builder.reshape(products, [batch, heads, queries, keys])
     weighted = builder.like("multiply", builder.like("relu", products), weight)
     score = builder.reduce("sum", weighted, [1])
-    last = _places(conversion, start, queries, 2)
-    visible = builder.broadcasting("ge", last, _places(conversion, 0, keys, 3), element=i1)
+    last = _position_range(conversion, start, queries, 2)
+    visible = builder.broadcasting("ge", last, _position_range(conversion, 0, keys, 3), element=i1)
     hidden = conversion.filled(-_INFINITY, shape_of(score.type), element)
     return builder.emit(
         "where",
@@ -117,8 +118,8 @@ def indexer_score(
     )
 
 
-def _places(conversion: Conversion, start: int, count: int, dim: int) -> SSAValue:
-    """The numbers from `start`, along one of four dimensions."""
+def _position_range(conversion: Conversion, start: int, count: int, dim: int) -> SSAValue:
+    """Range of `count` integers from `start` along one of four dimensions."""
     shape = [count if axis == dim else 1 for axis in range(4)]
     return conversion.builder.emit(
         "arange",
@@ -134,11 +135,11 @@ def _places(conversion: Conversion, start: int, count: int, dim: int) -> SSAValu
 def sparse_attention(
     conversion: Conversion, op: StableHLOOp, operands: Operands, attributes: Mapping[str, Any]
 ) -> Value:
-    """Attention of each query to the keys that are listed for it; values are the first `v_dim`
-    elements of the keys.
+    """Sparse attention of each query to its listed keys; values are the keys' first `v_dim`
+    elements.
 
-    query [B, heads, S, D], keys [B, 1, T, D], indices [B, 1, S, K], where what is not the index of
-    a key counts for nothing; gives [B, heads, S, v_dim].
+    query [B, heads, S, D], keys [B, 1, T, D], indices [B, 1, S, K], of which out-of-range ones are
+    ignored; results in [B, heads, S, v_dim].
     """
     builder = conversion.builder
     query, keys, indices = _operands(op, operands, "query", "kv", "indices")
@@ -147,7 +148,13 @@ def sparse_attention(
         raise ValueError(f"'{op['call_target_name']}' needs the attribute 'v_dim'")
     found = builder.emit(
         "scaled_dot_product_attention",
-        [query, keys, keys, _listed(conversion, indices, keys, element_of(query.type)), None],
+        [
+            query,
+            keys,
+            keys,
+            _mask_of_listed(conversion, indices, keys, element_of(query.type)),
+            None,
+        ],
         query.type,
         is_causal=False,
         scale=number(attributes, "scale"),
@@ -155,10 +162,12 @@ def sparse_attention(
     return _cut(conversion, found, width)
 
 
-def _listed(conversion: Conversion, indices: SSAValue, keys: SSAValue, element: Any) -> SSAValue:
-    """The additive mask [B, 1, S, T] that hides all keys but those listed.
+def _mask_of_listed(
+    conversion: Conversion, indices: SSAValue, keys: SSAValue, element: Any
+) -> SSAValue:
+    """Additive mask [B, 1, S, T] that hides all keys but the listed ones.
 
-    What is no index of a key, a sentinel of -1 or of 2^32 - 1, is written after the last one.
+    Sentinels (-1 or 2^32 - 1) are scattered to an extra position after the last key.
     """
     builder = conversion.builder
     batch, _, queries, count = shape_of(indices.type)
@@ -188,7 +197,7 @@ def _listed(conversion: Conversion, indices: SSAValue, keys: SSAValue, element: 
 def sparse_matmul(
     conversion: Conversion, op: StableHLOOp, operands: Operands, attributes: Mapping[str, Any]
 ) -> Value:
-    """A product with the weights of each expert, zero where no row was sent to it.
+    """Product of rows with each expert's weights, zero for experts without tokens.
 
     Weights are [1, E, K, N]. With `is_input_a_sparse`, rows [A, E, M, K] and flags [1, 1, A, E]
     give [A, E, M, N]; else rows [A, B, M, K] and flags [A, B, 1, E] give [A, B, 1, E, M, N].
@@ -206,12 +215,14 @@ def sparse_matmul(
 # Decoding calls with optional operands, and sampling of the next token.
 
 _OPTIONALS = ("attention_mask", "cur_pos_tensor", "attention_sink")
-"""Sequence[SSAValue] of decoding that attributes `has_...` say are there."""
+"""Optional operands of decode attention, whose presence `has_...` attributes declare."""
 
 
 def optionals(rest: list[SSAValue], attributes: Mapping[str, Any]) -> list[SSAValue | None]:
-    """The optional operands, taken from those that are left. Where no attribute says which are
-    there, their types do: positions are integers, a mask has rank 4."""
+    """Pops the optional operands of decode attention from `rest`.
+
+    Without `has_...` attributes, types identify them: positions are integers, a mask has rank 4.
+    """
     if any(f"has_{kind}" in attributes for kind in _OPTIONALS):
         return [
             rest.pop(0) if flag(attributes, f"has_{kind}") and rest else None for kind in _OPTIONALS
@@ -235,8 +246,7 @@ def sampled(
     operands: Sequence[SSAValue],
     attributes: Mapping[str, Any],
 ) -> Value:
-    """One of the likeliest tokens of each user: values, their indices, and k, p and temperature of
-    each."""
+    """Sampling of a token per user from values, indices, k, p and temperature."""
     if len(operands) != 5:
         raise ValueError(f"it takes values, indices, k, p and temperatures, not {len(operands)}")
     seed = integer(attributes, "seed")
@@ -254,9 +264,8 @@ def cached(
 ) -> bool:
     """Writes a slice into a cache in place; returns whether it could.
 
-    A program keeps the contents of its arguments, but for one that the caller gives up and nothing
-    else reads. The library writes one position of all users (users, heads, positions, size), or
-    whole tiles of positions from the first on.
+    Requires a donated argument with no other reader. The library writes one position of all users
+    (users, heads, positions, size), or whole tiles of positions from the first on.
     """
     if cache not in conversion.donated or not conversion.is_only_read(cache):
         return False
@@ -268,16 +277,12 @@ def cached(
 # Steps of training and mixtures of experts, as tt-xla names them: composites `tenstorrent.*` and
 # custom calls `tt.*` that are one op of TTIR each.
 
-_ADAMW = ("lr", "beta1", "beta2", "beta1_pow", "beta2_pow", "epsilon", "weight_decay")
-_MASKS = ("none", "causal", "arbitrary")
-"""By their numbers in `mask_type`."""
 
-
-def _made(
+def _emit_padded(
     conversion: Conversion, op: StableHLOOp, name: str, operands: Operands, count: int, **given: Any
 ) -> list[SSAValue]:
-    """The op with all results of the call; `count` is how many operands it has, with optional
-    ones."""
+    """Emits an op with the results of the call; `count` is its number of operands, optional ones
+    included."""
     if not count - 1 <= len(operands) <= count:
         raise ValueError(f"{len(operands)} operands do not fit {name}")
     padded = [*operands, *[None] * (count - len(operands))]
@@ -288,24 +293,25 @@ def _made(
 def adamw(
     conversion: Conversion, op: StableHLOOp, operands: Operands, attributes: Mapping[str, Any]
 ) -> Results:
-    """Parameter, gradient, both moments and perhaps the greatest second one so far."""
-    given: dict[str, Any] = {name: number(attributes, name) for name in _ADAMW}
+    """AdamW: parameter, gradient, both moments and optionally the maximum second moment."""
+    given: dict[str, Any] = {name: number(attributes, name) for name in ADAMW_NUMBERS}
     rounding = flag(attributes, "stochastic_rounding")
-    return _made(conversion, op, "adamw", operands, 5, **given, stochastic_rounding=rounding)
+    return _emit_padded(conversion, op, "adamw", operands, 5, **given, stochastic_rounding=rounding)
 
 
 def _mask_of(attributes: Mapping[str, Any], default: int) -> str:
     kind = integer(attributes, "mask_type", default)
-    if kind is None or not 0 <= kind < len(_MASKS):
-        raise ValueError(f"'mask_type' has to be from 0 to {len(_MASKS) - 1}, found {kind}")
-    return _MASKS[kind]
+    if kind is None or not 0 <= kind < len(MASKS):
+        raise ValueError(f"'mask_type' has to be from 0 to {len(MASKS) - 1}, found {kind}")
+    return MASKS[kind]
 
 
 def attention_forward(
     conversion: Conversion, op: StableHLOOp, operands: Operands, attributes: Mapping[str, Any]
 ) -> Results:
-    """Query, key, value and perhaps a mask; with two results, what the gradient needs is kept."""
-    return _made(
+    """Attention forward: query, key, value and optionally a mask; a second result holds
+    intermediates."""
+    return _emit_padded(
         conversion,
         op,
         "sdpa_fw",
@@ -320,9 +326,9 @@ def attention_forward(
 def attention_backward(
     conversion: Conversion, op: StableHLOOp, operands: Operands, attributes: Mapping[str, Any]
 ) -> Results:
-    """The gradient and the output of the forward pass, its operands, what it kept, and perhaps a
-    mask."""
-    return _made(
+    """Attention backward: gradient, forward output, forward operands, intermediates,
+    optional mask."""
+    return _emit_padded(
         conversion,
         op,
         "sdpa_bw",
@@ -336,21 +342,21 @@ def attention_backward(
 def dispatch(
     conversion: Conversion, op: StableHLOOp, operands: Operands, attributes: Mapping[str, Any]
 ) -> Results:
-    """Tokens, their experts and the devices of these."""
+    """Dispatch: tokens, their experts and the experts' devices."""
     given = {name: integer(attributes, name) for name in ("num_devices", "cluster_axis")}
-    return _made(conversion, op, "all_to_all_dispatch", operands, 3, **given)
+    return _emit_padded(conversion, op, "all_to_all_dispatch", operands, 3, **given)
 
 
 def combine(
     conversion: Conversion, op: StableHLOOp, operands: Operands, attributes: Mapping[str, Any]
 ) -> Results:
-    """Combines expert outputs by the token's experts and their devices.
+    """Combine: sums expert outputs by the tokens' experts and their devices.
 
-    Outputs of the experts on the other mesh axis are added up.
+    Outputs of experts along the other mesh axis are reduced as well.
     """
     names = ("num_devices", "cluster_axis", "num_experts_per_tok", "output_shard_dim")
     given = {name: integer(attributes, name) for name in names}
-    made = _made(conversion, op, "all_to_all_combine", operands, 3, **given)
+    made = _emit_padded(conversion, op, "all_to_all_combine", operands, 3, **given)
     devices, axis = given["num_devices"] or 1, given["cluster_axis"]
     owners = shape_of(op.operands[2].type)[-1]
     if devices == 1 or owners <= devices or axis not in (0, 1):
@@ -362,6 +368,6 @@ def combine(
 def remap(
     conversion: Conversion, op: StableHLOOp, operands: Operands, attributes: Mapping[str, Any]
 ) -> Results:
-    """Scores, the devices of the experts and the experts of the tokens."""
+    """Remap: scores, devices of the experts and experts of the tokens."""
     size = integer(attributes, "reduction_size", 32)
-    return _made(conversion, op, "moe_expert_token_remap", operands, 3, reduction_size=size)
+    return _emit_padded(conversion, op, "moe_expert_token_remap", operands, 3, reduction_size=size)

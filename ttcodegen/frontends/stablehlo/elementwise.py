@@ -1,14 +1,17 @@
-"""Elementwise ops of StableHLO, real and complex: complex numbers are pairs of real tensors."""
+"""Elementwise ops of StableHLO, real and complex; complex tensors are pairs of real ones."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf, nan
 from typing import cast
 
 from xdsl.dialects.builtin import (
     AnyFloat,
     ComplexType,
+    Float16Type,
     IntegerType,
+    i32,
 )
 from xdsl.ir import Attribute, SSAValue
 
@@ -19,11 +22,14 @@ from ttcodegen.dialects.core.datatypes import (
     shape_of,
     tensor_type,
 )
+from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.frontends.special_functions import (
     SPECIAL_FUNCTIONS,
     float_rest,
     rest_of,
     rounded,
+    sign_of_float,
+    total_order,
     truncated,
 )
 from ttcodegen.frontends.stablehlo.conversion import (
@@ -34,15 +40,16 @@ from ttcodegen.frontends.stablehlo.conversion import (
     Value,
 )
 from ttcodegen.frontends.stablehlo.reading.operations import StableHLOOp, is_unsigned, part_element
+from ttcodegen.ops.core.builder import splat_of
 
 
 def is_complex_element(element: Attribute) -> bool:
-    """True if an element type is complex."""
+    """Returns whether an element type is complex."""
     return isinstance(element, ComplexType)
 
 
 def as_complex(conversion: Conversion, value: Value) -> Complex:
-    """A value as a complex one; real numbers have no imaginary part."""
+    """Converts a value to complex; real tensors get an imaginary part of zeros."""
     if isinstance(value, Complex):
         return value
     if not isinstance(value, SSAValue):
@@ -51,7 +58,7 @@ def as_complex(conversion: Conversion, value: Value) -> Complex:
 
 
 def unary(conversion: Conversion, name: str, value: Complex) -> Value:
-    """An op of one operand; raises ValueError if it has no meaning here."""
+    """Complex op of one operand; raises ValueError if it has no complex form."""
     b, x, y = conversion.builder, value.real, value.imag
     match name:
         case "neg":
@@ -116,7 +123,7 @@ def _circular(conversion: Conversion, value: Complex, name: str) -> Complex:
 
 
 def _rational(conversion: Conversion, value: Complex, name: str) -> Complex:
-    """Exponentials and logarithms of complex numbers, from a table of real formulas."""
+    """Exponentials and logarithms of complex numbers by `exp` and `log`."""
     one = as_complex(
         conversion,
         conversion.filled(1, shape_of(value.real.type), element_of(value.real.type)),
@@ -139,7 +146,7 @@ def _rational(conversion: Conversion, value: Complex, name: str) -> Complex:
 
 
 def binary(conversion: Conversion, name: str, left: Value, right: Value) -> Complex:
-    """An op of two operands; raises ValueError if it has no meaning here."""
+    """Complex op of two operands; raises ValueError if it has no complex form."""
     b = conversion.builder
     p, q = as_complex(conversion, left), as_complex(conversion, right)
     match name:
@@ -170,7 +177,7 @@ def _product(conversion: Conversion, p: Complex, q: Complex) -> Complex:
 
 
 def compare(conversion: Conversion, name: str, left: Complex, right: Complex) -> SSAValue:
-    """True if two complex numbers are equal, or not."""
+    """Equality or inequality of complex numbers; raises ValueError for an order."""
     joined = {"eq": "logical_and", "ne": "logical_or"}.get(name)
     if joined is None:
         raise ValueError("complex numbers have no order")
@@ -183,7 +190,7 @@ def compare(conversion: Conversion, name: str, left: Complex, right: Complex) ->
 
 
 def convert(conversion: Conversion, value: Value, target: Attribute) -> Value:
-    """A value with another element type; a real one of a complex number is its real part."""
+    """Converts the element type; complex to real keeps the real part."""
     b = conversion.builder
     if not isinstance(target, ComplexType):
         assert isinstance(value, Complex)
@@ -194,7 +201,7 @@ def convert(conversion: Conversion, value: Value, target: Attribute) -> Value:
 
 
 def both(conversion: Conversion, values: Sequence[Value]) -> tuple[list[SSAValue], list[SSAValue]]:
-    """The real and the imaginary parts of values."""
+    """Splits values into their real and their imaginary parts."""
     parts = [as_complex(conversion, value) for value in values]
     return [part.real for part in parts], [part.imag for part in parts]
 
@@ -250,7 +257,6 @@ _UNARY = {
     "logistic": "sigmoid",
     "negate": "neg",
     "rsqrt": "rsqrt",
-    "sign": "sign",
     "sine": "sin",
     "sqrt": "sqrt",
     "square": "square",
@@ -272,22 +278,22 @@ _BINARY = {
     "subtract": ("subtract", None),
     "xor": ("bitwise_xor", "logical_xor"),
 }
-"""By operation: the op on numbers, and that on booleans."""
+"""TTIR op of each binary operation: for numbers and for booleans."""
 _COMPARISONS = {"EQ": "eq", "NE": "ne", "GE": "ge", "GT": "gt", "LE": "le", "LT": "lt"}
 
 
 def _result(op: StableHLOOp, operands: Sequence[SSAValue]) -> Attribute:
-    """The type of the result: that of the operands, with the element type that is declared."""
+    """Result type: the operands' shape with the declared element type."""
     return tensor_type(element_of(op.results[0].type), shape_of(operands[0].type))
 
 
 def _require_one_type(
     conversion: Conversion, op: StableHLOOp, operands: Sequence[SSAValue]
 ) -> None:
-    """Refuses what the ops of TTIR would broadcast or convert: here, operands are of one type.
+    """Requires operands of one type: TTIR ops would broadcast or convert them.
 
     Raises:
-        ValueError: if they are not; in bodies that compute whole tensors, shapes may differ.
+        ValueError: if types differ; bodies that are applied to whole tensors may mix shapes.
     """
     types = [tensor_type(element_of(each.type), shape_of(each.type)) for each in operands]
     if not conversion.is_lifted and any([each != types[0] for each in types]):
@@ -339,6 +345,9 @@ def _compare(conversion: Conversion, op: StableHLOOp) -> Value:
         return compare(conversion, name, left, right)
     operands = conversion.tensors(op)
     _require_one_type(conversion, op, operands)
+    is_float = isinstance(element_of(operands[0].type), AnyFloat)
+    if is_float and "TOTALORDER" in str(op.get("compare_type")).upper():
+        operands = [total_order(conversion.builder, each) for each in operands]
     return conversion.builder.emit(name, operands, tensor_type(i1, shape_of(operands[0].type)))
 
 
@@ -349,7 +358,7 @@ def _not(conversion: Conversion, op: StableHLOOp) -> Value:
 
 
 def _remainder(conversion: Conversion, op: StableHLOOp) -> Value:
-    """The remainder has the sign of the dividend; that of TTIR has the sign of the divisor."""
+    """Remainder with the dividend's sign; TTIR's has the divisor's."""
     builder = conversion.builder
     left, right = conversion.tensors(op)
     _require_one_type(conversion, op, [left, right])
@@ -357,13 +366,13 @@ def _remainder(conversion: Conversion, op: StableHLOOp) -> Value:
     if is_unsigned(element):
         return builder.emit("remainder", [left, right], _result(op, [left]))
     if not isinstance(element, AnyFloat):
-        # The lowest number has no absolute value.
+        # No float_rest: the absolute value of the lowest integer overflows.
         return rest_of(builder, left, right, truncated(builder, left, right))
     return float_rest(builder, left, right)
 
 
 def _shift_right_arithmetic(conversion: Conversion, op: StableHLOOp) -> Value:
-    """The first bit is repeated, of integers without a sign as well."""
+    """Arithmetic right shift, of unsigned integers as well."""
     builder = conversion.builder
     operands = conversion.tensors(op)
     _require_one_type(conversion, op, operands)
@@ -393,7 +402,7 @@ def _where(conversion: Conversion, condition: Value, first: SSAValue, second: SS
 
 
 def _broadcast_to(conversion: Conversion, value: SSAValue, shape: Sequence[int]) -> SSAValue:
-    """A scalar as a tensor of that shape; what is no scalar as it is."""
+    """Broadcasts a scalar to a shape; other values stay unchanged."""
     found = shape_of(value.type)
     if len(found) == len(shape):
         return value
@@ -421,15 +430,62 @@ def _convert(conversion: Conversion, op: StableHLOOp) -> Value:
     if isinstance(value, Complex) or is_complex_element(target):
         return convert(conversion, value, target)
     tensor = conversion.tensor(op.operands[0])
-    return conversion.builder.typecast(tensor, target)
+    found = conversion.builder.typecast(tensor, target)
+    if target == i32 and isinstance(element_of(tensor.type), AnyFloat) and not _is_small(tensor):
+        return _saturate(conversion, tensor, found)
+    return found
+
+
+def _saturate(conversion: Conversion, value: SSAValue, integers: SSAValue) -> Value:
+    """Saturates integers converted from floats at 2^31 - 1, as in XLA.
+
+    The device converts values beyond either end to the lowest integer.
+    """
+    # Only infinities of f16 exceed the range.
+    end = inf if isinstance(element_of(value.type), Float16Type) else 2.0**31
+    is_beyond = conversion.builder.like("ge", value, conversion.filled_like(end, value), element=i1)
+    highest = conversion.filled_like(2**31 - 1, integers)
+    return conversion.builder.emit("where", [is_beyond, highest, integers], integers.type)
+
+
+_BOUNDED = frozenset(
+    f"ttir.{name}" for name in ("sigmoid", "tanh", "erf", "sin", "cos", "hardsigmoid", "arange")
+)
+_NOT_GREATER = frozenset(
+    f"ttir.{name}"
+    for name in (
+        "floor", "ceil", "round", "trunc", "relu6", "reshape", "permute", "transpose", "broadcast",
+        "slice_static", "reverse", "squeeze", "unsqueeze",
+    )
+)  # fmt: skip
+"""Ops whose results are below 2^31 if their operand is."""
+
+
+def _is_small(value: SSAValue) -> bool:
+    """Returns whether elements are known to be below 2^31."""
+    while isinstance(op := value.owner, CatalogueOp):
+        if op.name == "ttir.clamp_scalar":
+            return op.parameter("max") < 2**31
+        if op.name == "ttir.typecast":
+            element = element_of(op.operands[0].type)
+            if isinstance(element, IntegerType):
+                return True
+        elif op.name in _BOUNDED:
+            return True
+        elif op.name == "ttir.minimum":
+            limits = [splat_of(each) for each in op.operands]
+            return any(each is not None and each < 2**31 for each in limits)
+        elif op.name not in _NOT_GREATER:
+            return False
+        value = op.operands[0]
+    return False
 
 
 # What is made of several ops
 
 
 def _round(to_even: bool) -> Rule:
-    """To the nearest integer; what is halfway between two goes away from zero, or to the even
-    one."""
+    """Rounds to the nearest integer, ties to even or away from zero."""
 
     def rule(conversion: Conversion, op: StableHLOOp) -> Value:
         return rounded(conversion.builder, conversion.tensor(op.operands[0]), to_even)
@@ -445,8 +501,14 @@ def _special(name: str) -> Rule:
     return rule
 
 
+def _sign(conversion: Conversion, op: StableHLOOp) -> Results:
+    if isinstance(element_of(op.operands[0].type), AnyFloat):
+        return sign_of_float(conversion.builder, conversion.tensor(op.operands[0]), nan)
+    return _unary("sign")(conversion, op)
+
+
 def _infinite(sign: int) -> Rule:
-    """True if a number is infinite and of that sign."""
+    """Mask of infinities of the given sign."""
 
     def rule(conversion: Conversion, op: StableHLOOp) -> Value:
         builder = conversion.builder
@@ -481,4 +543,5 @@ RULES: dict[str, Rule] = {
     "round_nearest_afz": _round(False),
     "round_nearest_even": _round(True),
     "select": _select,
+    "sign": _sign,
 }

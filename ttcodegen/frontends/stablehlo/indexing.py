@@ -1,9 +1,10 @@
-"""Gather and scatter: slices at indices that a tensor holds."""
+"""Gather and scatter."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
+from typing import Any
 
 from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import SSAValue
@@ -16,7 +17,7 @@ from ttcodegen.frontends.stablehlo.conversion import Conversion, Results, Rule, 
 from ttcodegen.frontends.stablehlo.movement import moving
 from ttcodegen.frontends.stablehlo.reading.operations import StableHLOOp
 from ttcodegen.frontends.stablehlo.reductions import applied
-from ttcodegen.frontends.translation import limited
+from ttcodegen.frontends.translation import clamped_indices
 
 _SCATTER_OF_GATHER = {
     "offset_dims": "update_window_dims",
@@ -25,7 +26,7 @@ _SCATTER_OF_GATHER = {
     "start_indices_batching_dims": "scatter_indices_batching_dims",
     "start_index_map": "scatter_dims_to_operand_dims",
 }
-"""The dimensions of a gather by their names, with what a scatter to the same indices calls them."""
+"""Dimension attributes of a gather, with the corresponding ones of a scatter."""
 
 
 def _gather(conversion: Conversion, op: StableHLOOp, values: Sequence[SSAValue]) -> SSAValue:
@@ -38,19 +39,27 @@ def _gather(conversion: Conversion, op: StableHLOOp, values: Sequence[SSAValue])
         raise ValueError("slices whose size is only known at run time are not supported")
     extents = [int(size) for size in sizes]
     dims = {name: [int(dim) for dim in numbers.get(name, [])] for name in _SCATTER_OF_GATHER}
-    vector_dim = int(numbers.get("index_vector_dim", 0))
-    found = _one_slice(conversion, value, indices, dims, extents)
+    vector_dim = _vector_dim(numbers, indices)
+    found = _static_slice(conversion, value, indices, dims, extents)
     if found is not None:
         return conversion.builder.reshape(found, shape_of(op.results[0].type))
-    rows = _rows(conversion, value, indices, dims, extents, vector_dim)
+    rows = _as_embedding(conversion, value, indices, dims, extents, vector_dim)
     if rows is not None:
         return rows
     is_sorted = bool(op.get("indices_are_sorted", False))
     shape = shape_of(op.results[0].type)
-    return _slices(conversion, value, indices, dims, extents, vector_dim, shape, is_sorted)
+    return _emit_gather(conversion, value, indices, dims, extents, vector_dim, shape, is_sorted)
 
 
-def _slices(
+def _vector_dim(numbers: Mapping[str, Any], indices: SSAValue) -> int:
+    """Dimension of the index vectors; the rank of the indices if each element is an index."""
+    vector_dim, rank = int(numbers.get("index_vector_dim", 0)), len(shape_of(indices.type))
+    if not 0 <= vector_dim <= rank:
+        raise ValueError(f"index_vector_dim is 0 to {rank} for such indices, found {vector_dim}")
+    return vector_dim
+
+
+def _emit_gather(
     conversion: Conversion,
     value: SSAValue,
     indices: SSAValue,
@@ -60,7 +69,7 @@ def _slices(
     shape: Sequence[int],
     is_sorted: bool = False,
 ) -> SSAValue:
-    """A gather to a tensor of that shape; truths are gathered as numbers."""
+    """Emits a gather to the given shape; booleans are gathered as numbers."""
     element = element_of(value.type)
     if is_boolean(element):
         value = conversion.builder.typecast(value, f32)
@@ -76,14 +85,14 @@ def _slices(
     return conversion.builder.typecast(made, element)
 
 
-def _one_slice(
+def _static_slice(
     conversion: Conversion,
     value: SSAValue,
     indices: SSAValue,
     dims: dict[str, list[int]],
     sizes: list[int],
 ) -> SSAValue | None:
-    """A slice at one known position."""
+    """Static slice for a gather of one slice at a known index, else None."""
     known = conversion.known(indices)
     if known is None or known.size != len(dims["start_index_map"]) or dims["operand_batching_dims"]:
         return None
@@ -95,7 +104,7 @@ def _one_slice(
     return conversion.builder.slice(value, begins, ends)
 
 
-def _rows(
+def _as_embedding(
     conversion: Conversion,
     value: SSAValue,
     indices: SSAValue,
@@ -103,7 +112,7 @@ def _rows(
     sizes: list[int],
     vector_dim: int,
 ) -> SSAValue | None:
-    """Rows of a table: an embedding, which does not clamp the indices of rows as a gather does."""
+    """Embedding for a gather of table rows, else None; row indices are not clamped."""
     shape, places = shape_of(value.type), shape_of(indices.type)
     batch = places
     if vector_dim < len(places):
@@ -127,7 +136,7 @@ def _rows(
     known, last = conversion.known(indices), shape[0] - 1
     is_inside = known is not None and bool(np.all((known >= 0) & (known <= last)))
     if not is_inside:
-        indices = limited(builder, indices, last)
+        indices = clamped_indices(builder, indices, last)
     result = tensor_type(element_of(value.type), [*batch, shape[1]])
     return builder.emit("embedding", [indices, value], result)
 
@@ -135,7 +144,7 @@ def _rows(
 def _torch_index_select(
     conversion: Conversion, op: StableHLOOp, values: Sequence[SSAValue]
 ) -> SSAValue:
-    """Slices of one element along a dimension."""
+    """Gather of slices of size 1 along a dimension."""
     value, indices = values
     dim, batches = int(op.get("dim", 0)), int(op.get("batch_dims", 0))
     rank, count = len(shape_of(value.type)), len(shape_of(indices.type))
@@ -161,8 +170,8 @@ def _torch_index_select(
     )
 
 
-def _scattered(op: StableHLOOp) -> dict[str, list[int]]:
-    """The dimensions of a scatter, by their names."""
+def _scatter_dims(op: StableHLOOp) -> dict[str, list[int]]:
+    """Dimension attributes of a scatter."""
     numbers = op["scatter_dimension_numbers"]
     names = _SCATTER_OF_GATHER.values()
     return {name: [int(dim) for dim in numbers.get(name, [])] for name in names}
@@ -174,12 +183,12 @@ def _scatter(conversion: Conversion, op: StableHLOOp) -> Results:
     inputs, indices, updates = operands[:count], operands[count], operands[count + 1 :]
     block = block_of(op)
     numbers = op["scatter_dimension_numbers"]
-    dims = _scattered(op)
+    dims = _scatter_dims(op)
     kind = replacement(block) if count == 1 else _replaces_all(conversion, op, count)
     if kind is None and is_subtraction(block):
         kind, updates = "sum", [conversion.builder.like("neg", updates[0])]
     if kind is None:
-        kind, updates = "invalid", _joined(conversion, op, inputs, indices, updates)
+        kind, updates = "invalid", _scatter_by_gather(conversion, op, inputs, indices, updates)
     found: list[Value] = []
     for value, update in zip(inputs, updates, strict=True):
         element = element_of(value.type)
@@ -192,7 +201,7 @@ def _scatter(conversion: Conversion, op: StableHLOOp) -> Results:
             value.type,
             scatter_reduce_type=kind,
             **dims,
-            index_vector_dim=int(numbers.get("index_vector_dim", 0)),
+            index_vector_dim=_vector_dim(numbers, indices),
             indices_are_sorted=bool(op.get("indices_are_sorted", False)),
             unique_indices=bool(op.get("unique_indices", False)),
         )
@@ -203,20 +212,20 @@ def _scatter(conversion: Conversion, op: StableHLOOp) -> Results:
     return found
 
 
-def _joined(
+def _scatter_by_gather(
     conversion: Conversion,
     op: StableHLOOp,
     inputs: Sequence[SSAValue],
     indices: SSAValue,
     updates: Sequence[SSAValue],
 ) -> list[SSAValue]:
-    """Scatter with an arbitrary body: gathers, combines, and writes back.
+    """Scatter with an arbitrary body: gathers, combines and writes back.
 
     Raises:
-        CompileError: if places may be named twice, where one update would not see the other, or if
-            slices may stick out of the tensor, of which a gather takes others.
+        CompileError: if indices may repeat, as updates would not see each other, or if slices may
+            exceed the tensor, as a gather clamps them.
     """
-    dims = _scattered(op)
+    dims = _scatter_dims(op)
     shape, window = shape_of(inputs[0].type), shape_of(updates[0].type)
     dropped = {*dims["inserted_window_dims"], *dims["input_batching_dims"]}
     kept = dims["update_window_dims"]
@@ -230,7 +239,7 @@ def _joined(
     sizes = iter(window[dim] for dim in kept)
     extents = [1 if axis in dropped else next(sizes) for axis in range(len(shape))]
     moved = dims["scatter_dims_to_operand_dims"]
-    vector_dim = int(op["scatter_dimension_numbers"].get("index_vector_dim", 0))
+    vector_dim = _vector_dim(op["scatter_dimension_numbers"], indices)
     if not op.get("unique_indices") and not _are_unique(conversion, indices, dims, vector_dim):
         raise CompileError(
             "'stablehlo.scatter': the body neither replaces the element nor adds, subtracts, "
@@ -245,7 +254,8 @@ def _joined(
         )
     there = {name: dims[of_scatter] for name, of_scatter in _SCATTER_OF_GATHER.items()}
     present = [
-        _slices(conversion, value, indices, there, extents, vector_dim, window) for value in inputs
+        _emit_gather(conversion, value, indices, there, extents, vector_dim, window)
+        for value in inputs
     ]
     return applied(conversion, block_of(op), [*present, *updates])
 
@@ -253,7 +263,7 @@ def _joined(
 def _are_unique(
     conversion: Conversion, indices: SSAValue, dims: dict[str, list[int]], vector_dim: int
 ) -> bool:
-    """True if places are known, and no two are the same."""
+    """Returns whether indices are known and unique."""
     shape = shape_of(indices.type)
     count = prod(shape) // max(len(dims["scatter_dims_to_operand_dims"]), 1)
     if count <= 1:

@@ -1,4 +1,4 @@
-"""Matmuls, convolutions and systems of linear equations."""
+"""Matmuls, convolutions and triangular solves."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Dimensions:
 
 def _bilinear(multiply: Callable[[SSAValue, SSAValue], SSAValue], conversion: Conversion,
               left: Value, right: Value) -> Value:  # fmt: skip
-    """A product of real or complex tensors, of products of real ones."""
+    """Applies a bilinear op on real tensors to real or complex operands."""
     if not isinstance(left, Complex) and not isinstance(right, Complex):
         assert isinstance(left, SSAValue)
         assert isinstance(right, SSAValue)
@@ -65,10 +65,12 @@ def _dot_general(conversion: Conversion, op: StableHLOOp) -> Value:
 
 
 def _ragged_dot(conversion: Conversion, op: StableHLOOp) -> Value:
-    """The product of groups of rows, how many of each is given at run time, with a matrix of each
-    group. Every group multiplies all rows, those of other groups as zeros: summed over the groups,
-    or, where what is summed over is in groups, one result for each. Groups of batches change
-    nothing."""
+    """Ragged dot: groups of rows, sized at run time, each with its own matrix.
+
+    Every group multiplies all rows, with the rows of other groups masked to zero; the products are
+    summed, or stacked where the contracting dimension is grouped. Groups along a batch dimension
+    have no effect.
+    """
     numbers = op["ragged_dot_dimension_numbers"]
 
     def dims(name: str) -> list[int]:
@@ -108,7 +110,7 @@ def _ragged_dot(conversion: Conversion, op: StableHLOOp) -> Value:
 def _group_members(
     conversion: Conversion, sizes: SSAValue, left: SSAValue, batch: Sequence[int], ragged: int
 ) -> list[SSAValue]:
-    """For each group, where the operand is of it: a mask of its shape."""
+    """For each group, a mask of the elements of `left` that belong to it."""
     builder = conversion.builder
     shape = shape_of(left.type)
     sizes = builder.typecast(sizes, i32)
@@ -158,8 +160,7 @@ def _product(conversion: Conversion, op: StableHLOOp, dims: Dimensions) -> Value
 def product(
     conversion: Conversion, left: SSAValue, right: SSAValue, dims: Dimensions, result: Attribute
 ) -> SSAValue:
-    """The product along the dimensions: a matmul where the dimensions are in the order that it
-    needs."""
+    """Product over the given dimensions: a matmul if their order allows, else a dot_general."""
     builder = conversion.builder
     shapes = shape_of(left.type), shape_of(right.type)
     batch = len(dims.batch[0])
@@ -199,7 +200,7 @@ def product(
 
 
 def _einsum(conversion: Conversion, op: StableHLOOp) -> Value:
-    """`ab,bc->ac`: what both sides have and the result has not is summed over."""
+    """Einsum of two operands; labels that the result lacks are summed."""
     config = str(op.get("config", op.get("einsum_config", "")))
     inputs, _, output = config.replace(" ", "").partition("->")
     sides = inputs.split(",")
@@ -265,7 +266,7 @@ def _window(op: StableHLOOp, rank: int) -> Window:
 
 
 def _dynamic_convolution(conversion: Conversion, op: StableHLOOp) -> Value:
-    """A convolution whose padding is an operand, which has to be known."""
+    """Convolution whose padding operand must be constant."""
     known = conversion.known(conversion.value(op.operands[2]))
     if known is None:
         raise ValueError("the padding of a convolution has to be constant")
@@ -274,14 +275,15 @@ def _dynamic_convolution(conversion: Conversion, op: StableHLOOp) -> Value:
 
 
 def _convolution(conversion: Conversion, op: StableHLOOp) -> Value:
-    """Brought to the order batch, image, channels and to a kernel of output channels, input
-    channels, window; then to the op that the library has for it."""
+    """Normalizes layouts to (batch, spatial, channel) images and (output, input, spatial)
+    kernels."""
     numbers: dict[str, list[str]] = _named(op["dimension_numbers"])
     left, right = conversion.values(op)[:2]
     element = part_element(element_of(op.results[0].type))
     shape = shape_of(op.results[0].type)
     if 0 in shape and not isinstance(left, Complex):
-        # A kernel that fits nowhere.
+        # The kernel fits at no position.
+        _expect_sizes(op, numbers, shape)
         return conversion.filled(0, shape, element)
 
     def multiply(image: SSAValue, kernel: SSAValue) -> SSAValue:
@@ -290,8 +292,27 @@ def _convolution(conversion: Conversion, op: StableHLOOp) -> Value:
     return _bilinear(multiply, conversion, left, right)
 
 
+def _expect_sizes(op: StableHLOOp, numbers: dict[str, list[str]], found: Sequence[int]) -> None:
+    """Raises ValueError unless a convolution's result has the given shape."""
+    image, kernel = (
+        dict(zip(numbers[name], shape_of(operand.type), strict=True))
+        for name, operand in zip(("input", "kernel"), op.operands[:2], strict=True)
+    )
+    window = _window(op, len(found) - 2)
+    sizes = {"b": image["b"] // max(int(op.get("batch_group_count", 1)), 1), "f": kernel["o"]}
+    for axis, (low, high) in enumerate(window.padding):
+        size, taps = image[str(axis)], kernel[str(axis)]
+        extent = low + high + ((size - 1) * window.lhs_dilation[axis] + 1 if size else 0)
+        reach = (taps - 1) * window.rhs_dilation[axis] + 1 if taps else 0
+        fits = 0 < extent and reach <= extent
+        sizes[str(axis)] = (extent - reach) // window.strides[axis] + 1 if fits else 0
+    expected = [sizes[name] for name in numbers["output"]]
+    if expected != list(found):
+        raise ValueError(f"a convolution has a result of shape {expected}, found {list(found)}")
+
+
 def _named(numbers: dict[str, object]) -> dict[str, list[str]]:
-    """`[b, 0, 1, f]` for each tensor, from one of the forms of the attribute."""
+    """Dimension labels, such as `[b, 0, 1, f]`, of each tensor from either attribute form."""
     if "input" in numbers:
         return {key: list(value) for key, value in numbers.items()}  # pyright: ignore
     found: dict[str, list[str]] = {}
@@ -316,7 +337,7 @@ def convolved(
     numbers: dict[str, list[str]],
     result: Attribute,
 ) -> SSAValue:
-    """The convolution of two real tensors."""
+    """Convolution of two real tensors."""
     builder = conversion.builder
     rank = len(numbers["input"]) - 2
     window = _window(op, rank)
@@ -330,22 +351,24 @@ def convolved(
     if not isinstance(element_of(image.type), AnyFloat):
         image, kernel = builder.typecast(image, f32), builder.typecast(kernel, f32)
     flipped = [2 + axis for axis in range(rank) if window.reversed_[axis]]
-    transposed = _as_transposed(conversion, image, kernel, window, flipped, groups, batches)
+    transposed = _match_transposed(conversion, image, kernel, window, flipped, groups, batches)
     if transposed is not None:
         found = transposed
     else:
         if flipped:
             kernel = builder.like("reverse", kernel, dimensions=flipped)
         if batches > 1:
-            image, groups = _batches_as_groups(conversion, image, batches), batches
+            image, groups = _batch_groups_to_channel_groups(conversion, image, batches), batches
         found = _plain(conversion, image, kernel, window, groups)
     order = ["b", *spatial, "f"]
     found = builder.permute(found, [order.index(x) for x in numbers["output"]])
     return builder.typecast(found, result)
 
 
-def _batches_as_groups(conversion: Conversion, image: SSAValue, batches: int) -> SSAValue:
-    """Groups of images that meet kernels of their own, as groups of channels."""
+def _batch_groups_to_channel_groups(
+    conversion: Conversion, image: SSAValue, batches: int
+) -> SSAValue:
+    """Turns groups of batches into groups of channels."""
     builder = conversion.builder
     batch, *extents, channels = shape_of(image.type)
     image = builder.reshape(image, [batches, batch // batches, *extents, channels])
@@ -354,7 +377,7 @@ def _batches_as_groups(conversion: Conversion, image: SSAValue, batches: int) ->
     return builder.reshape(image, [batch // batches, *extents, batches * channels])
 
 
-def _as_transposed(
+def _match_transposed(
     conversion: Conversion,
     image: SSAValue,
     kernel: SSAValue,
@@ -363,8 +386,7 @@ def _as_transposed(
     groups: int,
     batches: int,
 ) -> SSAValue | None:
-    """A transposed convolution of images, where the gaps between elements of the image are what
-    makes one; None otherwise."""
+    """Matches a transposed convolution, whose images are dilated; None otherwise."""
     rank = len(window.strides)
     kernel_shape = shape_of(kernel.type)
     if rank != 2 or groups != 1 or batches != 1 or set(window.lhs_dilation) == {1}:
@@ -378,7 +400,7 @@ def _as_transposed(
         if low < 0 or high < 0 or low < high:
             return None
         padding.append((low, high))
-    # After the image the library adds rows; before it, it does not.
+    # The library has output padding only after the image.
     extra = [low - high for low, high in padding]
     if any(e >= s for e, s in zip(extra, window.lhs_dilation, strict=True)):
         return None
@@ -410,7 +432,7 @@ def _as_transposed(
 def _plain(
     conversion: Conversion, image: SSAValue, kernel: SSAValue, window: Window, groups: int
 ) -> SSAValue:
-    """A convolution of images of up to three dimensions; one of fewer has dimensions of one."""
+    """Convolution of one to three spatial dimensions; missing ones have size 1."""
     builder = conversion.builder
     rank = len(window.strides)
     padding = list(window.padding)
@@ -495,20 +517,19 @@ RULES: dict[str, Rule] = {
 
 # Systems of linear equations.
 
-_MOST_UNKNOWNS = 256
-"""Each takes a handful of operations."""
+_MAX_UNKNOWNS = 256
+"""Limit on the unknowns of a solve, each of which takes several ops."""
 
 
 def _triangular_solve(conversion: Conversion, op: StableHLOOp) -> Value:
-    """`op(A) X = B` or `X op(A) = B` for triangular matrices A, of which the other half is not
-    read."""
+    """`op(A) X = B` or `X op(A) = B` for triangular A; the other half is not read."""
     builder = conversion.builder
     a, b = conversion.tensors(op)
     element = element_of(b.type)
     transposes = "NO_TRANSPOSE" not in str(op.get("transpose_a", "NO_TRANSPOSE")).upper()
     lower, left = bool(op.get("lower", False)), bool(op.get("left_side", False))
-    if shape_of(a.type)[-1] > _MOST_UNKNOWNS:
-        raise ValueError(f"systems of more than {_MOST_UNKNOWNS} equations are not supported")
+    if shape_of(a.type)[-1] > _MAX_UNKNOWNS:
+        raise ValueError(f"systems of more than {_MAX_UNKNOWNS} equations are not supported")
     if not isinstance(element, Float64Type):
         a, b = builder.typecast(a, f32), builder.typecast(b, f32)
     # X A = B is A^T X^T = B^T.
@@ -516,7 +537,7 @@ def _triangular_solve(conversion: Conversion, op: StableHLOOp) -> Value:
         a, lower = _transposed(builder, a), not lower
     if not left:
         b = _transposed(builder, b)
-    found = _substituted(builder, a, b, lower, bool(op.get("unit_diagonal", False)))
+    found = _substitute(builder, a, b, lower, bool(op.get("unit_diagonal", False)))
     return builder.typecast(found if left else _transposed(builder, found), element)
 
 
@@ -525,11 +546,10 @@ def _transposed(builder: OpBuilder, value: SSAValue) -> SSAValue:
     return builder.permute(value, [*range(rank - 2), rank - 1, rank - 2])
 
 
-def _substituted(
+def _substitute(
     builder: OpBuilder, a: SSAValue, b: SSAValue, lower: bool, is_unit: bool
 ) -> SSAValue:
-    """One unknown after the other, each of which is taken out of the equations that are left: in
-    the vector engine, which has all bits of float32."""
+    """Forward or back substitution, on the vector engine for full float32 precision."""
     *_, size = shape_of(a.type)
     rank = len(shape_of(a.type))
     rest, rows = b, list[SSAValue]()

@@ -47,11 +47,11 @@ def _numbers(text: str) -> list[int]:
 
 @dataclass(frozen=True)
 class NamedMesh:
-    """The mesh of a module. Axes of Shardy have names; one of a single chip divides nothing."""
+    """Mesh of a module, with the names of Shardy's axes."""
 
     shape: MeshShape = ONE_CHIP
     axes: Mapping[str, int] | None = None
-    """The axis of rows or columns of that name, -1 for one of a single chip."""
+    """Mesh axis of each name, -1 for an axis of size 1."""
     replicas: int = 1
     """Number of program replicas; the devices of each share its work."""
 
@@ -61,8 +61,7 @@ class NamedMesh:
         return prod(self.shape)
 
     def named(self, text: str, only: Sequence[str] | None = None) -> Sharding:
-        """The sharding in a text of Shardy, `{"x"}, {"y", ?}`; axes that are not among `only` are
-        left out."""
+        """Sharding of a Shardy text such as `{"x"}, {"y", ?}`, restricted to the axes in `only`."""
         dimensions: list[tuple[int, ...]] = []
         for group in re.findall(r"\{([^{}]*)\}", text):
             if re.search(r'"\s*:\s*\(', group):
@@ -98,7 +97,7 @@ class NamedMesh:
         return WantedSharding(found, tuple(is_open))
 
     def tiled(self, text: str, rank: int) -> Sharding:
-        """The sharding in a text of GSPMD, `{devices=[2,1,4]<=[8] last_tile_dim_replicate}`."""
+        """Sharding of a GSPMD text such as `{devices=[2,1,4]<=[8] last_tile_dim_replicate}`."""
         match = _DEVICES.search(text)
         if match is None or self.chips == 1:
             return ((),) * rank
@@ -126,7 +125,7 @@ class NamedMesh:
         return tuple(dimensions)
 
     def _axes_of(self, tiles: list[int]) -> tuple[int, ...] | None:
-        """The axes, major first, along which chips have these tiles of a dimension."""
+        """Mesh axes, major first, that assign these tiles of a dimension to the devices."""
         several = [axis for axis in (0, 1) if self.shape[axis] > 1]
         for count in range(len(several) + 1):
             for axes in permutations(several, count):
@@ -144,7 +143,7 @@ def _place(place: Sequence[int], shape: MeshShape, axes: Sequence[int]) -> int:
 
 
 def _assignment(match: re.Match[str]) -> tuple[list[int], np.ndarray]:
-    """The tiles of each dimension, and the chip that each tile is for."""
+    """Tile counts of each dimension, and the device of each tile."""
     sizes = _numbers(match[1])
     if match[4]:
         order = np.array(_numbers(match[4]))
@@ -160,11 +159,11 @@ def _assignment(match: re.Match[str]) -> tuple[list[int], np.ndarray]:
 
 
 def mesh_of_module(operations: Sequence[Operation]) -> NamedMesh:
-    """The mesh that the operations of a file are for.
+    """Returns the mesh that a module is written for.
 
     Raises:
-        CompileError: if it has more than two dimensions or more chips than any system, or there
-            are meshes of several shapes.
+        CompileError: if it has more than two dimensions or more devices than any system, or if the
+            module has meshes of different shapes.
     """
     found: dict[tuple[str, ...], NamedMesh] = {}
     guess, replicas = ONE_CHIP, 1
@@ -175,9 +174,9 @@ def mesh_of_module(operations: Sequence[Operation]) -> NamedMesh:
                 axes = _axes_of_op(op)
                 if prod(axes.values()) > 1:
                     _require_order(op)
-                    found[tuple(map(str, axes.items()))] = _named_mesh(axes, op)
+                    found[tuple(map(str, axes.items()))] = _to_named_mesh(axes, op)
             else:
-                guess = max(guess, _implied(op), key=_preference)
+                guess = max(guess, _implied_mesh(op), key=_preference)
     if len({mesh.shape for mesh in found.values()}) > 1:
         raise CompileError(
             "the module has meshes of several shapes, and a program runs on one",
@@ -204,7 +203,7 @@ def _count(op: Operation, name: str) -> int:
 
 
 def _preference(shape: MeshShape) -> tuple[int, int]:
-    """Of two meshes that are implied, the one of more chips, then the one of two dimensions."""
+    """Sort key of implied meshes: device count, then two dimensions before one."""
     return prod(shape), min(shape)
 
 
@@ -216,7 +215,7 @@ def _axes_of_op(op: StableHLOOp) -> dict[str, int]:
 
 
 def _require_order(op: StableHLOOp) -> None:
-    """Raises CompileError if the devices of a mesh are not those from 0 on, in order."""
+    """Raises CompileError if the device ids of a mesh are not 0, 1, 2, ... in order."""
     written = _DEVICE_IDS.search(str(op.properties.get("mesh", op.attributes.get("mesh", ""))))
     ids = op.ints("device_ids", _numbers(written[1]) if written is not None else [])
     if ids != list(range(len(ids))):
@@ -228,13 +227,13 @@ def _require_order(op: StableHLOOp) -> None:
 
 
 def _axes_in(text: str) -> dict[str, int]:
-    """`mesh<["x"=2, "y"=4]>` as sizes by name."""
+    """Axis sizes by name from `mesh<["x"=2, "y"=4]>`."""
     match = _MESH_TEXT.search(text)
     found = re.findall(r'"?([\w.\-]+)\\?"?\s*=\s*(\d+)', match[1]) if match is not None else []
     return {name: int(size) for name, size in found}
 
 
-def _named_mesh(axes: Mapping[str, int], op: Operation) -> NamedMesh:
+def _to_named_mesh(axes: Mapping[str, int], op: Operation) -> NamedMesh:
     several = [name for name, size in axes.items() if size > 1]
     if len(several) > 2:
         shape = "x".join(str(axes[name]) for name in several)
@@ -256,13 +255,13 @@ def _named_mesh(axes: Mapping[str, int], op: Operation) -> NamedMesh:
     return NamedMesh((rows, columns), places)
 
 
-def _implied(op: Operation) -> MeshShape:
-    """The mesh that an operation needs which names none."""
+def _implied_mesh(op: Operation) -> MeshShape:
+    """Mesh implied by an operation that names none."""
     if isinstance(op, StableHLOOp):
         groups = op.get("replica_groups")
         if (shape := getattr(groups, "shape", None)) is not None and len(shape) == 2:
             if prod(shape) > MOST_CHIPS:
-                # A splat has its number once: it is not written out to be refused.
+                # Do not expand a splat that is refused anyway.
                 return 1, prod(shape)
             return _mesh_of_groups([[int(chip) for chip in group] for group in groups])
         pairs = op.get("source_target_pairs")
@@ -273,14 +272,14 @@ def _implied(op: Operation) -> MeshShape:
         found = 1, _count(op, "mhlo.num_partitions") * _count(op, "mhlo.num_replicas")
         for text in _texts(op.attributes.get(_FRONTEND)):
             axes = _axes_in(text.replace("\\", ""))
-            found = max(found, _named_mesh(axes, op).shape, key=_preference)
+            found = max(found, _to_named_mesh(axes, op).shape, key=_preference)
     for text in _sharding_texts(op):
         found = max(found, _mesh_of_tiles(text), key=_preference)
     return found
 
 
 def _mesh_of_groups(groups: list[list[int]]) -> MeshShape:
-    """The mesh whose rows or columns are joined; a row if all or none are."""
+    """Mesh whose rows or columns the groups are; a single row for other groups."""
     count, size = len(groups), len(groups[0]) if groups else 1
     for shape, axis in (((count, size), 1), ((size, count), 0)):
         if groups_along(shape, axis) == groups:
@@ -289,7 +288,7 @@ def _mesh_of_groups(groups: list[list[int]]) -> MeshShape:
 
 
 def _mesh_of_tiles(text: str) -> MeshShape:
-    """The mesh that a sharding of GSPMD divides over."""
+    """Mesh that a GSPMD sharding divides over."""
     match = _DEVICES.search(text)
     if match is None:
         return ONE_CHIP
@@ -327,10 +326,10 @@ def _texts(attribute: Attribute | None) -> Iterator[str]:
 
 
 def shardings_in(text: str) -> list[str]:
-    """The dimensions of each sharding in a text of Shardy, as text.
+    """Dimension lists of all Shardy shardings in a text.
 
     Raises:
-        ValueError: if chips have parts of a sum that is not made yet.
+        ValueError: for unreduced axes.
     """
     found = _SHARDING_TEXT.findall(text)
     if any(_UNREDUCED.search(rest) for _, rest in found):
@@ -352,8 +351,7 @@ def argument_attributes(
     known: Mapping[SSAValue, Mapping[str, str]],
     mesh: NamedMesh,
 ) -> list[DictionaryAttr]:
-    """Names, kinds and shardings of the arguments: as attributes say, or the program itself, or
-    locations."""
+    """Names, kinds and shardings of arguments, from attributes, the program or locations."""
     made: list[DictionaryAttr] = []
     for index, (old, new) in enumerate(zip(source.body.block.args, arguments, strict=True)):
         given = _dictionary(source.arg_attrs, index)
@@ -383,7 +381,7 @@ def argument_attributes(
     return made
 
 
-def said_sharding(given: Mapping[str, Attribute]) -> Attribute | None:
+def declared_sharding(given: Mapping[str, Attribute]) -> Attribute | None:
     """Sharding declared by a value's attributes, or None."""
     return given.get("sdy.sharding", given.get("mhlo.sharding"))
 
@@ -395,15 +393,16 @@ def _add_sharding(
     old: Attribute,
     new: Attribute,
 ) -> None:
-    """Adds how a value should be divided, if it is said; of one whose parts are apart it is not."""
+    """Records the sharding that a value declares, if any; complex values, stored as parts, have
+    none."""
     if mesh.chips > 1 and shape_of(old) == shape_of(new):
-        wanted = mesh.wanted(said_sharding(given), len(shape_of(new)))
+        wanted = mesh.wanted(declared_sharding(given), len(shape_of(new)))
         if wanted is not None:
             found[SHARDING] = wanted.attribute()
 
 
 def donated_arguments(source: FuncOp) -> Iterator[int]:
-    """The indices of arguments whose memory jax's caller gives up (`donate_argnums`)."""
+    """Indices of arguments that jax's caller donates (`donate_argnums`)."""
     for index in range(len(source.body.block.args)):
         given = _dictionary(source.arg_attrs, index)
         donor = given.get("jax.buffer_donor")
@@ -421,8 +420,7 @@ def _kind(text: str) -> Attribute | None:
 def result_attributes(
     source: FuncOp, results: Sequence[SSAValue], mesh: NamedMesh
 ) -> list[DictionaryAttr]:
-    """Names of the results, as attributes say or by the position in jax's tree of results, and
-    their shardings."""
+    """Names of results, from attributes or jax's result tree, and their shardings."""
     made: list[DictionaryAttr] = []
     declared = source.function_type.outputs.data
     for index, (old, new) in enumerate(zip(declared, results, strict=False)):
@@ -438,7 +436,7 @@ def result_attributes(
 
 
 def _result_name(info: str) -> Attribute | None:
-    """`result['logits']` is `logits`; a number alone is no name."""
+    """Name in jax's result info: `logits` for `result['logits']`; None for a bare index."""
     from xdsl.dialects.builtin import NameLoc, NoneAttr
 
     name = argument_name(NameLoc(StringAttr(info), NoneAttr()))

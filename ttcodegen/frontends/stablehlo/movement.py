@@ -1,4 +1,4 @@
-"""Operations that create or move elements, random numbers included."""
+"""Creation and data movement ops, random numbers included."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from ttcodegen.frontends.stablehlo.reading.operations import (
     numpy_dtype,
     part_element,
 )
-from ttcodegen.frontends.translation import limited
+from ttcodegen.frontends.translation import clamped_indices
 
 # Ops that create or move elements, and compute none.
 
@@ -39,9 +39,10 @@ Move = Callable[[Conversion, StableHLOOp, Sequence[SSAValue]], SSAValue]
 
 
 def moving(move: Move, data: int | None = 1) -> Rule:
-    """A rule that applies the same op to both parts of complex numbers.
+    """Makes a rule that applies a data movement op to both parts of complex values.
 
-    `data` is how many operands hold elements; the others say where. None if all do.
+    `data` is the number of leading operands with elements, the others are indices or sizes; None if
+    all hold elements.
     """
 
     def rule(conversion: Conversion, op: StableHLOOp) -> Value:
@@ -59,9 +60,9 @@ def moving(move: Move, data: int | None = 1) -> Rule:
 
 
 def static_shape(conversion: Conversion, op: StableHLOOp, value: SSAValue | None) -> list[int]:
-    """The shape of the result: as its type says, or as a known tensor does.
+    """Returns the result's shape from its type or a constant operand.
 
-    Raises ValueError if it is not known.
+    Raises ValueError if it is dynamic.
     """
     declared = list(shape_of(op.results[0].type))
     known = conversion.known(value) if value is not None else None
@@ -120,7 +121,7 @@ def _iota(conversion: Conversion, op: StableHLOOp) -> Value:
 
 
 def iota(conversion: Conversion, shape: Sequence[int], dim: int, element: Attribute) -> Value:
-    """The index of each element along a dimension."""
+    """Index of each element along a dimension."""
     if not 0 <= dim < len(shape):
         raise ValueError(f"there is no dimension {dim} in the shape {list(shape)}")
     if elementwise.is_complex_element(element):
@@ -162,7 +163,7 @@ def _broadcast_in_dim(
 def broadcast_in_dim(
     conversion: Conversion, value: SSAValue, dims: Sequence[int], shape: Sequence[int]
 ) -> SSAValue:
-    """`value`, whose dimension i is `dims[i]` of the result, repeated along all others."""
+    """Maps dimension i of `value` to `dims[i]` of the result and repeats it along the others."""
     found = shape_of(value.type)
     if len(dims) != len(found) or any(not 0 <= dim < len(shape) for dim in dims):
         raise ValueError(f"dimensions {list(dims)} do not name those of {found}")
@@ -183,7 +184,7 @@ def broadcast_in_dim(
 
 
 def _broadcast(conversion: Conversion, op: StableHLOOp, values: Sequence[SSAValue]) -> SSAValue:
-    """New dimensions before those of the operand."""
+    """Adds leading dimensions."""
     sizes = op.get("sizes")
     sizes = op.ints("broadcast_sizes") if sizes is None else [int(size) for size in sizes]
     found = shape_of(values[0].type)
@@ -236,14 +237,14 @@ def _clamped_starts(
         if room == 0 or number is not None:
             found.append(min(max(int(number or 0), 0), room) if room else 0)
             continue
-        found.append(limited(builder, builder.reshape(start, [1]), room))
+        found.append(clamped_indices(builder, builder.reshape(start, [1]), room))
     return found
 
 
 def _single_starts(
     conversion: Conversion, operands: Sequence[SSAValue], rank: int
 ) -> list[SSAValue]:
-    """The starts of a slice, given as a number each or all in one tensor."""
+    """Start of a slice per dimension, from scalar operands or from one tensor."""
     if len(operands) == rank and all(shape_of(each.type) == () for each in operands):
         return list(operands)
     if len(operands) != 1 or shape_of(operands[0].type) != (rank,):
@@ -294,7 +295,7 @@ def _dynamic_update_slice(
         return value
     known = [start for start in found if isinstance(start, int)]
     if len(known) == len(found):
-        return _with_part(conversion, value, update, known)
+        return _update_static(conversion, value, update, known)
     moving_axes = [axis for axis, start in enumerate(found) if not isinstance(start, int)]
     outer = [axis for axis in range(len(shape)) if axis not in moving_axes]
     if any(sizes[axis] != shape[axis] for axis in outer):
@@ -305,21 +306,21 @@ def _dynamic_update_slice(
             for axis in range(len(shape))
         ]
         inner = builder.slice(value, begins, ends)
-        updated = _with_moving_part(conversion, inner, update, found, moving_axes)
-        return _with_part(conversion, value, updated, begins)
-    return _with_moving_part(conversion, value, update, found, moving_axes)
+        updated = _update_dynamic(conversion, inner, update, found, moving_axes)
+        return _update_static(conversion, value, updated, begins)
+    return _update_dynamic(conversion, value, update, found, moving_axes)
 
 
-def _with_part(
+def _update_static(
     conversion: Conversion, value: SSAValue, update: SSAValue, begins: Sequence[int]
 ) -> SSAValue:
-    """`value` with `update` at a known position: what is around it, put together again."""
+    """Writes `update` at a static position by slices and concats."""
     builder = conversion.builder
     shape, sizes = shape_of(value.type), shape_of(update.type)
     for axis in reversed(range(len(shape))):
         if sizes[axis] == shape[axis]:
             continue
-        # Where later dimensions were completed before, the part spans them already.
+        # The update already spans the later dimensions, which were completed before.
         low = [begins[a] if a < axis else 0 for a in range(len(shape))]
         high = [begins[a] + sizes[a] if a < axis else shape[a] for a in range(len(shape))]
         before = builder.slice(value, low, [*high[:axis], begins[axis], *high[axis + 1 :]])
@@ -330,18 +331,18 @@ def _with_part(
     return update
 
 
-def _with_moving_part(
+def _update_dynamic(
     conversion: Conversion,
     value: SSAValue,
     update: SSAValue,
     starts: Sequence[int | SSAValue],
     axes: Sequence[int],
 ) -> SSAValue:
-    """`value` with `update` at a position that is only known at run time in some dimensions."""
+    """Writes `update` at a position that is dynamic along `axes`."""
     builder = conversion.builder
     shape, sizes = shape_of(value.type), shape_of(update.type)
     if len(axes) == 1 and sizes[axes[0]] == 1:
-        return _with_row(conversion, value, update, starts[axes[0]], axes[0])
+        return _update_row(conversion, value, update, starts[axes[0]], axes[0])
     places = [start for start in starts if isinstance(start, SSAValue)]
     indices = builder.concat(places, 0)
     rank = len(shape)
@@ -357,11 +358,13 @@ def _with_moving_part(
     )
 
 
-def _with_row(
+def _update_row(
     conversion: Conversion, value: SSAValue, row: SSAValue, place: int | SSAValue, axis: int
 ) -> SSAValue:
-    """`value` with one row, all of whose elements are chosen by where they are along `axis`: caches
-    of keys and values take one position a step, and a choice moves nothing else."""
+    """Writes one row at a dynamic position by an elementwise select.
+
+    KV caches write one position per step, and a select moves no other data.
+    """
     assert isinstance(place, SSAValue)
     builder = conversion.builder
     shape = shape_of(value.type)
@@ -399,7 +402,7 @@ def padded(
     high: Sequence[int],
     interior: Sequence[int],
 ) -> SSAValue:
-    """`value` with `fill` before, after and between its elements; negative widths cut off."""
+    """Pads before, after and between elements; negative widths crop."""
     builder = conversion.builder
     number = conversion.number(fill)
     for axis, gap in enumerate(interior):
@@ -443,7 +446,7 @@ def _repeated(conversion: Conversion, fill: SSAValue, shape: Sequence[int]) -> S
 def _dilated(
     conversion: Conversion, value: SSAValue, fill: SSAValue, axis: int, gap: int
 ) -> SSAValue:
-    """`value` with `gap` elements of `fill` between its elements along a dimension."""
+    """Inserts `gap` elements of `fill` between elements along a dimension."""
     builder = conversion.builder
     shape = list(shape_of(value.type))
     split = [*shape[: axis + 1], 1, *shape[axis + 1 :]]
@@ -526,15 +529,15 @@ def uniform(
     operands: Sequence[SSAValue],
     attributes: Mapping[str, Any],
 ) -> Value:
-    """Random numbers between two known ones."""
+    """Uniform random numbers between two constant limits."""
     limits = [conversion.number(operand) for operand in operands[-2:]]
     low, high = (float(limit) if limit is not None else default
                  for limit, default in zip(limits, (0.0, 1.0), strict=True))  # fmt: skip
     type_ = like_result(op)
-    return _drawn(conversion, shape_of(type_), element_of(type_), low, high)
+    return _emit_rand(conversion, shape_of(type_), element_of(type_), low, high)
 
 
-def _drawn(
+def _emit_rand(
     conversion: Conversion,
     shape: Sequence[int],
     element: Attribute,
@@ -542,14 +545,14 @@ def _drawn(
     high: float,
     seed: int = 0,
 ) -> SSAValue:
-    """Uniform numbers from `low` to `high`."""
+    """Uniform random numbers in [low, high)."""
     return conversion.builder.emit(
         "rand", [], tensor_type(element, shape), size=list(shape), low=low, high=high, seed=seed
     )
 
 
 def _rng(conversion: Conversion, op: StableHLOOp) -> Value:
-    """Uniform numbers, or normal ones by the method of Box and Muller."""
+    """Uniform random numbers, or normal ones by the Box-Muller method."""
     low, high = (conversion.number(value) for value in conversion.tensors(op)[:2])
     if low is None or high is None:
         raise ValueError("random numbers need limits that are known")
@@ -561,11 +564,11 @@ def _rng(conversion: Conversion, op: StableHLOOp) -> Value:
         raise ValueError(f"the shape is {named.tolist()}, and that of the result {list(shape)}")
     builder = conversion.builder
     if not normal and isinstance(element, AnyFloat):
-        return _drawn(conversion, shape, element, float(low), float(high))
+        return _emit_rand(conversion, shape, element, float(low), float(high))
     if not normal:
-        drawn = _drawn(conversion, shape, f32, float(low), float(high))
+        drawn = _emit_rand(conversion, shape, f32, float(low), float(high))
         return builder.typecast(builder.like("floor", drawn), element)
-    first, second = (_drawn(conversion, shape, f32, 2.0**-24, 1.0, seed) for seed in (1, 2))
+    first, second = (_emit_rand(conversion, shape, f32, 2.0**-24, 1.0, seed) for seed in (1, 2))
     radius = builder.like("multiply", builder.like("log", first), conversion.filled(-2, shape, f32))
     angle = builder.like("multiply", second, conversion.filled(2 * np.pi, shape, f32))
     drawn = builder.like("multiply", builder.like("sqrt", radius), builder.like("cos", angle))
@@ -575,13 +578,15 @@ def _rng(conversion: Conversion, op: StableHLOOp) -> Value:
 
 
 def _rng_bits(conversion: Conversion, op: StableHLOOp) -> list[Value]:
-    """Random bits; which ones is free where the algorithm is the default one
-    (https://openxla.org/stablehlo/spec#rng_bit_generator)."""
+    """Random bits; the default algorithm may return any.
+
+    Source: https://openxla.org/stablehlo/spec#rng_bit_generator
+    """
     state = conversion.tensor(op.operands[0])
     type_ = op.results[1].type
     shape, element = shape_of(type_), element_of(type_)
     builder = conversion.builder
-    drawn = (_drawn(conversion, shape, f32, 0.0, 2.0**16, seed) for seed in (1, 2))
+    drawn = (_emit_rand(conversion, shape, f32, 0.0, 2.0**16, seed) for seed in (1, 2))
     high, low = (builder.typecast(builder.like("floor", each), element) for each in drawn)
     width = conversion.filled(16, shape, element)
     return [state, builder.like("bitwise_or", builder.like("logical_left_shift", high, width), low)]

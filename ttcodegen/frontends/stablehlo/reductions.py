@@ -1,4 +1,4 @@
-"""Reductions, sorts and what else is given a body."""
+"""Reductions, sorts and other operations with a body."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ from ttcodegen.frontends.stablehlo.conversion import (
 from ttcodegen.frontends.stablehlo.reading.operations import StableHLOOp, is_unsigned
 from ttcodegen.ops.core.builder import OpBuilder
 
-_LONGEST_FOLD = 1 << 14
-"""Upper bound on the sequential steps of an unrecognized reduction body."""
+_MAX_FOLD = 1 << 14
+"""Limit on the elements that an unrecognized reduction body folds."""
 _ON_PAIRS = {"sum": "add", "prod": "multiply", "max": "maximum", "min": "minimum",
              "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor"}  # fmt: skip
 _ON_BOOLEANS = {"and": "logical_and", "or": "logical_or", "xor": "logical_xor"}
@@ -56,16 +56,24 @@ def _reduce(conversion: Conversion, op: StableHLOOp) -> Results:
     rank = len(shape_of(operands[0].type))
     if len(set(dims)) != len(dims) or any(not 0 <= dim < rank for dim in dims):
         raise ValueError(f"{dims} are no dimensions of {shape_of(operands[0].type)}")
+    shape = shape_of(operands[0].type)
+    if any(shape[dim] == 0 for dim in dims):
+        left = [size for axis, size in enumerate(shape) if axis not in dims]
+        ones = [1] * len(left)
+        return [
+            conversion.broadcast_to(conversion.builder.reshape(initial, ones), left)
+            for initial in operands[count:]
+        ]
     kind = reducer(block) if count == 1 else None
     if kind is not None:
         found = reduced(conversion, kind, operands[0], operands[1], dims)
         if found is not None:
             return found
     if count == 2 and len(dims) == 1:
-        places = _chosen(conversion, block, operands, dims[0])
+        places = _arg_extreme(conversion, block, operands, dims[0])
         if places is not None:
             return places
-    return _folded(conversion, block, operands[:count], operands[count:], dims)
+    return _fold(conversion, block, operands[:count], operands[count:], dims)
 
 
 def _reduce_complex(
@@ -95,7 +103,7 @@ def neutral(kind: str, element: Attribute) -> float | int | None:
 
 
 def is_neutral(conversion: Conversion, kind: str, initial: SSAValue) -> bool:
-    """True if an initial value changes nothing."""
+    """Returns whether an initial value is the neutral element."""
     number = conversion.number(initial)
     if number is None:
         return False
@@ -110,7 +118,7 @@ def is_neutral(conversion: Conversion, kind: str, initial: SSAValue) -> bool:
 def reduced(
     conversion: Conversion, kind: str, value: SSAValue, initial: SSAValue, dims: Sequence[int]
 ) -> SSAValue | None:
-    """A known reduction over dimensions, which are gone then; None if TTIR has none for it."""
+    """Reduces dimensions by a known kind, without keeping them; None if TTIR has no op for it."""
     builder = conversion.builder
     element = element_of(value.type)
     shape = [size for axis, size in enumerate(shape_of(value.type)) if axis not in dims]
@@ -134,7 +142,7 @@ def reduced(
 
 
 def _product(conversion: Conversion, value: SSAValue, dims: Sequence[int]) -> SSAValue:
-    """One dimension after the other: the library multiplies along one, or along all."""
+    """Product over one dimension after the other: the library reduces along one, or along all."""
     builder = conversion.builder
     if len(dims) == len(shape_of(value.type)):
         return builder.reduce("prod", value, dims, keep_dim=False)
@@ -144,7 +152,7 @@ def _product(conversion: Conversion, value: SSAValue, dims: Sequence[int]) -> SS
 
 
 def _is_iota(conversion: Conversion, value: SSAValue, dim: int) -> bool:
-    """True if each element is its index along the dimension."""
+    """Returns whether each element is its index along the dimension."""
     owner = value.owner
     if isinstance(owner, CatalogueOp) and owner.name == "ttir.arange":
         return owner.parameter("arange_dimension") == dim and (
@@ -153,7 +161,7 @@ def _is_iota(conversion: Conversion, value: SSAValue, dim: int) -> bool:
         ) == (0, 1)
     known = conversion.known(value)
     if known is None and isinstance(owner, CatalogueOp) and owner.name == "ttir.broadcast":
-        # Repeated along other dimensions, it may have too many elements to be computed.
+        # Looks through broadcasts, which may be too large to fold.
         source = conversion.known(owner.operands[0])
         if source is not None and source.shape[dim] == shape_of(value.type)[dim]:
             known = source
@@ -164,10 +172,10 @@ def _is_iota(conversion: Conversion, value: SSAValue, dim: int) -> bool:
     return np.array_equal(known, np.broadcast_to(places, known.shape))
 
 
-def _chosen(
+def _arg_extreme(
     conversion: Conversion, block: Block, operands: Sequence[SSAValue], dim: int
 ) -> list[Any] | None:
-    """The largest or smallest elements and their indices; None if the body does not choose."""
+    """Argmax or argmin: extremes and their indices, None if the body is neither."""
     value, places, initial, _ = operands
     choice = chooser(block)
     if choice not in ("max", "min") or not _is_iota(conversion, places, dim):
@@ -180,14 +188,16 @@ def _chosen(
         return None
     builder = conversion.builder
     best = builder.reduce(choice, value, [dim], keep_dim=False)
-    return [best, _place_of_extreme(builder, choice, value, dim, element_of(places.type))]
+    return [best, _index_of_extreme(builder, choice, value, dim, element_of(places.type))]
 
 
-def _place_of_extreme(
+def _index_of_extreme(
     builder: OpBuilder, choice: str, value: SSAValue, dim: int, index: Attribute
 ) -> SSAValue:
-    """The index of the first of the largest or smallest elements along a dimension; of the first
-    that is no number, if there is one, which the library passes over in float32."""
+    """Index of the first extreme, or of the first NaN, along a dimension.
+
+    The library ignores NaN in float32.
+    """
     element = element_of(value.type)
     shape = shape_of(value.type)
     result = tensor_type(index, [size for axis, size in enumerate(shape) if axis != dim])
@@ -199,7 +209,7 @@ def _place_of_extreme(
         value = builder.typecast(value, f32)
         return first(builder.like("neg", value) if choice == "min" else value)
     if not isinstance(element, AnyFloat):
-        # All bits inverted, the order is the opposite one; the lowest number has no negative.
+        # Inverting all bits reverses the order; negation would overflow for the lowest integer.
         return first(builder.like("bitwise_not", value) if choice == "min" else value)
     is_none = builder.typecast(builder.like("ne", value, value, element=i1), bf16)
     has_none = builder.typecast(builder.reduce("max", is_none, [dim], keep_dim=False), i1)
@@ -210,15 +220,17 @@ def _place_of_extreme(
 # Any body
 
 
-def _folded(
+def _fold(
     conversion: Conversion,
     block: Block,
     values: Sequence[SSAValue],
     initial: Sequence[SSAValue],
     dims: Sequence[int],
 ) -> Results:
-    """Neighbours are joined by the body until one element is left in each dimension. The order of
-    joining is free (https://openxla.org/stablehlo/spec#reduce)."""
+    """Pairwise tree reduction by an arbitrary body.
+
+    The order of evaluation is free (https://openxla.org/stablehlo/spec#reduce).
+    """
     builder = conversion.builder
     found = list(values)
     rest = [axis for axis in range(len(shape_of(values[0].type))) if axis not in dims]
@@ -226,7 +238,7 @@ def _folded(
     length = 1
     for dim in dims:
         length *= shape_of(values[0].type)[dim]
-    if length > _LONGEST_FOLD:
+    if length > _MAX_FOLD:
         raise ValueError(f"the body is no known reduction, and there are {length} elements")
     found = [
         builder.reshape(builder.permute(value, [*dims, *rest]), [length, *kept]) for value in values
@@ -254,7 +266,7 @@ def _folded(
 
 
 def applied(conversion: Conversion, block: Block, operands: Sequence[SSAValue]) -> list[SSAValue]:
-    """A body of scalars, on tensors of one shape."""
+    """Applies a scalar body to tensors of one shape."""
     shape = shape_of(operands[0].type)
     with conversion.lifted(shape):
         found = conversion.run(block, list(operands))
@@ -334,7 +346,7 @@ def _sorted(
 
 
 def _taken(conversion: Conversion, value: SSAValue, index: SSAValue, dim: int) -> SSAValue:
-    """The elements at those indices along a dimension."""
+    """Gathers elements along a dimension."""
     element = element_of(value.type)
     builder = conversion.builder
     if is_boolean(element):
@@ -345,7 +357,7 @@ def _taken(conversion: Conversion, value: SSAValue, index: SSAValue, dim: int) -
 
 
 def _top_k(conversion: Conversion, op: StableHLOOp) -> list[Value]:
-    """The largest elements of the last dimension and their indices, the largest first."""
+    """Top-k of the last dimension in descending order, with indices."""
     return _selected(conversion, op, -1, int(op["k"]), bool(op.get("largest", True)))
 
 
@@ -365,9 +377,11 @@ def _selected(
 def approx_top_k(
     conversion: Conversion, op: StableHLOOp, options: Mapping[str, Any], comparator: Block
 ) -> Results:
-    """The custom call `ApproxTopK` of jax (`lax.approx_max_k`), computed exactly: operands are a
-    tensor, the indices of its elements, and what both start from; the comparator says which
-    elements come first."""
+    """jax's custom call `ApproxTopK` (`lax.approx_max_k`), computed exactly.
+
+    Operands are a tensor, its element indices and initial values; the comparator gives the order.
+    Raises CompileError unless it orders by the first operand.
+    """
     value, places = conversion.tensors(op)[:2]
     rank = len(shape_of(value.type))
     dim = int(options.get("reduction_dim", rank - 1)) % rank

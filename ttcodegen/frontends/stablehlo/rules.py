@@ -1,4 +1,4 @@
-"""The table of all rules, by what an operation computes."""
+"""Table of all rules."""
 
 from __future__ import annotations
 
@@ -21,8 +21,11 @@ from ttcodegen.ops.core.builder import broadcast_shapes
 
 
 def _broadcasting(rule: Rule) -> Rule:
-    """The same with operands that are broadcast to one shape: the last dimensions meet, or those
-    that the attribute names for the operand of lower rank."""
+    """Applies a rule to operands that are first broadcast to one shape.
+
+    Trailing dimensions are aligned, or those that `broadcast_dimensions` gives for the operand of
+    lower rank.
+    """
 
     def broadcast(conversion: Conversion, op: StableHLOOp) -> Results:
         operands = conversion.tensors(op)
@@ -66,4 +69,4 @@ RULES: dict[str, Rule] = {
     "broadcast_complex": _broadcasting(elementwise.COMPLEX_RULES["complex"]),
     **_PLAIN,
 }
-"""The rule of each operation, by its name without the dialect."""
+"""Rule of each operation, by its name without the dialect."""

@@ -1,4 +1,4 @@
-"""Reductions over windows: pooling, running sums, and any other body."""
+"""Reductions over windows: pooling, cumulative sums, other bodies."""
 
 from __future__ import annotations
 
@@ -10,7 +10,14 @@ from math import prod
 from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import Block, SSAValue
 
-from ttcodegen.dialects.core.datatypes import element_of, f32, is_boolean, shape_of, tensor_type
+from ttcodegen.dialects.core.datatypes import (
+    element_of,
+    f32,
+    i1,
+    is_boolean,
+    shape_of,
+    tensor_type,
+)
 from ttcodegen.foundation.lazy_numpy import np
 from ttcodegen.frontends.stablehlo.bodies import block_of, reducer, returned
 from ttcodegen.frontends.stablehlo.conversion import Conversion, Results, Rule, Value
@@ -24,13 +31,13 @@ from ttcodegen.frontends.stablehlo.reductions import (
 )
 from ttcodegen.ops.core.builder import OpBuilder
 
-_LARGEST_WINDOW = 256
-"""Upper bound on window elements that are combined one after the other."""
+_MAX_FOLDED_WINDOW = 256
+"""Limit on the window elements that are combined sequentially."""
 
 
 @dataclass(frozen=True)
 class Windows:
-    """The positions of windows in a tensor, by dimension."""
+    """Window attributes by dimension."""
 
     sizes: list[int]
     strides: list[int]
@@ -40,7 +47,7 @@ class Windows:
 
     @staticmethod
     def of(op: StableHLOOp, rank: int) -> Windows:
-        """Those of an operation."""
+        """Window attributes of an operation."""
         ones = [1] * rank
         padding = np.asarray(op.get("padding", [[0, 0]] * rank)).reshape(rank, 2)
         return Windows(
@@ -67,7 +74,7 @@ class Windows:
         return room // self.strides[axis] + 1 if room >= 0 else 0
 
     def trivial(self, axis: int) -> bool:
-        """True if each element of a dimension is a window."""
+        """Returns whether each element of a dimension is a window of its own."""
         return (
             self.sizes[axis] == 1
             and self.strides[axis] == 1
@@ -86,13 +93,13 @@ def _reduce_window(conversion: Conversion, op: StableHLOOp) -> Results:
     if kinds is not None:
         found: list[Value] = []
         for kind, value, start in zip(kinds, values, initial, strict=True):
-            pooled = _pooled(conversion, kind, value, start, windows)
+            pooled = _as_op(conversion, kind, value, start, windows)
             if pooled is None:
                 break
             found.append(pooled)
         else:
             return found
-    return _joined(conversion, blocks[0], values, initial, windows)
+    return _fold_windows(conversion, blocks[0], values, initial, windows)
 
 
 def _kinds(block: Block, count: int) -> list[str] | None:
@@ -112,18 +119,18 @@ def _kinds(block: Block, count: int) -> list[str] | None:
     return kinds
 
 
-def _pooled(
+def _as_op(
     conversion: Conversion, kind: str, value: SSAValue, initial: SSAValue, windows: Windows
 ) -> SSAValue | None:
-    """The op that the windows are; None if there is none."""
+    """Matches windows that a TTIR op reduces, else None."""
     if all(windows.trivial(axis) for axis in range(windows.rank)):
         return value if is_neutral(conversion, kind, initial) else None
     if not is_neutral(conversion, kind, initial):
         return None
-    running = _running(conversion, kind, value, windows)
+    running = _as_cumulative(conversion, kind, value, windows)
     if running is not None:
         return running
-    whole = _whole(conversion, kind, value, initial, windows)
+    whole = _as_reduction(conversion, kind, value, initial, windows)
     if whole is not None:
         return whole
     if kind not in ("sum", "max", "min") or not isinstance(element_of(value.type), AnyFloat):
@@ -142,10 +149,10 @@ def _pooled(
     return builder.like("neg", found) if kind == "min" else found
 
 
-def _running(
+def _as_cumulative(
     conversion: Conversion, kind: str, value: SSAValue, windows: Windows
 ) -> SSAValue | None:
-    """A running sum or product along one dimension, forwards or backwards."""
+    """Matches a cumulative sum or product along one dimension, in either direction."""
     axes = [axis for axis in range(windows.rank) if not windows.trivial(axis)]
     if len(axes) != 1 or kind not in ("sum", "prod"):
         return None
@@ -167,10 +174,10 @@ def _running(
     return None
 
 
-def _whole(
+def _as_reduction(
     conversion: Conversion, kind: str, value: SSAValue, initial: SSAValue, windows: Windows
 ) -> SSAValue | None:
-    """One window that is all of some dimensions, as a reduction over them."""
+    """Matches a single window that covers whole dimensions: a reduction over them."""
     axes = [axis for axis in range(windows.rank) if not windows.trivial(axis)]
     shape = list(shape_of(value.type))
     if any(
@@ -181,7 +188,7 @@ def _whole(
         for axis in axes
     ):
         return None
-    # Pooling of images reads better as what it is.
+    # Global pooling of images stays a pooling op.
     if len(axes) == 2 and kind in ("sum", "max") and isinstance(element_of(value.type), AnyFloat):
         return None
     found = reduced(conversion, kind, value, initial, axes)
@@ -233,14 +240,14 @@ def _pooled_image(
     return builder.permute(pooled, [order.index(axis) for axis in range(len(shape))])
 
 
-def _joined(
+def _fold_windows(
     conversion: Conversion,
     block: Block,
     values: Sequence[SSAValue],
     initial: Sequence[SSAValue],
     windows: Windows,
 ) -> list[Value]:
-    """Any body: the elements of all windows at one position after the other, joined by the body."""
+    """Applies an arbitrary body to the elements at each window position in turn."""
     builder = conversion.builder
     rank = windows.rank
     shape = shape_of(values[0].type)
@@ -251,8 +258,8 @@ def _joined(
         padded(conversion, value, start, low, high, gaps)
         for value, start in zip(values, initial, strict=True)
     ]
-    if prod(windows.sizes) > _LARGEST_WINDOW:
-        return _scanned(conversion, block, wide, initial, sizes, windows)
+    if prod(windows.sizes) > _MAX_FOLDED_WINDOW:
+        return _fold_by_doubling(conversion, block, wide, initial, sizes, windows)
     found = [
         conversion.broadcast_to(builder.reshape(start, [1] * rank), sizes) for start in initial
     ]
@@ -267,7 +274,7 @@ def _joined(
     return list(found)
 
 
-def _scanned(
+def _fold_by_doubling(
     conversion: Conversion,
     block: Block,
     wide: Sequence[SSAValue],
@@ -275,8 +282,10 @@ def _scanned(
     sizes: Sequence[int],
     windows: Windows,
 ) -> list[Value]:
-    """A long window along one dimension: windows of doubled length are two shorter ones, and the
-    length is a sum of these."""
+    """Reduces a long window along one dimension by doubling.
+
+    Windows of power-of-two lengths are combined to the window's length.
+    """
     axes = [axis for axis in range(windows.rank) if windows.sizes[axis] > 1]
     if len(axes) != 1 or windows.dilation[axes[0]] != 1:
         raise ValueError(
@@ -286,14 +295,16 @@ def _scanned(
     (axis,) = axes
     builder = conversion.builder
     target, step = windows.sizes[axis], windows.strides[axis]
-    # `doubled[i]` joins the elements from i on, as many as `length`.
+    # `doubled[i]` combines the elements i to i + length.
     doubled, length = list(wide), 1
     parts: list[list[SSAValue]] = []
     begin = 0
     while length <= target:
         if target & length:
             end = begin + (sizes[axis] - 1) * step + 1
-            parts.append([_every(builder, each, axis, begin, end, step) for each in doubled])
+            parts.append(
+                [_strided_slice(builder, each, axis, begin, end, step) for each in doubled]
+            )
             begin += length
         rest = shape_of(doubled[0].type)[axis] - length
         if 2 * length <= target:
@@ -310,10 +321,10 @@ def _scanned(
     return list(found)
 
 
-def _every(
+def _strided_slice(
     builder: OpBuilder, value: SSAValue, axis: int, begin: int, end: int, step: int
 ) -> SSAValue:
-    """Each `step`-th element of a dimension."""
+    """Slices every `step`-th element of a dimension."""
     shape = shape_of(value.type)
     begins, ends, steps = [0] * len(shape), list(shape), [1] * len(shape)
     begins[axis], ends[axis], steps[axis] = begin, end, step
@@ -321,31 +332,64 @@ def _every(
 
 
 def _select_and_scatter(conversion: Conversion, op: StableHLOOp) -> Value:
-    """Each source element is added where its window has its largest element."""
+    """Adds each source element at the extreme of its window; for booleans, ors it."""
     operand, source, initial = conversion.tensors(op)
-    rank = len(shape_of(operand.type))
-    windows = Windows.of(op, rank)
-    select, scatter = block_of(op, 0), block_of(op, 1)
-    compare = returned(select)[0].owner
-    is_ge = (
-        isinstance(compare, StableHLOOp)
-        and compare.short_name == "compare"
-        and list(compare.operands) == list(select.args)
-        and str(compare["comparison_direction"]).upper().endswith(("GE", "GT"))
-    )
-    if not is_ge or reducer(scatter) != "sum" or prod(windows.sizes) > _LARGEST_WINDOW:
-        raise ValueError("only the gradient of a maximum over small windows is supported")
+    chosen = _selected_extreme(block_of(op, 0))
+    windows = Windows.of(op, len(shape_of(operand.type)))
+    is_true = is_boolean(element_of(operand.type))
+    joins = reducer(block_of(op, 1)) == ("or" if is_true else "sum")
+    if chosen is None or not joins or prod(windows.sizes) > _MAX_FOLDED_WINDOW:
+        raise ValueError("only sums at the largest or smallest of small windows are supported")
+    if not is_true:
+        return _scatter_sums(conversion, operand, source, initial, windows, chosen)
     builder = conversion.builder
+    operand, source, initial = (
+        builder.typecast(value, f32) for value in (operand, source, initial)
+    )
+    found = _scatter_sums(conversion, operand, source, initial, windows, chosen)
+    return builder.like("ne", found, conversion.filled_like(0, found), element=i1)
+
+
+def _selected_extreme(select: Block) -> tuple[str, bool] | None:
+    """Extreme that a comparison selects, and whether ties select the last element."""
+    compare = returned(select)[0].owner
+    if not isinstance(compare, StableHLOOp) or compare.short_name != "compare":
+        return None
+    if list(compare.operands) != list(select.args):
+        return None
+    direction = str(compare["comparison_direction"]).upper()[-2:]
+    return {
+        "GE": ("max", False),
+        "GT": ("max", True),
+        "LE": ("min", False),
+        "LT": ("min", True),
+    }.get(direction)
+
+
+def _scatter_sums(
+    conversion: Conversion,
+    operand: SSAValue,
+    source: SSAValue,
+    initial: SSAValue,
+    windows: Windows,
+    chosen: tuple[str, bool],
+) -> SSAValue:
+    """Sums source elements at the positions of their windows' extremes."""
+    builder = conversion.builder
+    rank = windows.rank
     element = element_of(operand.type)
     shape = shape_of(operand.type)
     sizes = shape_of(source.type)
     low, high = ([pair[side] for pair in windows.padding] for side in range(2))
-    least = neutral("max", element)
-    assert least is not None
-    outside = conversion.filled(least, [], element)
+    kind, is_last = chosen
+    bound = neutral(kind, element)
+    assert bound is not None
+    outside = conversion.filled(bound, [], element)
     zero = conversion.filled(0, [], element)
     wide = padded(conversion, operand, outside, low, high, [0] * rank)
     places = list(product(*(range(size) for size in windows.sizes)))
+    if is_last:
+        places.reverse()
 
     def part(place: Sequence[int]) -> SSAValue:
         ends = [
@@ -357,7 +401,7 @@ def _select_and_scatter(conversion: Conversion, op: StableHLOOp) -> Value:
     parts = [part(place) for place in places]
     best = parts[0]
     for other in parts[1:]:
-        best = builder.like("maximum", best, other)
+        best = builder.like("maximum" if kind == "max" else "minimum", best, other)
     free = conversion.filled(1, sizes, element)
     total: SSAValue | None = None
     for place, one in zip(places, parts, strict=True):

@@ -13,10 +13,10 @@ from typing import Any, cast
 import numpy as np
 from xdsl.ir import Attribute, SSAValue
 
-from ttcodegen.dialects.core.datatypes import element_of, shape_of
+from ttcodegen.dialects.core.datatypes import element_of, f32, i1, shape_of, tensor_type
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.frontends.special_functions import Complex, joined, parted
-from ttcodegen.frontends.torch.graph import Graph, Number, Rule
+from ttcodegen.frontends.torch.graph import Graph, Number, Rule, kind_of
 
 Value = Complex | SSAValue | Number
 ComplexRule = Callable[..., "Value"]
@@ -32,11 +32,15 @@ def translated(
     """
     if (own := _RULES.get(name)) is not None:
         return own(graph, *arguments, **named)
-    if rule is None or name not in _PARTWISE:
+    if rule is None or name not in _PARTWISE | _PRODUCTS | _OF_SIZES:
         raise CompileError(
             f"'{name}' of complex numbers is not supported",
             remedy="compute with cosines and sines, as pairs of real tensors",
         )
+    if name in _OF_SIZES:
+        return rule(graph, _size(graph, arguments[0]), *arguments[1:], **named)
+    if name in _PRODUCTS:
+        return _product(graph, rule, *(_complex_of(graph, each) for each in arguments))
     parts = [
         rule(graph, *(_part_of(graph, a, part) for a in arguments), **named)
         for part in ("real", "imag")
@@ -44,6 +48,18 @@ def translated(
     if isinstance(parts[0], SSAValue):
         return Complex(*cast("list[SSAValue]", parts))
     return [Complex(*pair) for pair in zip(*cast("Any", parts), strict=True)]
+
+
+def _product(graph: Graph, rule: Rule, a: Complex, b: Complex) -> Complex:
+    """A product of sums over elements, by four of real tensors."""
+
+    def product(x: SSAValue, y: SSAValue) -> SSAValue:
+        return cast("SSAValue", rule(graph, x, y))
+
+    return Complex(
+        graph.like("subtract", product(a.real, b.real), product(a.imag, b.imag)),
+        graph.like("add", product(a.real, b.imag), product(a.imag, b.real)),
+    )
 
 
 def _part_of(graph: Graph, argument: Any, part: str) -> Any:
@@ -65,12 +81,22 @@ def _complex_of(graph: Graph, value: Value) -> Complex:
     return Complex(real, graph.full(shape_of(real.type), 0.0, element_of(real.type)))
 
 
+def complex_number(graph: Graph, value: complex) -> Complex:
+    """A complex number in a model's code, in the type of the parts of the result."""
+    element = graph.element if kind_of(graph.element) == "f" else f32
+    return Complex(graph.full([], value.real, element), graph.full([], value.imag, element))
+
+
 def _add(graph: Graph, a: Value, b: Value, alpha: float = 1) -> Complex:
     return _sum(graph, "add", a, b, alpha)
 
 
 def _subtract(graph: Graph, a: Value, b: Value, alpha: float = 1) -> Complex:
     return _sum(graph, "subtract", a, b, alpha)
+
+
+def _subtract_from(graph: Graph, a: Value, b: Value, alpha: float = 1) -> Complex:
+    return _sum(graph, "subtract", b, _complex_of(graph, a), alpha)
 
 
 def _sum(graph: Graph, name: str, a: Value, b: Value, alpha: float) -> Complex:
@@ -105,7 +131,7 @@ def _multiply(graph: Graph, a: Value, b: Value) -> Complex:
 
 
 def _divide(graph: Graph, a: Value, b: Value) -> Complex:
-    """By the conjugate over the square of the size."""
+    """Complex division: multiplies by the conjugate over the squared magnitude."""
     if not isinstance(b, Complex):
         divided = _complex_of(graph, a)
         return Complex(graph.apply("div", divided.real, b), graph.apply("div", divided.imag, b))
@@ -145,6 +171,81 @@ def _exponential(graph: Graph, value: Complex) -> Complex:
     return _polar(graph, graph.like("exp", value.real), value.imag)
 
 
+def _logarithm(graph: Graph, value: Complex) -> Complex:
+    return Complex(graph.like("log", _size(graph, value)), _angle(graph, value))
+
+
+def _reciprocal(graph: Graph, value: Complex) -> Complex:
+    size = _square_size(graph, value)
+    below = _conjugate(graph, value)
+    return Complex(graph.like("div", below.real, size), graph.like("div", below.imag, size))
+
+
+_MOST_FACTORS = 8
+"""Of powers that are products."""
+
+
+def _power(graph: Graph, value: Value, exponent: SSAValue | Number) -> Complex:
+    """Powers with exponents that are real numbers: whole ones are products, others turn."""
+    base = _complex_of(graph, value)
+    if isinstance(exponent, SSAValue):
+        raise CompileError(
+            "powers of complex numbers with an exponent that is a tensor are not supported",
+            remedy="compute torch.exp(exponent * torch.log(value))",
+        )
+    count = abs(int(exponent))
+    if exponent == int(exponent) and 0 < count <= _MOST_FACTORS:
+        power = base
+        for _ in range(count - 1):
+            power = _multiply(graph, power, base)
+        return power if exponent > 0 else _reciprocal(graph, power)
+    size = graph.apply("pow", _size(graph, base), exponent)
+    return _polar(graph, size, graph.apply("multiply", _angle(graph, base), exponent))
+
+
+def _square(graph: Graph, value: Complex) -> Complex:
+    return _multiply(graph, value, value)
+
+
+def _root(graph: Graph, value: Complex) -> Complex:
+    return _power(graph, value, 0.5)
+
+
+def _adjoint(graph: Graph, value: Complex) -> Complex:
+    rank = len(shape_of(value.real.type))
+    turned = (graph.swapped(part, rank - 2, rank - 1) for part in (value.real, value.imag))
+    return _conjugate(graph, Complex(*turned))
+
+
+def _equal(graph: Graph, a: Value, b: Value) -> SSAValue:
+    left, right = _complex_of(graph, a), _complex_of(graph, b)
+
+    def equal(x: SSAValue, y: SSAValue) -> SSAValue:
+        x, y = graph.together(x, y)
+        return graph.compare("eq", x, y, i1)
+
+    return graph.like("logical_and", equal(left.real, right.real), equal(left.imag, right.imag))
+
+
+def _different(graph: Graph, a: Value, b: Value) -> SSAValue:
+    return graph.like("logical_not", _equal(graph, a, b))
+
+
+def _chosen(graph: Graph, mask: SSAValue, a: Value, b: Value) -> Complex:
+    left, right = _complex_of(graph, a), _complex_of(graph, b)
+    parts = ((left.real, right.real), (left.imag, right.imag))
+    chosen = (
+        graph.emit("where", [graph.expanded(each, graph.shape) for each in (mask, *pair)],
+                   tensor_type(element_of(pair[0].type), graph.shape))
+        for pair in parts
+    )  # fmt: skip
+    return Complex(*chosen)
+
+
+def _filled(graph: Graph, value: Complex, mask: SSAValue, filling: Value) -> Complex:
+    return _chosen(graph, mask, filling, value)
+
+
 def _part(name: str) -> ComplexRule:
     def rule(graph: Graph, value: Value) -> Value:
         return getattr(value, name) if isinstance(value, Complex) else value
@@ -152,22 +253,22 @@ def _part(name: str) -> ComplexRule:
     return rule
 
 
-def _converted(graph: Graph, value: Value, *_: Any, **__: Any) -> Value:
-    """To another type: a real one gets an imaginary part of zeros."""
+def _to_complex(graph: Graph, value: Value, *_: Any, **__: Any) -> Value:
+    """Conversion to complex; real values get an imaginary part of zeros."""
     return _complex_of(graph, value)
 
 
 # Fourier transforms
 
-_LONGEST_TRANSFORM = 2048
-"""Of those that are products with a matrix of waves."""
+_MAX_TRANSFORM_SIZE = 2048
+"""Limit on the size of a Fourier transform, which is a matmul with a DFT matrix."""
 
 
-def _waves(graph: Graph, size: int, forward: bool, element: Attribute) -> Complex:
-    """The matrix of a transform, cosines and sines of all products of places."""
-    if size > _LONGEST_TRANSFORM:
+def _dft_matrix(graph: Graph, size: int, forward: bool, element: Attribute) -> Complex:
+    """DFT matrix as cosines and sines."""
+    if size > _MAX_TRANSFORM_SIZE:
         raise CompileError(
-            f"Fourier transforms of more than {_LONGEST_TRANSFORM} elements are not supported, "
+            f"Fourier transforms of more than {_MAX_TRANSFORM_SIZE} elements are not supported, "
             f"found {size}",
             remedy="compute them before or after the model",
         )
@@ -177,11 +278,11 @@ def _waves(graph: Graph, size: int, forward: bool, element: Attribute) -> Comple
     return Complex(graph.constant(np.cos(angles), element), graph.constant(sines, element))
 
 
-def _transformed(graph: Graph, value: Complex, axis: int, forward: bool) -> Complex:
-    """A transform of one dimension, by four matmuls."""
+def _dft(graph: Graph, value: Complex, axis: int, forward: bool) -> Complex:
+    """DFT along one dimension by four real matmuls."""
     last = len(shape_of(value.real.type)) - 1
     size = shape_of(value.real.type)[axis]
-    waves = _waves(graph, size, forward, element_of(value.real.type))
+    waves = _dft_matrix(graph, size, forward, element_of(value.real.type))
     turned = [graph.swapped(part, axis, last) for part in (value.real, value.imag)]
 
     def product(x: SSAValue, y: SSAValue) -> SSAValue:
@@ -193,8 +294,8 @@ def _transformed(graph: Graph, value: Complex, axis: int, forward: bool) -> Comp
     return Complex(*(graph.swapped(part, axis, last) for part in (real, imag)))
 
 
-def _normalized(graph: Graph, value: Complex, count: int, mode: int) -> Complex:
-    """Over the root of the number of elements (1), over that number (2), or as it is (0)."""
+def _normalize(graph: Graph, value: Complex, count: int, mode: int) -> Complex:
+    """Scales by 1/sqrt(count) (mode 1), 1/count (mode 2) or not at all (mode 0)."""
     if mode == 0:
         return value
     return _scaled(graph, value, 1 / (count if mode == 2 else sqrt(count)))
@@ -207,14 +308,15 @@ def _fourier(
     shape = shape_of(made.real.type)
     axes = [dim % len(shape) for dim in dims]
     for axis in axes:
-        made = _transformed(graph, made, axis, forward)
-    return _normalized(graph, made, prod(shape[axis] for axis in axes), normalization)
+        made = _dft(graph, made, axis, forward)
+    return _normalize(graph, made, prod(shape[axis] for axis in axes), normalization)
 
 
 def _fourier_of_real(
     graph: Graph, value: Value, dims: Sequence[int], normalization: int, onesided: bool
 ) -> Complex:
-    """The first half of the last dimension, of which the other half is the conjugate."""
+    """Fourier transform of real input; `onesided` keeps the non-redundant half of the last
+    dimension."""
     made = _fourier(graph, value, dims, normalization, True)
     if not onesided:
         return made
@@ -226,13 +328,12 @@ def _fourier_of_real(
 def _fourier_to_real(
     graph: Graph, value: Value, dims: Sequence[int], normalization: int, size: int
 ) -> SSAValue:
-    """The inverse of a transform of real numbers: the half that is missing counts as the
-    conjugate of the first, backwards."""
+    """Inverse Fourier transform to real output; the missing half is the reversed conjugate."""
     made = _complex_of(graph, value)
     rank = len(shape_of(made.real.type))
     axes = [dim % rank for dim in dims]
     for axis in axes[:-1]:
-        made = _transformed(graph, made, axis, False)
+        made = _dft(graph, made, axis, False)
     axis = axes[-1]
     half = size // 2 + 1
     parts: list[SSAValue] = []
@@ -244,9 +345,9 @@ def _fourier_to_real(
             rest = graph.like("reverse", rest, dimensions=[axis])
             first = graph.concat([first, rest if sign > 0 else graph.like("neg", rest)], axis)
         parts.append(first)
-    made = _transformed(graph, Complex(*parts), axis, False)
+    made = _dft(graph, Complex(*parts), axis, False)
     counts = [shape_of(made.real.type)[each] for each in axes]
-    return _normalized(graph, made, prod(counts), normalization).real
+    return _normalize(graph, made, prod(counts), normalization).real
 
 
 _RULES: dict[str, ComplexRule] = {
@@ -263,18 +364,29 @@ _RULES: dict[str, ComplexRule] = {
     "angle": _angle,
     "add": _add,
     "sub": _subtract,
+    "rsub": _subtract_from,
     "mul": _multiply,
     "div": _divide,
     "exp": _exponential,
+    "log": _logarithm,
+    "reciprocal": _reciprocal,
+    "pow": _power,
+    "square": _square,
+    "sqrt": _root,
+    "eq": _equal,
+    "ne": _different,
+    "where": _chosen,
+    "masked_fill": _filled,
+    **dict.fromkeys(("mH", "matrix_H", "adjoint"), _adjoint),
     **dict.fromkeys(("conj", "_conj", "conj_physical", "_conj_physical"), _conjugate),
     **dict.fromkeys(("to", "_to_copy", "clone", "contiguous", "alias", "detach", "resolve_conj",
-                     "lift_fresh_copy"), _converted),
+                     "lift_fresh_copy"), _to_complex),
 }  # fmt: skip
 
 
 def is_known(name: str) -> bool:
-    """True if there is a rule for an operation of complex numbers."""
-    return name in _RULES or name in _PARTWISE
+    """Returns whether an operation has a rule for complex operands."""
+    return name in _RULES or name in _PARTWISE | _PRODUCTS | _OF_SIZES
 
 
 _PARTWISE = frozenset(
@@ -283,6 +395,13 @@ _PARTWISE = frozenset(
     transpose swapaxes t mT movedim expand expand_as broadcast_to cat concat stack split
     split_with_sizes chunk tensor_split unbind select slice narrow flip roll repeat tile
     repeat_interleave index index_select embedding gather constant_pad_nd neg sum mean
+    cumsum tril triu diagonal unfold
     """.split()
 )
 """Operations that apply to real and imaginary part separately."""
+
+_PRODUCTS = frozenset("matmul mm bmm mv dot".split())
+"""Sums of products of elements of two tensors."""
+
+_OF_SIZES = frozenset("linalg_vector_norm norm".split())
+"""Operations that look at the magnitudes of elements alone."""

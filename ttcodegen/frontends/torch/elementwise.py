@@ -1,4 +1,4 @@
-"""Elementwise operations: arithmetic, comparisons, activations, fake quantization."""
+"""Elementwise operations: arithmetic, comparisons, activations."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from ttcodegen.frontends.special_functions import (
     float_rest,
     floored,
     next_after,
+    sign_of_float,
     truncated,
 )
 from ttcodegen.frontends.torch.graph import (
@@ -32,7 +33,7 @@ from ttcodegen.frontends.torch.graph import (
 
 
 def _unary(name: str, **attributes: Any) -> Rule:
-    """One op; integers become floats first where the result holds floats."""
+    """Makes the rule of a unary op; integers are converted to floats if the result is float."""
 
     def rule(graph: Graph, x: SSAValue, *_: Any, **__: Any) -> SSAValue:
         return graph.like(name, graph.value(x), **attributes)
@@ -41,7 +42,7 @@ def _unary(name: str, **attributes: Any) -> Rule:
 
 
 def _special(name: str) -> Rule:
-    """Several ops; integers become floats first."""
+    """Makes the rule of a special function; integers are converted to floats."""
 
     def rule(graph: Graph, x: SSAValue) -> SSAValue:
         return SPECIAL_FUNCTIONS[name](graph, graph.value(x))
@@ -50,7 +51,7 @@ def _special(name: str) -> Rule:
 
 
 def _digamma(graph: Graph, x: SSAValue) -> SSAValue:
-    """That of mathematics, and at zero the infinity of the sign against its own."""
+    """Digamma, with the infinity of the opposite sign at signed zeros."""
     x = graph.value(x)
     zero = graph.compare("eq", x, graph.number(0, x), i1)
     found = SPECIAL_FUNCTIONS["digamma"](graph, x)
@@ -92,7 +93,7 @@ def _logical(name: str) -> Rule:
 
 
 def _bitwise(name: str) -> Rule:
-    """Of booleans it is the logical one."""
+    """Makes the rule of a bitwise op, logical for booleans."""
 
     def rule(graph: Graph, *operands: Scalar) -> SSAValue:
         kind = "logical" if kind_of(graph.element) == "b" else "bitwise"
@@ -157,7 +158,7 @@ def _floor_divide(graph: Graph, a: Scalar, b: Scalar) -> SSAValue:
 
 
 def _fmod(graph: Graph, a: Scalar, b: Scalar) -> SSAValue:
-    """The remainder with the sign of the dividend; TTIR's has that of the divisor."""
+    """Remainder with the dividend's sign; TTIR's has the divisor's."""
     rank = len(graph.shape)
     a, b = graph.value(a, rank=rank), graph.value(b, rank=rank)
     if kind_of(graph.element) == "f":
@@ -213,12 +214,12 @@ def _clamp(
         return graph.like("clamp_scalar", x, min=low, max=high)
     if low == 0 and high is None and not is_whole:
         return graph.like("relu", x)
-    result = x if low is None else graph.apply("maximum", x, _within(graph, low))
-    return result if high is None else graph.apply("minimum", result, _within(graph, high))
+    result = x if low is None else graph.apply("maximum", x, _clamp_to_type(graph, low))
+    return result if high is None else graph.apply("minimum", result, _clamp_to_type(graph, high))
 
 
-def _within(graph: Graph, bound: float) -> float:
-    """A bound as an element of the result has it: of integers one that the type can hold."""
+def _clamp_to_type(graph: Graph, bound: float) -> float:
+    """Clamps a bound to the range of the result's element type."""
     if kind_of(graph.element) == "f":
         return bound
     least, most = limits(graph.element)
@@ -230,7 +231,7 @@ def _clamp_max(graph: Graph, x: SSAValue, high: Scalar) -> SSAValue:
 
 
 def _gelu(graph: Graph, x: SSAValue, approximate: str = "none") -> SSAValue:
-    """The library has one gelu; that by tanh differs from it by less than 0.001."""
+    """GELU; the tanh form differs from the library's by less than 0.001."""
     return graph.like("gelu", x)
 
 
@@ -263,12 +264,12 @@ def _hardtanh(graph: Graph, x: SSAValue, low: float = -1, high: float = 1) -> SS
 
 
 def _hardswish(graph: Graph, x: SSAValue) -> SSAValue:
-    """x times a hard sigmoid."""
+    """x times hardsigmoid(x)."""
     return graph.apply("multiply", x, graph.like("hardsigmoid", x))
 
 
 def _softplus(graph: Graph, x: SSAValue, beta: float = 1, threshold: float = 20) -> SSAValue:
-    """log(1 + exp(beta x)) / beta, and x itself where that is as good."""
+    """log(1 + exp(beta x)) / beta; x above the threshold."""
     scaled = x if beta == 1 else graph.apply("multiply", x, beta)
     curve = graph.like("log1p", graph.like("exp", graph.apply("minimum", scaled, threshold)))
     curve = curve if beta == 1 else graph.apply("multiply", curve, 1 / beta)
@@ -277,14 +278,13 @@ def _softplus(graph: Graph, x: SSAValue, beta: float = 1, threshold: float = 20)
 
 
 def _log_sigmoid(graph: Graph, x: SSAValue) -> SSAValue:
-    """The lesser of x and 0, less a logarithm that no exponential overflows in, or
-    becomes nothing in."""
+    """min(x, 0) - log1p(exp(-|x|)), which neither overflows nor underflows."""
     curve = graph.like("log1p", graph.like("exp", graph.like("neg", graph.like("abs", x))))
     return graph.like("subtract", graph.apply("minimum", x, 0), curve)
 
 
 def _prelu(graph: Graph, x: SSAValue, weight: SSAValue) -> SSAValue:
-    """There is a slope below zero for each channel, which is dimension 1."""
+    """PReLU with a slope per channel (dimension 1)."""
     rank = len(shape_of(x.type))
     (count,) = shape_of(weight.type) or (1,)
     shape = [count if axis == min(1, rank - 1) else 1 for axis in range(rank)]
@@ -313,7 +313,7 @@ def _addcdiv(graph: Graph, x: SSAValue, a: SSAValue, b: SSAValue, value: float =
 
 
 def _lerp(graph: Graph, a: SSAValue, b: SSAValue, weight: Scalar) -> SSAValue:
-    """From the end that is nearer, so that weights of 0 and 1 give the ends themselves."""
+    """Interpolates from the nearer end, so that weights 0 and 1 are exact."""
     step = graph.apply("subtract", b, a)
     if isinstance(weight, SSAValue):
         near = graph.compare("lt", graph.like("abs", weight), graph.number(0.5, weight), i1)
@@ -324,6 +324,11 @@ def _lerp(graph: Graph, a: SSAValue, b: SSAValue, weight: Scalar) -> SSAValue:
     if abs(weight) < 0.5:
         return graph.apply("add", a, graph.apply("multiply", step, weight))
     return graph.apply("subtract", b, graph.apply("multiply", step, 1 - weight))
+
+
+def _sign(graph: Graph, x: SSAValue) -> SSAValue:
+    x = graph.value(x)
+    return sign_of_float(graph, x, 0) if kind_of(graph.element) == "f" else graph.like("sign", x)
 
 
 def _isnan(graph: Graph, x: SSAValue) -> SSAValue:
@@ -352,21 +357,24 @@ def _hypot(graph: Graph, x: Scalar, y: Scalar) -> SSAValue:
     x, y = (graph.like("abs", graph.value(v, rank=len(graph.shape))) for v in (x, y))
     big, small = (graph.broadcasting(name, x, y) for name in ("maximum", "minimum"))
     zero, one = graph.number(0, big), graph.number(1, big)
-    # Of two zeros or two infinities there is no ratio.
+    # Two zeros or two infinities have no ratio.
     alike = graph.compare("eq", big, small, i1)
     divisor = graph.broadcasting("where", alike, one, big, element=graph.element)
     ratio = graph.broadcasting("where", alike, one, graph.like("div", small, divisor),
                                element=graph.element)  # fmt: skip
     root = graph.like("sqrt", graph.broadcasting("add", graph.like("square", ratio), one))
     length = graph.like("multiply", big, root)
-    infinite = graph.compare("eq", big, graph.number(inf, big), i1)
     nothing = graph.compare("eq", big, zero, i1)
-    fixed = graph.broadcasting("logical_or", infinite, nothing, element=i1)
-    return graph.broadcasting("where", fixed, big, length, element=graph.element)
+    length = graph.broadcasting("where", nothing, big, length, element=graph.element)
+    # hypot(inf, NaN) is inf, but the maximum above is NaN.
+    far = graph.number(inf, big)
+    sides = [graph.compare("eq", v, far, i1) for v in (x, y)]
+    infinite = graph.broadcasting("logical_or", *sides, element=i1)
+    return graph.broadcasting("where", infinite, far, length, element=graph.element)
 
 
 def _logit(graph: Graph, x: SSAValue, epsilon: float | None = None) -> SSAValue:
-    """log(x / (1 - x)); with an epsilon of an x that keeps that far from 0 and 1."""
+    """log(x / (1 - x)); with an epsilon, x is clamped to [epsilon, 1 - epsilon]."""
     x = graph.value(x)
     if epsilon is not None:
         x = graph.like("clamp_scalar", x, min=float(epsilon), max=1 - float(epsilon))
@@ -381,7 +389,7 @@ def _ldexp(graph: Graph, x: SSAValue, exponent: SSAValue) -> SSAValue:
 
 
 def _copysign(graph: Graph, x: Scalar, sign: Scalar) -> SSAValue:
-    """The size of one operand with the sign of the other, also that of a zero."""
+    """Magnitude of one operand with the sign of the other, signed zeros included."""
     x, sign = graph.value(x, rank=len(graph.shape)), graph.value(sign, rank=len(graph.shape))
     size = graph.like("abs", x)
     below = graph.like("signbit", sign, element=i1)
@@ -389,7 +397,7 @@ def _copysign(graph: Graph, x: Scalar, sign: Scalar) -> SSAValue:
 
 
 def _xlogy(graph: Graph, x: Scalar, y: Scalar) -> SSAValue:
-    """x * log(y), which is zero where x is, whatever y is but NaN."""
+    """x * log(y), which is 0 where x is 0 unless y is NaN."""
     x, y = graph.value(x, rank=len(graph.shape)), graph.value(y, rank=len(graph.shape))
     zero = graph.compare("eq", x, graph.number(0, x), i1)
     number = graph.compare("eq", y, y, i1)
@@ -402,7 +410,7 @@ def _random_relu(
     graph: Graph, x: SSAValue, low: float = 1 / 8, high: float = 1 / 3, training: bool = False,
     *_: Any,
 ) -> SSAValue:  # fmt: skip
-    """Its slope is drawn in training, and the mean of its limits afterwards."""
+    """Randomized leaky ReLU: a random slope in training, else the mean of its limits."""
     if training:
         raise CompileError("rrelu is not compiled for training", remedy="call module.eval()")
     return _leaky_relu(graph, x, (low + high) / 2)
@@ -413,7 +421,7 @@ def _random_relu_with_noise(graph: Graph, x: SSAValue, _: SSAValue, *arguments: 
 
 
 def _round(graph: Graph, x: SSAValue, decimals: int = 0) -> SSAValue:
-    """To the nearest integer, halves to the even one."""
+    """Rounds to the nearest integer, ties to even."""
     if decimals:
         raise unsupported_argument("round", "decimals", decimals)
     if kind_of(element_of(x.type)) != "f":
@@ -421,13 +429,13 @@ def _round(graph: Graph, x: SSAValue, decimals: int = 0) -> SSAValue:
     return graph.rounded(x)
 
 
-def _same(graph: Graph, x: SSAValue, *_: Any, **__: Any) -> SSAValue:
-    """Nothing but a conversion, if the graph says another element type."""
+def _identity(graph: Graph, x: SSAValue, *_: Any, **__: Any) -> SSAValue:
+    """Identity, up to a conversion of the element type."""
     return x
 
 
 def _dropout(graph: Graph, x: SSAValue, probability: float = 0.5, train: bool = False) -> SSAValue:
-    """In training elements are zero by chance, and the others are larger for it."""
+    """Dropout in training, which scales the remaining elements; else the identity."""
     if not train or not probability:
         return x
     if probability == 1:
@@ -436,10 +444,10 @@ def _dropout(graph: Graph, x: SSAValue, probability: float = 0.5, train: bool = 
     return graph.like("dropout", x, prob=probability, scale=scale, seed=graph.next_seed())
 
 
-def _other_dropout(
+def _inference_dropout(
     graph: Graph, x: SSAValue, probability: float = 0.5, train: bool = False
 ) -> SSAValue:
-    """Dropout of whole channels, or that keeps mean and variance."""
+    """Channel dropout and alpha dropout, supported in inference only."""
     if train and probability:
         raise CompileError(
             "dropout of channels and alpha dropout are not compiled for training",
@@ -455,13 +463,13 @@ def _fill(graph: Graph, x: SSAValue, value: Scalar) -> SSAValue:
 
 
 def graph_number(graph: Graph, value: float) -> float | int:
-    """A number as an element of the result."""
+    """Converts a number to the kind of the result's elements."""
     return float(value) if kind_of(graph.element) == "f" else int(value)
 
 
 _UNARY = """
-    abs acos asin asinh atan ceil cos erf erfc exp exp2 expm1 floor frac log log1p
-    mish neg reciprocal relu relu6 rsqrt selu sigmoid sign silu sin sqrt square tan tanh
+    abs acos asin asinh atan ceil cos erf erfc exp exp2 expm1 floor frac log log10 log1p log2
+    mish neg reciprocal relu relu6 rsqrt selu sigmoid silu sin softsign sqrt square tan tanh
     trunc hardsigmoid
 """.split()
 
@@ -471,10 +479,8 @@ RULES: dict[str, Rule] = {
     "digamma": _digamma,
     "isfinite": _property("isfinite"),
     "signbit": _property("signbit"),
-    "sgn": _unary("sign"),
-    "softsign": _unary("softsign"),
-    "log2": _unary("log2"),
-    "log10": _unary("log10"),
+    "sgn": _sign,
+    "sign": _sign,
     "isnan": _isnan,
     "isinf": _isinf,
     "isposinf": _infinite(inf),
@@ -543,52 +549,14 @@ RULES: dict[str, Rule] = {
     "lerp": _lerp,
     "fill": _fill,
     "dropout": _dropout,
-    "feature_dropout": _other_dropout,
-    "alpha_dropout": _other_dropout,
+    "feature_dropout": _inference_dropout,
+    "alpha_dropout": _inference_dropout,
     **dict.fromkeys(
         """
         alias clone contiguous detach lift_fresh_copy lift_fresh to _to_copy type_as positive
         resolve_conj resolve_neg _unwrap_for_grad _wrap_for_grad
         """.split(),
-        _same,
+        _identity,
     ),
 }
-"""Operations by their names, for all their overloads."""
-
-
-# Numbers as integers would represent them, of models that were trained for quantization.
-
-
-def _fake_quantized(
-    graph: Graph, x: SSAValue, scale: Any, zero_point: Any, least: int, most: int
-) -> list[SSAValue]:
-    """The nearest number that integers between two bounds can represent; nobody uses the mask of
-    those that were in range."""
-    x = graph.value(x)
-    scale, zero = (graph.value(each, element_of(x.type)) for each in (scale, zero_point))
-    places = graph.rounded(graph.broadcasting("div", x, scale))
-    places = graph.broadcasting("add", places, zero)
-    places = graph.like("clamp_scalar", places, min=float(least), max=float(most))
-    return [graph.broadcasting("multiply", graph.broadcasting("subtract", places, zero), scale)]
-
-
-def _fake_quantized_channels(
-    graph: Graph,
-    x: SSAValue,
-    scale: SSAValue,
-    zero_point: SSAValue,
-    axis: int,
-    least: int,
-    most: int,
-) -> list[SSAValue]:
-    shape = [1] * len(shape_of(x.type))
-    shape[axis] = shape_of(x.type)[axis]
-    scale, zero_point = (graph.reshape(each, shape) for each in (scale, zero_point))
-    return _fake_quantized(graph, x, scale, zero_point, least, most)
-
-
-QUANTIZED_RULES: dict[str, Rule] = {
-    "fake_quantize_per_tensor_affine_cachemask": _fake_quantized,
-    "fake_quantize_per_channel_affine_cachemask": _fake_quantized_channels,
-}
-"""Operations by their names, for all their overloads."""
+"""Rules by operation name, for all overloads."""

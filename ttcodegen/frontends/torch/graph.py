@@ -1,8 +1,7 @@
-"""Values of a torch.export graph, torch tensors, and operations that hold graphs of their own.
+"""Values of a torch.export graph, torch tensors, and higher-order operations.
 
-Regions become part of the graph around them, loops the repetition of their body, or functions of
-their own where only the device knows the trip count; of branches that are chosen at run time both
-are computed.
+Regions are inlined. Loops are unrolled, or outlined to functions if their trip count is known only
+at run time. Branches with a run-time predicate are both computed.
 """
 
 from __future__ import annotations
@@ -36,34 +35,35 @@ from ttcodegen.transforms.const_eval import known_elements
 Number = bool | int | float
 Scalar = SSAValue | Number
 Rule = Callable[..., "SSAValue | Sequence[SSAValue]"]
-"""Gets the graph and the arguments of an operation in its order, tensors as values; gives its
-results. Those of the wrong element type are converted to the one that the graph says."""
+"""Translates an operation: takes the graph and the operation's arguments, tensors as values.
+
+Results of another element type than the graph's are converted.
+"""
 
 
 Iterate = Callable[[Sequence[SSAValue]], Sequence[SSAValue]]
-"""Translates an iteration of what it takes: whether there is another one, and what that takes."""
+"""Translates an iteration: from the carried values to the condition and the next ones."""
 MakeLoop = Callable[[SSAValue, Sequence[SSAValue], Iterate], Sequence[SSAValue]]
-"""Gets whether there is an iteration and what it takes; gives what the last one makes."""
+"""Makes a loop from its first condition, its initial values and an iteration."""
 
 
 class Graph(Translator):
-    """Makes ops in place of one operation of the graph after the other."""
+    """Builder that replaces one operation of the graph after the other."""
 
     results: Sequence[TensorType[Attribute]] = ()
-    """The types of the results of the operation, as the graph says."""
+    """Result types of the current operation, by the graph."""
     _seed = 0
 
     def next_seed(self) -> int:
-        """The seed of an operation that draws numbers: 1, 2 and so on in their order."""
+        """Returns the seed of the next random operation: 1, 2, ..."""
         self._seed += 1
         return self._seed
 
     make_loop: MakeLoop | None = None
-    """Makes a loop whose trip count is only known at run time."""
+    """Makes a loop whose trip count is known only at run time."""
 
     overwritten: SSAValue | None = None
-    """The argument whose place the result of the operation takes when the program has run, if
-    nothing else reads it."""
+    """Argument that the operation's result overwrites, if nothing else reads it."""
 
     @property
     def type(self) -> TensorType[Attribute]:
@@ -81,8 +81,10 @@ class Graph(Translator):
         return self.type.element_type
 
     def value(self, operand: Scalar, element: Attribute | None = None, rank: int = 0) -> SSAValue:
-        """An operand with elements of a type, that of the result if not given; numbers become
-        tensors of that rank."""
+        """Converts an operand to an element type, by default the result's.
+
+        Numbers become tensors of the given rank.
+        """
         element = element or self.element
         if isinstance(operand, SSAValue):
             return self.typecast(operand, element)
@@ -91,44 +93,44 @@ class Graph(Translator):
         return self.full([1] * rank, number, element)
 
     def together(self, *operands: Scalar) -> list[SSAValue]:
-        """Operands with elements of one type, that which PyTorch would compute with."""
+        """Converts operands to one element type by PyTorch's promotion."""
         element = promoted(operands)
         rank = max(len(shape_of(o.type)) for o in operands if isinstance(o, SSAValue))
         return [self.value(operand, element, rank) for operand in operands]
 
     def apply(self, name: str, *operands: Scalar, **attributes: Any) -> SSAValue:
-        """An elementwise op on operands with elements as the result has them."""
+        """Emits an elementwise op on operands converted to the result's element type."""
         ranks = [len(shape_of(o.type)) for o in operands if isinstance(o, SSAValue)]
         values = [self.value(operand, rank=max(ranks, default=0)) for operand in operands]
         return self.broadcasting(name, *values, **attributes)
 
     def dim(self, dim: int, rank: int) -> int:
-        """A dimension counted from the start; those of a scalar count as one."""
+        """Normalizes a dimension index; a scalar has one dimension."""
         return dim % max(rank, 1)
 
     def dims(self, dim: int | Sequence[int] | None, value: SSAValue) -> list[int]:
-        """Dimensions counted from the start; all of them if none is named."""
+        """Normalizes dimension indices, sorted; None means all."""
         rank = len(shape_of(value.type))
         if dim is None or (not isinstance(dim, int) and not dim):
             return list(range(rank))
         return sorted(self.dim(d, rank) for d in ([dim] if isinstance(dim, int) else dim))
 
     def reduced(self, name: str, value: SSAValue, dims: Sequence[int], keep: bool) -> SSAValue:
-        """A reduction; one over nothing is the operand."""
+        """Emits a reduction; the identity for a scalar."""
         if not shape_of(value.type):
             return value
         return self.reduce(name, value, list(dims), keep)
 
     def logical(self, value: SSAValue) -> SSAValue:
-        """True if elements are not zero."""
+        """Converts to boolean: true for nonzero elements."""
         return self.typecast(value, i1)
 
     def expanded(self, value: SSAValue, shape: Sequence[int]) -> SSAValue:
-        """`value` repeated up to that shape, as broadcasting would."""
+        """Broadcasts `value` to a shape."""
         return self.repeat(self.aligned(value, shape), shape)
 
     def part(self, value: SSAValue, dim: int, begin: int, end: int, step: int = 1) -> SSAValue:
-        """Every `step`-th element from `begin` to `end` of one dimension."""
+        """Slices every `step`-th element from `begin` to `end` of one dimension."""
         shape = shape_of(value.type)
         begins = [begin if axis == dim else 0 for axis in range(len(shape))]
         ends = [end if axis == dim else size for axis, size in enumerate(shape)]
@@ -136,29 +138,28 @@ class Graph(Translator):
         return self.slice(value, begins, ends, steps)
 
     def swapped(self, value: SSAValue, first: int, second: int) -> SSAValue:
-        """`value` with two dimensions exchanged."""
+        """Swaps two dimensions."""
         order = list(range(len(shape_of(value.type))))
         order[first], order[second] = order[second], order[first]
         return self.permute(value, order)
 
     def nothing(self, type_: TensorType[Attribute]) -> SSAValue:
-        """A tensor without elements."""
+        """Empty tensor."""
         return self.constant(np.zeros(shape_of(type_), np.float32), type_.element_type)
 
     def repeat(self, value: SSAValue, shape: Sequence[int]) -> SSAValue:
-        """As of any builder, also of a shape without elements."""
+        """Repeats a value to a shape, which may be empty."""
         if 0 in shape and shape_of(value.type) != tuple(shape):
             return self.nothing(tensor_type(element_of(value.type), shape))
         return super().repeat(value, shape)
 
     def array(self, array: np.ndarray, element: Attribute | None = None) -> SSAValue:
-        """A constant, with elements as the result has them if not said otherwise."""
+        """Constant, by default of the result's element type."""
         return self.constant(array, element or self.element)
 
 
 def of_scalars(rule: Rule) -> Rule:
-    """A rule of an operation along dimensions which is for scalars as for vectors of one element:
-    they have no dimension, and PyTorch takes 0 or -1 for one."""
+    """Adapts a rule along dimensions to scalars, for which PyTorch accepts dimension 0 or -1."""
 
     def lifted(
         graph: Graph, x: SSAValue, *arguments: Any, **named: Any
@@ -186,13 +187,13 @@ def _as_vector(graph: Graph, argument: Any) -> Any:
 
 
 def kind_of(element: Attribute) -> str:
-    """`f`, `i`, `u` or `b`."""
+    """Kind of an element type: `f`, `i`, `u` or `b`."""
     name = numpy_name(element) or "float32"
     return "f" if name == "bfloat16" else np.dtype(name).kind
 
 
 def limits(element: Attribute) -> tuple[float, float]:
-    """The smallest and the largest element of a type."""
+    """Smallest and largest value of an element type."""
     if kind_of(element) == "f":
         return -inf, inf
     if kind_of(element) == "b":
@@ -206,8 +207,10 @@ _ORDER = ("bool", "uint8", "int8", "int16", "int32", "int64", "bfloat16", "float
 
 
 def promoted(operands: Sequence[Scalar]) -> Attribute:
-    """The element type that operands of several are converted to; a number counts only if it is of
-    a higher kind (integers above booleans, floats above integers)."""
+    """Promoted element type of operands.
+
+    Numbers count only if of a higher kind (integers above booleans, floats above integers).
+    """
     elements = [element_of(o.type) for o in operands if isinstance(o, SSAValue)]
     names = [numpy_name(element) or "float32" for element in elements]
     found = elements[max(range(len(names)), key=lambda i: _ORDER.index(names[i]))]
@@ -222,7 +225,7 @@ def promoted(operands: Sequence[Scalar]) -> Attribute:
 
 
 def unsupported_argument(operation: str, name: str, found: object) -> CompileError:
-    """The refusal of an operation for one of its arguments."""
+    """Error for an unsupported argument of an operation."""
     return CompileError(f"{operation} with {name} = {found} is not supported")
 
 
@@ -231,18 +234,18 @@ def unsupported_argument(operation: str, name: str, found: object) -> CompileErr
 Tensor = Any  # torch's own classes are not known where it is not installed.
 
 _PARTS = {"complex32": "float16", "complex64": "float32", "complex128": "float64"}
-"""The types of both parts of complex numbers."""
+"""Type of the parts of each complex dtype."""
 
 
 def is_complex(value: Any) -> bool:
-    """True if a tensor, or the first of several, holds complex numbers."""
+    """Returns whether a tensor, or the first of several, is complex."""
     several = cast("Sequence[Any]", value if isinstance(value, (tuple, list)) else [value])
     first = several[0] if several else None
     return str(getattr(first, "dtype", "")).startswith("torch.complex")
 
 
 def element_of_dtype(dtype: Any) -> Attribute:
-    """The element type of a `torch.dtype`; that of the parts of complex numbers."""
+    """Element type of a `torch.dtype`; for complex types, that of the parts."""
     name = str(dtype).removeprefix("torch.")
     name = _PARTS.get(name, name)
     try:
@@ -255,8 +258,10 @@ def element_of_dtype(dtype: Any) -> Attribute:
 
 
 def tensor_array(tensor: Tensor) -> np.ndarray:
-    """The elements of a tensor of torch, complex ones as pairs in a last dimension; numpy has no
-    bfloat16 of its own."""
+    """Elements of a torch tensor, complex ones as pairs in a last dimension.
+
+    bfloat16 uses ml_dtypes, as numpy lacks it.
+    """
     import ml_dtypes
 
     held = plain(tensor).detach().cpu().contiguous()
@@ -273,7 +278,7 @@ def tensor_array(tensor: Tensor) -> np.ndarray:
 
 
 def plain(tensor: Tensor) -> Tensor:
-    """The tensor that one stands for in a function which torch transforms."""
+    """Unwraps a tensor from functorch transforms."""
     if type(tensor).__module__.partition(".")[0] != "torch":
         return tensor
     import importlib
@@ -285,13 +290,12 @@ def plain(tensor: Tensor) -> Tensor:
 
 
 Region = Callable[[Any, Sequence[Any]], list[Any]]
-"""Translates a graph of an operation with these values for its arguments; gives what it returns."""
+"""Translates a subgraph with the given arguments; returns its results."""
 RegionRule = Callable[..., list[Any]]
-"""Gets the graph that is made, what translates graphs, and the arguments of an operation; gives its
-results."""
+"""Translates a higher-order operation: takes the graph, the subgraph translator and arguments."""
 
 MOST_ITERATIONS = 4096
-"""Upper bound on the unrolled iterations of a loop."""
+"""Limit on the unrolled iterations of a loop."""
 CHECKS = frozenset({"_assert_async", "_assert_scalar", "_assert_tensor_metadata",
                     "_linalg_check_errors", "sym_constrain_range",
                     "sym_constrain_range_for_size"})  # fmt: skip
@@ -306,7 +310,7 @@ def _under_autocast(
     _: Graph, region: Region, device: str, dtype: Any, is_on: bool, __: Any, inside: Any,
     *operands: Any,
 ) -> list[Any]:  # fmt: skip
-    """Conversions of an autocast that is on are part of the graph before it is translated."""
+    """Inlines an autocast region; its conversions are already part of the graph."""
     return region(inside, operands)
 
 
@@ -372,7 +376,7 @@ def _while_loop(
             going = bool(known.all())
         if not going:
             return values
-        values = [_settled(graph, value) for value in region(body, [*values, *others])]
+        values = [_fold_scalar(graph, value) for value in region(body, [*values, *others])]
 
     def iterate(values: Sequence[SSAValue]) -> Sequence[SSAValue]:
         following = region(body, [*values, *others])
@@ -399,8 +403,8 @@ def _too_long() -> CompileError:
     )
 
 
-def _settled(graph: Graph, value: SSAValue | None) -> SSAValue | None:
-    """A counter as the number that it is, so that it is not counted up at run time."""
+def _fold_scalar(graph: Graph, value: SSAValue | None) -> SSAValue | None:
+    """Folds a known scalar, such as a loop counter, to a constant."""
     if value is None or shape_of(value.type):
         return value
     known = known_elements(value)
@@ -417,8 +421,7 @@ def _scan(
     rows: Sequence[SSAValue],
     others: Sequence[Any] = (),
 ) -> list[Any]:
-    """The body for each row after the other: what it carries at last, and what it gives for each,
-    stacked."""
+    """Scan: the body on one row after the other; final carried values and stacked outputs."""
     values = list(carried)
     given: list[list[Any]] = []
     for inputs in _rows(graph, rows):
@@ -437,7 +440,7 @@ def _map(
 
 
 def _rows(graph: Graph, values: Sequence[SSAValue]) -> list[list[SSAValue]]:
-    """The rows of tensors of as many rows each, without their dimension."""
+    """Splits tensors along their first dimension."""
     count = shape_of(values[0].type)[0]
     if count > MOST_ITERATIONS:
         raise _too_long()
@@ -469,24 +472,24 @@ REGION_RULES: Mapping[str, RegionRule] = {
     "wrap_with_autocast": _under_autocast,
     "wrap_with_set_grad_enabled": _under_gradients,
 }
-"""By the names of the operations."""
+"""Region rules by operation name."""
 
 
-_FIXED_SIZES = {
+_SIZE_REMEDIES = {
     "index": "choose with torch.where, multiply by the mask, or give indices of a known number",
     "repeat_interleave": "give output_size=, the sum of the repeats",
     "slice": "slice by numbers that follow from shapes",
 }
-"""Remedies that give a result a known size, by operation."""
+"""Remedy by operation, for results whose size depends on values."""
 
 
 def refuse_unknown_size(name: str, result: Any, operands: Sequence[Any]) -> None:
-    """Makes sure that an operation is not the one that makes a size depend on values.
+    """Raises CompileError if an operation makes a size depend on values.
 
     Args:
         name: its name.
-        result: a tensor that it makes.
-        operands: what it is given.
+        result: a tensor that it returns.
+        operands: its operands.
 
     Raises:
         CompileError: if the result has an unknown size and no operand has one.
@@ -495,7 +498,7 @@ def refuse_unknown_size(name: str, result: Any, operands: Sequence[Any]) -> None
         return
     raise CompileError(
         f"the shape of the result of '{name}' depends on the values of a tensor",
-        remedy=_FIXED_SIZES.get(name, "use operations whose results have a known size"),
+        remedy=_SIZE_REMEDIES.get(name, "use operations whose results have a known size"),
     )
 
 
@@ -507,7 +510,7 @@ _FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
 
 
 def operation_name(target: Any) -> tuple[str, str]:
-    """The name of an operation without its name space, and of its overload."""
+    """Name of an operation without its namespace, and its overload."""
     schema = getattr(target, "_schema", None)
     if schema is None:
         return getattr(target, "__name__", str(target)), ""
@@ -518,15 +521,17 @@ _COUNTER = re.compile(r"_\d+$")
 
 
 def location_of(node: Any) -> str:
-    """The path of the module that an operation belongs to, and what it is called there: nothing
-    after the last `/` if that is only which operation it is."""
+    """Location name of an operation: module path and the operation's name in it.
+
+    Nothing follows the last `/` if the name only repeats the kind of the operation.
+    """
     modules: Mapping[str, Any] = node.meta.get("nn_module_stack") or {}
     stack = list(modules.values())
     path, kind = (str(stack[-1][0]), str(stack[-1][1])) if stack else ("", "")
     name = str(node.name)
     if _COUNTER.sub("", name) == operation_name(node.target)[0].rstrip("_"):
-        name = ""  # `to_2` is the third conversion, whatever it converts.
-    # A module of the library is one operation or a few: they are called as the module is.
+        name = ""  # `to_2` is just the third conversion.
+    # A module of torch.nn is one operation or a few: use its name for them.
     leaf = path.rpartition(".")[2]
     if "torch.nn.modules" in kind and leaf and not leaf.isdigit():
         name = leaf
@@ -534,8 +539,7 @@ def location_of(node: Any) -> str:
 
 
 def source_of(node: Any) -> SourceLocation | None:
-    """The line of the model's own code that an operation comes from; of an installed package only
-    where nothing else called it."""
+    """Source line of an operation in the user's code, or else in an installed package."""
     frames: list[tuple[str, str, str]] = _FRAME.findall(node.meta.get("stack_trace") or "")
     if not frames:
         return None

@@ -18,33 +18,32 @@ from ttcodegen.frontends.torch.layers import channels_first, channels_last, each
 # Images in another size.
 
 _CUBIC = -0.75
-"""The slope of PyTorch's cubic kernel (R. Keys, 1981)."""
+"""Coefficient of PyTorch's cubic kernel (R. Keys, 1981)."""
 _SMOOTH_CUBIC = -0.5
-"""The same where images become smaller without aliases, as in Pillow."""
+"""Coefficient of the antialiasing cubic kernel, as in Pillow."""
 
 
 def _nearest(graph: Graph, x: SSAValue, _: Any = None, *factors: Any) -> SSAValue:
-    return _resized(graph, x, "nearest", False, factors)
+    return _resize(graph, x, "nearest", False, factors)
 
 
 def _interpolated(mode: str) -> Rule:
     def rule(
         graph: Graph, x: SSAValue, _: Any = None, align_corners: bool = False, *factors: Any
     ) -> SSAValue:
-        return _resized(graph, x, mode, align_corners, factors)
+        return _resize(graph, x, mode, align_corners, factors)
 
     return rule
 
 
-def _resized(
+def _resize(
     graph: Graph, x: SSAValue, mode: str, align_corners: bool, factors: Sequence[Any]
 ) -> SSAValue:
-    """The op for whole factors; else rows and columns are sums of those of the image, which a
-    product with a matrix of weights is."""
+    """Resizes by upsample2d for whole factors, else by matmuls with interpolation matrices."""
     batch, channels, *sizes = graph.shape
     found = shape_of(x.type)[2:]
-    given = _given_factors(factors)
-    # A size is rounded down, and positions in the image still follow the factor that was given.
+    given = _scale_factors(factors)
+    # Sizes are rounded down, but sampling positions follow the given factor.
     whole = (kind_of(graph.element) == "f" or mode == "nearest") and all(
         size % old == 0 and factor in (None, size // old)
         for size, old, factor in zip(sizes, found, given, strict=True)
@@ -70,14 +69,16 @@ def _weighted(graph: Graph, x: SSAValue, axis: int, weights: np.ndarray) -> SSAV
 
 
 def _weighted_bytes(graph: Graph, x: SSAValue, axis: int, weights: np.ndarray) -> SSAValue:
-    """Sums of integers along one dimension, rounded and as much as the type can hold: the weights
-    are fractions of 16 bits, as PyTorch takes them for images of bytes."""
+    """Interpolates integers along one dimension with rounding and saturation.
+
+    Weights are 16-bit fractions, as in PyTorch for byte images.
+    """
     most = weights.max()
     digits = next(n for n in range(23) if n == 22 or int(0.5 + most * 2 ** (n + 1)) >= 1 << 15)
     numbers = np.trunc(weights * 2.0**digits + np.copysign(0.5, weights))
     whole = element_of(x.type)
     image = graph.typecast(x, f32)
-    # Halves of eight bits each, which products of the matrix engine keep.
+    # Split into 8-bit halves, whose products are exact on the matrix engine.
     lower = numbers % 256
     parts = [
         weighted_along(graph, image, axis, part / 2.0**digits) for part in (numbers - lower, lower)
@@ -89,8 +90,8 @@ def _weighted_bytes(graph: Graph, x: SSAValue, axis: int, weights: np.ndarray) -
     return graph.typecast(found, whole)
 
 
-def _given_factors(factors: Sequence[Any]) -> tuple[float | None, float | None]:
-    """Those of rows and columns: one overload lists them, the other one has two arguments."""
+def _scale_factors(factors: Sequence[Any]) -> tuple[float | None, float | None]:
+    """Row and column factors from either overload: one list, or two arguments."""
     if len(factors) == 1 and not isinstance(factors[0], float):
         factors = factors[0] or ()
     rows, columns, *_ = (*factors, None, None)
@@ -98,7 +99,7 @@ def _given_factors(factors: Sequence[Any]) -> tuple[float | None, float | None]:
 
 
 def weighted_along(graph: Graph, x: SSAValue, axis: int, weights: np.ndarray) -> SSAValue:
-    """Sums of the elements of one dimension, by a matrix of weights [size, new size]."""
+    """Multiplies one dimension by a matrix of weights [size, new size]."""
     last = len(shape_of(x.type)) - 1
     if axis != last:
         turned = weighted_along(graph, graph.swapped(x, axis, last), last, weights)
@@ -134,13 +135,13 @@ def resizing_weights(
     return weights
 
 
-def _smoothed(mode: str) -> Rule:
-    """Resizing whose kernel grows with the factor when images become smaller."""
+def _antialiased(mode: str) -> Rule:
+    """Makes the rule of antialiased resizing, whose kernel widens with the reduction factor."""
 
     def rule(
         graph: Graph, x: SSAValue, _: Any = None, align_corners: bool = False, *factors: Any
     ) -> SSAValue:
-        given = _given_factors(factors)
+        given = _scale_factors(factors)
         for axis in (1, 0):
             size, wanted = shape_of(x.type)[axis + 2], graph.shape[axis + 2]
             step = 1 / (given[axis] or wanted / size)
@@ -177,17 +178,17 @@ RESIZING_RULES: dict[str, Rule] = {
     "upsample_nearest2d": _nearest,
     "upsample_bilinear2d": _interpolated("bilinear"),
     "upsample_bicubic2d": _interpolated("bicubic"),
-    "_upsample_bilinear2d_aa": _smoothed("bilinear"),
-    "_upsample_bicubic2d_aa": _smoothed("bicubic"),
+    "_upsample_bilinear2d_aa": _antialiased("bilinear"),
+    "_upsample_bicubic2d_aa": _antialiased("bicubic"),
 }
-"""Operations by their names, for all their overloads."""
+"""Rules by operation name, for all overloads."""
 
 
 # Pooling, over one, two or three dimensions, and to sizes that are given.
 
 
 def _pooled(graph: Graph, name: str, x: SSAValue, spatial: int, **attributes: Any) -> SSAValue:
-    """A pool over the last dimensions; images of one dimension are one high."""
+    """Pooling over the last dimensions; 1-D signals are images of one row."""
     return emit_on_images(graph, name, x, spatial, one_row=spatial == 1, **attributes)
 
 
@@ -208,9 +209,8 @@ def _pool_window(
             "dilation": dilation}  # fmt: skip
 
 
-def _within(x: SSAValue, window: dict[str, Any]) -> dict[str, Any]:
-    """The window, at most as large as the padded image: that is all that rounding up leaves of a
-    single larger one."""
+def _limit_window(x: SSAValue, window: dict[str, Any]) -> dict[str, Any]:
+    """Limits the window to the padded image, as ceil mode may exceed it."""
     sizes = [1, *shape_of(x.type)][-len(window["kernel"]) :]
     rows = zip(window["kernel"], sizes, window["padding"], window["dilation"], strict=False)
     fitting = [min(k, (size + 2 * pad - 1) // step + 1) for k, size, pad, step in rows]
@@ -229,7 +229,7 @@ def _max_pool(spatial: int) -> Rule:
     ) -> SSAValue:
         pool = _pooled_in_space if spatial == 3 else _pooled
         window = _pool_window(spatial, kernel, stride, padding, dilation)
-        window = _within(x, window) if ceil_mode else window
+        window = _limit_window(x, window) if ceil_mode else window
         return pool(graph, "max_pool2d", x, spatial, ceil_mode=ceil_mode, **window)
 
     return rule
@@ -257,7 +257,7 @@ def _avg_pool(spatial: int) -> Rule:
             x = _padded_to_windows(graph, x, spatial, window)
             window = _pool_window(spatial, kernel, stride, 0)
             ceil_mode = False
-        window = _within(x, window) if ceil_mode else window
+        window = _limit_window(x, window) if ceil_mode else window
         averaged = pool(
             graph, "avg_pool2d", x, spatial, ceil_mode=ceil_mode,
             count_include_pad=count_include_pad or divisor_override is not None, **window,
@@ -271,7 +271,7 @@ def _avg_pool(spatial: int) -> Rule:
 
 
 def _padded_to_windows(graph: Graph, x: SSAValue, spatial: int, window: dict[str, Any]) -> SSAValue:
-    """An image with zeros around it, as many as the windows of the result reach."""
+    """Zero-pads an image to the extent of the result's windows."""
     kernel, stride = (list(window[key])[-spatial:] for key in ("kernel", "stride"))
     padding = window["padding"][: len(window["padding"]) // 2][-spatial:]
     widths = [(0, 0)] * (len(shape_of(x.type)) - spatial)
@@ -291,11 +291,11 @@ def _whole_means(
     count_include_pad: bool,
     divisor: int | None,
 ) -> SSAValue:
-    """Means of integers: the sums of windows, exact, and their quotients cut towards zero."""
+    """Average pooling of integers: exact window sums, truncating division."""
     kernel, stride, padding = (list(window[key]) for key in ("kernel", "stride", "padding"))
     kernel, stride = kernel[-spatial:], stride[-spatial:]
     padding = padding[: len(padding) // 2][-spatial:]
-    if prod(kernel) > _MOST_WINDOW:
+    if prod(kernel) > _MAX_INTEGER_WINDOW:
         raise unsupported_argument("a pool of integers", "kernel_size", kernel)
     sizes, made = shape_of(x.type)[-spatial:], graph.shape[-spatial:]
     lead = len(shape_of(x.type)) - spatial
@@ -318,22 +318,21 @@ def _whole_means(
         total = part if total is None else graph.like("add", total, part)
     assert total is not None
     share = counts if divisor is None else np.full_like(counts, divisor)
-    # A little more than the quotient, for one that is whole may come out just below.
+    # Nudge upwards: an exact quotient may come out just below its integer.
     sums = graph.typecast(total, f32)
     quotient = graph.broadcasting("div", sums, graph.constant(share, f32))
     slack = graph.broadcasting("multiply", quotient, graph.number(1 + 2.0**-20, quotient))
     return graph.typecast(graph.like("trunc", slack), graph.element)
 
 
-_MOST_WINDOW = 512
-"""The most elements of a window of integers, each of which is an addition."""
+_MAX_INTEGER_WINDOW = 512
+"""Limit on the elements of an integer window, each of which is an addition."""
 
 
 def _pooled_in_space(
     graph: Graph, name: str, x: SSAValue, _: int, *, ceil_mode: bool, **window: Any
 ) -> SSAValue:
-    """A pool over three dimensions: one over rows and columns of every layer, and one over the
-    layers. Extremes and means of whole windows are those of their layers."""
+    """3-D pooling: a 2-D pool of each layer, then a pool over the layers."""
     *outer, depth, height, width = shape_of(x.type)
     rest = {k: v for k, v in window.items() if k == "count_include_pad"} | {"ceil_mode": ceil_mode}
     of_layers, of_images = ({**rest} for _ in range(2))
@@ -353,7 +352,7 @@ def _pooled_in_space(
 def _pool_of(
     graph: Graph, name: str, images: SSAValue, sizes: Sequence[int], **attributes: Any
 ) -> SSAValue:
-    """A pool over the last two of four dimensions, to these sizes."""
+    """Pools the last two of four dimensions to the given sizes."""
     batch, channels = shape_of(images.type)[:2]
     result = tensor_type(graph.element, [batch, *sizes, channels])
     return channels_first(graph, graph.emit(name, [channels_last(graph, images)], result,
@@ -361,8 +360,10 @@ def _pool_of(
 
 
 def _adaptive(name: str, spatial: int) -> Rule:
-    """A pool whose windows are as large as the result is small; where sizes do not divide, they
-    overlap and differ, and each dimension is pooled by itself."""
+    """Makes the rule of adaptive pooling.
+
+    Sizes that do not divide have overlapping windows, and each dimension is pooled separately.
+    """
 
     def rule(graph: Graph, x: SSAValue, size: Any) -> SSAValue:
         found, wanted = shape_of(x.type)[-spatial:], graph.shape[-spatial:]
@@ -381,8 +382,10 @@ def _adaptive(name: str, spatial: int) -> Rule:
 
 
 def _pooled_along(graph: Graph, name: str, x: SSAValue, axis: int, wanted: int) -> SSAValue:
-    """One dimension to a size: the i-th window is from floor(i n / size) to ceil((i + 1) n / size),
-    as PyTorch has it."""
+    """Adaptively pools one dimension with PyTorch's windows.
+
+    Window i spans floor(i n / size) to ceil((i + 1) n / size).
+    """
     size = shape_of(x.type)[axis]
     if wanted == size:
         return x
@@ -396,8 +399,8 @@ def _pooled_along(graph: Graph, name: str, x: SSAValue, axis: int, wanted: int) 
     return weighted_along(graph, x, axis, weights)
 
 
-def _first(rule: Rule) -> Rule:
-    """A pool that gives places as well, which are rarely used."""
+def _without_indices(rule: Rule) -> Rule:
+    """Drops a pool's index result, which is rarely used."""
 
     def wrapped(graph: Graph, *arguments: Any, **named: Any) -> list[SSAValue]:
         value = rule(graph, *arguments, **named)
@@ -409,13 +412,13 @@ def _first(rule: Rule) -> Rule:
 
 POOLING_RULES: dict[str, Rule] = {
     **{f"max_pool{n}d": _max_pool(n) for n in (1, 2, 3)},
-    **{f"max_pool{n}d_with_indices": _first(_max_pool(n)) for n in (2, 3)},
+    **{f"max_pool{n}d_with_indices": _without_indices(_max_pool(n)) for n in (2, 3)},
     **{f"avg_pool{n}d": _avg_pool(n) for n in (1, 2, 3)},
     **{f"adaptive_avg_pool{n}d": _adaptive("avg_pool2d", n) for n in (1, 2, 3)},
     **{f"_adaptive_avg_pool{n}d": _adaptive("avg_pool2d", n) for n in (2, 3)},
-    **{f"adaptive_max_pool{n}d": _first(_adaptive("max_pool2d", n)) for n in (1, 2, 3)},
+    **{f"adaptive_max_pool{n}d": _without_indices(_adaptive("max_pool2d", n)) for n in (1, 2, 3)},
 }
-"""Operations by their names, for all their overloads."""
+"""Rules by operation name, for all overloads."""
 
 
 # Images sampled at positions that a tensor holds.
@@ -423,17 +426,19 @@ POOLING_RULES: dict[str, Rule] = {
 _BILINEAR, _NEAREST, _BICUBIC = range(3)
 _ZEROS, _BORDER, _REFLECTION = range(3)
 _SLOPE = -0.75
-"""Of torch's cubic interpolation."""
+"""Coefficient of torch's cubic interpolation."""
 
 Tap = tuple[SSAValue, SSAValue | None]
-"""The position of an element along one dimension, and how much it counts; None for all of it."""
+"""Element index along one dimension and its weight; None for weight 1."""
 
 
 def _grid_sampler(
     graph: Graph, x: SSAValue, grid: SSAValue, mode: int, padding: int, align_corners: bool
 ) -> SSAValue:
-    """The elements of an image, or a volume, at the positions of a grid: its last dimension holds
-    their coordinates from -1 to 1, those of the image's last dimension first."""
+    """Samples an image or volume at the positions of a grid.
+
+    The grid's last dimension holds coordinates from -1 to 1, the image's last dimension first.
+    """
     sizes = shape_of(x.type)[2:]
     grid = graph.typecast(grid, f32)
     taps: list[list[Tap]] = []
@@ -443,8 +448,8 @@ def _grid_sampler(
         at = graph.reshape(at, shape_of(grid.type)[:-1])
         at = _unnormalized(graph, at, size, align_corners)
         if mode != _BICUBIC and padding != _ZEROS:
-            # The position is moved into the image before it is divided among its neighbours.
-            at = _inside(graph, at, size, padding, align_corners)
+            # Clamp the position before its neighbours are weighted.
+            at = _clamp_or_reflect(graph, at, size, padding, align_corners)
         taps.append(_taps(graph, at, mode))
     image = graph.typecast(channels_last(graph, x), f32)
     total: SSAValue | None = None
@@ -456,8 +461,10 @@ def _grid_sampler(
 
 
 def _unnormalized(graph: Graph, at: SSAValue, size: int, align_corners: bool) -> SSAValue:
-    """Coordinates in elements: -1 and 1 are the centres of the first and last one, or their outer
-    edges."""
+    """Converts coordinates to element indices.
+
+    -1 and 1 are the centres of the first and last element, or their outer edges.
+    """
     scale = (size - 1) / 2 if align_corners else size / 2
     return _affine(graph, at, scale, (size - 1) / 2)
 
@@ -467,15 +474,17 @@ def _affine(graph: Graph, value: SSAValue, scale: float, offset: float) -> SSAVa
     return graph.like("add", scaled, graph.number(offset, value))
 
 
-def _inside(graph: Graph, at: SSAValue, size: int, padding: int, align_corners: bool) -> SSAValue:
-    """Coordinates within the image: those beyond its border are there, or reflected at it."""
+def _clamp_or_reflect(
+    graph: Graph, at: SSAValue, size: int, padding: int, align_corners: bool
+) -> SSAValue:
+    """Clamps coordinates to the image, or reflects them at its border."""
     if padding == _REFLECTION:
-        at = _reflected(graph, at, size, align_corners)
+        at = _reflect(graph, at, size, align_corners)
     return graph.like("clamp_scalar", at, min=0.0, max=float(size - 1))
 
 
-def _reflected(graph: Graph, at: SSAValue, size: int, align_corners: bool) -> SSAValue:
-    """At the centres of the outer elements, or at their outer edges: a wave of triangles."""
+def _reflect(graph: Graph, at: SSAValue, size: int, align_corners: bool) -> SSAValue:
+    """Reflects coordinates as a triangle wave at the outer elements' centres or edges."""
     low, span = (0.0, float(size - 1)) if align_corners else (-0.5, float(size))
     if span == 0:
         return graph.like("multiply", at, graph.number(0.0, at))
@@ -486,7 +495,7 @@ def _reflected(graph: Graph, at: SSAValue, size: int, align_corners: bool) -> SS
 
 
 def _taps(graph: Graph, at: SSAValue, mode: int) -> list[Tap]:
-    """The elements along one dimension that count at a position."""
+    """Elements along one dimension that contribute to a position."""
     if mode == _NEAREST:
         return [(graph.rounded(at), None)]
     first = graph.like("floor", at)
@@ -509,7 +518,7 @@ def _taps(graph: Graph, at: SSAValue, mode: int) -> list[Tap]:
 
 
 def _polynomial(graph: Graph, distance: SSAValue, near: bool) -> SSAValue:
-    """The weight of cubic interpolation at a distance below one, or between one and two."""
+    """Weight of cubic interpolation at a distance below one, or between one and two."""
     factors = (_SLOPE + 2, -(_SLOPE + 3), 0.0, 1.0)
     if not near:
         factors = (_SLOPE, -5 * _SLOPE, 8 * _SLOPE, -4 * _SLOPE)
@@ -523,8 +532,8 @@ def _polynomial(graph: Graph, distance: SSAValue, near: bool) -> SSAValue:
 def _weighted_sampling(
     graph: Graph, image: SSAValue, corner: Sequence[Tap], padding: int, align_corners: bool
 ) -> SSAValue:
-    """The elements that one tap of each dimension names, times the weights of the taps. Elements
-    outside count nothing, or those that replace them."""
+    """Gathers one tap of each dimension, times the taps' weights; outside elements follow
+    `padding`."""
     batch, *sizes, channels = shape_of(image.type)
     weights = [weight for _, weight in corner if weight is not None]
     kept = shape_of(corner[0][0].type)
@@ -533,7 +542,7 @@ def _weighted_sampling(
     for (place, _), size in zip(corner, sizes, strict=True):
         if padding == _ZEROS:
             weights.append(_is_inside(graph, place, size))
-        place = _inside(graph, place, size, padding, align_corners)
+        place = _clamp_or_reflect(graph, place, size, padding, align_corners)
         flat = graph.like("multiply", flat, graph.number(size, flat))
         flat = graph.like("add", flat, graph.typecast(place, i32))
     table = graph.reshape(image, [batch * prod(sizes), channels])
@@ -549,7 +558,7 @@ def _weighted_sampling(
 
 
 def _is_inside(graph: Graph, place: SSAValue, size: int) -> SSAValue:
-    """1 for places of elements, 0 for others."""
+    """Mask, 1 or 0, of indices inside of the image."""
     low = graph.compare("ge", place, graph.number(0.0, place), i1)
     high = graph.compare("le", place, graph.number(float(size - 1), place), i1)
     return graph.typecast(graph.compare("logical_and", low, high, i1), f32)
@@ -560,4 +569,4 @@ SAMPLING_RULES: dict[str, Rule] = {
     "grid_sampler_2d": _grid_sampler,
     "grid_sampler_3d": _grid_sampler,
 }
-"""Operations by their names, for all their overloads."""
+"""Rules by operation name, for all overloads."""

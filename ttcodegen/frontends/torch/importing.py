@@ -1,7 +1,6 @@
-"""From a graph of `torch.export` to a module of TTIR.
+"""Translation of a `torch.export` graph to a TTIR module.
 
-What of torch is needed here is reached through the objects that it gives: this module can be
-imported without it.
+The module does not import torch: it reaches torch through the objects of the graph.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from ttcodegen.dialects.core.datatypes import shape_of, tensor_type
 from ttcodegen.dialects.ttcore.dialect import ArgumentType, ArgumentTypeAttr
 from ttcodegen.foundation.diagnostics import CompileError, Diagnostic, SourceLocation
 from ttcodegen.frontends.special_functions import Complex, joined, parted
-from ttcodegen.frontends.torch.complex_numbers import is_known, translated
+from ttcodegen.frontends.torch.complex_numbers import complex_number, is_known, translated
 from ttcodegen.frontends.torch.graph import (
     CHECKS,
     REGION_RULES,
@@ -64,16 +63,15 @@ _DROPPED = frozenset({"device", "layout", "pin_memory", "memory_format", "dtype"
 
 @dataclass(frozen=True)
 class Imported:
-    """A model as TTIR."""
+    """Model translated to TTIR."""
 
     module: ModuleOp
     weights: Mapping[str, np.ndarray]
-    """Parameters by their names in the state dictionary, which are those of arguments."""
+    """Parameters by name in the state dictionary, which is also the argument's name."""
     inputs: Sequence[str]
-    """The names of the other arguments, in the order of the example's tensors, and after them
-    `buffers`."""
+    """Names of the other arguments: the example's tensors in order, then `buffers`."""
     buffers: Sequence[str]
-    """Those that are arguments: the model, or another one that shares them, changes them."""
+    """Buffers that are arguments, as this model or one that shares them mutates them."""
     changed: Sequence[str]
     """Names of the arguments that the model mutates, as trailing results."""
 
@@ -81,16 +79,16 @@ class Imported:
 def import_graph(
     program: Any, function: str, outputs: Sequence[str], state: Collection[str] = ()
 ) -> Imported:
-    """The module of TTIR that an exported program means.
+    """Translates an exported program to a TTIR module.
 
     Args:
-        program: a `torch.export.ExportedProgram` whose graph changes no tensor in place.
-        function: what the function is called.
-        outputs: the names of the results.
-        state: buffers that are arguments although this program does not change them.
+        program: a functionalized `torch.export.ExportedProgram`.
+        function: name of the function.
+        outputs: names of the results.
+        state: buffers that are arguments although this program does not mutate them.
 
     Raises:
-        CompileError: with all operations that cannot be translated.
+        CompileError: listing all operations that cannot be translated.
     """
     return _Importer(program).run(function, outputs, state)
 
@@ -180,7 +178,7 @@ class _Importer:
         )
 
     def _buffer(self, node: Node, spec: Any) -> None:
-        """Buffers and tensors that the model holds are constants."""
+        """Translates a buffer or a tensor that the model holds to a constant."""
         if not node.users:
             return
         held = self.program.state_dict.get(spec.target)
@@ -237,7 +235,7 @@ class _Importer:
             self._refuse(node, f"the rule of '{name}' fails: {type(error).__name__}: {said}")
 
     def _attribute(self, node: Node, module: Any) -> None:
-        """A graph, or a tensor, that a module of the program holds."""
+        """Translates an attribute of a module: a graph or a tensor."""
         held: Any = module
         for part in str(node.target).split("."):
             held = getattr(held, part)
@@ -269,10 +267,10 @@ class _Importer:
         return REGION_RULES[name](self.graph, self._region, *arguments)
 
     def _region(self, module: Any, arguments: Sequence[Any]) -> list[Any]:
-        """Translates a graph that an operation holds.
+        """Translates the subgraph of a higher-order operation.
 
         Raises:
-            _Refused: if something in it is refused.
+            _Refused: if an operation in it is refused.
         """
         outside = self.values, self.failed
         self.values, self.failed = {}, set()
@@ -298,7 +296,7 @@ class _Importer:
     def _loop(
         self, going: SSAValue, carried: Sequence[SSAValue], iterate: Iterate
     ) -> Sequence[SSAValue]:
-        """A loop whose trip count is only known at run time, as a function of its own."""
+        """Outlines a loop whose trip count is known only at run time."""
         block = Block(arg_types=[value.type for value in carried])
         outside, self.block = self.block, block
         try:
@@ -315,8 +313,7 @@ class _Importer:
         return found.results
 
     def _verify(self, node: Node) -> None:
-        """Verifies the ops that an operation was translated to, and reports faults at the
-        operation."""
+        """Verifies the ops of a translated operation; reports faults at that operation."""
         for op in self._made:
             try:
                 op.verify(verify_nested_ops=False)
@@ -344,7 +341,7 @@ class _Importer:
             return self._with_effects(node)
         if name in REGION_RULES:
             return self._of_regions(node, name)
-        empty = self._of_nothing(node)
+        empty = self._empty_results(node)
         if empty is not None:
             return empty
         if name in ("_local_scalar_dense", "item"):
@@ -379,8 +376,8 @@ class _Importer:
             ) from None
         return self._results(node, made)
 
-    def _of_nothing(self, node: Node) -> Any:
-        """The results of an operation that gives no elements; None for one that gives some."""
+    def _empty_results(self, node: Node) -> Any:
+        """Empty results of an operation without output elements; None for other operations."""
         found: Any = node.meta["val"]
         several = isinstance(found, (tuple, list))
         values = cast("Sequence[Any]", found if several else [found])
@@ -396,7 +393,7 @@ class _Importer:
         return made if several else made[0]
 
     def _results(self, node: Node, made: Any) -> Any:
-        """The value of a node: what a rule made, in the types that the graph says."""
+        """Value of a node: a rule's results in the types of the graph."""
         several = isinstance(node.meta["val"], (tuple, list))
         if isinstance(made, Complex) and not is_complex(node.meta["val"]):
             made = made.real  # A conversion to real numbers drops the other part.
@@ -424,14 +421,11 @@ class _Importer:
         if isinstance(argument, (bool, int, float, str)) or argument is None:
             return argument
         if isinstance(argument, complex):
-            raise CompileError(
-                f"the complex number {argument} in a model's code is not supported",
-                remedy="make it a buffer of the model",
-            )
+            return complex_number(self.graph, argument)
         return None  # Types, devices and layouts: the graph says what comes of them.
 
     def _outputs(self, node: Node, specs: Sequence[Any]) -> list[SSAValue]:
-        """The results of the model, and after them what it changes in place."""
+        """Results of the model, followed by mutated arguments."""
         given = sorted(zip(node.args[0], specs, strict=True), key=lambda pair: _is_change(pair[1]))
         returned: list[SSAValue] = []
         for argument, spec in given:
@@ -497,8 +491,10 @@ def _is_change(spec: Any) -> bool:
 
 
 def overwritten_by(program: Any, specs: Mapping[str, Any]) -> dict[str, str]:
-    """The operations that give what an argument has become, by the names of their nodes, with the
-    names of those arguments that nothing else reads."""
+    """Maps the nodes of mutated values to the arguments that they overwrite.
+
+    Only arguments that nothing else reads.
+    """
     nodes = {node.name: node for node in program.graph.nodes}
     targets = {
         (spec.target or name) if spec.kind.name != "USER_INPUT" else name: name
@@ -529,7 +525,7 @@ def _require_distinct(names: Sequence[str], kind: str) -> None:
 def _buffers_last(
     nodes: Sequence[Node], specs: Mapping[str, Any], arguments: Collection[str]
 ) -> list[Node]:
-    """The nodes of a graph, its buffers that are arguments after the others."""
+    """Orders the nodes of a graph: buffers that are arguments follow the other arguments."""
 
     def rank(node: Node) -> int:
         if node.op != "placeholder":
@@ -555,7 +551,7 @@ def _result_types(node: Node) -> Iterator[TensorType[Attribute]]:
 
 
 def has_complex_rule(node: Node) -> bool:
-    """True if an operation gets complex numbers, and has a rule for them."""
+    """Returns whether an operation has complex operands and a rule for them."""
     given = [each for each in node.all_input_nodes if is_complex(each.meta.get("val"))]
     return bool(given) and is_known(operation_name(node.target)[0])
 

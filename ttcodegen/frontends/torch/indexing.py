@@ -1,4 +1,4 @@
-"""Operations that read and write at indices that tensors name."""
+"""Gather, scatter and index operations."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from ttcodegen.transforms.const_eval import known_elements
 
 
 def _embedding(graph: Graph, weight: SSAValue, index: SSAValue, *_: Any) -> SSAValue:
-    return graph.emit("embedding", [_counted(graph, index), weight], graph.type)
+    return graph.emit("embedding", [_as_index(graph, index), weight], graph.type)
 
 
-def _counted(graph: Graph, index: SSAValue) -> SSAValue:
-    """The index as an integer of 32 bits, which is all that places need."""
+def _as_index(graph: Graph, index: SSAValue) -> SSAValue:
+    """Converts an index to i32; refuses boolean indices, whose count is unknown."""
     if kind_of(element_of(index.type)) == "b":
         raise CompileError(
             "indexing with booleans is not supported: the number of elements is not known",
@@ -46,10 +46,10 @@ def _counted(graph: Graph, index: SSAValue) -> SSAValue:
     return graph.typecast(index, i32)
 
 
-def _from_front(graph: Graph, index: SSAValue, size: int) -> SSAValue:
-    """Indices in a dimension of that size, where negative ones count from the end, as Python has
-    it; what is known not to be negative stays as it is."""
-    index = _counted(graph, index)
+def _wrap_negative(graph: Graph, index: SSAValue, size: int) -> SSAValue:
+    """Wraps negative indices to count from the end of a dimension; no-op for known nonnegative
+    ones."""
+    index = _as_index(graph, index)
     known = known_elements(index)
     if known is not None and bool((known >= 0).all()):
         return index
@@ -58,8 +58,8 @@ def _from_front(graph: Graph, index: SSAValue, size: int) -> SSAValue:
     return graph.emit("where", [negative, wrapped, index], index.type)
 
 
-def _rows(graph: Graph, x: SSAValue, dim: int, index: SSAValue) -> SSAValue:
-    """The elements of one dimension at indices: a lookup in a table of rows."""
+def _select_rows(graph: Graph, x: SSAValue, dim: int, index: SSAValue) -> SSAValue:
+    """Selects along one dimension by an embedding lookup."""
     shape = shape_of(x.type)
     places = shape_of(index.type)
     x = graph.permute(x, [dim, *(axis for axis in range(len(shape)) if axis != dim)])
@@ -68,10 +68,10 @@ def _rows(graph: Graph, x: SSAValue, dim: int, index: SSAValue) -> SSAValue:
     if kind_of(element) != "f":
         return _gathered_rows(graph, x, index, rest, dim)
     table = graph.reshape(x, [shape[dim], prod(rest)])
-    flat = graph.reshape(_counted(graph, index), [prod(places)])
+    flat = graph.reshape(_as_index(graph, index), [prod(places)])
     found = graph.emit("embedding", [flat, table], tensor_type(element, [prod(places), prod(rest)]))
     found = graph.reshape(found, [*places, *rest])
-    return _put_back(graph, found, len(places), dim)
+    return _restore_dimensions(graph, found, len(places), dim)
 
 
 def _gathered_rows(
@@ -80,33 +80,35 @@ def _gathered_rows(
     places = shape_of(index.type)
     width = prod(rest)
     table = graph.reshape(x, [shape_of(x.type)[0], width])
-    flat = graph.reshape(_counted(graph, index), [prod(places), 1])
+    flat = graph.reshape(_as_index(graph, index), [prod(places), 1])
     index = graph.repeat(flat, [prod(places), width])
     result = tensor_type(element_of(x.type), [prod(places), width])
     found = graph.emit("gather", [table, index], result, dim=0)
-    return _put_back(graph, graph.reshape(found, [*places, *rest]), len(places), dim)
+    return _restore_dimensions(graph, graph.reshape(found, [*places, *rest]), len(places), dim)
 
 
-def _put_back(graph: Graph, found: SSAValue, count: int, dim: int) -> SSAValue:
-    """The first `count` dimensions, which indices have, go to where the dimension was."""
+def _restore_dimensions(graph: Graph, found: SSAValue, count: int, dim: int) -> SSAValue:
+    """Moves the first `count` dimensions, those of the indices, to the indexed position."""
     rank = len(shape_of(found.type))
     rest = list(range(count, rank))
     return graph.permute(found, [*rest[:dim], *range(count), *rest[dim:]])
 
 
 def _index_select(graph: Graph, x: SSAValue, dim: int, index: SSAValue) -> SSAValue:
-    return _rows(graph, x, graph.dim(dim, len(shape_of(x.type))), index)
+    return _select_rows(graph, x, graph.dim(dim, len(shape_of(x.type))), index)
 
 
 def _index(graph: Graph, x: SSAValue, indices: Sequence[SSAValue | None]) -> SSAValue:
-    """Advanced indexing: tensors of indices for one dimension or several. The dimensions of the
-    indexed dimensions come where they were, or first, if these are not side by side."""
+    """Advanced indexing by tensors for one dimension or several.
+
+    Their dimensions replace the indexed ones in place, or come first if these are not adjacent.
+    """
     named = [axis for axis, index in enumerate(indices) if index is not None]
     values = [index for index in indices if index is not None]
     if not _are_adjacent(named):
         x, named = graph.permute(x, _named_first(named, x)), list(range(len(named)))
-    x, flat = _joined(graph, x, named, values)
-    return _rows(graph, x, named[0], flat)
+    x, flat = _flatten_indexed(graph, x, named, values)
+    return _select_rows(graph, x, named[0], flat)
 
 
 def _are_adjacent(axes: Sequence[int]) -> bool:
@@ -114,19 +116,19 @@ def _are_adjacent(axes: Sequence[int]) -> bool:
 
 
 def _named_first(named: Sequence[int], x: SSAValue) -> list[int]:
-    """The order of dimensions with those that are named in front."""
+    """Permutation with the indexed dimensions first."""
     return [*named, *(axis for axis in range(len(shape_of(x.type))) if axis not in named)]
 
 
-def _joined(
+def _flatten_indexed(
     graph: Graph, x: SSAValue, named: Sequence[int], values: Sequence[SSAValue]
 ) -> tuple[SSAValue, SSAValue]:
-    """`x` with dimensions side by side as one, and indices in that."""
+    """Flattens adjacent indexed dimensions and their indices into one."""
     if any(kind_of(element_of(v.type)) == "b" for v in values):
-        _counted(graph, values[0])
+        _as_index(graph, values[0])
     shape = shape_of(x.type)
     sizes = [shape[axis] for axis in named]
-    values = [_from_front(graph, v, size) for v, size in zip(values, sizes, strict=True)]
+    values = [_wrap_negative(graph, v, size) for v, size in zip(values, sizes, strict=True)]
     flat = values[0]
     for index, size in zip(values[1:], sizes[1:], strict=True):
         scaled = graph.like("multiply", flat, graph.number(size, flat))
@@ -146,13 +148,13 @@ def _gather(graph: Graph, x: SSAValue, dim: int, index: SSAValue, **_: Any) -> S
         if other != axis and size < shape[other]:
             x = graph.part(x, other, 0, size)
     result = tensor_type(element_of(x.type), places)
-    return graph.emit("gather", [x, _counted(graph, index)], result, dim=axis)
+    return graph.emit("gather", [x, _as_index(graph, index)], result, dim=axis)
 
 
 _REDUCTIONS = {"add": "sum", "sum": "sum", "multiply": "prod", "prod": "prod", "amax": "max",
                "amin": "min"}  # fmt: skip
 _OF_BOOLEANS = {"sum": "max", "prod": "min"}
-"""Sums and products of booleans are booleans."""
+"""Boolean equivalents of sums and products."""
 
 
 def _scatter(
@@ -173,7 +175,7 @@ def _scatter(
         values = graph.typecast(source, element_of(x.type))
     else:
         values = graph.full(places, _number(graph, source), element_of(x.type))
-    return _scattered(graph, x, axis, _counted(graph, index), values, reduce)
+    return _scattered(graph, x, axis, _as_index(graph, index), values, reduce)
 
 
 def _scattered(
@@ -200,13 +202,15 @@ def _scatter_reduce(
     *,
     include_self: bool = True,
 ) -> SSAValue:
-    """A reduction of the values for each index, with the existing value or without it. Indices that
-    nothing comes to keep what they have."""
+    """Scatter reduction of the source, with or without the existing values.
+
+    Elements that no index selects keep their value.
+    """
     if include_self and reduce != "mean":
         return _scatter(graph, x, dim, index, source, reduce)
     axis = graph.dim(dim, len(shape_of(x.type)))
     zeros, ones = (graph.full(shape_of(v.type), n, f32) for v, n in ((x, 0.0), (index, 1.0)))
-    counts = _scattered(graph, zeros, axis, _counted(graph, index), ones, "sum")
+    counts = _scattered(graph, zeros, axis, _as_index(graph, index), ones, "sum")
     own = x
     if not include_self:
         touched = graph.compare("gt", counts, graph.number(0, counts), i1)
@@ -224,7 +228,7 @@ def _scatter_reduce(
 
 
 def _neutral(reduce: str, element: Attribute) -> float:
-    """The element that a reduction with another one gives as it is."""
+    """Neutral element of a scatter reduction."""
     if reduce in ("amax", "amin"):
         return limits(element)[reduce == "amin"]
     return 1 if reduce == "prod" else 0
@@ -241,11 +245,10 @@ def _scatter_add(
 
 
 def _index_copy(graph: Graph, x: SSAValue, dim: int, index: SSAValue, source: SSAValue) -> SSAValue:
-    """The rows of the source go to places of one dimension. Those of a cache that is overwritten
-    are written in place."""
+    """Writes source rows at indices of one dimension; in place for a cache that is overwritten."""
     axis = graph.dim(dim, len(shape_of(x.type)))
     if x is graph.overwritten and axis == 2:
-        place = _place(graph, index)
+        place = _first_position(graph, index)
         entry = graph.typecast(source, element_of(x.type))
         if place is not None and write_cache(graph, x, entry, place):
             return x
@@ -258,17 +261,16 @@ def _index_copy(graph: Graph, x: SSAValue, dim: int, index: SSAValue, source: SS
 
 
 def _index_fill(graph: Graph, x: SSAValue, dim: int, index: SSAValue, value: Scalar) -> SSAValue:
-    """One number goes to places of one dimension, negative ones counted from its end."""
+    """Fills indices of one dimension with a number; negative ones count from the end."""
     axis, shape = graph.dim(dim, len(shape_of(x.type))), list(shape_of(x.type))
-    places = _from_front(graph, index, shape[axis])
+    places = _wrap_negative(graph, index, shape[axis])
     shape[axis] = prod(shape_of(index.type))
     number = graph.typecast(graph.value(value), element_of(x.type))
     return _index_copy(graph, x, axis, places, graph.repeat(graph.aligned(number, shape), shape))
 
 
-def _place(graph: Graph, index: SSAValue) -> SSAValue | int | None:
-    """The position that an index names, or the first of several if they follow each other from
-    zero; None if it is not known that they do."""
+def _first_position(graph: Graph, index: SSAValue) -> SSAValue | int | None:
+    """First position of consecutive indices; None unless they are known to count from zero."""
     if prod(shape_of(index.type)) == 1:
         return graph.reshape(graph.typecast(index, i32), [1])
     op = index.owner
@@ -284,7 +286,7 @@ def _index_put(
     values: SSAValue,
     accumulate: bool = False,
 ) -> SSAValue:
-    """Writes at, or adds to, the elements that `_index` would read."""
+    """Writes, or accumulates, at the elements that `_index` reads."""
     named = [axis for axis, index in enumerate(indices) if index is not None]
     places = [index for index in indices if index is not None]
     if len(named) == 1 and kind_of(element_of(places[0].type)) == "b":
@@ -294,7 +296,7 @@ def _index_put(
     if not _are_adjacent(named):
         order, named = _named_first(named, x), list(range(len(named)))
     turned = graph.permute(x, order)
-    joined, flat = _joined(graph, turned, named, places)
+    joined, flat = _flatten_indexed(graph, turned, named, places)
     axis, own = named[0], shape_of(joined.type)
     count = prod(shape_of(flat.type))
     wanted = [*own[:axis], *shape_of(flat.type), *own[axis + 1 :]]
@@ -327,7 +329,7 @@ def _masked_put(
         order = graph.like("subtract", order, graph.number(1, order))
         order = graph.like("clamp_scalar", order, min=0.0, max=float(given[0] - 1))
         rows = graph.expanded(values, [given[0], *rest])
-        values = _rows(graph, rows, 0, graph.typecast(order, i32))
+        values = _select_rows(graph, rows, 0, graph.typecast(order, i32))
         values = graph.reshape(values, shape)
     else:
         values = graph.aligned(graph.reshape(values, given[max(len(given) - len(rest), 0) :]),
@@ -342,7 +344,7 @@ def _masked_put(
 def _diagonal(
     graph: Graph, x: SSAValue, offset: int = 0, first: int = 0, second: int = 1
 ) -> SSAValue:
-    """The elements at equal indices of two dimensions, as a last dimension."""
+    """Diagonal of two dimensions, as a last dimension."""
     rank = len(shape_of(x.type))
     axes = [graph.dim(first, rank), graph.dim(second, rank)]
     x = graph.permute(x, [*(axis for axis in range(rank) if axis not in axes), *axes])
@@ -351,11 +353,11 @@ def _diagonal(
     begin = offset if offset >= 0 else -offset * columns
     places = begin + np.arange(count) * (columns + 1)
     flat = graph.reshape(x, [*rest, rows * columns])
-    return _rows(graph, flat, rank - 2, graph.constant(places, i32))
+    return _select_rows(graph, flat, rank - 2, graph.constant(places, i32))
 
 
 def _cross(graph: Graph, x: SSAValue, y: SSAValue, *, dim: int = -1) -> SSAValue:
-    """The product of vectors in space: x[1] y[2] - x[2] y[1], and so on in turn."""
+    """Cross product of 3-vectors: x[1] y[2] - x[2] y[1], ..."""
     axis = graph.dim(dim, len(graph.shape))
     x, y = (graph.expanded(graph.value(v), graph.shape) for v in (x, y))
 
@@ -365,17 +367,6 @@ def _cross(graph: Graph, x: SSAValue, y: SSAValue, *, dim: int = -1) -> SSAValue
 
     left = graph.like("multiply", turned(x, 1), turned(y, 2))
     return graph.like("subtract", left, graph.like("multiply", turned(x, 2), turned(y, 1)))
-
-
-def _unfold(graph: Graph, x: SSAValue, dim: int, size: int, step: int) -> SSAValue:
-    """Windows over a dimension: it becomes the number of windows, their elements come last."""
-    rank = len(shape_of(x.type))
-    axis = graph.dim(dim, rank)
-    count = graph.shape[axis]
-    places = np.arange(count)[:, None] * step + np.arange(size)
-    found = _rows(graph, x, axis, graph.constant(places, i32))
-    order = [other for other in range(rank + 1) if other != axis + 1]
-    return graph.permute(found, [*order, axis + 1])
 
 
 def _embedding_bag(
@@ -390,7 +381,7 @@ def _embedding_bag(
     include_last_offset: bool = False,
     padding: int = -1,
 ) -> list[SSAValue]:
-    """Sums, means or maxima of rows of a table, over bags of one length each or from offsets."""
+    """Embedding bags: sums, means or maxima of table rows, over equal lengths or by offsets."""
     (total,) = shape_of(index.type)
     bags, width = graph.shape
     begins = known_elements(offsets)
@@ -402,7 +393,7 @@ def _embedding_bag(
     kind = ("sum", "mean", "max")[mode]
     element = element_of(weight.type)
     rows = tensor_type(element, [bags, length, width])
-    places = graph.reshape(_counted(graph, index), [bags, length])
+    places = graph.reshape(_as_index(graph, index), [bags, length])
     found = graph.emit("embedding", [places, weight], rows)
     if weights is not None:
         factors = graph.reshape(graph.typecast(weights, element), [bags, length, 1])
@@ -422,7 +413,7 @@ def _bags_from_offsets(
     has_end: bool,
     padding: int,
 ) -> SSAValue:
-    """Bags by a mask of the places that each has; of none it is 0."""
+    """Embedding bags by a membership mask; an empty bag is 0."""
     (total,) = shape_of(index.type)
     bags, width = graph.shape
     element = element_of(weight.type)
@@ -442,11 +433,11 @@ def _bags_from_offsets(
         element=i1,
     )
     if padding >= 0:
-        kept = graph.reshape(_counted(graph, index), [1, total])
+        kept = graph.reshape(_as_index(graph, index), [1, total])
         kept = graph.compare("ne", kept, graph.number(padding, kept), i1)
         chosen = graph.broadcasting("logical_and", chosen, kept, element=i1)
     rows = tensor_type(element, [total, width])
-    found = graph.emit("embedding", [_counted(graph, index), weight], rows)
+    found = graph.emit("embedding", [_as_index(graph, index), weight], rows)
     if weights is not None:
         factors = graph.reshape(graph.typecast(weights, element), [total, 1])
         found = graph.broadcasting("multiply", found, factors)
@@ -471,7 +462,7 @@ def _bags_from_offsets(
 def _without_padding(
     graph: Graph, rows: SSAValue, places: SSAValue, padding: int, kind: str
 ) -> SSAValue:
-    """Bags of [bags, length, width] rows without those of one index; of none it is 0."""
+    """Reduces bags of [bags, length, width] rows without the padding index; an empty bag is 0."""
     if kind == "max":
         raise CompileError(
             "maxima over bags with padding are not supported",
@@ -491,7 +482,7 @@ def _without_padding(
 def _bucketize(
     graph: Graph, x: Scalar, limits: SSAValue, *, right: bool = False, **_: Any
 ) -> SSAValue:
-    """Counts the boundaries below each element, or at it with `right`.
+    """Counts the boundaries below each element, or up to it with `right`.
 
     The boundaries are one list, or one per row of elements.
     """
@@ -502,7 +493,7 @@ def _bucketize(
     if rows:
         limits = graph.reshape(limits, [*rows, 1, count])
     limits = graph.expanded(limits, [*shape, count])
-    # All are before NaN, which nothing is above.
+    # NaN sorts after all boundaries.
     above = graph.compare("lt" if right else "le", x, limits, i1)
     counts = graph.reduce("sum", graph.typecast(above, f32), [len(shape)], False)
     below = graph.broadcasting("subtract", graph.number(count, counts), counts)
@@ -522,7 +513,7 @@ def _searchsorted(
     if sorter is not None:
         ordered = tensor_type(element_of(limits.type), shape_of(limits.type))
         last = len(shape_of(limits.type)) - 1
-        limits = graph.emit("gather", [limits, _counted(graph, sorter)], ordered, dim=last)
+        limits = graph.emit("gather", [limits, _as_index(graph, sorter)], ordered, dim=last)
     return _bucketize(graph, x, limits, right=right or side == "right")
 
 
@@ -533,10 +524,12 @@ def _repeat_interleave(
     dim: int | None = None,
     **_: Any,
 ) -> SSAValue:
-    """Each element as often as a number says, or a list of counts; without either, `x` are the
-    counts, and the indices of the elements are the result."""
+    """Repeats elements by a number or by counts.
+
+    Without either, `x` holds the counts and the result the element indices.
+    """
     if repeats is None:
-        return _repeated_places(graph, x, graph.shape[0])
+        return _repeated_indices(graph, x, graph.shape[0])
     if dim is None:
         x, dim = graph.reshape(x, [prod(shape_of(x.type))]), 0
     axis = graph.dim(dim, len(graph.shape))
@@ -546,12 +539,11 @@ def _repeat_interleave(
             repeats=repeats, dim=axis,
         )  # fmt: skip
     counts = graph.expanded(repeats, [shape_of(x.type)[axis]])
-    return _rows(graph, x, axis, _repeated_places(graph, counts, graph.shape[axis]))
+    return _select_rows(graph, x, axis, _repeated_indices(graph, counts, graph.shape[axis]))
 
 
-def _repeated_places(graph: Graph, counts: SSAValue, total: int) -> SSAValue:
-    """The index of each of `total` elements that are repeated by counts: how many elements before
-    it are done with."""
+def _repeated_indices(graph: Graph, counts: SSAValue, total: int) -> SSAValue:
+    """Index of each of `total` elements repeated by counts: the number of completed runs."""
     ends = graph.typecast(counts, f32)
     ends = graph.emit("cumsum", [ends], ends.type, dim=0)
     wide = [total, shape_of(ends.type)[0]]
@@ -568,7 +560,6 @@ RULES: dict[str, Rule] = {
     "diagonal": _diagonal,
     "repeat_interleave": _repeat_interleave,
     "searchsorted": _searchsorted,
-    "unfold": _unfold,
     "index_select": _index_select,
     "index": _index,
     "gather": _gather,
@@ -582,13 +573,13 @@ RULES: dict[str, Rule] = {
     "_unsafe_index": _index,
     "_unsafe_index_put": _index_put,
 }
-"""Operations by their names, for all their overloads."""
+"""Rules by operation name, for all overloads."""
 
 RULES.update(
     {
         name: of_scalars(RULES[name])
         for name in """
-        index_select gather scatter scatter_reduce scatter_add index_copy index_fill unfold
+        index_select gather scatter scatter_reduce scatter_add index_copy index_fill
         """.split()
     }
 )

@@ -1,7 +1,7 @@
-"""Layers: products, convolutions, normalizations, attention.
+"""Matmuls, convolutions, normalizations, attention.
 
-Images are (N, C, H, W) here and (N, H, W, C) in TTIR; the permutations around each op cancel
-those of its neighbours when the program is compiled.
+Images are (N, C, H, W) here and (N, H, W, C) in TTIR; permutations of neighbouring ops cancel
+during compilation.
 """
 
 from __future__ import annotations
@@ -27,8 +27,10 @@ def _linear(graph: Graph, x: SSAValue, weight: SSAValue, bias: Optional = None) 
 
 
 def _matmul(graph: Graph, a: SSAValue, b: SSAValue) -> SSAValue:
-    """Vectors become matrices of one row or column; batches broadcast. Products of narrow integers
-    are those of wide ones, of which the lowest bits are kept."""
+    """Matmul; vectors become matrices and batches broadcast.
+
+    Narrow integers are multiplied as i32 and truncated.
+    """
     element = graph.element
     if numpy_name(element) in ("uint8", "int8", "int16"):
         element = i32
@@ -50,7 +52,7 @@ def _addmm(
 def _bilinear(
     graph: Graph, x: SSAValue, y: SSAValue, weight: SSAValue, bias: Optional = None
 ) -> SSAValue:
-    """For each matrix of the weight the product of it with one vector from either side."""
+    """Bilinear layer: x W y for each matrix W of the weight."""
     outputs, rows, columns = shape_of(weight.type)
     x, y = graph.value(x), graph.value(y)
     *batch, _ = shape_of(x.type)
@@ -81,7 +83,7 @@ def _convolution(
     dilation: Any = 1,
     groups: int = 1,
 ) -> SSAValue:
-    """A convolution over one, two or three dimensions, by the rank of its kernel."""
+    """Convolution over one, two or three dimensions, by the rank of its kernel."""
     spatial = len(shape_of(weight.type)) - 2
     stride, dilation = each_of(stride, spatial), each_of(dilation, spatial)
     before, after = _padding(padding, shape_of(weight.type)[2:], dilation)
@@ -100,7 +102,7 @@ def _convolution(
 
 
 def _dilated(graph: Graph, x: SSAValue, steps: Sequence[int]) -> SSAValue:
-    """The last dimensions with zeros between elements, so that they are that many apart."""
+    """Inserts zeros between elements of the last dimensions, by their steps."""
     for axis, step in enumerate(steps, start=len(shape_of(x.type)) - len(steps)):
         *outer, size = shape_of(x.type)[: axis + 1]
         inner = shape_of(x.type)[axis + 1 :]
@@ -125,7 +127,7 @@ def _conv_transpose3d(
     groups: int = 1,
     dilation: Any = 1,
 ) -> SSAValue:
-    """A convolution of the volume with zeros between its elements by the kernel turned around."""
+    """3-D transposed convolution: a convolution of the dilated input with the flipped kernel."""
     inputs, outputs, *kernel = shape_of(weight.type)
     dilation = each_of(dilation, 3)
     turned = graph.reshape(weight, [groups, inputs // groups, outputs, *kernel])
@@ -179,8 +181,10 @@ def emit_on_images(
     one_row: bool = False,
     **attributes: Any,
 ) -> SSAValue:
-    """An op that takes channels last, of images or volumes (batch, if there is one, channels, then
-    `spatial` dimensions); with `one_row`, of signals as images of one row."""
+    """Emits a channels-last op on channels-first images, with an optional batch.
+
+    With `one_row`, 1-D signals are images of one row.
+    """
     given, made = list(shape_of(x.type)), list(graph.shape)
     if len(given) == spatial + 1:
         given, made = [1, *given], [1, *made]
@@ -252,8 +256,8 @@ def _any_convolution(
 # Normalizations
 
 
-def _positive(epsilon: float) -> float:
-    """The constant that a variance is increased by; the library has none below zero."""
+def _checked_epsilon(epsilon: float) -> float:
+    """Returns a norm's epsilon; raises CompileError if it is negative."""
     if epsilon < 0:
         raise unsupported_argument("a norm", "eps", epsilon)
     return epsilon
@@ -273,7 +277,7 @@ def _layer_norm(
         [x, weight, bias],
         x.type,
         normalized_shape=list(shape),
-        epsilon=_positive(epsilon),
+        epsilon=_checked_epsilon(epsilon),
     )
     return [value]
 
@@ -288,7 +292,7 @@ def _rms_norm(
     if epsilon is None:
         name = element_of(x.type).name
         epsilon = float(np.finfo(np.float32).eps) if name == "f32" else 2.0**-7
-    epsilon = _positive(epsilon)
+    epsilon = _checked_epsilon(epsilon)
     return graph.emit(
         "rms_norm", [x, weight], x.type, normalized_shape=list(shape), epsilon=epsilon
     )
@@ -318,12 +322,12 @@ def _batch_norm(
     scale = weight if weight is not None else graph.full(channels, 1.0, element)
     offset = bias if bias is not None else graph.full(channels, 0.0, element)
     operands = [x, *(graph.typecast(v, element) for v in (scale, offset, mean, variance))]
-    epsilon = _positive(epsilon)
+    epsilon = _checked_epsilon(epsilon)
     return [graph.emit("batch_norm_inference", operands, x.type, epsilon=epsilon, dimension=1)]
 
 
 def _statistics(graph: Graph, x: SSAValue) -> tuple[SSAValue, SSAValue]:
-    """Mean and variance of each channel of the input, where none are tracked."""
+    """Mean and variance of each channel, for norms without running statistics."""
     axes = [axis for axis in range(len(shape_of(x.type))) if axis != 1]
     mean = graph.reduce("mean", x, axes)
     apart = graph.like("square", graph.broadcasting("subtract", x, mean))
@@ -345,7 +349,7 @@ def _batch_norm_of_input(
 
 
 def _weight_norm(graph: Graph, v: SSAValue, g: SSAValue, dim: int = 0) -> list[SSAValue]:
-    """v / |v| * g, the norm over all dimensions but one."""
+    """Weight norm: v / |v| * g, the norm over all dimensions but `dim`."""
     kept = graph.dim(dim, len(shape_of(v.type)))
     axes = [axis for axis in range(len(shape_of(v.type))) if axis != kept]
     norm = graph.like("sqrt", graph.reduce("sum", graph.like("square", v), axes))
@@ -381,7 +385,7 @@ def _group_norm(
         [image, None, weight, bias],
         image.type,
         num_groups=groups,
-        epsilon=_positive(epsilon),
+        epsilon=_checked_epsilon(epsilon),
         channel_dim=1,
     )
     return [graph.reshape(value, shape)]
@@ -433,8 +437,7 @@ def _attention(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> SSAValue:
-    """Scaled dot product attention: heads without a batch get a batch of one, a boolean mask
-    becomes an additive one."""
+    """Scaled dot-product attention; a missing batch is added and boolean masks become additive."""
     if dropout:
         raise CompileError("attention is not compiled for training", remedy="call module.eval()")
     if not enable_gqa:
@@ -443,15 +446,15 @@ def _attention(
             graph.expanded(v, [*batch, *shape_of(v.type)[-2:]]) for v in (query, key, value)
         )
     shape = shape_of(query.type)
-    query, key, value = (_four(graph, v) for v in (query, key, value))
+    query, key, value = (_as_rank_4(graph, v) for v in (query, key, value))
     queries, size = shape_of(query.type)[2:]
-    keys = shape_of(key.type)[2]
-    if shape_of(value.type) != shape_of(key.type):
-        return _spelled_out(graph, query, key, value, _added(graph, mask), is_causal, scale)
+    heads, keys = shape_of(key.type)[1:3]
+    if shape_of(value.type)[1] != heads:
+        key, value = (_repeat_heads(graph, v, shape_of(query.type)[1]) for v in (key, value))
     added = _added(graph, mask)
     if is_causal and queries != keys:
         visible = np.tril(np.ones((1, 1, queries, keys), dtype=bool))
-        added, is_causal = _hidden(graph, graph.constant(visible, i1)), False
+        added, is_causal = _additive_mask(graph, graph.constant(visible, i1)), False
     if added is not None:
         added = graph.aligned(added, (1, 1, queries, keys))
         if len(shape_of(added.type)) > 4:
@@ -459,15 +462,15 @@ def _attention(
     result = graph.emit(
         "scaled_dot_product_attention",
         [query, key, value, added],
-        query.type,
+        tensor_type(graph.element, [*shape_of(query.type)[:3], shape_of(value.type)[3]]),
         is_causal=is_causal,
         scale=1.0 / sqrt(size) if scale is None else float(scale),
     )
     return graph.reshape(result, [*shape[:-1], shape_of(value.type)[-1]])
 
 
-def _four(graph: Graph, x: SSAValue) -> SSAValue:
-    """Batch and heads as one dimension each."""
+def _as_rank_4(graph: Graph, x: SSAValue) -> SSAValue:
+    """Reshapes to rank 4 with a single batch dimension."""
     shape = shape_of(x.type)
     if len(shape) > 4:
         return graph.reshape(x, [prod(shape[:-3]), *shape[-3:]])
@@ -477,11 +480,13 @@ def _four(graph: Graph, x: SSAValue) -> SSAValue:
 def _added(graph: Graph, mask: Optional) -> Optional:
     if mask is None:
         return None
-    return _hidden(graph, mask) if kind_of(element_of(mask.type)) == "b" else graph.value(mask)
+    return (
+        _additive_mask(graph, mask) if kind_of(element_of(mask.type)) == "b" else graph.value(mask)
+    )
 
 
-def _hidden(graph: Graph, visible: SSAValue) -> SSAValue:
-    """Zero where a key is visible, minus infinity where it is not."""
+def _additive_mask(graph: Graph, visible: SSAValue) -> SSAValue:
+    """Additive mask of a boolean one: 0 for visible keys, -inf for hidden ones."""
     rank = len(shape_of(visible.type))
     shown, unseen = (
         graph.full([1] * rank, number, graph.element) for number in (0.0, float("-inf"))
@@ -490,27 +495,12 @@ def _hidden(graph: Graph, visible: SSAValue) -> SSAValue:
     return graph.emit("where", [visible, shown, unseen], result)
 
 
-def _spelled_out(
-    graph: Graph,
-    query: SSAValue,
-    key: SSAValue,
-    value: SSAValue,
-    added: Optional,
-    is_causal: bool,
-    scale: float | None,
-) -> SSAValue:
-    """By products and a softmax, for values of another size than the keys."""
-    size = shape_of(query.type)[-1]
-    scores = graph.matmul(query, key, transpose_b=True)
-    factor = 1.0 / sqrt(size) if scale is None else scale
-    scores = graph.like("multiply", scores, graph.number(factor, scores))
-    if is_causal:
-        visible = np.tril(np.ones((1, 1, *shape_of(scores.type)[-2:]), dtype=bool))
-        added = _hidden(graph, graph.constant(visible, i1))
-    if added is not None:
-        scores = graph.broadcasting("add", scores, added)
-    weights = graph.like("softmax", scores, dimension=3, numericStable=True)
-    return graph.reshape(graph.matmul(weights, value), graph.shape)
+def _repeat_heads(graph: Graph, x: SSAValue, heads: int) -> SSAValue:
+    """Repeats keys or values for the query heads that share them."""
+    batch, groups, keys, size = shape_of(x.type)
+    apart = graph.reshape(x, [batch, groups, 1, keys, size])
+    repeated = graph.repeat(apart, [batch, groups, heads // groups, keys, size])
+    return graph.reshape(repeated, [batch, heads, keys, size])
 
 
 RULES: dict[str, Rule] = {
@@ -540,4 +530,4 @@ RULES: dict[str, Rule] = {
     "instance_norm": _instance_norm,
     "scaled_dot_product_attention": _attention,
 }
-"""Operations by their names, for all their overloads."""
+"""Rules by operation name, for all overloads."""

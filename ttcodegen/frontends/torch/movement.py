@@ -1,9 +1,9 @@
-"""Operations that create or move elements: ranges, views, concatenation."""
+"""Creation and data movement: ranges, views, concatenation."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import log2, prod
+from math import gcd, log2, prod
 from typing import Any
 
 import numpy as np
@@ -12,20 +12,27 @@ from xdsl.ir import Attribute, SSAValue
 from ttcodegen.dialects.core.datatypes import element_of, f32, i1, shape_of, tensor_type
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.frontends.torch.elementwise import graph_number
-from ttcodegen.frontends.torch.graph import Graph, Rule, Scalar, kind_of, unsupported_argument
+from ttcodegen.frontends.torch.graph import (
+    Graph,
+    Rule,
+    Scalar,
+    kind_of,
+    of_scalars,
+    unsupported_argument,
+)
 
 # Operations that move elements: views, joins, parts, repetitions.
 
 
 def _view(graph: Graph, x: SSAValue, *_: Any, **__: Any) -> SSAValue:
-    """Elements in the same order; the graph says in which shape."""
+    """Reshape to the shape of the result."""
     if prod(shape_of(x.type)) != prod(graph.shape):
         raise CompileError("a view of another type of elements is not supported")
     return graph.reshape(x, graph.shape)
 
 
 def _view_of_bits(graph: Graph, x: SSAValue, dtype: Any) -> SSAValue:
-    """The bits of the elements as elements of another type, of as many bits."""
+    """Bitcast to another element type of the same width."""
     if graph.shape != shape_of(x.type):
         raise CompileError(
             "a view as elements of another size is not supported",
@@ -87,7 +94,7 @@ def _stack(graph: Graph, parts: Sequence[SSAValue], dim: int = 0) -> SSAValue:
 
 
 def _split(graph: Graph, x: SSAValue, _: Any, dim: int = 0) -> list[SSAValue]:
-    """The sizes of the parts are in their types."""
+    """Split into parts whose sizes are those of the result types."""
     axis = graph.dim(dim, len(shape_of(x.type)))
     parts: list[SSAValue] = []
     begin = 0
@@ -161,7 +168,7 @@ def slice_scatter(
 def _interleaved(
     graph: Graph, x: SSAValue, source: SSAValue, axis: int, begin: int, stop: int, step: int
 ) -> SSAValue:
-    """Every `step`-th element from the source, the others from `x`."""
+    """Takes every `step`-th element from the source, the others from `x`."""
     shape = shape_of(x.type)
     count = shape_of(source.type)[axis]
     widened = [*shape[:axis], count * step, *shape[axis + 1 :]]
@@ -217,7 +224,7 @@ def _repeat(graph: Graph, x: SSAValue, *_: Any) -> SSAValue:
 
 
 def _constant_pad(graph: Graph, x: SSAValue, widths: Sequence[int], value: float = 0.0) -> SSAValue:
-    """Pairs of widths, those of the last dimension first."""
+    """Pads with a constant; width pairs start with the last dimension."""
     return graph.pad(x, _pairs(x, widths), value or 0)
 
 
@@ -239,13 +246,17 @@ def _pad(
     if mode not in ("reflect", "replicate", "circular"):
         raise unsupported_argument("pad", "mode", mode)
     for axis, (before, after) in enumerate(_pairs(x, widths)):
-        x = _mirrored(graph, x, axis, before, after, mode)
+        x = _pad_dimension(graph, x, axis, before, after, mode)
     return x
 
 
-def _mirrored(graph: Graph, x: SSAValue, axis: int, before: int, after: int, mode: str) -> SSAValue:
-    """One dimension with mirrored, repeated or periodic elements around. A negative width cuts off:
-    before what is periodic goes on, after elements are mirrored."""
+def _pad_dimension(
+    graph: Graph, x: SSAValue, axis: int, before: int, after: int, mode: str
+) -> SSAValue:
+    """Pads one dimension by reflection, replication or periodically.
+
+    Negative widths crop: before periodic padding, after the other modes.
+    """
     cut = [(0, 0)] * len(shape_of(x.type))
     cut[axis] = (min(before, 0), min(after, 0))
     before, after = max(before, 0), max(after, 0)
@@ -288,7 +299,36 @@ def _broadcast_tensors(graph: Graph, values: Sequence[SSAValue]) -> list[SSAValu
     return [graph.expanded(value, graph.shape) for value in values]
 
 
+def _unfold(graph: Graph, x: SSAValue, dim: int, size: int, step: int) -> SSAValue:
+    """Windows over a dimension: it becomes the number of windows, their elements come last."""
+    rank = len(shape_of(x.type))
+    axis = graph.dim(dim, rank)
+    count = graph.shape[axis]
+    order = [other for other in range(rank) if other != axis]
+    whole = graph.permute(graph.part(x, axis, 0, (count - 1) * step + size), [*order, axis])
+    windows = _windows(graph, whole, count, size, step)
+    return graph.permute(windows, [*range(axis), rank - 1, *range(axis, rank - 1), rank])
+
+
+def _windows(graph: Graph, x: SSAValue, count: int, size: int, step: int) -> SSAValue:
+    """Windows over the last dimension, their number before their elements: of as many slices as
+    there are windows, or as one has blocks, of which the steps between them are whole numbers."""
+    block = gcd(size, step)
+    *others, length = shape_of(x.type)
+    axis = len(others)
+    if count < size // block:
+        parts = [graph.part(x, axis, i * step, i * step + size) for i in range(count)]
+        rows = [graph.reshape(part, [*others, 1, size]) for part in parts]
+        return graph.concat(rows, axis) if count > 1 else rows[0]
+    blocks = graph.reshape(x, [*others, length // block, block])
+    every = step // block
+    reach = (count - 1) * every + 1
+    parts = [graph.part(blocks, axis, i, i + reach, every) for i in range(size // block)]
+    return graph.concat(parts, axis + 1) if len(parts) > 1 else parts[0]
+
+
 RULES: dict[str, Rule] = {
+    "unfold": of_scalars(_unfold),
     "view.dtype": _view_of_bits,
     "view_copy.dtype": _view_of_bits,
     **dict.fromkeys(
@@ -337,7 +377,7 @@ RULES: dict[str, Rule] = {
     **{f"replication_pad{n}d": _by_mode("replicate") for n in (1, 2, 3)},
     "pixel_shuffle": _pixel_shuffle,
 }
-"""Operations by their names, for all their overloads."""
+"""Rules by operation name, for all overloads."""
 
 
 # Tensors that do not depend on others: ranges, masks, numbers throughout.
@@ -377,7 +417,7 @@ def _arange(graph: Graph, *numbers: Any, **_: Any) -> SSAValue:
 
 
 def _range(graph: Graph, start: float, _: float, step: float = 1, **__: Any) -> SSAValue:
-    """Numbers in steps, the end among them."""
+    """Range with an inclusive end."""
     return graph.array(start + step * np.arange(graph.shape[0]))
 
 
@@ -390,8 +430,8 @@ def _linspace(graph: Graph, start: Scalar, end: Scalar, steps: int, **_: Any) ->
 def _evenly(
     graph: Graph, start: Scalar, end: Scalar, steps: int, limit: Attribute = f32
 ) -> SSAValue:
-    """Numbers from one tensor to another in equal steps, counted from both ends as PyTorch does."""
-    # Limits of integers are cut before.
+    """Evenly spaced numbers between two scalars, counted from both ends as in PyTorch."""
+    # Integer limits are truncated first.
     start, end = (
         graph.typecast(graph.reshape(graph.value(v, limit), [1]), f32) for v in (start, end)
     )
@@ -421,7 +461,7 @@ def _logspace(
 
 
 def _uniform(graph: Graph, *_: Any, **__: Any) -> SSAValue:
-    """Numbers from 0 to 1, each operation with a seed of its own; they are the same in each run."""
+    """Uniform random numbers in [0, 1) with a fixed seed per operation."""
     return graph.emit(
         "rand", [], graph.type, size=list(graph.shape), low=0.0, high=1.0, seed=graph.next_seed()
     )
@@ -432,7 +472,7 @@ _WINDOWS: dict[str, tuple[float, ...]] = {
     "hamming_window": (0.54, 0.46),
     "blackman_window": (0.42, 0.5, 0.08),
 }
-"""Windows of signals by the factors of their cosines, whose signs alternate."""
+"""Cosine window functions by their coefficients, whose signs alternate."""
 
 
 def _window(name: str) -> Rule:
@@ -459,8 +499,8 @@ def _eye(graph: Graph, *_: Any, **__: Any) -> SSAValue:
     return graph.array(np.eye(graph.shape[0], graph.shape[1]))
 
 
-def _places_in_triangle(upper: bool) -> Rule:
-    """The rows and columns of the elements on one side of a diagonal, [2, elements]."""
+def _triangle_indices(upper: bool) -> Rule:
+    """Makes the rule of the indices of a triangle's elements, [2, elements]."""
 
     def rule(graph: Graph, rows: int, columns: int, offset: int = 0, **_: Any) -> SSAValue:
         places = np.triu_indices if upper else np.tril_indices
@@ -503,8 +543,8 @@ CREATION_RULES: dict[str, Rule] = {
     "kaiser_window": _kaiser_window,
     "eye": _eye,
     "tril": _triangle(upper=False),
-    "tril_indices": _places_in_triangle(upper=False),
-    "triu_indices": _places_in_triangle(upper=True),
+    "tril_indices": _triangle_indices(upper=False),
+    "triu_indices": _triangle_indices(upper=True),
     "triu": _triangle(upper=True),
 }
-"""Operations by their names, for all their overloads."""
+"""Rules by operation name, for all overloads."""

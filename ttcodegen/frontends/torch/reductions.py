@@ -23,8 +23,8 @@ __all__ = [
 Dims = int | Sequence[int] | None
 
 
-def _over(name: str) -> Rule:
-    """A reduction over some dimensions, or all of them, in the elements of the result."""
+def _reduction(name: str) -> Rule:
+    """Makes the rule of a reduction over some or all dimensions, in the result's element type."""
 
     def rule(graph: Graph, x: SSAValue, dim: Dims = None, keep: bool = False, **_: Any) -> SSAValue:
         x = graph.value(x)
@@ -46,7 +46,7 @@ def _truth(name: str) -> Rule:
 
 
 def _place(name: str) -> Rule:
-    """Rule of argmax or argmin, over all elements if no dimension is named."""
+    """Makes the rule of argmax or argmin, over all elements without a dimension."""
 
     def rule(graph: Graph, x: SSAValue, dim: int | None = None, keep: bool = False) -> SSAValue:
         return place(graph, x, name, dim, keep)
@@ -55,12 +55,12 @@ def _place(name: str) -> Rule:
 
 
 def place(graph: Graph, x: SSAValue, name: str, dim: int | None, keep: bool) -> SSAValue:
-    """The index of the greatest (`max`) or least (`min`) element."""
+    """Index of the maximum (`max`) or minimum (`min`)."""
     if dim is None:
         x = graph.reshape(x, [_count(x)])
     axis = graph.dim(dim or 0, len(shape_of(x.type)))
     if name == "min":
-        x = _in_reverse(graph, x)
+        x = _reverse_order(graph, x)
     shape = [
         1 if index == axis else size
         for index, size in enumerate(shape_of(x.type))
@@ -69,9 +69,11 @@ def place(graph: Graph, x: SSAValue, name: str, dim: int | None, keep: bool) -> 
     return graph.emit("argmax", [x], tensor_type(i32, shape), dim_arg=[axis], keep_dim=keep)
 
 
-def _in_reverse(graph: Graph, x: SSAValue) -> SSAValue:
-    """Elements in the opposite order: negated, or for integers all bits inverted, which the lowest
-    one has a place in as well."""
+def _reverse_order(graph: Graph, x: SSAValue) -> SSAValue:
+    """Reverses the order of elements: negates floats, inverts all bits of integers.
+
+    The lowest integer has no negative.
+    """
     kind = kind_of(element_of(x.type))
     if kind == "f":
         return graph.like("neg", x)
@@ -88,7 +90,7 @@ def _count(x: SSAValue) -> int:
 
 
 def _extreme(name: str) -> Rule:
-    """The greatest (or least) element; with a dimension also where it is."""
+    """Makes the rule of max or min; with a dimension, the index is a second result."""
 
     def rule(
         graph: Graph, x: SSAValue, dim: Dims = None, keep: bool = False
@@ -112,7 +114,7 @@ def _softmax(graph: Graph, x: SSAValue, dim: int, *_: Any, **__: Any) -> SSAValu
 
 
 def _safe_softmax(graph: Graph, x: SSAValue, dim: int, *_: Any, **__: Any) -> SSAValue:
-    """A softmax that is zero where all elements are minus infinity."""
+    """Softmax that is 0 where all elements are -inf."""
     x = graph.value(x)
     axis = graph.dim(dim, len(shape_of(x.type)))
     shares = graph.like("softmax", x, dimension=axis, numericStable=True)
@@ -123,7 +125,7 @@ def _safe_softmax(graph: Graph, x: SSAValue, dim: int, *_: Any, **__: Any) -> SS
 
 
 def _log_softmax(graph: Graph, x: SSAValue, dim: int, *_: Any, **__: Any) -> SSAValue:
-    """Less the greatest element, less the logarithm of the sum of what is left."""
+    """Log-softmax after subtracting the maximum."""
     x = graph.value(x)
     axis = [graph.dim(dim, len(shape_of(x.type)))]
     centred = graph.broadcasting("subtract", x, graph.reduced("max", x, axis, True))
@@ -134,14 +136,14 @@ def _log_softmax(graph: Graph, x: SSAValue, dim: int, *_: Any, **__: Any) -> SSA
 def _logsumexp(graph: Graph, x: SSAValue, dim: Dims, keep: bool = False) -> SSAValue:
     x = graph.value(x)
     axes = graph.dims(dim, x)
-    top = _finite(graph, graph.reduced("max", x, axes, True))
+    top = _finite_or_zero(graph, graph.reduced("max", x, axes, True))
     exponentials = graph.like("exp", graph.broadcasting("subtract", x, top))
     total = graph.like("log", graph.reduced("sum", exponentials, axes, True))
     return graph.reshape(graph.like("add", total, top), graph.shape)
 
 
-def _finite(graph: Graph, top: SSAValue) -> SSAValue:
-    """The largest elements, or zero where they are infinite: infinity less itself is NaN."""
+def _finite_or_zero(graph: Graph, top: SSAValue) -> SSAValue:
+    """Replaces infinite maxima by 0, as inf - inf is NaN."""
     zero = graph.full(shape_of(top.type), 0.0, element_of(top.type))
     is_finite = graph.like("isfinite", top, element=i1)
     return graph.emit("where", [is_finite, top, zero], top.type)
@@ -150,8 +152,7 @@ def _finite(graph: Graph, top: SSAValue) -> SSAValue:
 def _variance(
     graph: Graph, x: SSAValue, dim: Dims = None, correction: Any = 1, keepdim: bool = False
 ) -> tuple[SSAValue, SSAValue]:
-    """The mean of the squares of what is not the mean, with Bessel's correction; and the mean.
-    Both with the dimensions kept."""
+    """Variance with Bessel's correction, and mean, with the dimensions kept."""
     axes = graph.dims(dim, x)
     mean = graph.reduced("mean", x, axes, True)
     squares = graph.like("square", graph.broadcasting("subtract", x, mean))
@@ -161,7 +162,7 @@ def _variance(
     variance = graph.reduced("mean", squares, axes, True)
     bessel = 1 if correction is None else correction
     if bessel:
-        # Of too few elements there is none: NaN, or infinity where they differ.
+        # Too few elements give NaN, or infinity where they differ.
         rest = count - bessel
         factor = count / rest if rest > 0 else inf
         variance = graph.like("multiply", variance, graph.number(factor, variance))
@@ -177,7 +178,8 @@ def _variance_or_deviation(root: bool) -> Rule:
 
 
 def _variance_arguments(arguments: Sequence[Any], named: dict[str, Any]) -> dict[str, Any]:
-    """The overloads: (unbiased), (dim, unbiased, keepdim) and (dim, correction, keepdim)."""
+    """Normalizes the overloads (unbiased), (dim, unbiased, keepdim) and (dim, correction,
+    keepdim)."""
     if arguments and isinstance(arguments[0], bool):
         return {"correction": int(arguments[0])}
     known: dict[str, Any] = dict(named)
@@ -227,7 +229,7 @@ def _running(name: str) -> Rule:
 Combine = Callable[[Sequence[SSAValue], Sequence[SSAValue]], Sequence[SSAValue]]
 
 
-def _scanned(
+def _scan(
     graph: Graph, values: Sequence[SSAValue], axis: int, combine: Combine
 ) -> Sequence[SSAValue]:
     """Scans an associative operation in logarithmically many steps."""
@@ -244,7 +246,7 @@ def _scanned(
 
 
 def _running_extreme(name: str) -> Rule:
-    """The greatest (or least) element up to each, and where the last such one is."""
+    """Makes the rule of a cumulative maximum or minimum, with the last index of each."""
 
     def rule(graph: Graph, x: SSAValue, dim: int) -> Sequence[SSAValue]:
         shape = shape_of(x.type)
@@ -261,13 +263,13 @@ def _running_extreme(name: str) -> Rule:
                 for before, own in zip(first, second, strict=True)
             ]
 
-        return _scanned(graph, [x, places], axis, later)
+        return _scan(graph, [x, places], axis, later)
 
     return rule
 
 
 def _precedes(graph: Graph, name: str, first: SSAValue, second: SSAValue) -> SSAValue:
-    """True if the greater (or lesser) of two elements is the first one alone; NaN is both."""
+    """Mask where only the first element is the extreme, which NaN always is."""
     if kind_of(element_of(first.type)) != "f":
         return graph.compare("gt" if name == "max" else "lt", first, second, i1)
     is_number = graph.compare("eq", second, second, i1)
@@ -278,13 +280,13 @@ def _precedes(graph: Graph, name: str, first: SSAValue, second: SSAValue) -> SSA
 
 def _running_logsumexp(graph: Graph, x: SSAValue, dim: int) -> SSAValue:
     def together(first: Sequence[SSAValue], second: Sequence[SSAValue]) -> list[SSAValue]:
-        top = _finite(graph, graph.like("maximum", first[0], second[0]))
+        top = _finite_or_zero(graph, graph.like("maximum", first[0], second[0]))
         parts = [graph.like("exp", graph.like("subtract", v[0], top)) for v in (first, second)]
         return [graph.like("add", top, graph.like("log", graph.like("add", *parts)))]
 
     x = graph.value(x)
     axis = graph.dim(dim, len(shape_of(x.type)))
-    return _scanned(graph, [x], axis, together)[0]
+    return _scan(graph, [x], axis, together)[0]
 
 
 def _topk(
@@ -328,7 +330,7 @@ def _argsort(graph: Graph, x: SSAValue, dim: int = -1, descending: bool = False)
 
 
 def _median(graph: Graph, x: SSAValue, dim: int, keep: bool = False) -> list[SSAValue]:
-    """The lower of the two in the middle, and its index; NaN where there is one."""
+    """Lower median and its index; NaN if any element is."""
     axis = graph.dim(dim, len(shape_of(x.type)))
     found = _nth(graph, x, (shape_of(x.type)[axis] - 1) // 2, axis, keep)
     element = element_of(x.type)
@@ -377,9 +379,9 @@ def _mean_like(name: str, graph: Graph, x: SSAValue, dim: Dims, keep: bool) -> S
 RULES: dict[str, Rule] = {
     "sum": _sum,
     "mean": _mean,
-    "prod": _over("prod"),
-    "amax": _over("max"),
-    "amin": _over("min"),
+    "prod": _reduction("prod"),
+    "amax": _reduction("max"),
+    "amin": _reduction("min"),
     "max": _extreme("max"),
     "min": _extreme("min"),
     "any": _truth("reduce_or"),
@@ -410,7 +412,7 @@ RULES: dict[str, Rule] = {
     "median.dim": _median,
     "kthvalue": _kth_value,
 }
-"""Operations by their names, for all their overloads or for one."""
+"""Rules by operation name, for all overloads or for one."""
 
 RULES.update(
     {
@@ -427,7 +429,7 @@ RULES.update(
 # Losses, which some models give next to what they predict.
 
 _NONE, _MEAN = 0, 1
-"""Of the reductions of ATen."""
+"""Reduction codes of ATen."""
 
 
 def _negative_log_likelihood(
@@ -438,8 +440,10 @@ def _negative_log_likelihood(
     reduction: int = _MEAN,
     ignore_index: int = -100,
 ) -> SSAValue:
-    """Less the score of the class that is right, [samples, classes, ...] or [classes]; samples of
-    the class `ignore_index` count nothing."""
+    """Negative log-likelihood of the target class, [samples, classes, ...] or [classes].
+
+    Samples of the class `ignore_index` are ignored.
+    """
     rank = len(shape_of(scores.type))
     if rank > 2:
         scores = graph.permute(scores, [0, *range(2, rank), 1])
@@ -477,7 +481,7 @@ def _with_weight(
     reduction: int,
     ignore_index: int,
 ) -> list[SSAValue]:
-    """The form that gives the total of weights as well, which is rarely used."""
+    """Drops the total weight, a second result that is rarely used."""
     return [_negative_log_likelihood(graph, scores, target, weight, reduction, ignore_index)]
 
 
@@ -488,4 +492,4 @@ LOSS_RULES: dict[str, Rule] = {
     "nll_loss_forward": _with_weight,
     "nll_loss2d_forward": _with_weight,
 }
-"""Operations by their names, for all their overloads."""
+"""Rules by operation name, for all overloads."""

@@ -1,8 +1,16 @@
-"""All rules by the names of operations."""
+"""Table of all rules, by operation name."""
 
 from __future__ import annotations
 
-from ttcodegen.frontends.torch import elementwise, images, indexing, layers, movement, reductions
+from ttcodegen.frontends.torch import (
+    elementwise,
+    images,
+    indexing,
+    layers,
+    movement,
+    quantization,
+    reductions,
+)
 from ttcodegen.frontends.torch.graph import Rule
 
 RULES: dict[str, Rule] = {
@@ -14,12 +22,12 @@ RULES: dict[str, Rule] = {
     **layers.RULES,
     **images.POOLING_RULES,
     **reductions.LOSS_RULES,
-    **elementwise.QUANTIZED_RULES,
+    **quantization.RULES,
     **images.RESIZING_RULES,
     **images.SAMPLING_RULES,
 }
 
 
 def rule_of(name: str, overload: str) -> Rule | None:
-    """The rule of an operation of ATen, None if there is none."""
+    """Returns the rule of an ATen operation, None if there is none."""
     return RULES.get(f"{name}.{overload}") or RULES.get(name)

@@ -1,4 +1,4 @@
-"""TOSA to TTIR: what torch-mlir, TFLite's exporters and tt-mlir's tests print.
+"""TOSA, as torch-mlir, TFLite's exporters and tt-mlir's tests print it, to TTIR.
 
 Spellings of several years are read: attributes where later versions have operands of constants
 (shapes, paddings, shifts, zero points), `value` for `values`, and generic forms.
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 
 def read(source: Source, diagnostics: Diagnostics) -> ModuleOp:
-    """The module of TTIR that a text with operations of TOSA means.
+    """Translates a text with TOSA operations to TTIR.
 
     Raises:
-        CompileError: if it is no such text, or with all that cannot be translated.
+        CompileError: if the text cannot be parsed, or listing all operations without a translation.
     """
     names = [name.partition(".")[2] for name in RULES]
     context = source_context({"tosa": dict.fromkeys(names, functional_form), "ml_program": GLOBALS})

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from math import inf, nan
+
 import numpy as np
 from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
 
-from ttcodegen.dialects.core.datatypes import element_of, f32, is_boolean, shape_of, tensor_type
+from ttcodegen.dialects.core.datatypes import (
+    element_of,
+    f32,
+    i1,
+    is_boolean,
+    shape_of,
+    tensor_type,
+)
 from ttcodegen.dialects.operations.attribute_kinds import CONSTANT
 from ttcodegen.foundation.diagnostics import CompileError
-from ttcodegen.frontends.special_functions import truncated
+from ttcodegen.frontends.special_functions import extreme_of_numbers, number_or, truncated
 from ttcodegen.frontends.tosa import windows
 from ttcodegen.frontends.tosa.windows import flag, integer, integers, number, scalar, zero_point
 from ttcodegen.frontends.translation import DECOMPOSED, Rule, SourceOp, Translator
@@ -18,28 +27,28 @@ from ttcodegen.frontends.translation import DECOMPOSED, Rule, SourceOp, Translat
 
 
 def reshape(build: Translator, op: SourceOp) -> SSAValue:
-    """The shape comes from the result; the operand or attribute says the same."""
+    """Reshape to the result's shape, which the operand or attribute repeats."""
     return build.reshape(op.operands[0], op.result_shape)
 
 
 def transpose(build: Translator, op: SourceOp) -> SSAValue:
-    """Dimension i of the result is dimension perms[i] of the operand."""
+    """Transpose: dimension i of the result is dimension perms[i] of the operand."""
     return build.permute(op.operands[0], integers(op, 1, "perms"))
 
 
 def reverse(build: Translator, op: SourceOp) -> SSAValue:
-    """The elements of one dimension in the opposite order."""
+    """Reverses one dimension."""
     return build.like("reverse", op.operands[0], dimensions=[integer(op, "axis")])
 
 
 def concat(build: Translator, op: SourceOp) -> SSAValue:
-    """The operands one after the other along a dimension."""
+    """Concatenation along a dimension."""
     axis = integer(op, "axis")
     return build.concat(list(op.operands), axis % len(op.result_shape))
 
 
 def slice_(build: Translator, op: SourceOp) -> SSAValue:
-    """`size` elements from `start` on."""
+    """Slice of `size` elements from `start`."""
     begins, sizes = integers(op, 1, "start"), integers(op, 2, "size")
     shape = shape_of(op.operands[0].type)
     ends = [
@@ -50,12 +59,12 @@ def slice_(build: Translator, op: SourceOp) -> SSAValue:
 
 
 def tile(build: Translator, op: SourceOp) -> SSAValue:
-    """Each dimension as often as the attribute says."""
+    """Tiling to the result's shape."""
     return build.repeat(op.operands[0], op.result_shape)
 
 
 def pad(build: Translator, op: SourceOp) -> SSAValue:
-    """Widths before and after each dimension alternate."""
+    """Padding; widths alternate between before and after each dimension."""
     widths = integers(op, 1, "padding")
     pairs = list(zip(widths[0::2], widths[1::2], strict=True))
     fill: float = 0
@@ -67,7 +76,7 @@ def pad(build: Translator, op: SourceOp) -> SSAValue:
 
 
 def gather(build: Translator, op: SourceOp) -> SSAValue:
-    """Rows of (N, K, C) by indices (N, W)."""
+    """Gather of rows of (N, K, C) by indices (N, W)."""
     values, indices = op.operands
     batch, rows, channels = shape_of(values.type)
     if batch == 1:
@@ -79,7 +88,7 @@ def gather(build: Translator, op: SourceOp) -> SSAValue:
 
 
 def scatter(build: Translator, op: SourceOp) -> SSAValue:
-    """Rows (N, W, C) go to the indices of (N, K, C) that indices (N, W) name."""
+    """Scatter of rows (N, W, C) into (N, K, C) at indices (N, W)."""
     values, indices, rows = op.operands
     index = _each_channel(build, indices, shape_of(values.type)[2])
     return build.emit("scatter", [values, index, rows], op.result_type, dim=1)
@@ -92,7 +101,7 @@ def _each_channel(build: Translator, indices: SSAValue, channels: int) -> SSAVal
 
 
 def table(build: Translator, op: SourceOp) -> SSAValue:
-    """Each integer of 8 bits is replaced by what a table of 256 has for it."""
+    """Lookup of int8 elements in a table of 256 entries."""
     value, entries = op.operands[0], _table_entries(op)
     shape = shape_of(value.type)
     index = build.typecast(value, i32)
@@ -112,8 +121,7 @@ def _table_entries(op: SourceOp) -> SSAValue:
 
 
 def resize(build: Translator, op: SourceOp) -> SSAValue:
-    """Both directions of an image are products with a matrix that says how much of which row (or
-    column) each row of the result has."""
+    """Resize by one interpolation matrix per direction."""
     value = op.operands[0]
     scale, offset = integers(op, 1, "scale"), integers(op, 2, "offset")
     mode = str(op.given("mode"))
@@ -134,7 +142,7 @@ def resize(build: Translator, op: SourceOp) -> SSAValue:
     if element.name == "integer_type":
         image = build.typecast(image, f32)
     if element.name == "integer_type" and not nearest:
-        # Of integers the result counts in fractions.
+        # Integer results are scaled by the fractions' denominator.
         vertical, horizontal = vertical * scale[0], horizontal * scale[2]
     kept = element_of(image.type)
     lhs = build.repeat(build.constant(vertical[None, None], kept), [batch, channels, rows, height])
@@ -176,8 +184,8 @@ def _weights(
 _LARGEST = float(np.finfo(np.float32).max)
 
 
-def _same(name: str) -> Rule:
-    """One op with the same operands."""
+def _as_op(name: str) -> Rule:
+    """Makes the rule of an operation with a TTIR op of the same operands."""
 
     def rule(build: Translator, op: SourceOp) -> SSAValue:
         return build.emit(name, [build.aligned(v, op.result_shape) for v in op.operands],
@@ -186,22 +194,37 @@ def _same(name: str) -> Rule:
     return rule
 
 
+def _extreme(name: str) -> Rule:
+    def rule(build: Translator, op: SourceOp) -> SSAValue:
+        lhs, rhs = (build.aligned(value, op.result_shape) for value in op.operands)
+        if windows.ignores_nan(op):
+            return extreme_of_numbers(build, name, lhs, rhs)
+        return build.emit(name, [lhs, rhs], op.result_type)
+
+    return rule
+
+
 def _reduction(name: str) -> Rule:
     def rule(build: Translator, op: SourceOp) -> SSAValue:
-        return build.emit(
-            name,
-            [op.operands[0]],
-            op.result_type,
-            dim_arg=[integer(op, "axis")],
-            keep_dim=True,
-        )
+        value, axis = op.operands[0], integer(op, "axis")
+        if not windows.ignores_nan(op):
+            return build.emit(name, [value], op.result_type, dim_arg=[axis], keep_dim=True)
+        # What is NaN does not count, unless nothing else is there.
+        numbers = number_or(build, value, inf if name == "min" else -inf)
+        found = build.emit(name, [numbers], op.result_type, dim_arg=[axis], keep_dim=True)
+        is_none = build.reduce("reduce_and", build.like("isnan", value, element=i1), [axis])
+        none = build.full(op.result_shape, nan, op.result_element)
+        return build.emit("where", [is_none, none, found], op.result_type)
 
     return rule
 
 
 def _argmax(build: Translator, op: SourceOp) -> SSAValue:
+    value = op.operands[0]
+    if windows.ignores_nan(op):
+        value = number_or(build, value, -inf)
     return build.emit(
-        "argmax", [op.operands[0]], op.result_type, dim_arg=[integer(op, "axis")], keep_dim=False
+        "argmax", [value], op.result_type, dim_arg=[integer(op, "axis")], keep_dim=False
     )
 
 
@@ -213,6 +236,8 @@ def _clamp(build: Translator, op: SourceOp) -> SSAValue:
     if not low <= high:
         raise CompileError(f"{op.name}: min_val {low} is not at most max_val {high}")
     value = op.operands[0]
+    if windows.ignores_nan(op):
+        value = number_or(build, value, low)
     if _is_float(op):
         if low == 0 and high >= _LARGEST:
             return build.like("relu", value)
@@ -247,13 +272,22 @@ def _negate(build: Translator, op: SourceOp) -> SSAValue:
 
 
 def _right_shift(build: Translator, op: SourceOp) -> SSAValue:
-    if flag(op, "round"):
-        raise CompileError(f"{op.name} with rounding is not supported")
-    return _same("right_shift")(build, op)  # pyright: ignore[reportReturnType]
+    """Arithmetic right shift; with rounding, the last bit shifted out is added."""
+    lhs, rhs = (build.aligned(value, op.result_shape) for value in op.operands)
+    found = build.emit("right_shift", [lhs, rhs], op.result_type)
+    if not flag(op, "round"):
+        return found
+    one, none = build.number(1, rhs), build.number(0, rhs)
+    before = build.like("subtract", build.like("maximum", rhs, one), one)
+    last = build.like("bitwise_and", build.emit("right_shift", [lhs, before], op.result_type), one)
+    moved = build.compare("gt", rhs, none, i1)
+    last = build.emit("where", [moved, last, build.full(op.result_shape, 0, op.result_element)],
+                      op.result_type)  # fmt: skip
+    return build.like("add", found, last)
 
 
 def _integer_division(build: Translator, op: SourceOp) -> SSAValue:
-    """Cut off towards zero."""
+    """Integer division, rounded towards zero."""
     lhs, rhs = (build.aligned(value, op.result_shape) for value in op.operands[:2])
     return build.typecast(truncated(build, lhs, rhs), op.result_element)
 
@@ -301,8 +335,8 @@ def _greater_or_equal(name: str) -> Rule:
     return rule
 
 
-def _is_read_by_others(build: Translator, op: SourceOp) -> None:
-    """It is looked at by those that use it."""
+def _read_by_users(build: Translator, op: SourceOp) -> None:
+    """Translates nothing: users read the operation itself."""
 
 
 def _refused(reason: str) -> Rule:
@@ -320,7 +354,7 @@ def _custom(build: Translator, op: SourceOp) -> None:
     )
 
 
-_SAME = {
+_DIRECT = {
     "abs": "abs",
     "add": "add",
     "bitwise_and": "bitwise_and",
@@ -339,8 +373,6 @@ _SAME = {
     "logical_or": "logical_or",
     "logical_right_shift": "logical_right_shift",
     "logical_xor": "logical_xor",
-    "maximum": "maximum",
-    "minimum": "minimum",
     "pow": "pow",
     "reciprocal": "reciprocal",
     "rsqrt": "rsqrt",
@@ -350,7 +382,7 @@ _SAME = {
     "sub": "subtract",
     "tanh": "tanh",
 }
-"""Operations that TTIR has under this name."""
+"""Operations with a TTIR op of the same operands."""
 
 _REDUCTIONS = {
     "reduce_all": "reduce_and",
@@ -367,7 +399,7 @@ _STATE = "a function keeps nothing from one call to the next"
 _TRANSFORM = "there is no Fourier transform in the library"
 
 _TABLE: dict[str, Rule] = {
-    **{name: _same(ttir) for name, ttir in _SAME.items()},
+    **{name: _as_op(ttir) for name, ttir in _DIRECT.items()},
     **{name: _reduction(ttir) for name, ttir in _REDUCTIONS.items()},
     "argmax": _argmax,
     "arithmetic_right_shift": _right_shift,
@@ -376,7 +408,7 @@ _TABLE: dict[str, Rule] = {
     "clamp": _clamp,
     "concat": concat,
     "const": _constant,
-    "const_shape": _is_read_by_others,
+    "const_shape": _read_by_users,
     "conv2d": windows.conv2d,
     "conv3d": windows.conv3d,
     "custom": _custom,
@@ -392,6 +424,8 @@ _TABLE: dict[str, Rule] = {
     "intdiv": _integer_division,
     "matmul": _matmul,
     "max_pool2d": windows.max_pool2d,
+    "maximum": _extreme("maximum"),
+    "minimum": _extreme("minimum"),
     "mul": _mul,
     "negate": _negate,
     "pad": pad,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
 
 import numpy as np
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr
@@ -11,16 +12,17 @@ from xdsl.ir import Attribute, SSAValue
 from ttcodegen.dialects.core.datatypes import element_of, f32, numpy_name, shape_of, tensor_type
 from ttcodegen.dialects.operations.attribute_kinds import INTEGERS
 from ttcodegen.foundation.diagnostics import CompileError
+from ttcodegen.frontends.special_functions import number_or
 from ttcodegen.frontends.translation import SourceOp, Translator, constant_of
 
 # TOSA parameters that are constant operands or, in earlier versions, attributes.
 
 
 def integers(op: SourceOp, index: int, *names: str) -> list[int]:
-    """A list of integers: the attribute of one of these names, else the operand at `index`.
+    """Reads an integer list: an attribute of one of the names, else the operand at `index`.
 
     Raises:
-        CompileError: if neither is there, or the operand is no constant.
+        CompileError: if neither exists, or the operand is not constant.
     """
     given = op.given(*names)
     if given is not None:
@@ -42,7 +44,7 @@ def integers(op: SourceOp, index: int, *names: str) -> list[int]:
 
 
 def integer(op: SourceOp, *names: str) -> int:
-    """An attribute that is one integer."""
+    """Reads an integer attribute."""
     given = op.given(*names)
     if not isinstance(given, IntegerAttr):
         raise CompileError(f"{op.name}: attribute '{names[0]}' should be an integer")
@@ -50,23 +52,28 @@ def integer(op: SourceOp, *names: str) -> int:
 
 
 def flag(op: SourceOp, name: str) -> bool:
-    """An attribute that is true or, if it is absent, false."""
+    """Reads a boolean attribute, false if absent."""
     given = op.given(name)
     return isinstance(given, IntegerAttr) and given.value.data != 0
 
 
 def number(attribute: Attribute | None) -> float | int | None:
-    """A number, None for anything else."""
+    """Returns a numeric attribute's value, None for others."""
     if isinstance(attribute, IntegerAttr | FloatAttr):
         return attribute.value.data
     return None
 
 
+def ignores_nan(op: SourceOp) -> bool:
+    """Returns whether NaN operands are ignored (the attribute `nan_mode`)."""
+    return not is_integer(op.operands[0]) and "IGNORE" in str(op.given("nan_mode"))
+
+
 def zero_point(op: SourceOp, index: int) -> int:
-    """The zero point that the operand at `index` is; 0 if there is none.
+    """Reads the zero point operand at `index`, 0 if absent.
 
     Raises:
-        CompileError: if it is no constant.
+        CompileError: if it is not constant.
     """
     if index >= len(op.operands):
         return 0
@@ -74,10 +81,10 @@ def zero_point(op: SourceOp, index: int) -> int:
 
 
 def scalar(op: SourceOp, value: SSAValue, what: str) -> float | int:
-    """The number that all elements of a constant are.
+    """Reads the value of a splat constant.
 
     Raises:
-        CompileError: if it is no constant, or has several numbers.
+        CompileError: if it is not constant, or not a splat.
     """
     found = constant_of(value)
     if found is None or found.size == 0 or not np.all(found == found.reshape(-1)[0]):
@@ -92,13 +99,12 @@ def scalar(op: SourceOp, value: SSAValue, what: str) -> float | int:
 
 
 def is_integer(value: SSAValue) -> bool:
-    """True if the elements are integers."""
+    """Returns whether elements are integers."""
     return element_of(value.type).name == "integer_type"
 
 
 def centred(build: Translator, op: SourceOp, index: int, zero: int) -> SSAValue:
-    """The operand at `index` as floats, without the zero point that is the operand at `zero`;
-    itself if it holds floats."""
+    """Operand at `index` as floats minus the zero point operand at `zero`; floats unchanged."""
     value = op.operands[index]
     if not is_integer(value):
         return value
@@ -108,13 +114,13 @@ def centred(build: Translator, op: SourceOp, index: int, zero: int) -> SSAValue:
 
 
 def shifted(build: Translator, value: SSAValue, shift: int) -> SSAValue:
-    """Divided by two to the power of `shift`, rounded upwards at halves."""
+    """Divides by 2^shift, rounding halves up."""
     half = build.like("add", value, build.number(1 << (shift - 1), value))
     return build.like("right_shift", half, build.number(shift, value))
 
 
 def rescale(build: Translator, op: SourceOp) -> SSAValue:
-    """(input - zero point) * multiplier / 2^shift, rounded upwards at halves, + zero point."""
+    """(input - zero point) * multiplier / 2^shift, rounding halves up, + zero point."""
     multiplier, shift = (_constants(op, i, name) for i, name in ((1, "multiplier"), (2, "shift")))
     scale = multiplier / np.exp2(shift)
     value = op.operands[0]
@@ -156,7 +162,7 @@ def _range(op: SourceOp) -> tuple[float, float]:
 
 
 def integer_limits(element: Attribute, unsigned: bool = False) -> tuple[float, float] | None:
-    """The smallest and the largest integer of a type, as floats hold them; None for other types."""
+    """Smallest and largest integer of a type as floats; None for other types."""
     name = numpy_name(element)
     if name is None or np.dtype(name).kind not in "iu":
         return None
@@ -172,12 +178,12 @@ def integer_limits(element: Attribute, unsigned: bool = False) -> tuple[float, f
 
 
 def _edges(widths: Sequence[int]) -> list[int]:
-    """Padding as TTIR has it: what comes before all dimensions, then what comes after."""
+    """TTIR's order of padding: all widths before, then all widths after."""
     return [*widths[0::2], *widths[1::2]]
 
 
 def _bias(build: Translator, op: SourceOp, rank: int, channels: int) -> SSAValue | None:
-    """The bias as TTIR has it, with elements as the sum has them."""
+    """Bias in TTIR's shape and the accumulator's element type."""
     if len(op.operands) < 3:
         return None
     value = op.operands[2]
@@ -207,7 +213,7 @@ def _accumulated(
 
 
 def conv2d(build: Translator, op: SourceOp) -> SSAValue:
-    """Every output channel sees all of the input."""
+    """Convolution over all input channels."""
     weight = build.permute(centred(build, op, 1, 4), [0, 3, 1, 2])
     return _accumulated(
         build,
@@ -221,7 +227,10 @@ def conv2d(build: Translator, op: SourceOp) -> SSAValue:
 
 
 def depthwise_conv2d(build: Translator, op: SourceOp) -> SSAValue:
-    """Kernels are (H, W, C, multiplier), and channel c * multiplier + m sees channel c."""
+    """Depthwise convolution with kernels (H, W, C, multiplier).
+
+    Output channel c * multiplier + m reads channel c.
+    """
     weight = build.permute(centred(build, op, 1, 4), [2, 3, 0, 1])
     channels, multiplier, height, width = shape_of(weight.type)
     return _accumulated(
@@ -237,7 +246,7 @@ def depthwise_conv2d(build: Translator, op: SourceOp) -> SSAValue:
 
 
 def conv3d(build: Translator, op: SourceOp) -> SSAValue:
-    """Volumes are (N, D, H, W, C), kernels (Co, D, H, W, Ci)."""
+    """3-D convolution of volumes (N, D, H, W, C) with kernels (Co, D, H, W, Ci)."""
     if any(step != 1 for step in integers(op, 9, "dilation")):
         raise CompileError(f"{op.name}: kernels with gaps are not supported in three dimensions")
     padding = integers(op, 9, "pad")
@@ -257,7 +266,7 @@ def conv3d(build: Translator, op: SourceOp) -> SSAValue:
 
 
 def transpose_conv2d(build: Translator, op: SourceOp) -> SSAValue:
-    """Kernels are (Co, H, W, Ci); `out_pad` widens the result, or cuts it off."""
+    """Transposed convolution with kernels (Co, H, W, Ci); `out_pad` extends or crops the result."""
     image = centred(build, op, 0, 3)
     element = element_of(image.type)
     weight = build.typecast(build.permute(centred(build, op, 1, 4), [3, 0, 1, 2]), element)
@@ -281,14 +290,16 @@ def transpose_conv2d(build: Translator, op: SourceOp) -> SSAValue:
 
 
 def max_pool2d(build: Translator, op: SourceOp) -> SSAValue:
-    """The greatest element that each window sees."""
+    """Max pooling."""
     value = op.operands[0]
+    if ignores_nan(op):
+        value = number_or(build, value, -inf)
     result = build.emit("max_pool2d", [value], op.result_type, **_window(op))
     return result
 
 
 def avg_pool2d(build: Translator, op: SourceOp) -> SSAValue:
-    """The mean of what each window sees of the image: padding does not count."""
+    """Average pooling without padding in the mean."""
     if is_integer(op.operands[0]):
         raise CompileError(f"{op.name} of integers is not supported")
     if zero_point(op, 1) or zero_point(op, 2):

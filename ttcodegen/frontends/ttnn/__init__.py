@@ -1,8 +1,14 @@
-"""TTNN as other tools print it, in the spelling of the catalogue.
+"""TTNN as printed by other tools, normalized to the catalogue's form.
 
-Such a module says where each tensor is and when it is deallocated. Its layouts stay: they are what
-its author, or an optimizer, decided on, and `ttnn-layout` keeps them. What the compiler derives by
-itself is taken off: handles of the device, deallocations, and which constants are computed once.
+- `arguments`: Arguments, mesh and call attributes of a TTNN module
+- `composites`: Conversion of TTNN calls without a catalogue op to TTIR
+- `legal_forms`: Legalization of TTNN calls: in-place updates, fused and distributed norms, tensor
+  files
+- `prepared_weights`: Prepared weights of convolutions and experts
+
+Such a module has decided placements and lifetimes. Its layouts stay, and `ttnn-layout` keeps them.
+Information that the compiler derives itself is removed: device handles, deallocations and
+const-eval marks.
 """
 
 from __future__ import annotations
@@ -28,7 +34,7 @@ from ttcodegen.compat.ttnn_modules import (
     shape_attribute,
 )
 from ttcodegen.dialects.core.datatypes import shape_of
-from ttcodegen.dialects.operations.attribute_kinds import INTEGERS, NUMBER
+from ttcodegen.dialects.operations.attribute_kinds import INTEGER, INTEGERS, NUMBER
 from ttcodegen.dialects.operations.verification import verify_lifetimes
 from ttcodegen.dialects.ttcore.dialect import LoadCachedOp
 from ttcodegen.dialects.ttcore.tile import TILE_SIDE
@@ -73,35 +79,29 @@ Spell = Callable[[Operation, Properties], None]
 _CONVERSIONS = frozenset(
     {"to_tensor_spec", "to_layout", "to_memory_config", "to_device", "from_device", "typecast"}
 )
-"""Ops that only set the layout of their result: the type of the result says it as well."""
+"""Ops that only set the layout of their result, which is also part of its type."""
 
 _DROPPED = frozenset({"deallocate", "reset_global_semaphore"})
-_MADE_BY_THE_LIBRARY = frozenset(
+_UNUSED_HANDLES = frozenset(
     {"allocate_moe_compute_semaphore", "get_device", "create_global_semaphore"}
 )
-"""Handles that nothing needs: the program has its device, and collectives of the release make
-their semaphores."""
+"""Handles without a use: the program has one device, and collectives create their semaphores."""
 
 _IMPLIED = frozenset({"memory_config", "layout", "device", "dtype"})
-"""Properties that repeat what the type of the result says."""
+"""Properties that the result's type implies."""
 
 _TUNING = {
     "conv2d_slice_config": "how a convolution is sliced",
     "conv3d_config": "the configuration of a convolution",
 }
-"""Tuning properties that are left to the library's choice."""
-
-
-def is_ttnn(module: ModuleOp) -> bool:
-    """True if the functions of a module call the library already."""
-    return any(_short_name(op) is not None for op in module.walk())
+"""Tuning properties that the library chooses instead, with their description."""
 
 
 def normalize_ttnn(module: ModuleOp, diagnostics: Diagnostics) -> None:
-    """Spells every op of TTNN in a module as the catalogue does.
+    """Normalizes every TTNN op of a module to the catalogue's form.
 
-    What cannot be spelled so stays, for `check_supported` to list. What is left to the library is
-    reported in `diagnostics`.
+    Ops that have none stay, for `check_supported` to list. `diagnostics` receives what is left to
+    the library's choice.
     """
     warned: set[str] = set()
     verify_lifetimes(module)
@@ -141,7 +141,7 @@ def normalize_ttnn(module: ModuleOp, diagnostics: Diagnostics) -> None:
             legalize(function, diagnostics)
     for op in list(module.walk(reverse=True)):
         unused = not any(list(result.uses) for result in op.results)
-        if _short_name(op) in _MADE_BY_THE_LIBRARY and unused:
+        if _short_name(op) in _UNUSED_HANDLES and unused:
             Rewriter.erase_op(op)
     for function in module.ops:
         if isinstance(function, FuncOp):
@@ -152,8 +152,10 @@ def normalize_ttnn(module: ModuleOp, diagnostics: Diagnostics) -> None:
 
 
 def _refuse_half_lowered(function: FuncOp) -> None:
-    """Raises CompileError at the first op of TTIR in a function that calls the library, too: such
-    an op has not decided the placement of its result, and those around it have."""
+    """Raises CompileError if a function mixes TTNN calls with TTIR ops.
+
+    TTIR ops have no placement yet, while the calls around them do.
+    """
     ops = list(function.walk())
     if not any(_short_name(op) for op in ops):
         return
@@ -167,13 +169,13 @@ def _refuse_half_lowered(function: FuncOp) -> None:
 
 
 def _short_name(op: Operation) -> str | None:
-    """The name of an op of TTNN without its dialect, None for an op of another one."""
+    """Name of a TTNN op without its dialect, None for other ops."""
     name = name_of(op)
     return name.removeprefix("ttnn.") if name.startswith("ttnn.") else None
 
 
 def _is_const_eval(function: FuncOp) -> bool:
-    """True if another function caches what this one computes."""
+    """Returns whether a function is computed once and its result cached."""
     if "const_eval" in function.attributes:
         return True
     kind = function.attributes.get("tt.function_type")
@@ -181,7 +183,7 @@ def _is_const_eval(function: FuncOp) -> bool:
 
 
 def _drop_devices(function: FuncOp) -> None:
-    """Takes handles of the device off the arguments of a function: a program has one device."""
+    """Removes unused device arguments of a function."""
     for block in function.body.blocks:
         devices = [value for value in block.args if is_device(value.type)]
         if not devices or any(list(value.uses) for value in devices):
@@ -197,7 +199,7 @@ def _drop_devices(function: FuncOp) -> None:
 
 
 def _call_const_eval(op: LoadCachedOp) -> None:
-    """Inlines a const-eval call; constants are found again from argument kinds."""
+    """Inlines a const-eval call; const-eval is derived again from argument kinds."""
     call = CallOp(op.callee.string_value(), op.inputs, [result.type for result in op.outputs])
     _replace(op, call)
 
@@ -212,7 +214,7 @@ def _respell(op: Operation, name: str) -> None:
         properties = {key: value for key, value in properties.items() if key not in _TUNING}
         operands = some_users(op, name, operands, properties)
         _keep_activation(properties)
-        name = _name_here(op, name, properties)
+        name = _catalogue_name(op, name, properties)
         if name in _COLLECTIVES:
             # Others are buffers and semaphores, which the library makes.
             operands = operands[:1]
@@ -245,7 +247,7 @@ def _respell(op: Operation, name: str) -> None:
 
 
 def _keep_activation(properties: Properties) -> None:
-    """A product has one activation: that of its program configuration, where both name one."""
+    """Drops the activation attribute of a matmul whose program config has one."""
     config = properties.get("matmul_program_config")
     if isinstance(config, ProgramConfigAttr) and config.data.activation is not None:
         properties.pop("activation", None)
@@ -268,15 +270,15 @@ _RENAMED = {
 }
 
 
-def _name_here(op: Operation, name: str, properties: Properties) -> str:
-    """The name of a call in the catalogue, which may have several for the ways to make it."""
-    if name == "pad" and _pads_in_front(op, properties):
+def _catalogue_name(op: Operation, name: str, properties: Properties) -> str:
+    """Catalogue name of a call, which may depend on its attributes."""
+    if name == "pad" and _pads_before(op, properties):
         return "pad_row_major"
     if name == PAGED_ATTENTION and masks(op, properties):
         return MASKED_PAGED_ATTENTION
     if name == "rotary_embedding":
         return ROTATION_OF_ANY_ROWS
-    if name == "nlp_concat_heads_decode" and not _joins_heads_of_all_users(op):
+    if name == "nlp_concat_heads_decode" and not _has_library_result(op):
         return JOINED_HEADS_OF_SOME_USERS
     mode = properties.get("mode")
     if name == "upsample" and isinstance(mode, StringAttr):
@@ -290,16 +292,18 @@ def _name_here(op: Operation, name: str, properties: Properties) -> str:
     return _RENAMED.get(name, name)
 
 
-def _joins_heads_of_all_users(op: Operation) -> bool:
-    """True if the library returns what the call does: a token of as many users as can be, each
-    with heads of whole tiles."""
+def _has_library_result(op: Operation) -> bool:
+    """Returns whether a call has the result of the library's.
+
+    One token of the maximum number of users, and heads of whole tiles.
+    """
     heads = shape_of(op.operands[0].type)
     joined = shape_of(op.results[0].type)
     return len(heads) == 4 and joined[:3] == (1, 1, MOST_USERS) and heads[3] % TILE_SIDE == 0
 
 
-def _pads_in_front(op: Operation, properties: Properties) -> bool:
-    """True if anything is put before the elements of a tensor, which the library does in rows."""
+def _pads_before(op: Operation, properties: Properties) -> bool:
+    """Returns whether a call pads before elements, which the library does in row-major layout."""
     return any((given(op, properties, "padding", INTEGERS) or [])[::2])
 
 
@@ -310,14 +314,14 @@ def _spell_full(op: Operation, properties: Properties) -> None:
 
 
 def _declared_shape(op: Operation, properties: Properties, name: str) -> Attribute:
-    """The shape that a call names, else that of its result."""
+    """Shape attribute of a call, else the shape of its result."""
     named = properties.get(name)
     shape = shape_of(op.results[0].type) if named is None else shape_attribute(op, named)
     return INTEGERS.encode(list(shape))
 
 
 def _spell_constant(op: Operation, properties: Properties) -> None:
-    """A constant that names a device is made there."""
+    """Checks that a constant with a device operand is not placed on the host."""
     placement = given_placement(op.results[0])
     is_on_host = placement is not None and placement.buffer_type == "system_memory"
     if is_on_host and any(is_device(value.type) for value in op.operands):
@@ -350,13 +354,20 @@ _SIZES_OF_VOLUMES = ("batch_size", "input_depth", "input_height", "input_width")
 
 
 def _spell_conv3d(op: Operation, properties: Properties) -> None:
-    """The shapes of the operands say what the sizes repeat; channels may be filled up."""
-    named = dict(zip(_SIZES_OF_VOLUMES, shape_of(op.operands[0].type), strict=False))
-    for name, size in named.items():
+    """Checks size attributes against the operands' shapes; input channels may be padded to the
+    weight's."""
+    volume, weight = (shape_of(operand.type) for operand in op.operands[:2])
+    named: dict[str, tuple[int, ...]] = {}
+    named |= {name: (size,) for name, size in zip(_SIZES_OF_VOLUMES, volume, strict=False)}
+    if len(volume) == len(weight) == len(_SIZES_OF_VOLUMES) + 1:
+        groups = given(op, properties, "groups", INTEGER) or 1
+        named["in_channels"] = (volume[-1], weight[1] * groups)
+        named["out_channels"] = (weight[0],)
+    for name, sizes in named.items():
         attribute = properties.pop(name, None)
-        if attribute is not None and INTEGERS.decode(attribute) != [size]:
+        if attribute is not None and not {*INTEGERS.decode(attribute)} <= {*sizes}:
             raise CompileError(
-                f"'{name_of(op)}': expected {name} of {size}, as the operands have, "
+                f"'{name_of(op)}': expected {name} of {sizes[0]}, as the operands have, "
                 f"found {attribute}",
                 op,
             )

@@ -32,8 +32,8 @@ from ttcodegen.ops.dialects import TTNNOp, ttnn_op_classes
 
 
 def shard_arguments(module: ModuleOp) -> None:
-    """Lets the functions that a program offers divide their sharded arguments among cores
-    themselves: callers give whole tensors in DRAM."""
+    """Makes public functions shard their arguments themselves: callers pass interleaved DRAM
+    tensors."""
     called = {op.callee.string_value() for op in module.walk() if isinstance(op, CallOp)}
     for function in module.ops:
         if isinstance(function, FuncOp) and function.sym_name.data not in called:
@@ -41,7 +41,8 @@ def shard_arguments(module: ModuleOp) -> None:
 
 
 def _shard_arguments(function: FuncOp) -> None:
-    """Caches that calls overwrite stay as they are: the caller has to see what is in them."""
+    """Shards the arguments of a function; caches, which callers read after the call, are
+    unchanged."""
     if not function.body.blocks:
         return
     (block, *_) = function.body.blocks
@@ -69,12 +70,12 @@ def _shard_arguments(function: FuncOp) -> None:
 
 
 def _is_other(made: Operation | Block, use: Use) -> bool:
-    """True if a use is not that of the op that was made."""
+    """Returns whether a use is not by the given op."""
     return use.operation is not made
 
 
 def _overwrites(op: Operation, value: BlockArgument) -> bool:
-    """True if a call writes to a tensor."""
+    """Returns whether a call overwrites a value."""
     if not isinstance(op, CatalogueOp) or op.definition.in_place is None:
         return False
     return op.optional_operand(op.definition.in_place) is value
@@ -88,8 +89,8 @@ T = TypeVar("T")
 
 
 def given(op: Operation, properties: Properties, name: str, kind: AttributeKind[T]) -> T | None:
-    """An attribute of a call, None if it is absent; raises CompileError if it is of another
-    kind."""
+    """Decodes an attribute of a call, None if absent; raises CompileError if it has
+    another kind."""
     attribute = properties.get(name)
     if attribute is None:
         return None
@@ -104,8 +105,10 @@ def given(op: Operation, properties: Properties, name: str, kind: AttributeKind[
 def divided_operands(
     op: Operation, operands: Sequence[SSAValue], properties: Properties, count: int
 ) -> list[SSAValue | None]:
-    """So many operands, None for each that is left out: those that `operandSegmentSizes` says,
-    without it the last ones."""
+    """Assigns operands to `count` optional slots, None for absent ones.
+
+    Uses `operandSegmentSizes`; without it, the last ones are absent.
+    """
     sizes = given(op, properties, "operandSegmentSizes", INTEGERS)
     if sizes is None:
         sizes = [1] * len(operands)
@@ -126,7 +129,7 @@ _PLACEMENT = re.compile(r"<\s*(shard|replicate)\s*(?:,\s*(-?\d+))?")
 
 
 def declare_mesh(module: ModuleOp) -> None:
-    """Makes a module say what mesh it is for, where only its devices or its collectives do."""
+    """Declares the mesh that device ops or collectives imply."""
     if MESHES in module.attributes:
         return
     shapes = [shape_in(op) for op in module.walk() if name_of(op) in DEVICE_OPS]
@@ -138,15 +141,14 @@ def declare_mesh(module: ModuleOp) -> None:
 
 
 def expand(module: ModuleOp) -> None:
-    """Puts several calls in place of ops that are no call of their own here: norms of rows that
-    chips have parts of, and sending from chip to chip."""
+    """Expands ops that are several calls: distributed norms and point-to-point transfers."""
     for op in list(module.walk()):
         rule = _EXPANDED.get(name_of(op).removeprefix("ttnn."))
         if rule is None:
             continue
         builder = builder_before(op, ttnn_op_classes())
         value = rule(builder, op)
-        # The module says where the result is.
+        # Keep the placement that the module gives the result.
         value = builder.emit("composite_to_layout", [value], op.results[0].type)
         value.name_hint = op.results[0].name_hint
         Rewriter.replace_op(op, [], [value])
@@ -168,10 +170,12 @@ def _norm(builder: OpBuilder, op: Operation) -> SSAValue:
 
 
 def _send(builder: OpBuilder, op: Operation) -> SSAValue:
-    """Point-to-point transfer: the receiver gets the sender's shard, other devices keep the
-    second operand, or undefined values."""
+    """Point-to-point transfer of the sender's shard to the receiver.
+
+    Other devices keep the second operand, or have undefined values.
+    """
     mesh = declared_mesh(op)
-    sender, receiver = (_chip(op, name, mesh) for name in ("send_coord", "receive_coord"))
+    sender, receiver = (_device_index(op, name, mesh) for name in ("send_coord", "receive_coord"))
     value, *kept = op.operands
     if any(shape_of(each.type) != shape_of(value.type) for each in kept):
         raise CompileError(f"'{name_of(op)}' sends a tensor of another shape than it keeps", op)
@@ -182,8 +186,8 @@ def _send(builder: OpBuilder, op: Operation) -> SSAValue:
     return Chips(builder, op).send(value, sender, receiver, keeps)
 
 
-def _chip(op: Operation, name: str, mesh: MeshShape) -> int:
-    """The number of the chip at a position of the mesh."""
+def _device_index(op: Operation, name: str, mesh: MeshShape) -> int:
+    """Device index of a mesh coordinate attribute; raises CompileError if it is out of range."""
     place = given(op, {**op.attributes, **op.properties}, name, INTEGERS) or []
     if len(place) != 2 or not all(0 <= at < size for at, size in zip(place, mesh, strict=True)):
         raise CompileError(
@@ -206,7 +210,7 @@ def spell_distribute(op: Operation, properties: dict[str, Attribute]) -> None:
     if "placements" in properties:
         return
     text = str(properties.pop("mapper_config", ""))
-    _spell(
+    _set_mesh_dims(
         op,
         properties,
         [int(dim) if kind == "shard" else None for kind, dim in _PLACEMENT.findall(text)],
@@ -227,15 +231,17 @@ def spell_aggregate(op: Operation, properties: dict[str, Attribute]) -> None:
         taken = [int(size) for size in re.findall(r"\d+", override[1])]
         if len(taken) == len(dims):
             dims = [dim if size > 1 else None for dim, size in zip(dims, taken, strict=True)]
-    _spell(op, properties, dims)
+    _set_mesh_dims(op, properties, dims)
 
 
-def _spell(op: Operation, properties: dict[str, Attribute], dims: list[int | None]) -> None:
-    """Dimensions for the axes of the mesh, None where nothing is divided. A single dimension is
-    that of the axis with several chips; one of a single chip divides nothing."""
+def _set_mesh_dims(op: Operation, properties: dict[str, Attribute], dims: list[int | None]) -> None:
+    """Records a dimension per mesh axis, None for replication.
+
+    A single dimension is for the axis with several devices; an axis of size 1 divides nothing.
+    """
     mesh, rank = declared_mesh(op), len(shape_of(op.operands[0].type))
     if len(dims) == 1 and shape_of(op.operands[0].type) == shape_of(op.results[0].type):
-        # Nothing is divided, whatever the dimension is: chips have all of it.
+        # Equal shapes: the tensor is replicated, whatever the dimension says.
         dims = [None]
     if len(dims) == 1:
         dims = [None, *dims] if mesh[0] == 1 else [*dims, None]
@@ -261,5 +267,5 @@ def _spell(op: Operation, properties: dict[str, Attribute], dims: list[int | Non
 
 
 def spell_collective(op: Operation, properties: dict[str, Attribute]) -> None:
-    """A collective carries the mesh that it runs on."""
+    """Records the mesh on a collective."""
     properties["mesh_shape"] = INTEGERS.encode(list(declared_mesh(op)))

@@ -1,4 +1,4 @@
-"""TTNN calls without an op of the catalogue, as ops of TTIR."""
+"""Conversion of TTNN calls without a catalogue op to TTIR."""
 
 from __future__ import annotations
 
@@ -32,12 +32,15 @@ from ttcodegen.ops.dialects import TTNNOp, ttir_op_classes, ttnn_op_classes
 
 PAGED_ATTENTION = "paged_scaled_dot_product_attention_decode"
 MASKED_PAGED_ATTENTION = f"masked_{PAGED_ATTENTION}"
-"""The same with a mask, which the call has no place for beside positions."""
+"""Paged decode attention with a mask, which the library call does not take beside positions."""
 ROTATION_OF_ANY_ROWS = "rotary_embedding_of_any_rows"
-"""Calls that may have rows and positions that the library does not take."""
+"""Rotary embedding of rows or positions that the library call does not take."""
 JOINED_HEADS_OF_SOME_USERS = "nlp_concat_heads_decode_of_some_users"
-"""Calls whose result has fewer rows than the library returns, which are as many as users can be,
-or whose heads the library does not take."""
+"""Concatenation of decode heads that the library call does not take.
+
+The result has fewer rows than the maximum number of users, or the head size is no multiple of
+tiles.
+"""
 
 Rule = Callable[[OpBuilder, Operation, Sequence[SSAValue], Properties], SSAValue]
 
@@ -45,13 +48,13 @@ Rule = Callable[[OpBuilder, Operation, Sequence[SSAValue], Properties], SSAValue
 def replace_composite(
     op: Operation, name: str, operands: Sequence[SSAValue], properties: Properties
 ) -> bool:
-    """Puts ops of TTIR in place of a call; False if there is no rule for it.
+    """Replaces a call by TTIR ops; returns False if there is no rule for it.
 
     Args:
         op: the call.
-        name: its name, without the dialect.
-        operands: its operands, without devices.
-        properties: what it says besides the placement of its result.
+        name: its name without the dialect.
+        operands: its operands without devices.
+        properties: its properties except the result's placement.
     """
     composite = COMPOSITES.get(name)
     if composite is None:
@@ -84,13 +87,13 @@ def replace_composite(
 
 
 def _is_same_but_for_ones(value: SSAValue, result: SSAValue) -> bool:
-    """True if two shapes differ in dimensions of one element only, which calls may leave away."""
+    """Returns whether two shapes are equal up to dimensions of size 1."""
     shapes = [[size for size in shape_of(each.type) if size != 1] for each in (value, result)]
     return shapes[0] == shapes[1]
 
 
 def _number(op: Operation, properties: Properties, name: str, default: int | None = None) -> int:
-    """An integer that a call says; raises CompileError if it does not."""
+    """Reads an integer attribute; raises CompileError if absent without a default."""
     number = given(op, properties, name, INTEGER)
     if number is None:
         number = default
@@ -100,14 +103,14 @@ def _number(op: Operation, properties: Properties, name: str, default: int | Non
 
 
 def _listed(op: Operation, properties: Properties, name: str, default: int) -> list[int]:
-    """Integers that a call says, of which there may be one."""
+    """Reads an integer list attribute, possibly a single integer."""
     return given(op, properties, name, INTEGERS) or [default]
 
 
 def _convolution_of_sequences(
     builder: OpBuilder, op: Operation, operands: Sequence[SSAValue], properties: Properties
 ) -> SSAValue:
-    """Sequences (N, L, C), or all rows one after the other, become rows of channels."""
+    """1-D convolution of sequences (N, L, C), or of all rows flattened."""
     batch, length = (_number(op, properties, name) for name in ("batch_size", "input_length"))
     channels, outputs = (_number(op, properties, name) for name in ("in_channels", "out_channels"))
     kernel = _number(op, properties, "kernel_size")
@@ -159,9 +162,10 @@ def _joined_heads(
 def _joined_heads_of_some_users(
     builder: OpBuilder, op: Operation, operands: Sequence[SSAValue], properties: Properties
 ) -> SSAValue:
-    """The library returns a row of each user that there can be: the first are those of users. For
-    sequences, and for numbers of users and sizes of heads that it does not take, rows are joined
-    by reshaping."""
+    """Concatenates decode heads of fewer users than the library returns.
+
+    Slices the library's result; shapes that the library does not take are reshaped instead.
+    """
     shape, heads = shape_of(operands[0].type), _number(op, properties, "num_heads")
     if not 0 < heads <= shape[2]:
         raise VerifyException(f"there are no {heads} heads in {shape}")
@@ -179,10 +183,10 @@ def _joined_heads_of_some_users(
     return builder.slice_dim(joined, 2, 0, shape[1])
 
 
-def _copied(
+def _convert(
     builder: OpBuilder, op: Operation, operands: Sequence[SSAValue], properties: Properties
 ) -> SSAValue:
-    """The operand; the attribute `output_dtype` or `dtype` may name another element type."""
+    """Identity with an optional conversion, by the attribute `output_dtype` or `dtype`."""
     found = [element_of(value.type) for value in (operands[0], op.results[0])]
     converts = any(name in properties for name in ("dtype", "output_dtype"))
     if found[0] != found[1] and not converts:
@@ -195,8 +199,10 @@ def _copied(
 def _latent_attention(
     builder: OpBuilder, op: Operation, operands: Sequence[SSAValue], properties: Properties
 ) -> SSAValue:
-    """Attention whose values are as wide as `head_dim_v`; without any they are the first elements
-    of the keys. Values are filled up to the width of keys, for heads have one size."""
+    """Attention with values of width `head_dim_v`, by default the keys' first elements.
+
+    Values are zero-padded to the width of the keys.
+    """
     width = _number(op, properties, "head_dim_v")
     if width < 1:
         raise CompileError(f"'{name_of(op)}' expects a positive head_dim_v, found {width}", op)
@@ -219,7 +225,7 @@ def _latent_attention(
         )
     causal = given(op, properties, "is_causal", BOOLEAN)
     if missing:
-        value = _filled_up(builder, value, missing)
+        value = _pad_columns(builder, value, missing)
     attended = builder.emit(
         "scaled_dot_product_attention",
         [query, key, value, mask],
@@ -231,13 +237,13 @@ def _latent_attention(
 
 
 def _has_values(op: Operation, properties: Properties) -> bool:
-    """True if attention has values of its own, after queries and keys."""
+    """Returns whether attention has a value operand after query and key."""
     sizes = given(op, properties, "operandSegmentSizes", INTEGERS)
     return sizes is None or sizes[2:3] == [1]
 
 
 def masks(op: Operation, properties: Properties) -> bool:
-    """True if attention to pages has a mask, after query, keys, values and pages."""
+    """Returns whether paged attention has a mask after query, key, value and page table."""
     sizes = given(op, properties, "operandSegmentSizes", INTEGERS) or []
     return sizes[4:5] == [1]
 
@@ -255,19 +261,21 @@ def _masked_paged_attention(
     return builder.emit(PAGED_ATTENTION, operands_here, result, **attributes)
 
 
-def _filled_up(builder: OpBuilder, value: SSAValue, columns: int) -> SSAValue:
-    """`value`, padded with columns of zeros at the end."""
+def _pad_columns(builder: OpBuilder, value: SSAValue, columns: int) -> SSAValue:
+    """Pads `value` with zero columns at the end."""
     *outer, width = shape_of(value.type)
     result = tensor_type(element_of(value.type), [*outer, width + columns])
     padding = [0] * (2 * len(outer) + 1) + [columns]
     return builder.emit("pad", [value], result, padding=padding, value=0.0)
 
 
-def _turned(
+def _rotate(
     builder: OpBuilder, op: Operation, operands: Sequence[SSAValue], properties: Properties
 ) -> SSAValue:
-    """x * cos + (-x2, x1) * sin for halves x1 and x2 of rows x; the tables have a row for each
-    position, or more, and `token_index` is the one of all rows."""
+    """Rotary embedding: x * cos + (-x2, x1) * sin for the halves x1 and x2 of rows x.
+
+    The tables have at least a row per position; `token_index` selects one for all rows.
+    """
     x, *tables = operands
     shapes = [shape_of(table.type) for table in tables]
     if shapes[0] != shapes[1] or element_of(tables[0].type) != element_of(tables[1].type):
@@ -276,23 +284,33 @@ def _turned(
             f"{tables[0].type} and {tables[1].type}",
             op,
         )
-    positions = shape_of(x.type)[2]
+    if len(shapes[0]) != 4 or len(shape_of(x.type)) != 4:
+        raise CompileError(
+            f"'{name_of(op)}' expects tensors of rank 4, found {x.type} and {tables[0].type}", op
+        )
+    positions, known = shape_of(x.type)[2], shapes[0][2]
     first = given(op, properties, "token_index", INTEGER)
+    if first is not None and not 0 <= first < known:
+        raise CompileError(
+            f"'{name_of(op)}' expects a token_index below {known}, the rows of the tables, found "
+            f"{first}",
+            op,
+        )
     span = (0, positions) if first is None else (first, first + 1)
     cosines, sines = (builder.slice_dim(table, 2, *span) for table in tables)
     result = tensor_type(element_of(x.type), shape_of(x.type))
     turned = builder.emit("rotary_embedding", [x, cosines, sines], result)
-    # The library's result has whole tiles of positions, which a module may say or not.
+    # The library's result has whole tiles of positions; a module may declare them or not.
     missing = whole_tiles(positions) - positions
     if missing and shape_of(op.results[0].type)[2:3] == (whole_tiles(positions),):
         return builder.pad(turned, [(0, missing), (0, 0)])
     return turned
 
 
-def _turned_in_pairs(
+def _rotate_pairs(
     builder: OpBuilder, op: Operation, operands: Sequence[SSAValue], properties: Properties
 ) -> SSAValue:
-    """x * cos + (x T) * sin, where T turns each 32 columns of x."""
+    """Rotary embedding x * cos + (x T) * sin, where T rotates pairs within 32 columns of x."""
     x, cosines, sines, turn = operands
     shape, side = shape_of(x.type), shape_of(turn.type)[-1]
     if shape_of(turn.type)[-2:] != (side, side) or prod(shape_of(turn.type)) != side * side:
@@ -310,12 +328,14 @@ def _turned_in_pairs(
 def some_users(
     op: Operation, name: str, operands: Sequence[SSAValue], properties: dict[str, Attribute]
 ) -> list[SSAValue]:
-    """The operands of a call that splits the heads of some users only, from the one that the second
-    operand names: the rows of these users. Others as they are."""
+    """Slices the rows of some users for a split of decode heads; other calls are unchanged.
+
+    The second operand is the first user and has to be constant.
+    """
     if name != "nlp_create_qkv_heads_decode" or len(operands) != 2:
         return list(operands)
     rows, offset = operands
-    users, first = _number(op, properties, "slice_size"), _known_number(offset)
+    users, first = _number(op, properties, "slice_size"), _splat_number(offset)
     if first is None:
         raise CompileError(
             f"'{name_of(op)}' begins with a user that the program finds out when it runs",
@@ -330,8 +350,8 @@ def some_users(
     return [builder_before(op, ttir_op_classes()).slice_dim(rows, 2, first, first + users)]
 
 
-def _known_number(value: SSAValue) -> int | None:
-    """The number that a tensor holds throughout, None if that is not known."""
+def _splat_number(value: SSAValue) -> int | None:
+    """Value of a splat tensor, None if unknown."""
     op = value.owner
     while isinstance(op, TTNNOp) and op.name == "ttnn.composite_to_layout":
         op = op.operands[0].owner
@@ -343,8 +363,8 @@ def _known_number(value: SSAValue) -> int | None:
     return None
 
 
-def _same(name: str) -> Rule:
-    """The op of TTIR of that name, with the operands and attributes of the call."""
+def _as_ttir_op(name: str) -> Rule:
+    """Makes a rule that emits the TTIR op of a name with the call's operands and attributes."""
 
     def rule(
         builder: OpBuilder, op: Operation, operands: Sequence[SSAValue], properties: Properties
@@ -367,21 +387,21 @@ def _same(name: str) -> Rule:
 
 @dataclass(frozen=True)
 class _Composite:
-    """A rule, and the attributes that it accepts."""
+    """Rule and the operands and attributes that it accepts."""
 
     rule: Rule
     fewest: int = 1
     """Minimum operand count."""
     most: int = 1
     rank: int | None = None
-    """The rank of all operands; None for any."""
+    """Rank of all operands; None for any."""
     in_rows: bool = False
-    """The result may have its rows in other dimensions, as images and their weights do."""
+    """True if the result may flatten its rows, as images and their weights do."""
     result_rank: int | None = None
-    """The rank of the result; None for any."""
+    """Rank of the result; None for any."""
 
     def check(self, op: Operation, operands: Sequence[SSAValue]) -> None:
-        """Raises CompileError if the call has other operands."""
+        """Raises CompileError if the call's operands do not fit."""
         if not self.fewest <= len(operands) <= self.most:
             wanted = f"{self.fewest}" + (f" to {self.most}" if self.most > self.fewest else "")
             raise CompileError(
@@ -400,30 +420,30 @@ class _Composite:
 
 
 COMPOSITES: dict[str, _Composite] = {
-    "assign": _Composite(_copied),
-    "bitcast_convert": _Composite(_same("bitcast_convert")),
+    "assign": _Composite(_convert),
+    "bitcast_convert": _Composite(_as_ttir_op("bitcast_convert")),
     "conv1d": _Composite(_convolution_of_sequences, 2, 3, in_rows=True),
     "dit_rms_norm_unary_fused": _Composite(activated_norm, 1, 4),
     "flash_mla_prefill": _Composite(_latent_attention, 2, 4, rank=4, result_rank=4),
-    "global_avg_pool2d": _Composite(_same("global_avg_pool2d"), rank=4),
-    "group_norm": _Composite(_same("group_norm"), 1, 4),
+    "global_avg_pool2d": _Composite(_as_ttir_op("global_avg_pool2d"), rank=4),
+    "group_norm": _Composite(_as_ttir_op("group_norm"), 1, 4),
     "layer_norm_post_all_gather": _Composite(normalized_by_rows, 2, 4),
     "layer_norm_pre_all_gather": _Composite(sums_of_rows, 1, 3),
     MASKED_PAGED_ATTENTION: _Composite(_masked_paged_attention, 5, 7),
     "nlp_concat_heads": _Composite(_joined_heads, rank=4),
     JOINED_HEADS_OF_SOME_USERS: _Composite(_joined_heads_of_some_users, rank=4, result_rank=4),
     "paged_flash_multi_latent_attention_decode": _Composite(
-        _same("paged_flash_multi_latent_attention_decode"), 3, 7
+        _as_ttir_op("paged_flash_multi_latent_attention_decode"), 3, 7
     ),
     "pow_scalar": _Composite(_power),
     "pow_tensor": _Composite(_power, 2, 2),
     "prepare_conv3d_weights": _Composite(prepared_weight, rank=5, in_rows=True),
-    "prepare_conv_transpose2d_bias": _Composite(_copied, in_rows=True),
+    "prepare_conv_transpose2d_bias": _Composite(_convert, in_rows=True),
     "prepare_conv_transpose2d_weights": _Composite(prepared_weight, rank=4, in_rows=True),
     "rms_norm_post_all_gather": _Composite(normalized_by_squares, 2, 4),
     "rms_norm_pre_all_gather": _Composite(sums_of_squares, 1, 2),
-    ROTATION_OF_ANY_ROWS: _Composite(_turned, 3, 3, rank=4, result_rank=4),
-    "rotary_embedding_llama": _Composite(_turned_in_pairs, 4, 4, rank=4, result_rank=4),
+    ROTATION_OF_ANY_ROWS: _Composite(_rotate, 3, 3, rank=4, result_rank=4),
+    "rotary_embedding_llama": _Composite(_rotate_pairs, 4, 4, rank=4, result_rank=4),
     "transpose": _Composite(_transposed),
 }
 
@@ -432,7 +452,7 @@ COMPOSITES: dict[str, _Composite] = {
 # are made of. Those that bring tokens to experts on several chips are made of collectives.
 
 CALLS_OF_TTIR = frozenset({"sdpa_bw", "sdpa_fw", "topk_router_gpt"})
-"""Calls with the operands and attributes of the op of TTIR of that name, and several results."""
+"""Calls with several results and the operands and attributes of the TTIR op of their name."""
 
 EXPERT_CALLS = frozenset(
     {
@@ -444,14 +464,16 @@ EXPERT_CALLS = frozenset(
         "selective_reduce_combine",
     }
 )
-"""Their names. What calls take after the operands of the ops are buffers and semaphores, which
-collectives make."""
+"""Calls of mixture-of-experts ops.
+
+Operands beyond those of the TTIR op are buffers and semaphores, which collectives create.
+"""
 
 
 def replace_expert_call(
     op: Operation, name: str, operands: Sequence[SSAValue], properties: Properties
 ) -> None:
-    """Puts the op of TTIR of that name in place of a call, with results where the call has them."""
+    """Replaces an expert call by the TTIR op of its name, with the results' placements."""
     definition = ttir_op_classes()[name].definition
     count = len(definition.operands)
     if len(operands) < count:
@@ -464,7 +486,7 @@ def replace_expert_call(
     for index, value in enumerate(taken):
         shape = shape_of(value.type)
         if len(shape) == 2 and index == count - 1 and name != "selective_reduce_combine":
-            # The mapping of experts to devices, as the library takes it as well.
+            # The library takes the mapping of experts to devices as rank 4.
             taken[index] = builder.reshape(value, (1, 1, *shape))
     _replace(op, builder.emit_op(name, taken, types, **numbers))
 
@@ -472,8 +494,7 @@ def replace_expert_call(
 def replace_call_of_ttir(
     op: Operation, name: str, operands: Sequence[SSAValue], properties: Properties
 ) -> None:
-    """Replaces a call by the TTIR op of that name; raises CompileError if the operands do not
-    fit the op."""
+    """Replaces a call by the TTIR op of its name; raises CompileError if operands do not fit."""
     cls = ttir_op_classes()[name]
     specs = cls.definition.operands
     groups = divided_operands(op, operands, properties, len(specs))
@@ -491,7 +512,7 @@ def replace_call_of_ttir(
 
 
 def _replace(op: Operation, made: Operation) -> None:
-    """Puts an op in place of a call, with results where the call has them."""
+    """Replaces a call by an op, with the results' placements."""
     placed = builder_before(op, ttnn_op_classes())
     values: list[SSAValue] = []
     for old, new in zip(op.results, made.results, strict=True):

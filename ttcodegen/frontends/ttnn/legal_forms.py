@@ -39,6 +39,7 @@ from ttcodegen.ops.core.traits import Trait
 from ttcodegen.ops.dialects import TTNNOp, ttir_op_classes, ttnn_op_classes
 from ttcodegen.ops.elementwise.activations import ACTIVATIONS
 from ttcodegen.ops.matmul.matmul import shape_of_product
+from ttcodegen.ops.training.steps import MOMENTS
 
 # Calls in forms that the library does not take, as the ops of TTIR that they mean.
 #
@@ -47,43 +48,43 @@ from ttcodegen.ops.matmul.matmul import shape_of_product
 # make just so stays as it is given; any other one becomes the op of TTIR, and is lowered with the
 # module. Its result is placed like the result of the call.
 
-_AS_GIVEN = frozenset({"composite_to_layout", "constant", "embedding", "reshape", "sort"})
-"""Calls whose lowering chooses among forms all of which the library takes."""
+_ALWAYS_LEGAL = frozenset({"composite_to_layout", "constant", "embedding", "reshape", "sort"})
+"""Calls whose lowering chooses among forms that the library all accepts."""
 
 _NAMES = {"divide": "div", "upsample": "upsample2d", "upsample_bilinear": "upsample2d"}
-"""Ops that TTIR has by another name."""
+"""TTIR names of ops that differ."""
 
 _SAID_BY_NAME = {"upsample_bilinear": {"mode": "bilinear"}}
 """Parameters that a call's name implies and the TTIR op has as attributes."""
 
-_FOR_A_FORM = ("matmul_program_config", "program_config")
-"""Attributes that say how a call computes, not what, and that hold for its form only."""
+_PROGRAM_CONFIGS = ("matmul_program_config", "program_config")
+"""Attributes that configure one form of a call."""
 
-_HOW = frozenset({"compute_config", "dtype", *_FOR_A_FORM})
-"""All that say how a call computes."""
+_COMPUTE_ATTRIBUTES = frozenset({"compute_config", "dtype", *_PROGRAM_CONFIGS})
+"""Attributes that configure how a call computes."""
 
 
 def legalize(function: FuncOp, diagnostics: Diagnostics) -> None:
-    """Puts ops of TTIR in place of the calls of a function that the library would refuse.
+    """Replaces calls that the library would refuse by TTIR ops.
 
-    A program configuration is for the form that a call was given in: that of such a call is left
-    out, which is reported in `diagnostics`.
+    Their program config is dropped, which `diagnostics` reports, as it holds for the given form
+    only.
 
     Raises:
-        CompileError: at a call that has not the operands of its definition.
+        CompileError: at a call whose operands do not match its definition.
     """
     for op in list(function.walk()):
-        if not isinstance(op, TTNNOp) or op.definition.short_name in _AS_GIVEN:
+        if not isinstance(op, TTNNOp) or op.definition.short_name in _ALWAYS_LEGAL:
             continue
         try:
             op.segments()
         except VerifyException as error:
             raise CompileError(str(error), op) from None
         _interleave_right_factor(op)
-        meaning = _meaning(op)
+        meaning = _ttir_equivalent(op)
         if not meaning:
             continue
-        if _is_made(op, meaning):
+        if _is_reproduced(op, meaning):
             for made in reversed(meaning):
                 made.drop_all_references()
         else:
@@ -91,9 +92,11 @@ def legalize(function: FuncOp, diagnostics: Diagnostics) -> None:
 
 
 def _interleave_right_factor(op: TTNNOp) -> None:
-    """Brings the right factor of a product to DRAM, if it is sharded and the call has no program
-    configuration: the library chooses programs for interleaved ones only."""
-    if not has_trait(op, Trait.MATRIX_PRODUCT) or _FOR_A_FORM[0] in op.properties:
+    """Moves a sharded right operand of a matmul without program config to DRAM.
+
+    The library chooses program configs for interleaved right operands only.
+    """
+    if not has_trait(op, Trait.MATRIX_PRODUCT) or _PROGRAM_CONFIGS[0] in op.properties:
         return
     encoding = getattr(op.operands[1].type, "encoding", None)
     if not isinstance(encoding, TTNNLayoutAttr) or encoding.data.shards is None:
@@ -104,7 +107,7 @@ def _interleave_right_factor(op: TTNNOp) -> None:
 
 
 def _replace(op: TTNNOp, meaning: Sequence[CatalogueOp], diagnostics: Diagnostics) -> None:
-    if any(name in op.properties for name in _FOR_A_FORM):
+    if any(name in op.properties for name in _PROGRAM_CONFIGS):
         diagnostics.warn(
             f"the library does not take this '{op.name}': its configuration is left out", op
         )
@@ -121,8 +124,8 @@ def _replace(op: TTNNOp, meaning: Sequence[CatalogueOp], diagnostics: Diagnostic
     Rewriter.replace_op(op, [], values)
 
 
-def _is_made(op: TTNNOp, meaning: Sequence[CatalogueOp]) -> bool:
-    """True if the lowering of what a call means makes just this call, or there is no lowering."""
+def _is_reproduced(op: TTNNOp, meaning: Sequence[CatalogueOp]) -> bool:
+    """Returns whether lowering the TTIR meaning reproduces the call, or there is no lowering."""
     first, *after = meaning
     if after and (len(after) > 1 or after[0].definition.short_name not in ACTIVATIONS):
         return False
@@ -149,9 +152,8 @@ def _is_made(op: TTNNOp, meaning: Sequence[CatalogueOp]) -> bool:
             made.drop_all_references()
 
 
-def _meaning(op: TTNNOp) -> list[CatalogueOp]:
-    """TTIR ops that compute a call, its results last; none if TTIR has no op with its operands
-    and attributes."""
+def _ttir_equivalent(op: TTNNOp) -> list[CatalogueOp]:
+    """TTIR ops that compute a call, its results last; empty if TTIR has no matching op."""
     definition = op.definition
     assert isinstance(definition, TTNNDefinition)
     name = _NAMES.get(definition.short_name, definition.short_name)
@@ -188,8 +190,10 @@ def _meaning(op: TTNNOp) -> list[CatalogueOp]:
 
 
 def _attributes(op: TTNNOp, definition: Definition) -> dict[str, Any] | None:
-    """Those of the op of TTIR; None if the call has one that says what it computes, and that the op
-    of TTIR does not have. Raises VerifyException if an attribute is not what it should be."""
+    """Attributes of the TTIR op; None if the call has a semantic attribute that the op lacks.
+
+    Raises VerifyException if an attribute is invalid.
+    """
     known = {spec.name for spec in definition.attributes}
     found: dict[str, Any] = dict(_SAID_BY_NAME.get(op.definition.short_name, {}))
     for spec in op.definition.attributes:
@@ -198,7 +202,10 @@ def _attributes(op: TTNNOp, definition: Definition) -> dict[str, Any] | None:
             found["dim_arg"] = [op.parameter("dim")] if given else None
         elif spec.name in known:
             found[spec.name] = op.parameter(spec.name)
-        elif spec.name not in {*_HOW, "activation"} and op.parameter(spec.name) != spec.default:
+        elif (
+            spec.name not in {*_COMPUTE_ATTRIBUTES, "activation"}
+            and op.parameter(spec.name) != spec.default
+        ):
             return None
     if "normalized_shape" in known:
         found["normalized_shape"] = list(op.shape("input")[-1:])
@@ -216,25 +223,19 @@ def _catalogue_op(op: Operation) -> CatalogueOp:
 
 @dataclass(frozen=True)
 class Update:
-    """A call that updates operands. The op of TTIR of its name has the same results, and then one
-    for each operand that is updated."""
+    """In-place call: the TTIR op of its name returns the updated operands as trailing results."""
 
     operands: tuple[str, ...]
-    """In the order of the call, by their names in TTIR."""
+    """TTIR names of the operands, in the order of the call."""
     updated: tuple[str, ...]
     along_channels: Mapping[str, float] = field(default_factory=dict[str, float])
-    """Default values of optional operands.
-
-    They are vectors along the first operand's second dimension.
-    """
+    """Default values of optional operands, vectors along the first operand's second dimension."""
     attributes: Mapping[str, int | float] = field(default_factory=dict[str, int | float])
-    """Those that the call does not have, and defaults of others."""
+    """Attributes of the TTIR op that the call lacks, and other defaults."""
 
-
-_MOMENTS = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq")
 
 UPDATES = {
-    "adamw": Update(("param", "grad", *_MOMENTS), ("param", *_MOMENTS)),
+    "adamw": Update(("param", "grad", *MOMENTS), ("param", *MOMENTS)),
     "batch_norm_training": Update(
         ("operand", "running_mean", "running_variance", "scale", "offset"),
         ("running_mean", "running_variance"),
@@ -242,22 +243,22 @@ UPDATES = {
         {"dimension": 1, "epsilon": 1e-5, "momentum": 0.1},
     ),
 }
-"""By the name of the call."""
+"""In-place calls by name."""
 
 
 def replace_update(
     op: Operation, name: str, later: Container[Operation], diagnostics: Diagnostics
 ) -> None:
-    """Puts the op of TTIR of that name in place of a call.
+    """Replaces an in-place call by the TTIR op of its name.
 
     Args:
         op: the call.
         name: its name without the dialect.
-        later: the operations after it; they come to read the new tensors.
-        diagnostics: takes a warning for an argument whose new tensor nobody reads.
+        later: the operations after it, which will read the new tensors.
+        diagnostics: receives a warning for an argument whose new tensor is not read.
 
     Raises:
-        CompileError: if the operands or attributes are not those of the op.
+        CompileError: if the operands or attributes do not fit the op.
     """
     update, definition = UPDATES[name], ttir_op_classes()[name].definition
     tensors = [value for value in op.operands if not is_device(value.type)]
@@ -289,12 +290,12 @@ def replace_update(
     for each, result in zip(new, made.results[len(own) :], strict=True):
         value = values[each]
         if value is not None:
-            _read_instead(op, value, result, later, diagnostics)
-    results = [_placed(op, result, old) for result, old in zip(own, op.results, strict=True)]
+            _redirect_uses(op, value, result, later, diagnostics)
+    results = [_place_like(op, result, old) for result, old in zip(own, op.results, strict=True)]
     Rewriter.replace_op(op, [], results)
 
 
-def _read_instead(
+def _redirect_uses(
     op: Operation,
     value: SSAValue,
     updated: SSAValue,
@@ -304,7 +305,7 @@ def _read_instead(
     """Redirects later uses to the new tensor."""
     readers = [use for use in value.uses if use.operation in later]
     if readers:
-        new = _placed(op, updated, value)
+        new = _place_like(op, updated, value)
         for use in readers:
             use.operation.operands[use.index] = new
     elif isinstance(value.owner, Block):
@@ -315,15 +316,15 @@ def _read_instead(
         )
 
 
-def _placed(op: Operation, made: SSAValue, old: SSAValue) -> SSAValue:
-    """A tensor where another one is, and under its name."""
+def _place_like(op: Operation, made: SSAValue, old: SSAValue) -> SSAValue:
+    """Places a tensor like another one and takes over its name."""
     value = builder_before(op, ttnn_op_classes()).emit("composite_to_layout", [made], old.type)
     value.name_hint = old.name_hint
     return value
 
 
 def _plain(builder: OpBuilder, value: SSAValue) -> SSAValue:
-    """A tensor in the default placement, in which the calls that an op becomes compute."""
+    """Moves a tensor to the default placement, in which lowered ops compute."""
     plain = tensor_type(element_of(value.type), shape_of(value.type))
     return value if value.type == plain else builder.emit("composite_to_layout", [value], plain)
 
@@ -358,8 +359,10 @@ def sums_of_squares(
 def sums_of_rows(
     builder: OpBuilder, op: Operation, operands: Sequence[SSAValue], properties: Properties
 ) -> SSAValue:
-    """`layer_norm_pre_all_gather`: (..., width) to (..., 64). Reciprocals that the call may be
-    given make it faster, and nothing else."""
+    """`layer_norm_pre_all_gather`: (..., width) to (..., 64).
+
+    Reciprocals, an optional operand, only affect speed.
+    """
     row = _row(builder, op, operands, properties)
     total = builder.reduce("sum", row, [len(shape_of(row.type)) - 1])
     columns = [_column_of_tile(builder, each) for each in (_squared_sum(builder, row), total)]
@@ -369,14 +372,14 @@ def sums_of_rows(
 def normalized_by_squares(
     builder: OpBuilder, op: Operation, operands: Sequence[SSAValue], properties: Properties
 ) -> SSAValue:
-    """`rms_norm_post_all_gather`: rows by the root of their mean square."""
+    """`rms_norm_post_all_gather`: rows divided by their root mean square."""
     return _normalized(builder, op, operands, properties, centered=False)
 
 
 def normalized_by_rows(
     builder: OpBuilder, op: Operation, operands: Sequence[SSAValue], properties: Properties
 ) -> SSAValue:
-    """`layer_norm_post_all_gather`: rows without their mean, by the root of their variance."""
+    """`layer_norm_post_all_gather`: centred rows divided by their standard deviation."""
     return _normalized(builder, op, operands, properties, centered=True)
 
 
@@ -402,7 +405,7 @@ def _expect_rows(op: Operation, *values: SSAValue) -> None:
 
 
 def in_32_bits(builder: OpBuilder, op: Operation, value: SSAValue) -> SSAValue:
-    """A value in 32 bits, where tensors are stored by default: a typecast keeps shards."""
+    """Converts a value to 32 bits in the default placement: a typecast would keep shards."""
     plain = tensor_type(element_of(value.type), shape_of(value.type))
     if value.type != plain:
         placed = builder_before(op, ttnn_op_classes())
@@ -416,7 +419,7 @@ def _squared_sum(builder: OpBuilder, row: SSAValue) -> SSAValue:
 
 
 def _column_of_tile(builder: OpBuilder, column: SSAValue) -> SSAValue:
-    """The column, and zeros to the end of a tile."""
+    """Pads a column with zeros to a tile."""
     return builder.pad(column, [(0, TILE_SIDE - 1)])
 
 
@@ -477,8 +480,10 @@ _ACTIVATIONS = frozenset({"gelu", "relu", "sigmoid", "silu", "tanh"})
 def activated_norm(
     builder: OpBuilder, op: Operation, operands: Sequence[SSAValue], properties: Properties
 ) -> SSAValue:
-    """`dit_rms_norm_unary_fused`: activation(rms_norm(input + residual) * weight + bias), in 32
-    bits up to its result."""
+    """`dit_rms_norm_unary_fused`: activation(rms_norm(input + residual) * weight + bias).
+
+    Computes in 32 bits up to the result.
+    """
     value, weight, bias, residual = divided_operands(op, operands, properties, 4)
     if value is None or not shape_of(value.type):
         raise CompileError(f"'{name_of(op)}' needs an input with rows", op)
@@ -522,7 +527,7 @@ DUMP, LOAD = "ttnn.dump_tensor", "ttnn.load_tensor"
 
 
 def link_files(function: FuncOp) -> None:
-    """Gives each load the tensor that was dumped to its file before, as an operand.
+    """Links each load of a tensor file to the preceding dump, as an operand.
 
     Raises:
         CompileError: if the tensor was overwritten between the two.
@@ -538,7 +543,7 @@ def link_files(function: FuncOp) -> None:
             elif name == LOAD:
                 _link(op, written.get(_path(op)), overwritten)
             elif name.startswith("ttnn.") and overwrites(name.removeprefix("ttnn.")):
-                overwritten.add(_changed(op))
+                overwritten.add(_overwritten_operand(op))
 
 
 def _path(op: Operation) -> str:
@@ -546,8 +551,8 @@ def _path(op: Operation) -> str:
     return path.data if isinstance(path, StringAttr) else ""
 
 
-def _changed(op: Operation) -> SSAValue:
-    """The operand that a call overwrites: the one of its name comes first in all of them."""
+def _overwritten_operand(op: Operation) -> SSAValue:
+    """Operand that a call overwrites."""
     definition = TTNN[name_of(op).removeprefix("ttnn.")]
     names = [spec.name for spec in definition.operands]
     return op.operands[names.index(definition.in_place or "")]

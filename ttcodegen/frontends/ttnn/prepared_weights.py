@@ -35,7 +35,7 @@ from ttcodegen.ops.dialects import ttir_op_classes, ttnn_op_classes
 
 _TRANSPOSED = "conv_transpose2d"
 _CONVOLUTIONS = {_TRANSPOSED: 2, "conv3d": 3}
-"""The dimensions of the windows of calls whose weights are put back in order."""
+"""Window rank of the calls whose prepared weights are reversed."""
 _OF_THE_IMAGE = ("input_memory_config", "input_tensor_layout", "input_dtype")
 _IMPLIED_BY_THE_CALL = ("weights_format", "output_dtype", "conv2d_slice_config")
 _BLOCK = re.compile(r"c_in_block\s*=\s*(\d+)")
@@ -44,7 +44,8 @@ _BLOCK = re.compile(r"c_in_block\s*=\s*(\d+)")
 def prepared_weight(
     builder: OpBuilder, op: Operation, operands: Sequence[SSAValue], properties: Properties
 ) -> SSAValue:
-    """The matrix of a weight (outputs, inputs, window...), or (inputs, outputs, window...)."""
+    """Prepares a weight (outputs, inputs, window...), or (inputs, outputs, window...), as
+    a matrix."""
     (weight,) = operands
     inputs_first = _verify_preparation(op, shape_of(weight.type), properties)
     shape = shape_of(weight.type)
@@ -69,10 +70,10 @@ def prepared_weight(
 
 
 def spell_preparation(op: Operation, properties: dict[str, Attribute]) -> None:
-    """Spells a preparation for `conv2d` as the catalogue does, with the image as a placement.
+    """Normalizes a `conv2d` weight preparation to the catalogue's form, with the image's placement.
 
-    The image is taken to be in tiles in DRAM: `ttnn-prepare-conv2d-weights-and-bias` replaces it
-    by that of the call, whose placement is decided later.
+    Assumes tiles in DRAM: `ttnn-prepare-conv2d-weights-and-bias` replaces it by the call's
+    placement, which is decided later.
     """
     if "image" in properties:
         return
@@ -81,6 +82,8 @@ def spell_preparation(op: Operation, properties: dict[str, Attribute]) -> None:
         if len(weight) != 4:
             raise CompileError(f"'{name_of(op)}' expects a weight of rank 4, found {weight}", op)
         _verify_preparation(op, weight, properties)
+    else:
+        _verify_bias(op, weight, properties)
     sizes = [
         given(op, properties, name, INTEGER) or 1
         for name in ("batch_size", "input_height", "input_width", "in_channels")
@@ -92,9 +95,30 @@ def spell_preparation(op: Operation, properties: dict[str, Attribute]) -> None:
     properties["image"] = PLACEMENT.encode(TensorPlacement(shape, data_type))
 
 
+def _verify_bias(op: Operation, shape: Sequence[int], properties: Properties) -> None:
+    """Checks that a prepared bias is (1, 1, 1, output channels); raises CompileError if not."""
+    inputs, outputs, groups = (
+        given(op, properties, name, INTEGER) for name in ("in_channels", "out_channels", "groups")
+    )
+    channels = prod(shape) if outputs is None else outputs
+    if len(shape) != 4 or shape[-1] != channels:
+        raise CompileError(
+            f"'{name_of(op)}' expects a bias (1, 1, 1, {channels}), found {tuple(shape)}", op
+        )
+    groups = 1 if groups is None else groups
+    if groups < 1 or channels % groups or (inputs or 0) % groups:
+        raise CompileError(
+            f"'{name_of(op)}' expects groups that divide {inputs} inputs and {channels} outputs, "
+            f"found {groups}",
+            op,
+        )
+
+
 def _verify_preparation(op: Operation, shape: Sequence[int], properties: Properties) -> bool:
-    """True if the weight has its inputs first, after checking that the attributes of a call that
-    prepares one agree with it; raises CompileError if they do not."""
+    """Returns whether the weight has its inputs first.
+
+    Raises CompileError if the attributes of its preparation disagree with it.
+    """
     window, transposed = len(shape) - 2, _TRANSPOSED in name_of(op)
 
     def require(condition: bool, expected: str, found: object) -> None:
@@ -141,7 +165,7 @@ def _block(op: Operation, block: int, inputs: int) -> int:
 
 
 def with_plain_weight(op: Operation, name: str, operands: Sequence[SSAValue]) -> list[SSAValue]:
-    """The operands of a convolution, the weight among them as the model has it."""
+    """Operands of a convolution with the weight in the model's layout."""
     if name not in _CONVOLUTIONS or len(operands) < 2:
         return list(operands)
     window, weight = given(op, op.properties, "kernel_size", INTEGERS), operands[1]
@@ -180,10 +204,10 @@ _NUMBERS = ("layer_id", "output_height_shard_dim", "intermediate_size", "cluster
 
 
 def expand_experts(module: ModuleOp) -> None:
-    """Puts `ttir.moe_compute` of the weights as the model has them in place of each call.
+    """Replaces expert calls by `ttir.moe_compute` with the model's weights.
 
     Raises:
-        CompileError: if the module does not say how a call came by its weights.
+        CompileError: if the module does not show how the weights were prepared.
     """
     calls = [op for op in module.walk() if name_of(op) == _CALL]
     for op in calls:
@@ -264,7 +288,7 @@ def _origin(functions: Mapping[str, FuncOp], value: SSAValue, entered: list[Oper
             value = entered.pop().operands[value.index]
         elif isinstance(owner, Operation) and name_of(owner) in _CONVERSIONS:
             value = owner.operands[0]
-        elif (returned := _returned(functions, value)) is not None:
+        elif (returned := _callee_result(functions, value)) is not None:
             assert isinstance(owner, Operation)
             entered.append(owner)
             value = returned
@@ -272,7 +296,7 @@ def _origin(functions: Mapping[str, FuncOp], value: SSAValue, entered: list[Oper
             return value
 
 
-def _returned(functions: Mapping[str, FuncOp], value: SSAValue) -> SSAValue | None:
+def _callee_result(functions: Mapping[str, FuncOp], value: SSAValue) -> SSAValue | None:
     """Value that a called function returns, or None if nothing is called."""
     owner = value.owner
     function = functions.get(callee_of(owner) or "") if isinstance(owner, Operation) else None
@@ -283,8 +307,7 @@ def _returned(functions: Mapping[str, FuncOp], value: SSAValue) -> SSAValue | No
 
 
 def _drop(op: Operation) -> None:
-    """Takes a call out whose result nothing needs; a function that still returns it, unused by its
-    callers, has zeros."""
+    """Erases a call whose result is unused; a function that still returns it returns zeros."""
     if op.results[0].uses:
         shape = list(shape_of(op.results[0].type))
         builder = builder_before(op, ttnn_op_classes())

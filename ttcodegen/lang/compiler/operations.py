@@ -19,7 +19,11 @@ from xdsl.dialects.builtin import (
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Region, SSAValue
 
-from ttcodegen.conversions.ttir_to_ttmetal.parts.compute import ComputeKernel
+from ttcodegen.conversions.ttir_to_ttmetal.parts.compute import (
+    SCALER,
+    SCALER_TILES,
+    ComputeKernel,
+)
 from ttcodegen.conversions.ttir_to_ttmetal.parts.data_movement import MovementKernel
 from ttcodegen.dialects.core.datatypes import DataType
 from ttcodegen.dialects.ttmetal.device_module import MEANING, ProgramAttr
@@ -42,7 +46,6 @@ from ttcodegen.emitc.spelling import identifier
 from ttcodegen.foundation.diagnostics import CompileError, Diagnostic
 from ttcodegen.lang.compiler.compute.accumulation import AccumulatingWriter
 from ttcodegen.lang.compiler.compute.accumulation_translation import AccumulationTranslator
-from ttcodegen.lang.compiler.compute.compute import SCALER
 from ttcodegen.lang.compiler.compute.expressions import INTEGERS
 from ttcodegen.lang.compiler.movement.movement import MovementTranslator
 from ttcodegen.lang.compiler.python.block_lifetimes import reserved_names
@@ -443,8 +446,13 @@ class _OperationCompiler:
         """Translates the compute kernel twice: first to find out what it needs, to declare that."""
         circular = self.circular
         found, used = Needs(), set[str]()
+        needs.is_narrow = all(each.data_type is not DataType.FLOAT32 for each in circular)
         for computes_once, shares_buffers in ((True, False), (True, True), (False, True)):
-            found = Needs(computes_once=computes_once, shares_buffers=shares_buffers)
+            found = Needs(
+                computes_once=computes_once,
+                shares_buffers=shares_buffers,
+                is_narrow=needs.is_narrow,
+            )
             used = self._translate_compute(part, circular, found, _PLACES)[1]
             if self._has_room(found):
                 break
@@ -452,7 +460,7 @@ class _OperationCompiler:
         for name, scratch in found.scratch.items():
             circular.append(own_buffer(len(circular), name, scratch.tiles, scratch.data_type))
         if found.needs_scaler:
-            circular.append(own_buffer(len(circular), SCALER, 1, DataType.BFLOAT16))
+            circular.append(own_buffer(len(circular), SCALER, SCALER_TILES, DataType.BFLOAT16))
         self._check_count(len(circular))
         mine = [b for b in circular if b.name in used | found.scratch.keys() | {SCALER}]
         places = tuple(each for each in _PLACES if each.name in self._used_places)
@@ -505,7 +513,7 @@ class _OperationCompiler:
         if names:
             kernel.start(names[:1], names[-1])
         if any(buffer.name == SCALER for buffer in circular):
-            kernel.op("cb_wait_front", SCALER, 1)
+            kernel.op("cb_wait_front", SCALER, SCALER_TILES)
         translator.kernel_body()
         self._keep_warnings(translator)
         self._used_places = {name for name, value in known.items() if value.first_use is not None}

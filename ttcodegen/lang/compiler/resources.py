@@ -360,6 +360,8 @@ class Needs:
     """True if values with several uses are kept, False if they are computed for each."""
     shares_buffers: bool = False
     """True if values whose live ranges do not overlap share circular buffers."""
+    is_narrow: bool = False
+    """True if no dataflow buffer holds floats of 32 bits."""
 
 
 def check_alike(first: Node, node: Node) -> None:

@@ -3,30 +3,47 @@ line."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+from ttcodegen.foundation.messages import Level, report
 
 if TYPE_CHECKING:
     from ttcodegen.systems.description import SystemDescription
 
 
+@contextmanager
 def callable_operations(
-    programs: Sequence[str], system: SystemDescription | None = None
-) -> AbstractContextManager[None]:
+    programs: Sequence[str], system: SystemDescription | None = None, *, all_are_used: bool = False
+) -> Generator[None]:
     """Lets modules call the operations of programs.
 
     Args:
         programs: paths of Python files.
         system: the machine that runs the operations; the default one if not given.
+        all_are_used: whether to warn of a program that no module has called an operation of.
 
     Raises:
         CompileError: if a program cannot be read, breaks a rule, raises an error or ends itself, or
             if two have the same name.
     """
     if not programs:
-        return nullcontext()
+        yield
+        return
     from ttcodegen.lang.projects.programs import operations_of
     from ttcodegen.ops.tt_lang import calling
 
-    return calling(operations_of(programs, system))
+    operations = operations_of(programs, system)
+    with calling(operations):
+        yield
+    used = {program for program, _ in operations.called}
+    for path in programs if all_are_used else ():
+        stem = Path(path).stem
+        if stem not in used:
+            names = ", ".join(name for program, name in operations.found if program == stem)
+            report(
+                Level.WARNING,
+                f"warning: the model calls no operation of {path}, which has {names or 'none'}",
+            )

@@ -265,29 +265,32 @@ class ProgramOperations:
     """By the names of the program and of the operation."""
     system: SystemDescription = field(default_factory=default_machine)
     """The machine that runs them."""
+    called: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
+    """Those that a model has called, by the same names."""
 
     def refusal(self, kernel_id: str) -> str | None:
         """Returns why there is no operation of this name, or None if there is one."""
-        count = len(self._matches(kernel_id))
+        matches = self._matches(kernel_id)
+        count = len(matches)
         if count == 1:
+            self.called.update(matches)
             return None
         if count:
             return f"several programs have an operation '{kernel_id}': say PROGRAM.OPERATION"
         known = ", ".join(f"{program}.{name}" for program, name in sorted(self.found))
         return f"no program has the operation '{kernel_id}'; there are: {known or 'none'}"
 
-    def _matches(self, kernel_id: str) -> list[Operation]:
+    def _matches(self, kernel_id: str) -> list[tuple[str, str]]:
         path = kernel_id.partition("::")[0].split(".")
         name, program = path[-1].strip("_") or path[-1], path[-2] if len(path) > 1 else None
-        of_name = {key: each for key, each in self.found.items() if key[1] == name}
-        exact = [each for key, each in of_name.items() if key[0] == program]
-        return exact or list(of_name.values())
+        of_name = [key for key in self.found if key[1] == name]
+        return [key for key in of_name if key[0] == program] or of_name
 
     def _operation(self, kernel_id: str) -> Operation:
         refusal = self.refusal(kernel_id)
         if refusal is not None:
             raise CompileError(refusal)
-        return self._matches(kernel_id)[0]
+        return self.found[self._matches(kernel_id)[0]]
 
     @contextmanager
     def _running(self) -> Generator[None]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from ttcodegen.dialects.core.datatypes import DataType
 from ttcodegen.dialects.ttcore.shards import Layout
-from ttcodegen.dialects.ttcore.tile import TILE_SIDE
+from ttcodegen.dialects.ttcore.tile import TILE_ELEMENTS
 from ttcodegen.dialects.ttnn.placement import TensorPlacement
 from ttcodegen.foundation.diagnostics import Note, plural
 from ttcodegen.lang.simulator.context import (
@@ -181,7 +181,6 @@ def never_released(buffer: str, acquisition: Acquisition) -> str:
 
 NARROWEST = 2
 """Bytes of an element of the smallest data type of row-major blocks in block expressions."""
-TILE_ELEMENTS = TILE_SIDE * TILE_SIDE
 _COMPUTE = KernelKind.COMPUTE
 _RESERVE, _WAIT = Acquisition.RESERVE, Acquisition.WAIT
 _READ, _STORE, _PUSH_buffers, _POP_buffers = Event.READ, Event.STORE, Event.PUSH, Event.POP

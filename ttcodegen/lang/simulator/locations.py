@@ -9,7 +9,6 @@ import sys
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import cache, lru_cache
-from pathlib import Path
 from types import CodeType, FrameType, FunctionType
 from typing import Any
 
@@ -64,12 +63,6 @@ def here() -> Instruction | None:
 def place(instruction: Instruction | None) -> SourceLocation | None:
     """The line and column of an instruction."""
     return None if instruction is None else instruction_location(*instruction)
-
-
-def line_of(instruction: Instruction | None) -> str:
-    """`program.py:12`, for messages."""
-    found = place(instruction)
-    return "an unknown line" if found is None else f"{Path(found.file).name}:{found.line}"
 
 
 def error(

@@ -284,7 +284,7 @@ def _turns() -> Iterator[None]:
 
 
 def counted(values: Iterable[Any]) -> Iterable[Any]:
-    """Iterates a `for` loop; in kernels an iterator without a length is bounded.
+    """Iterates a `for` loop or a comprehension; in kernels an iterator without a length is bounded.
 
     Raises:
         ProgramError: if it is a range with more numbers than a loop has turns.
@@ -354,13 +354,20 @@ class _Counting(ast.NodeTransformer):
             node.iter = _place(_call(_COUNTED, node.iter), node)
         return node
 
+    def visit_comprehension(self, node: ast.comprehension) -> ast.AST:
+        self.generic_visit(node)
+        if self._functions and not node.is_async:
+            node.iter = _place(_call(_COUNTED, node.iter), node.iter)
+        return node
+
 
 def _call(name: str, *values: ast.expr) -> ast.Call:
     return ast.Call(ast.Name(name, ast.Load()), list(values), [])
 
 
-def _place(made: Any, loop: ast.While | ast.For) -> Any:
-    """New nodes are where the loop begins; those of the program stay where they are."""
+def _place(made: Any, loop: ast.While | ast.For | ast.expr) -> Any:
+    """New nodes are where the loop begins, or what a comprehension goes over; those of the program
+    stay where they are."""
     for node in ast.walk(made):
         if not hasattr(node, "lineno"):
             ast.copy_location(node, loop)

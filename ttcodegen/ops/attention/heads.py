@@ -39,11 +39,11 @@ from ttcodegen.ops.core.definition import (
     optional,
     register,
 )
-from ttcodegen.ops.core.dimensions import Dimensions, Labels, expect_shape, require
+from ttcodegen.ops.core.dimensions import Dimensions, Labels, expect_rank, expect_shape, require
 from ttcodegen.ops.core.engine import element_product, in_destination, in_source, rounded_sums
 from ttcodegen.ops.core.traits import CallKind, no_flops
 
-# Heads of an attention: split off a projection, and put together again.
+# Split and concatenation of attention heads.
 
 MOVED = (DataType.BFLOAT16, DataType.FLOAT32, DataType.BFLOAT8_B)
 
@@ -51,7 +51,7 @@ MOVED = (DataType.BFLOAT16, DataType.FLOAT32, DataType.BFLOAT8_B)
 
 
 def _verify_concatenate(op: CatalogueOp) -> None:
-    """Concatenates the heads of each element of the sequence."""
+    """(batch, heads, sequence, size) becomes (batch, sequence, heads * size)."""
     shape = op.shape("input")
     if len(shape) != 4:
         raise VerifyException(f"{op.name}: expected an input of rank 4, found {shape}")
@@ -64,14 +64,14 @@ def _concatenate(call: Call) -> Array:
 
 
 def _concatenate_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
-    """The heads after the sequence, as one dimension with their size."""
+    """Permute to (batch, sequence, heads, size) and reshape."""
     value = builder.permute(builder.operand(op, "input"), [0, 2, 1, 3])
     return builder.reshape(value, op.result_shape)
 
 
 def _lower_concatenate(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     value = builder.operand(op, "input")
-    # The library moves heads of whole tiles (docs/library-rules.md).
+    # The library requires heads of whole tiles (docs/library-rules.md).
     if element_of(value.type) in (bf16, f32) and shape_of(value.type)[3] % TILE_SIDE == 0:
         return builder.emit("concatenate_heads", [value], op.result_type)
     return builder.reshape(builder.permute(value, [0, 2, 1, 3]), op.result_shape)
@@ -111,13 +111,13 @@ register(
 
 
 def _head_counts(op: CatalogueOp) -> tuple[int, int]:
-    """Counts the query heads and the key/value heads."""
+    """Returns the number of query heads and of key/value heads."""
     heads, key_heads = op.parameter("num_heads"), op.parameter("num_kv_heads")
     return heads, heads if key_heads is None else key_heads
 
 
 def _split_shapes(op: CatalogueOp) -> list[tuple[int, ...]]:
-    """The shapes of query, key and value; raises VerifyException if the heads do not divide."""
+    """Returns the shapes of query, key and value; raises VerifyException if heads do not divide."""
     shape = op.shape("input_tensor")
     heads, key_heads = _head_counts(op)
     separate = op.optional_operand("kv_input_tensor")
@@ -145,7 +145,8 @@ def _split_shapes(op: CatalogueOp) -> list[tuple[int, ...]]:
 
 def _verify_split(op: CatalogueOp) -> None:
     """Query, key and value are (batch, heads, sequence, head size); a transposed key has the
-    sequence last."""
+    sequence last.
+    """
     for index, expected in enumerate(_split_shapes(op)):
         expect_shape(op, expected, index)
 
@@ -171,7 +172,7 @@ def _split(call: Call) -> list[Array]:
 
 
 def _lower_split(builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValue]:
-    """One call if the library takes the heads; slices of the projection otherwise."""
+    """Lowers to one call for heads that the library supports, else to slices of the projection."""
     first = builder.operand(op, "input_tensor")
     separate = builder.optional(op, "kv_input_tensor")
     shapes = _split_shapes(op)
@@ -193,7 +194,7 @@ def _lower_split(builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValue]:
 
 
 def _split_parts(builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValue]:
-    """Slices of the projection, with the heads before the sequence."""
+    """Slices the projection and permutes the heads before the sequence."""
     first = builder.operand(op, "input_tensor")
     separate = builder.optional(op, "kv_input_tensor")
     heads, key_heads = _head_counts(op)
@@ -269,26 +270,29 @@ register(
         cpp=_cpp_split,
         flops=no_flops,
         nouns=("queries", "keys", "values"),
+        call_kind=CallKind.COPY,
     )
 )
 
 
-# Heads of one token per user: on a core of their own for each user, as caches and attention of
-# decoding take them.
+# Decode heads: one token per user, sharded with one user per core for caches and decode attention.
 
 MOST_USERS = 32
-"""The rows of one tile."""
+"""Largest number of users: the rows of one tile."""
 MOVED_DECODE = (DataType.BFLOAT16, DataType.FLOAT32)
 
 
 def takes_users(users: int) -> bool:
-    """True if the library puts so many users' heads together again: their cores are a rectangle
-    from the first core on (`nlp_concat_heads_decode` wants the cores by name else)."""
+    """True if the library can concatenate the heads of that many users.
+
+    Their cores must be a rectangle from the first core on; otherwise `nlp_concat_heads_decode`
+    requires explicit cores.
+    """
     return 0 < users <= MOST_USERS and (users <= GRID_WIDTH or users % GRID_WIDTH == 0)
 
 
 def _user_on_each_core(shape: Sequence[int]) -> Shards:
-    """The shards of heads (1, users, heads, size)."""
+    """Shards of heads (1, users, heads, size), one user per core."""
     _, users, heads, size = shape
     return Shards.by_rows(users, (whole_tiles(heads), whole_tiles(size)))
 
@@ -331,7 +335,7 @@ def _cpp_create(calls: CppCalls, op: CatalogueOp) -> None:
         "ttnn/operations/experimental/transformer/nlp_create_qkv_heads_decode/"
         "nlp_create_qkv_heads_decode.hpp"
     )
-    # The function takes a reference to what may hold its results.
+    # The function takes a reference to optional preallocated results.
     type_ = "std::optional<std::array<ttnn::Tensor, 3>>"
     outputs = cpp_calls.Call(type_, (), type_, variable="preallocated")
     key_heads = op.parameter("num_kv_heads")
@@ -390,8 +394,8 @@ def _verify_concatenate_heads_decode(op: CatalogueOp) -> None:
     expect_shape(op, (1, 1, MOST_USERS, heads * shape[3]))
 
 
-def _concatenate_heads_decode(call: Call) -> Array:
-    """Rows that belong to no user are 0 here; they are never read."""
+def _concat_heads_decode(call: Call) -> Array:
+    """Concatenates the heads; padding rows are 0 here and never read."""
     heads = call.array("input")[0, :, : call["num_heads"]]
     rows = heads.reshape(heads.shape[0], -1)
     missing = MOST_USERS - rows.shape[0]
@@ -414,7 +418,7 @@ register(
         (attribute("num_heads", INTEGER),),
         result_rules=(ResultRule(shards=_head_on_each_core),),
         verify=_verify_concatenate_heads_decode,
-        numpy=_concatenate_heads_decode,
+        numpy=_concat_heads_decode,
         cpp=cpp_call(
             "ttnn::experimental::nlp_concat_heads_decode",
             "ttnn/operations/experimental/transformer/nlp_concat_heads_decode/"
@@ -442,8 +446,9 @@ def _halves_swapped(rows: Array) -> Array:
 
 
 def _verify(op: CatalogueOp) -> None:
-    """The last dimension is even; cosines and sines have one shape, which broadcasts to that of the
-    input, and whole rows."""
+    """The last dimension is even; cosines and sines have one shape with whole rows, which
+    broadcasts to the input's.
+    """
     shape, *tables = (op.shape(name) for name in ("input", *TABLES))
     require(op, bool(shape) and shape[-1] % 2 == 0, "an even last dimension", shape)
     for table in tables:
@@ -457,8 +462,8 @@ def _meaning(call: Call) -> Array:
     return rows * cosines + _halves_swapped(rows) * sines
 
 
-def _spelled_out(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
-    """Computed in the type of the tables, if that is the wider one."""
+def _decompose_rotation(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
+    """Decomposes to elementwise ops, in the wider type of input and tables."""
     rows, cosines, sines = (builder.operand(op, name) for name in ("input", *TABLES))
     wide = f32 if f32 in (element_of(rows.type), element_of(cosines.type)) else bf16
     rows, cosines, sines = (builder.typecast(each, wide) for each in (rows, cosines, sines))
@@ -472,8 +477,11 @@ def _spelled_out(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
 
 
 def takes_rotation(rows: Attribute, tables: Attribute) -> bool:
-    """True if the library turns such rows by such tables (docs/library-rules.md): (batch, heads,
-    positions, size) by (1, 1, positions, size), whose halves are whole tiles."""
+    """True if the library rotates such rows by such tables (docs/library-rules.md).
+
+    Rows (batch, heads, positions, size) of bf16, tables (1, 1, positions, size), and halves of
+    whole tiles.
+    """
     shape = shape_of(rows)
     return (
         len(shape) == 4
@@ -485,10 +493,12 @@ def takes_rotation(rows: Attribute, tables: Attribute) -> bool:
 
 
 def _lower(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
-    """One call where the library takes the operands. Its result has whole tiles of positions."""
+    """Lowers to one call where the library supports the operands; its result has padded
+    positions.
+    """
     rows, cosines, sines = (builder.operand(op, name) for name in ("input", *TABLES))
     if not takes_rotation(rows.type, cosines.type) or cosines.type != sines.type:
-        return _spelled_out(builder, op)
+        return _decompose_rotation(builder, op)
     batch, heads, positions, size = op.result_shape
     result = TensorType(bf16, [batch, heads, whole_tiles(positions), size])
     turned = builder.emit("rotary_embedding", [rows, cosines, sines], result)
@@ -496,7 +506,7 @@ def _lower(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
 
 
 def _rows_apart(op: CatalogueOp) -> Dimensions:
-    """Rows are turned by themselves."""
+    """Labels of all dimensions but the last: rows are independent."""
     shape, table = op.shape("input"), op.shape("cos_cache")
     first = len(shape) - len(table)
     rows: Labels = (*range(len(shape) - 1), None)
@@ -514,13 +524,13 @@ register(
         dimensions=_rows_apart,
         numpy=_meaning,
         lower=_lower,
-        primitives=_spelled_out,
+        primitives=_decompose_rotation,
     )
 )
 
 
 def _verify_tables(op: CatalogueOp) -> None:
-    """Cosines and sines are of one shape and type, and have rows as wide as the input's."""
+    """Cosines and sines have one shape and type, and rows as wide as the input's."""
     (cosines, sines), width = (op.shape(name) for name in TABLES), op.shape("input")[-1]
     require(op, cosines == sines, f"tables of one shape {cosines}", sines)
     fits = width % 2 == 0 and cosines[-1:] == (width,)
@@ -530,15 +540,19 @@ def _verify_tables(op: CatalogueOp) -> None:
 
 
 def _verify_call(op: CatalogueOp) -> None:
-    """The result has whole tiles of positions."""
+    """The positions of the result are padded to whole tiles."""
     require(op, len(op.shape("input")) == 4, "an input of rank 4", op.shape("input"))
     _verify_tables(op)
+    expect_rank(op, 4, *TABLES)
+    first, known = op.parameter("token_index"), op.shape("cos_cache")[2]
+    fits = first is None or 0 <= first < known
+    require(op, fits, f"a token_index below {known}, the rows of the tables", first)
     *outer, positions, size = op.shape("input")
     expect_shape(op, [*outer, whole_tiles(positions), size])
 
 
 def _library_meaning(call: Call) -> Array:
-    """The products go through memory in the type of the tables before they are added."""
+    """Device arithmetic: products are packed in the type of the tables before they are added."""
     rows, cosines, sines = (call.array(name) for name in ("input", *TABLES))
     positions, arithmetic = rows.shape[2], call.arithmetic
     first = call["token_index"]

@@ -1,4 +1,4 @@
-"""Primitives of attention over caches in device programs, and its core assignment."""
+"""Primitives of decode and chunked attention in device programs, and its core assignment."""
 
 from __future__ import annotations
 
@@ -16,39 +16,40 @@ from ttcodegen.ops.attention.reference import default_scale
 from ttcodegen.ops.attention.sdpa import sum_of
 from ttcodegen.ops.core.builder import OpBuilder
 
-# Attention over caches, as device programs compute it: attention of sequences with a mask
-# for what is not there yet, over keys and values whose pages were looked up row by row.
+# Device programs compute attention over caches as attention of sequences, with a mask for future
+# positions, over keys and values gathered from their pages row by row.
 
 _MOST_ROWS = 1 << 24
-"""Rows of a cache that float32 can number."""
+"""Largest number of cache rows whose indices are exact in float32."""
 
 
 def decode_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
-    """Attention of one token of each user."""
+    """Decode attention over contiguous caches."""
     return _decoded(builder, op, builder.operand(op, "key"), builder.operand(op, "value"))
 
 
 def paged_decode_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
-    """Attention of one token of each user over pages. None if there are more rows than float32 can
-    number."""
+    """Decode attention over paged caches; None above `_MOST_ROWS` rows."""
     pages = _unpaged(builder, op)
     return None if pages is None else _decoded(builder, op, *pages)
 
 
 def latent_decode_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
-    """Attention of one token of each user over pages of latent vectors, whose first elements are
-    the values where none are given; None as above."""
-    rows = _rows_of_users(builder, op)
+    """Decode attention over paged latent vectors; None above `_MOST_ROWS` rows."""
+    rows = _page_row_indices(builder, op)
     if rows is None:
         return None
-    key, value = latent_vectors(builder, op, lambda pages: _rows_of_pages(builder, pages, rows))
+    key, value = latent_vectors(builder, op, lambda pages: _gather_rows(builder, pages, rows))
     return _decoded(builder, op, key, value)
 
 
 def latent_vectors(
     builder: OpBuilder, op: CatalogueOp, unpaged: Callable[[SSAValue], SSAValue]
 ) -> tuple[SSAValue, SSAValue]:
-    """Keys and values of attention to latent vectors, which `unpaged` brings out of their pages."""
+    """Returns keys and values of latent attention, gathered from pages by `unpaged`.
+
+    Without a value operand the values are the first elements of the keys.
+    """
     key, value = unpaged(builder.operand(op, "key")), builder.optional(op, "value")
     if value is None:
         return key, builder.slice_dim(key, 3, 0, op.parameter("head_dim_v"))
@@ -56,8 +57,7 @@ def latent_vectors(
 
 
 def chunked_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
-    """Attention of a part of a sequence, which sees what is before each of its tokens; None as
-    above."""
+    """Causal attention of a chunk of a prompt; None above `_MOST_ROWS` rows."""
     pages = _unpaged(builder, op)
     if pages is None:
         return None
@@ -122,13 +122,13 @@ def _positions(builder: OpBuilder, keys: int) -> SSAValue:
 
 
 def _hiding(builder: OpBuilder, visible: SSAValue) -> SSAValue:
-    """Zero where something is visible, minus infinity elsewhere."""
+    """Returns the additive mask: zero where visible, minus infinity elsewhere."""
     zero, hidden = (builder.full([1] * 4, number, f32) for number in (0.0, -np.inf))
     return builder.broadcasting("where", visible, zero, hidden, element=f32)
 
 
 def _past(builder: OpBuilder, op: CatalogueOp, keys: int) -> SSAValue | None:
-    """Builds the mask of keys outside each user's window, or returns None.
+    """Returns the mask of keys outside each user's window, None if all are visible.
 
     Hidden are the keys past the user's position and those before its window.
     """
@@ -153,20 +153,21 @@ def _past(builder: OpBuilder, op: CatalogueOp, keys: int) -> SSAValue | None:
 
 
 def _unpaged(builder: OpBuilder, op: CatalogueOp) -> tuple[SSAValue, SSAValue] | None:
-    """Keys and values (users, heads, positions, head size): rows of their pages, which the numbers
-    of the pages of each user choose."""
-    rows = _rows_of_users(builder, op)
+    """Gathers keys and values (users, heads, positions, head size) from their pages."""
+    rows = _page_row_indices(builder, op)
     if rows is None:
         return None
     key, value = (
-        _rows_of_pages(builder, builder.operand(op, name), rows) for name in ("key", "value")
+        _gather_rows(builder, builder.operand(op, name), rows) for name in ("key", "value")
     )
     return key, value
 
 
-def _rows_of_users(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
-    """For each position of each user (users, heads, pages, page size) the number of its row among
-    those of all pages; None if there are more rows than float32 can number."""
+def _page_row_indices(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
+    """Returns the cache row of each position, (users, heads, pages, page size).
+
+    None above `_MOST_ROWS` rows.
+    """
     total, heads, page, _ = op.shape("key")
     if total * heads * page > _MOST_ROWS:
         return None
@@ -182,7 +183,7 @@ def _rows_of_users(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
     return builder.typecast(rows, si32)
 
 
-def _rows_of_pages(builder: OpBuilder, pages: SSAValue, rows: SSAValue) -> SSAValue:
+def _gather_rows(builder: OpBuilder, pages: SSAValue, rows: SSAValue) -> SSAValue:
     total, heads, page, size = shape_of(pages.type)
     users, _, count, _ = shape_of(rows.type)
     table = builder.reshape(pages, [total * heads * page, size])
@@ -191,25 +192,24 @@ def _rows_of_pages(builder: OpBuilder, pages: SSAValue, rows: SSAValue) -> SSAVa
     return builder.reshape(found, [users, heads, count * page, size])
 
 
-# The cores of the attention of one token of each user, as far as the library can name them.
+# Core assignment of decode attention within the limits of the library.
 #
-# The rules are those of sdpa_decode_program_factory.cpp, and of kernel.cpp for the arguments of a
-# kernel, of tt-metal.
+# Source: sdpa_decode_program_factory.cpp, and kernel.cpp for kernel arguments, of tt-metal.
 
 CONFIGURED_CORES = 16
-"""The cores of a head of keys where a program configuration does not say how many."""
+"""Cores per KV head if a program config does not specify them."""
 LARGEST_CHUNK = 512
-"""Keys of a chunk where nothing else is said."""
+"""Default number of keys per chunk."""
 MOST_ROUNDS = 6
 """Upper bound on the rounds of the tree reduction over the cores of a KV head."""
 MOST_ARGUMENTS = 341
-"""Words that a kernel is given on each core."""
+"""Largest number of runtime argument words of a kernel on each core."""
 _WRITER = 16 + MOST_ROUNDS
-"""Arguments of the kernel that writes, besides the coordinates of cores."""
+"""Arguments of the writer kernel, besides core coordinates."""
 
 
 def default_chunk(keys: int) -> int:
-    """The keys that are taken at a time by default: the largest power of two that divides them."""
+    """Returns the default chunk: the largest power of two that divides the keys, at most 512."""
     return min(LARGEST_CHUNK, keys & -keys)
 
 
@@ -235,12 +235,12 @@ class DecodeCores:
 
     @property
     def per_head(self) -> int:
-        """The cores of each head of keys."""
+        """Number of cores per KV head."""
         return max(1, self._of_user // self.key_heads)
 
     @property
     def misfit(self) -> str | None:
-        """Returns why the library rejects this assignment of cores, or None."""
+        """Returns why the library rejects this assignment of cores, None if it accepts it."""
         if self.cores < self.users:
             return f"{self.users} users need a core each, there are {self.cores}"
         if self.per_head > 1 << MOST_ROUNDS:
@@ -253,8 +253,7 @@ class DecodeCores:
 
 
 def fitting_grid(users: int, key_heads: int, grid: CoreGrid) -> CoreGrid | None:
-    """The most rows of a grid on which the library can deal them out, with a configuration; None if
-    there are none."""
+    """Returns the largest grid of full rows that the library accepts, None if there is none."""
     for rows in range(grid.rows, 0, -1):
         found = CoreGrid(grid.columns, rows)
         if DecodeCores(users, key_heads, found.cores, CONFIGURED_CORES).misfit is None:
@@ -263,8 +262,11 @@ def fitting_grid(users: int, key_heads: int, grid: CoreGrid) -> CoreGrid | None:
 
 
 def needed_program(users: int, key_heads: int, chunk: int, grid: CoreGrid) -> SDPA | None:
-    """The configuration without which the library refuses a call on all cores of a device: it has
-    fewer of them, and takes `chunk` keys at a time. None if the library's own is right."""
+    """Returns the program config for a call that the library rejects on the full grid.
+
+    It has fewer cores and takes `chunk` keys at a time. None if the default is accepted, or no grid
+    is.
+    """
     if DecodeCores(users, key_heads, grid.cores, grid.cores).misfit is None:
         return None
     found = fitting_grid(users, key_heads, grid)

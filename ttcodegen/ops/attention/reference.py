@@ -36,13 +36,13 @@ def attend(
 
     Args:
         query: (batch, heads, queries, head size).
-        key: (batch, heads of keys, keys, head size); its heads divide those of the query, and each
-            serves as many heads of the query in a row.
-        value: as `key`, of any head size.
-        added: broadcasts to (batch, heads, queries, keys); minus infinity hides a key.
-        sink: broadcasts to (batch, heads, queries, 1); one more score in the sum that the
-            exponentials are divided by, to which no value belongs.
-        arithmetic: that of the matrix engine; None for exact ones.
+        key: (batch, KV heads, keys, head size); KV heads divide the query heads, and each serves
+            that many consecutive ones.
+        value: Like `key`, of any head size.
+        added: Broadcasts to (batch, heads, queries, keys); minus infinity hides a key.
+        sink: Broadcasts to (batch, heads, queries, 1); an additional score in the denominator of
+            the softmax, without a value.
+        arithmetic: Arithmetic of the matrix engine; None for exact results.
     """
     if arithmetic is not None:
         return _attend_in_engine(query, key, value, scale, added, sink, arithmetic)
@@ -55,7 +55,7 @@ def attend(
     top = scores.max(axis=-1, keepdims=True)
     if sink is not None:
         top = np.maximum(top, sink)
-    # As torch's fused attention has it; a softmax would be NaN.
+    # Zero, like torch's fused attention; a softmax would be NaN.
     sees_nothing = top == -np.inf
     exponentials = np.exp(scores - np.where(sees_nothing, 0, top))
     total = exponentials.sum(axis=-1, keepdims=True)
@@ -75,8 +75,11 @@ def _attend_in_engine(
     sink: Array | None,
     arithmetic: Arithmetic,
 ) -> Array:
-    """As the kernels attend, with all keys in one chunk: the scale is left to the exponent, the sum
-    of the exponentials divides at the end, and what goes from step to step is bfloat16."""
+    """Device arithmetic of the kernels, with all keys in one chunk.
+
+    The scale is applied in the exponent, the division by the sum comes last, and intermediates are
+    bfloat16.
+    """
     batch, heads, queries, size = query.shape
     grouped = query.reshape(batch, key.shape[1], -1, size)
     scores = matrix_product(grouped, np.swapaxes(key, -1, -2), arithmetic, in_exponent=True)
@@ -99,15 +102,16 @@ def _attend_in_engine(
 
 
 def _power(scores: Array, top: Array, scale: float, arithmetic: Arithmetic) -> Array:
-    """The exponentials of scores below the maximum, approximations whatever is configured; what the
-    approximation makes of large negative numbers is turned into zero by the packer."""
+    """Approximate exp(scale * (scores - top)), whatever the compute config.
+
+    The packer flushes the approximation of large negative numbers to zero.
+    """
     difference = in_destination(scores - top, arithmetic) * np.float32(scale)
     return np.where(difference < -88, np.float32(0), rounded_sums(fast_exponential(difference)))
 
 
 def _sum_of_lanes(weights: Array) -> Array:
-    """The sums along the last dimension: the columns of a tile are summed up over the tiles, then
-    with each other."""
+    """Sums the last dimension: over tiles for each column, then over the columns."""
     *outer, keys = weights.shape
     lanes = np.zeros((*outer, TILE_SIDE), np.float32)
     for begin in range(0, keys, TILE_SIDE):
@@ -122,7 +126,7 @@ def hidden(visible: Array) -> Array:
 
 
 def plus(a: Array | None, b: Array | None) -> Array | None:
-    """The sum of what is there."""
+    """Sum of the operands that are not None."""
     if a is None or b is None:
         return b if a is None else a
     return a + b
@@ -130,23 +134,24 @@ def plus(a: Array | None, b: Array | None) -> Array | None:
 
 @dataclass(frozen=True)
 class Band:
-    """The keys that each query sees: those at most `half` away from `center` places before it."""
+    """Band of visible keys: those at most `half` away from `center` positions before the query."""
 
     center: float
     half: float
 
     @staticmethod
     def of(queries: int, keys: int, causal: bool, window: int | None) -> Band | None:
-        """The last `window` keys up to the query if it is causal, else as many around it; None if
-        every query sees every key.
+        """Returns the band of a causal or windowed attention, None if all keys are visible.
 
-        A window of zero is none. Queries count from the first key, as the library's kernels do."""
+        Causal: the last `window` keys up to the query; otherwise `window // 2` keys on both sides.
+        A window of zero is none. Queries count from the first key, as in the library's kernels.
+        """
         if causal:
             last = window - 1 if window else max(queries, keys)
             return Band(last / 2, last / 2)
         return Band(0, window // 2) if window else None
 
     def visible(self, queries: int, keys: int) -> Array:
-        """(queries, keys)."""
+        """Returns the visibility mask, (queries, keys)."""
         before = np.arange(queries)[:, None] - np.arange(keys)[None, :]
         return np.abs(before - self.center) <= self.half

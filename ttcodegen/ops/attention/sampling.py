@@ -1,4 +1,4 @@
-"""The next token, drawn from the most likely ones."""
+"""Sampling of the next token."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from ttcodegen.ops.core.lowering import cpu_call
 from ttcodegen.ops.reduction.sorting import order
 
 USERS = 32
-"""The library draws for as many users at once as a tile has rows (sampling of tt-metal)."""
+"""Users per library call: the rows of a tile (sampling of tt-metal)."""
 
 
 def _verify(op: CatalogueOp) -> None:
-    """Values and their indices are (users, candidates), the settings and the result (users)."""
+    """Values and their indices are (users, candidates); k, p, temp and the result are (users)."""
     values = op.shape("input_values")
     fits = len(values) == 2 and min(values) > 0
     require(op, fits, "input_values of rank 2 with users and candidates", values)
@@ -45,15 +45,14 @@ def _verify(op: CatalogueOp) -> None:
 
 
 def _sampling(call: Call) -> Array:
-    """Of the `k` greatest values, times `temp`, those that together have at least the probability
-    `p`; one of them is drawn by its probability."""
+    """Top-k, top-p sampling of values multiplied by `temp`."""
     values = call.array("input_values")
     values = values.reshape(-1, values.shape[-1])
     indices = call.array("input_indices").reshape(values.shape)
     k, p, temp = (call.array(name).reshape(-1, 1) for name in ("k", "p", "temp"))
     scaled = values.astype(np.float64) * temp
-    places = order(scaled, 1, True)
-    scaled = np.take_along_axis(scaled, places, 1)
+    indices_of_rank = order(scaled, 1, True)
+    scaled = np.take_along_axis(scaled, indices_of_rank, 1)
     scaled[np.arange(int(values.shape[1]))[None, :] >= np.maximum(k.astype(np.int64), 1)] = -np.inf
     weights = np.exp(scaled - scaled[:, :1])
     weights /= weights.sum(axis=1, keepdims=True)
@@ -61,14 +60,14 @@ def _sampling(call: Call) -> Array:
     weights[(before >= p) & (before > 0)] = 0
     reached = np.cumsum(weights, axis=1)
     drawn = np.random.default_rng(call["seed"] or 0).random((len(values), 1)) * reached[:, -1:]
-    # The last one that has a probability is drawn if rounding leaves nothing above the number.
+    # Rounding may leave nothing above the number: then the last candidate is drawn.
     found = np.minimum((reached <= drawn).sum(axis=1), (weights > 0).sum(axis=1) - 1)
-    chosen = np.take_along_axis(places, found[:, None], 1)
+    chosen = np.take_along_axis(indices_of_rank, found[:, None], 1)
     return np.take_along_axis(indices, chosen, 1).reshape(call.results[0].shape)
 
 
 def _lower(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
-    """One call for every 32 users; users and candidates that are missing are made up."""
+    """One call per 32 users, with padded users and candidates."""
     users, candidates = op.shape("input_values")
     wide = whole_tiles(candidates)
     values = builder.typecast(builder.operand(op, "input_values"), bf16)
@@ -83,13 +82,13 @@ def _lower(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
         last = min(first + USERS, users)
         matrices = [
             builder.reshape(
-                _filled_up(builder, builder.slice_dim(matrix, 0, first, last), [USERS, wide], fill),
+                _padded(builder, builder.slice_dim(matrix, 0, first, last), [USERS, wide], fill),
                 [1, 1, USERS, wide],
             )
             for matrix, fill in ((values, LOWEST_MASKED), (indices, 0))
         ]
         vectors = [
-            _filled_up(builder, builder.slice_dim(vector, 0, first, last), [USERS], 1)
+            _padded(builder, builder.slice_dim(vector, 0, first, last), [USERS], 1)
             for vector in settings
         ]
         drawn = builder.emit(
@@ -102,8 +101,8 @@ def _lower(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     return builder.typecast(builder.concat(parts, 0), element_of(op.result_type))
 
 
-def _filled_up(builder: OpBuilder, value: SSAValue, shape: list[int], fill: float) -> SSAValue:
-    """`value` with that number after its elements, up to that shape."""
+def _padded(builder: OpBuilder, value: SSAValue, shape: list[int], fill: float) -> SSAValue:
+    """Pads a value at the end to that shape."""
     sizes = zip(shape, shape_of(value.type), strict=True)
     return builder.pad(value, [(0, wanted - size) for wanted, size in sizes], fill)
 
@@ -133,7 +132,7 @@ _SETTING = Layout.ROW_MAJOR
 
 
 def _verify_library(op: CatalogueOp) -> None:
-    """The library takes values and indices of rank 4."""
+    """Values and indices are of rank 4, (1, 1, users, candidates)."""
     shape = op.shape("input_values")
     require(op, len(shape) == 4, "input_values of rank 4, as (1, 1, users, candidates)", shape)
     users = shape[2]

@@ -1,4 +1,4 @@
-"""Scaled dot product attention of sequences, and the parts its decode forms share."""
+"""Scaled dot product attention of sequences, and parts shared with its decode forms."""
 
 from __future__ import annotations
 
@@ -46,27 +46,28 @@ from ttcodegen.ops.core.definition import (
     optional,
     register,
 )
-from ttcodegen.ops.core.dimensions import Dimensions, Labels, expect_shape, require
+from ttcodegen.ops.core.dimensions import Dimensions, Labels, expect_floats, expect_shape, require
 from ttcodegen.ops.core.traits import CallKind, Trait, attention_flops
 from ttcodegen.systems.cards import NARROWEST
 
-# Forms of attention that a single device program computes.
+# Attention as a single device program
 
 ATTENTION = "ttir.scaled_dot_product_attention"
 _MOST_TILES = 640
-"""Tiles of bf16 that a core holds at a time: 1.31 of the 1.43 MB of its L1."""
+"""bf16 tiles that fit a core: 1.31 of the 1.43 MB of its L1."""
 _FIXED_TILES = 32
-"""Those that do not depend on shapes: masks, sums, results."""
+"""Tiles that do not depend on shapes: masks, sums, results."""
 _DATA_TYPES = {DataType.BFLOAT16, DataType.FLOAT32}
 
 
 def keys_at_a_time(op: CatalogueOp) -> int:
-    """Rows of tiles of the keys that L1 holds at a time, with the values and scores that belong to
-    them: all of a head, or parts, one of which comes while the last is computed with; 0 if there is
-    no room for any."""
+    """Returns the tile rows of keys, with their values and scores, that fit L1.
+
+    All keys of a head if they fit, else double-buffered blocks of 8, 4, 2 or 1; 0 if nothing fits.
+    """
     size, width = (tiles_along(op.shape(name)[3]) for name in ("query", "value"))
     keys = tiles_along(op.shape("key")[2])
-    # Tiles of bf16 are counted; scores are f32.
+    # Counted in bf16 tiles; scores are f32.
     each = 2 if declared_data_type(op.operand("query")) is DataType.FLOAT32 else 1
     operands = each * (keys * (size + width + 1) + 2 * size)
     if operands + 2 * keys + _FIXED_TILES <= _MOST_TILES:
@@ -79,10 +80,11 @@ def keys_at_a_time(op: CatalogueOp) -> int:
 
 
 def is_one_program(op: CatalogueOp) -> bool:
-    """True if a program computes the op as it is: the scores of a row of tiles of queries, their
-    softmax and the sums of values, with the keys and values of a head in L1, or parts of them.
+    """True if a single device program computes the op.
 
-    Windows, and causal masks of other queries than keys, become masks first.
+    It computes the scores of a tile row of queries, their softmax and the weighted values, with
+    keys and values of a head in L1, in full or in blocks. Windows, and causal masks with different
+    numbers of queries and keys, become masks first.
     """
     data_types = {declared_data_type(op.operand(name)) for name in ("query", "key", "value")}
     if len(data_types) > 1 or not data_types <= _DATA_TYPES:
@@ -104,41 +106,49 @@ def is_one_program(op: CatalogueOp) -> bool:
     return declared_data_type(op.results[0]) in _DATA_TYPES and keys_at_a_time(op) > 0
 
 
-# Scaled dot product attention of whole sequences, and what its forms for decoding share with it.
+# Attention of whole sequences, and parts shared with its decode forms.
 #
-# `attend` is the meaning of all of them; `spelled_out` says it with products and a softmax where
-# the library's attention does not take the operands.
+# `attend` is the reference of all forms; `spelled_out` decomposes to matmuls and a softmax where
+# the library's attention does not support the operands.
 
 ATTENDED = (DataType.BFLOAT16, DataType.BFLOAT8_B, DataType.BFLOAT4_B)
 """Data types that the library's attention kernels take (docs/library-rules.md)."""
 MOST_USERS = NARROWEST.cores
-"""The library's decoding has a core per user: as many as every card has."""
+"""Largest number of users of the library's decode: one core each, on every device."""
 LOWEST_MASKED = -1e30
-"""Masks that go down to the lowest finite float overflow when the library divides them by the
-scale, and a row of nothing but infinities has no softmax; this is far enough below any score."""
+"""Lower bound of mask values, far below any score.
+
+The lowest finite float would overflow when the library divides masks by the scale, and a row of
+only infinities has no softmax.
+"""
 LEAST_SCALE = 2.0**-24
 """Smallest scale for which the library's masked scores do not overflow."""
 
 
 def takes_scale(factor: float) -> bool:
-    """True if the library's attention can do with a scale. It divides masks by it, and leaves it to
-    the exponents of scores that are below the greatest, which they have to stay."""
+    """True if the library's attention supports a scale.
+
+    It divides masks by the scale, and applies it to the negative distances of scores to the
+    maximum.
+    """
     return factor >= LEAST_SCALE
 
 
 def verify_scale(op: CatalogueOp) -> None:
-    """Of a ttnn call: what it divides by."""
+    """Raises VerifyException if the scale of a ttnn call is too small to divide by."""
     scale = op.parameter("scale")
     fits = scale is None or abs(scale) >= LEAST_SCALE
     require(op, fits, f"a scale of {LEAST_SCALE:.1e} or more", scale)
 
 
-# Meaning
+# Numpy semantics
 
 
-def _band(queries: int, keys: int, causal: bool, window: int | None) -> Band | None:
-    """As the library has it, but a single query that decodes follows all keys: it sees the
-    last ones."""
+def seen_band(queries: int, keys: int, causal: bool, window: int | None) -> Band | None:
+    """Returns the keys that each query sees, None for all.
+
+    Follows the library, except that a single decode query with a window sees the last keys.
+    """
     if window and queries == 1 < keys:
         last = keys - 1
         return Band(-last + (window - 1) / 2, (window - 1) / 2)
@@ -149,7 +159,7 @@ def _attention(call: Call) -> Array:
     query, key = call.array("query"), call.array("key")
     scale = default_scale(query.shape[3]) if call["scale"] is None else call["scale"]
     queries, keys = query.shape[2], key.shape[2]
-    band = _band(queries, keys, call["is_causal"], call["sliding_window_size"])
+    band = seen_band(queries, keys, call["is_causal"], call["sliding_window_size"])
     added = None if band is None else hidden(band.visible(queries, keys))
     added = plus(call.optional("attention_mask"), added)
     return attend(query, key, call.array("value"), scale, added, call.optional("attention_sink"))
@@ -159,7 +169,7 @@ def _attention(call: Call) -> Array:
 
 
 def verify_keys(op: CatalogueOp, batch: int, heads: int, size: int) -> tuple[int, ...]:
-    """The shape of the keys, which the values have as well, after checking it against the query."""
+    """Returns the shape of keys and values, verified against the query."""
     shape = verify_wide_keys(op, batch, heads, size)
     value = op.shape("value")
     require(op, value == shape, f"values of the shape of the keys {shape}", value)
@@ -167,8 +177,11 @@ def verify_keys(op: CatalogueOp, batch: int, heads: int, size: int) -> tuple[int
 
 
 def verify_wide_keys(op: CatalogueOp, batch: int, heads: int, size: int) -> tuple[int, ...]:
-    """As above, for values that may have another head size: those of latent vectors are only the
-    first elements of the keys."""
+    """Returns the shape of the keys, verified; values may have another head size.
+
+    Values of latent vectors are the first elements of the keys. Query, keys and values are floats.
+    """
+    expect_floats(op, "query", "key", "value")
     shape, value = op.shape("key"), op.shape("value")
     require(op, len(shape) == 4, "keys of rank 4", shape)
     require(
@@ -186,7 +199,7 @@ def verify_wide_keys(op: CatalogueOp, batch: int, heads: int, size: int) -> tupl
 
 
 def verify_mask(op: CatalogueOp, shape: Sequence[int]) -> None:
-    """A mask is there only if the op is not causal, and broadcasts to `shape`."""
+    """Verifies that a mask broadcasts to `shape`, and the op is not causal."""
     mask = op.optional_operand("attention_mask")
     if mask is None:
         return
@@ -201,7 +214,9 @@ def verify_mask(op: CatalogueOp, shape: Sequence[int]) -> None:
 
 
 def _verify_call(op: CatalogueOp) -> None:
-    """As above, with a scale that the library divides by."""
+    """Query (batch, heads, queries, head size), keys and values (batch, heads, keys, head size);
+    the scale is large enough to divide by.
+    """
     verify_scale(op)
     _verify_attention(op)
     batch, heads, _, size = op.shape("query")
@@ -230,20 +245,20 @@ def _verify_attention(op: CatalogueOp) -> None:
 
 
 def scaled(builder: OpBuilder, value: SSAValue, factor: float) -> SSAValue:
-    """`value` times a number."""
+    """Multiplies `value` by a number."""
     if factor == 1.0:
         return value
     return builder.emit("multiply", [value, None], value.type, scalar=float(factor))
 
 
 def positions(builder: OpBuilder, count: int, axis: int) -> SSAValue:
-    """0, 1, ... along one axis of a tensor of rank 4, in f32."""
+    """Returns 0, 1, ... along one axis of a tensor of rank 4, in f32."""
     value = builder.emit("arange", [], TensorType(f32, [count]), start=0, end=count)
     return builder.reshape(value, [count if axis == dim else 1 for dim in range(4)])
 
 
 def hiding(builder: OpBuilder, visible: SSAValue, element: Attribute) -> SSAValue:
-    """Zero where `visible` is not zero, minus infinity elsewhere."""
+    """Returns the additive mask: zero where `visible` is not zero, minus infinity elsewhere."""
     zero = builder.full([1, 1, 1, 1], 0.0, element)
     result = TensorType(element, shape_of(visible.type))
     return builder.emit("where", [visible, zero, None], result, false_value=float("-inf"))
@@ -252,7 +267,7 @@ def hiding(builder: OpBuilder, visible: SSAValue, element: Attribute) -> SSAValu
 def band_mask(
     builder: OpBuilder, band: Band, queries: int, keys: int, element: Attribute
 ) -> SSAValue:
-    """(1, 1, queries, keys): what to add so that only the keys of the band are seen."""
+    """Returns the additive mask (1, 1, queries, keys) that hides keys outside the band."""
     before = builder.broadcasting(
         "subtract", positions(builder, queries, 2), positions(builder, keys, 3)
     )
@@ -265,19 +280,19 @@ def band_mask(
 
 
 def sum_of(builder: OpBuilder, a: SSAValue | None, b: SSAValue | None) -> SSAValue | None:
-    """The sum of what is there."""
+    """Sum of the operands that are not None."""
     if a is None or b is None:
         return b if a is None else a
     return builder.broadcasting("add", a, b)
 
 
 def padded_to(builder: OpBuilder, value: SSAValue, size: int) -> SSAValue:
-    """`value` with zeros after the elements of its last dimension, up to that size."""
+    """Pads the last dimension with zeros to that size."""
     return builder.pad(value, [(0, size - shape_of(value.type)[-1])])
 
 
 def bounded(builder: OpBuilder, mask: SSAValue) -> SSAValue:
-    """The mask without anything below `LOWEST_MASKED`."""
+    """Clamps a mask to at least `LOWEST_MASKED`."""
     return builder.emit("maximum", [mask, None], mask.type, scalar=LOWEST_MASKED)
 
 
@@ -289,11 +304,11 @@ def spelled_out(
     sink: SSAValue | None,
     element: Attribute,
 ) -> SSAValue:
-    """`attend` by products and a softmax, in that element type."""
+    """Decomposes `attend` to matmuls and a softmax in the given element type."""
     query, key, value = (builder.typecast(operand, element) for operand in operands)
     batch, heads, queries, size = shape_of(query.type)
     _, groups, keys, _ = shape_of(key.type)
-    # The heads of the query that share a head of the keys are more rows of one product.
+    # Query heads that share a KV head become rows of one matmul.
     query = builder.reshape(query, [batch, groups, heads // groups * queries, size])
     rows = shape_of(query.type)[2]
     scores = builder.emit(
@@ -317,8 +332,11 @@ def spelled_out(
 
 
 def _lower_attention(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
-    """The library's attention takes bf16 only. Where it is given a window it forgets the mask, and
-    beside a window it sees the padding after the last key: then the window becomes a mask."""
+    """Lowers to the library's attention for bf16, else to a decomposition.
+
+    With a window the library ignores the mask, and a window that is not causal sees the padding
+    after the last key: then the window becomes a mask.
+    """
     operands = [builder.operand(op, name) for name in ("query", "key", "value")]
     mask, sink = (builder.optional(op, name) for name in ("attention_mask", "attention_sink"))
     batch, heads, queries, size = op.shape("query")
@@ -329,7 +347,7 @@ def _lower_attention(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     same = all(element_of(operand.type) == bf16 for operand in operands)
     in_library = same and takes_scale(factor) and op.shape("value")[3] == size
     element = bf16 if in_library else op.result_type.element_type
-    band = _band(queries, keys, causal, window)
+    band = seen_band(queries, keys, causal, window)
     in_kernel = mask is None and band == Band.of(queries, keys, causal, window)
     if window and not causal and keys % TILE_SIDE:
         in_kernel = False
@@ -362,12 +380,12 @@ def _lower_attention(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
 
 
 def _is_bounded(mask: SSAValue) -> bool:
-    """True if a mask is known to go no lower than `LOWEST_MASKED`."""
+    """True if a mask is known to be at least `LOWEST_MASKED`."""
     op = mask.owner
     if not isinstance(op, CatalogueOp) or op.name != "ttir.maximum":
         return False
     splats = [splat_of(operand) for operand in op.operands]
-    # A fill of floats is rounded, downwards perhaps.
+    # The fill value may be rounded downwards.
     return any(splat is not None and splat >= 1.01 * LOWEST_MASKED for splat in splats)
 
 
@@ -379,9 +397,11 @@ def _decoded(
     mask: SSAValue | None,
     sink: SSAValue | None,
 ) -> SSAValue:
-    """A single query by the library's decoding, which divides the keys among cores. It takes (1,
-    batch, heads, head size), a mask with all heads (docs/library-rules.md), and multiplies mask and
-    sink with the scale."""
+    """Lowers a single query to the library's decode, which divides the keys among cores.
+
+    It takes (1, batch, heads, head size) and a mask with all heads (docs/library-rules.md), and
+    multiplies mask and sink by the scale.
+    """
     query, key, value = operands
     batch, heads, _, size = op.shape("query")
     if mask is not None:
@@ -403,9 +423,10 @@ def _decoded(
 
 
 def _batch_and_heads(op: CatalogueOp) -> Dimensions | None:
-    """Sequences and heads are apart. Heads of the query that share one of the keys are neighbours,
-    so that equal parts of both belong together. Queries are apart unless their positions say which
-    keys they see."""
+    """Labels of batch, heads and, unless masked by position, queries.
+
+    Query heads that share a KV head are adjacent, so that equal shards of both belong together.
+    """
     if op.optional_operand("attention_sink") is not None or len(op.shape("query")) != 4:
         return None
     by_position = op.parameter("is_causal") or op.parameter("sliding_window_size") is not None
@@ -425,15 +446,14 @@ def _batch_and_heads(op: CatalogueOp) -> Dimensions | None:
 
 
 def _attention_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
-    """Products and a softmax; or the op with a mask for what is not to be seen, if it says that
-    otherwise."""
+    """Decomposes to matmuls and a softmax, or replaces causal masking and windows by a mask."""
     query, key, value = (builder.operand(op, name) for name in ("query", "key", "value"))
     mask, sink = (builder.optional(op, name) for name in ("attention_mask", "attention_sink"))
     batch, heads, queries, size = op.shape("query")
     _, groups, keys, _ = op.shape("key")
     element = op.result_type.element_type
     scale = op.parameter("scale")
-    band = _band(queries, keys, op.parameter("is_causal"), op.parameter("sliding_window_size"))
+    band = seen_band(queries, keys, op.parameter("is_causal"), op.parameter("sliding_window_size"))
     if band is not None:
         added = hidden(band.visible(queries, keys))[np.newaxis, np.newaxis]
         mask = sum_of(builder, mask, builder.constant(added, element))
@@ -442,7 +462,7 @@ def _attention_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
             "scaled_dot_product_attention", operands, op.result_type, is_causal=False, scale=scale
         )
     factor = builder.full([1] * 4, default_scale(size) if scale is None else scale, element)
-    # The heads of the query that share a head of the keys are more rows of one product.
+    # Query heads that share a KV head become rows of one matmul.
     query = builder.reshape(query, [batch, groups, heads // groups * queries, size])
     rows = shape_of(query.type)[2]
     products = TensorType(element, [batch, groups, rows, keys])
@@ -493,7 +513,7 @@ register(
 
 
 def _library_attention(call: Call) -> Array:
-    """The kernel multiplies the sink with the scale, and ignores a mask beside a window."""
+    """Device semantics: the sink is multiplied by the scale, a window replaces the mask."""
     query, key = call.array("query"), call.array("key")
     scale = default_scale(query.shape[3]) if call["scale"] is None else call["scale"]
     queries, keys = query.shape[2], key.shape[2]
@@ -507,7 +527,7 @@ def _library_attention(call: Call) -> Array:
 
 
 def float_text(value: float) -> str:
-    """A number as a C++ float, whatever Python's type."""
+    """Returns a number as a C++ float, whatever Python's type."""
     return cpp_text(float(value))
 
 

@@ -1,7 +1,7 @@
-"""Decode attention: of one new token per user over key and value caches, as they are or in pages.
+"""Decode attention: one query per user over contiguous or paged KV caches.
 
-The scale multiplies the mask and the sink too, as the library's kernels do it and the reference
-system, which passes both on, has it.
+The scale multiplies mask and sink too, as in the library's kernels and the reference system, which
+passes both on.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ from ttcodegen.ops.core.dimensions import (
 from ttcodegen.ops.core.lowering import cpu_call
 from ttcodegen.ops.core.traits import CallKind, Trait, attention_flops
 
-# Meaning: the query is (1, users, heads, head size).
+# Numpy semantics; the query is (1, users, heads, head size).
 
 
 _PAGED_OPERANDS = (
@@ -87,7 +87,7 @@ _PAGED_OPERANDS = (
 
 
 def attention_on_cpu(op: CatalogueOp) -> dict[str, Any]:
-    """The fields of `cpu::Attention`."""
+    """Returns the fields of `cpu::Attention`."""
     names = {spec.name for spec in op.definition.attributes}
     scale = op.parameter("scale")
     return {
@@ -101,13 +101,13 @@ def attention_on_cpu(op: CatalogueOp) -> dict[str, Any]:
 
 
 def scale_of(call: Call) -> float:
-    """The factor of the scores: one over the root of the head size by default."""
+    """Returns the scale of the scores, by default 1 / sqrt(head size)."""
     size = call.array("query").shape[3]
     return default_scale(size) if call["scale"] is None else call["scale"]
 
 
 def _current(call: Call, keys: int) -> Array:
-    """The position of each user's token, (users, 1, 1, 1): the last one if nothing says more."""
+    """Returns the position of each user's token, (users, 1, 1, 1), by default the last one."""
     position = call.optional("cur_pos_tensor")
     if position is None or not call["is_causal"]:
         return np.full((1, 1, 1, 1), keys - 1)
@@ -137,8 +137,10 @@ def _decode_attention(call: Call) -> Array:
 
 
 def unpaged(pages: Array, page_table: Array) -> Array:
-    """(users, heads, positions, head size) from pages (pages, heads, page size, head size) and the
-    numbers (users, pages of a user) of those that belong to each user, in order."""
+    """Gathers (users, heads, positions, head size) from (pages, heads, page size, head size).
+
+    The page table (users, pages of a user) lists the pages of each user in order.
+    """
     users, count = page_table.shape
     _, heads, page, size = pages.shape
     numbers = np.clip(page_table.astype(np.int64), 0, len(pages) - 1)
@@ -152,7 +154,7 @@ def _paged_decode_attention(call: Call) -> Array:
 
 
 def _users_and_heads(op: CatalogueOp) -> Dimensions | None:
-    """Users and heads are apart, as in attention of sequences."""
+    """Labels of users and heads; None with a mask or sink."""
     if any(op.optional_operand(name) for name in ("attention_mask", "attention_sink")):
         return None
     caches: list[Labels] = [(0, 1, None, None)] * 2
@@ -164,7 +166,7 @@ def _users_and_heads(op: CatalogueOp) -> Dimensions | None:
 
 
 def _verify_query(op: CatalogueOp) -> tuple[int, int, int]:
-    """Users, heads and head size."""
+    """Returns users, heads and head size of the query, verified."""
     query = op.shape("query")
     require(op, len(query) == 4 and query[0] == 1, "a query (1, users, heads, head size)", query)
     expect_shape(op, query)
@@ -172,7 +174,7 @@ def _verify_query(op: CatalogueOp) -> tuple[int, int, int]:
 
 
 def verify_positions(op: CatalogueOp, users: int) -> None:
-    """Positions, if there are any, are integers, one per user."""
+    """Verifies that positions, if given, are integers, one per user."""
     expect_integers(op, "cur_pos_tensor")
     value = op.optional_operand("cur_pos_tensor")
     if value is not None:
@@ -181,7 +183,7 @@ def verify_positions(op: CatalogueOp, users: int) -> None:
 
 
 def verify_sink(op: CatalogueOp, heads: int) -> None:
-    """A sink, if there is one, is a row per head."""
+    """Verifies that a sink, if given, has one row per head."""
     sink = op.optional_operand("attention_sink")
     if sink is not None:
         found = shape_of(sink.type)
@@ -199,7 +201,7 @@ def _verify_decode(op: CatalogueOp) -> None:
 
 
 def verify_pages(op: CatalogueOp, users: int, heads: int, size: int) -> int:
-    """Keys and values in pages of whole tiles; gives the number of positions of a user."""
+    """Verifies keys and values in pages of whole tiles; returns the positions per user."""
     shape = op.shape("key")
     require(op, len(shape) == 4, "keys of rank 4", shape)
     page = verify_keys(op, shape[0], heads, size)[2]
@@ -212,7 +214,9 @@ def verify_pages(op: CatalogueOp, users: int, heads: int, size: int) -> int:
 
 
 def _verify_paged_decode(op: CatalogueOp) -> None:
-    """As for caches that are not in pages; a mask is there if and only if the op is not causal."""
+    """Query (1, users, heads, head size), keys and values in pages (pages, heads, page size, head
+    size). A mask is given exactly if the op is not causal.
+    """
     users, heads, size = _verify_query(op)
     keys = verify_pages(op, users, heads, size)
     verify_mask(op, (users, 1, heads, keys))
@@ -233,7 +237,10 @@ def decode_spelled_out(
     scale: float,
     element: Attribute,
 ) -> SSAValue:
-    """Decoding as attention of sequences of one token, with all that hides keys in a mask."""
+    """Decomposes decode attention to attention of sequences of one token.
+
+    Positions and window become a mask.
+    """
     query = builder.permute(builder.operand(op, "query"), [1, 2, 0, 3])
     mask = builder.optional(op, "attention_mask")
     if mask is not None:
@@ -252,7 +259,9 @@ def decode_spelled_out(
 def _past_mask(
     builder: OpBuilder, op: CatalogueOp, keys: int, element: Attribute
 ) -> SSAValue | None:
-    """Builds the mask of keys past each user's position or before its window."""
+    """Returns the mask of keys past each user's position or before its window, None if all are
+    visible.
+    """
     names = {spec.name for spec in op.definition.attributes}
     window = op.parameter("sliding_window_size") if "sliding_window_size" in names else None
     current = builder.optional(op, "cur_pos_tensor")
@@ -274,8 +283,11 @@ def _past_mask(
 
 
 def _lower_decode(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
-    """The library divides the keys among cores by chunks of whole tiles, takes bf16 and no more
-    users than there are cores, and its masks have all heads (docs/library-rules.md)."""
+    """Lowers to the library's decode for bf16, else to a decomposition.
+
+    The library divides the keys among cores in chunks of whole tiles, supports one user per core,
+    and takes masks with all heads (docs/library-rules.md).
+    """
     users, heads, size = op.shape("query")[1:]
     key, value = builder.operand(op, "key"), builder.operand(op, "value")
     keys = shape_of(key.type)[2]
@@ -300,7 +312,7 @@ def _lower_decode(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
 
 
 def _sink(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
-    """One tile wide."""
+    """Returns the sink with a width of one tile."""
     sink = builder.optional(op, "attention_sink")
     if sink is None:
         return None
@@ -310,7 +322,7 @@ def _sink(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
 
 
 def gathered(builder: OpBuilder, pages: SSAValue, page_table: SSAValue) -> SSAValue:
-    """`unpaged`, by looking pages up as rows of a table of bf16."""
+    """Gathers pages like `unpaged`, by an embedding lookup in bf16."""
     users, count = shape_of(page_table.type)
     total, heads, page, size = shape_of(pages.type)
     row = heads * page * size
@@ -323,8 +335,11 @@ def gathered(builder: OpBuilder, pages: SSAValue, page_table: SSAValue) -> SSAVa
 
 
 def _lower_paged_decode(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
-    """The library needs the positions, and for a mask a program configuration that it cannot
-    choose itself; then the pages are put together first. Floats of 32 bits are rounded to 16."""
+    """Lowers to the library's paged decode, with operands cast to bf16.
+
+    The library requires positions, and for a mask a program config that it cannot choose itself;
+    otherwise the pages are gathered first.
+    """
     users, _, size = op.shape("query")[1:]
     scale = op.parameter("scale")
     factor = default_scale(size) if scale is None else scale
@@ -396,7 +411,7 @@ register(
         (
             *CACHES,
             TABLE,
-            operand("output"),  # a destination that holds nothing of use
+            operand("output"),  # preallocated result, whose contents are not used
             _MASK,
             optional("cur_pos_tensor", input_kind="index", places=_last_position),
             optional("attention_sink"),
@@ -432,7 +447,9 @@ def _verify_decode_call(op: CatalogueOp) -> None:
 
 
 def _verify_paged_call(op: CatalogueOp) -> None:
-    """As for caches that are not in pages."""
+    """Query (1, users, heads, head size), keys and values in pages (pages, heads, page size, head
+    size).
+    """
     verify_scale(op)
     users, heads, size = _verify_query(op)
     verify_pages(op, users, heads, size)
@@ -441,7 +458,7 @@ def _verify_paged_call(op: CatalogueOp) -> None:
 
 
 def _no_positions(calls: CppCalls, op: CatalogueOp) -> Argument:
-    """The positions as numbers of the host."""
+    """The argument for host positions, which is empty: positions are a tensor."""
     return Default("std::vector<uint32_t>{}")
 
 
@@ -491,7 +508,7 @@ def _no_mask(calls: CppCalls, op: CatalogueOp) -> Argument:
 
 
 def _library_paged(call: Call) -> Array:
-    """Always causal, without a mask."""
+    """Device semantics: always causal, without a mask."""
     attributes = {**call.attributes, "is_causal": True}
     operands: dict[str, Sequence[Array]] = {**call.operands, "attention_mask": []}
     return _paged_decode_attention(Call(call.name, operands, attributes, call.results))

@@ -1,4 +1,4 @@
-"""Prefill of a chunk of a prompt over paged caches, and attention over latent vectors (MLA)."""
+"""Chunked prefill over paged caches, and multi-head latent attention (MLA)."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ from ttcodegen.ops.core.definition import (
     optional,
     register,
 )
-from ttcodegen.ops.core.dimensions import expect_integers, expect_shape, require
+from ttcodegen.ops.core.dimensions import expect_floats, expect_integers, expect_shape, require
 from ttcodegen.ops.core.lowering import cpu_call
 from ttcodegen.ops.core.traits import Trait, attention_flops
 
@@ -88,8 +88,10 @@ def _verify_chunked(op: CatalogueOp) -> None:
 
 
 def _lower_chunked(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
-    """The library takes head sizes of whole tiles, and bf16. A scale that it cannot do with goes to
-    the query."""
+    """Lowers to the call in bf16 with head sizes padded to whole tiles.
+
+    A scale that the library does not support is applied to the query.
+    """
     size = op.shape("query")[3]
     wide = whole_tiles(size)
     query, *cached = (builder.operand(op, name) for name in ("query", "key", "value"))
@@ -109,7 +111,7 @@ def _lower_chunked(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
 
 
 def _first(op: CatalogueOp) -> int:
-    """The library's kernels want a multiple of the chunks that they work in; zero is."""
+    """Random inputs start at 0: the kernels require a multiple of their chunk size."""
     return 1
 
 
@@ -120,7 +122,7 @@ register(
             *CACHES,
             TABLE,
             operand("chunk_start_idx", input_kind="index", places=_first),
-            operand("output"),  # a destination that holds nothing of use
+            operand("output"),  # preallocated result, whose contents are not used
         ),
         (SCALE_ATTRIBUTE,),
         verify=_verify_chunked,
@@ -173,7 +175,8 @@ register(
 
 def _verify(op: CatalogueOp) -> None:
     """Query (1, users, heads, head size), keys in pages of one head; without values, the first
-    `head_dim_v` elements of the keys are the values."""
+    `head_dim_v` elements of the keys are the values.
+    """
     query, key, table = op.shape("query"), op.shape("key"), op.shape("page_table")
     require(op, len(query) == 4 and query[0] == 1, "a query (1, users, heads, head size)", query)
     _, users, heads, size = query
@@ -181,6 +184,7 @@ def _verify(op: CatalogueOp) -> None:
     require(op, fits, f"keys (pages, 1, page size, {size})", key)
     require(op, len(table) == 2 and table[0] == users, f"a page_table with {users} rows", table)
     expect_integers(op, "page_table")
+    expect_floats(op, "query", "key", "value")
     width = op.parameter("head_dim_v")
     value = op.optional_operand("value")
     if value is None:
@@ -203,7 +207,7 @@ def _attention(call: Call) -> Array:
 
 
 def _lower(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
-    """The pages of each user are put together; the rest is attention as for any other cache."""
+    """Gathers the pages of each user and decomposes the attention."""
     table = builder.operand(op, "page_table")
     key, value = latent_vectors(builder, op, lambda pages: gathered(builder, pages, table))
     scale = op.parameter("scale")

@@ -56,8 +56,8 @@ from ttcodegen.ops.collectives.schedule import (
     axis_of_pairs,
     broadcast_in_steps,
     exchange_in_steps,
+    fold_splat,
     gather_in_steps,
-    of_one_number,
     partition_in_steps,
     permute_in_steps,
     reduce_in_steps,
@@ -86,8 +86,8 @@ from ttcodegen.ops.core.traits import (
     integer_of,
 )
 
-# Ops between the chips of a mesh. Types are those of one chip; on a mesh of one chip they give
-# what they take, as the reference system folds them.
+# Collectives. Types are those of one device; on a mesh of one device they are the identity, as the
+# reference system folds them.
 #
 # Semantics: TTIROps.td and the goldens of tt-mlir (2026).
 
@@ -102,7 +102,7 @@ _GROUPS = attribute("replica_groups", CHIP_GROUPS, None)
 _PAIRS = attribute("source_target_pairs", CHIP_GROUPS, None)
 
 
-# Meanings
+# Numpy semantics
 
 
 def all_gather(calls: Sequence[Call]) -> list[Array]:
@@ -130,7 +130,7 @@ def _collective_permute(calls: Sequence[Call]) -> list[Array]:
 
 
 def _rows_of(call: Call, name: str) -> list[list[int]] | None:
-    """Rows of chips, which a flatbuffer holds as an array."""
+    """Returns rows of device numbers, which a flatbuffer holds as an array."""
     rows = call[name]
     return None if rows is None else [[int(chip) for chip in row] for row in rows]
 
@@ -160,13 +160,16 @@ def same_values(call: Call) -> Array:
 
 @cache
 def collectives() -> frozenset[str]:
-    """The names of the ops between chips, without their dialect."""
+    """Returns the names of all collectives, without dialect."""
     return frozenset(name.removeprefix("ttir.") for name in with_trait(Trait.COLLECTIVE))
 
 
 def is_local(op: Operation) -> bool:
-    """True if an op between chips, of any dialect and year, gives what it takes: the module names
-    no mesh of several chips, and the first chip has all parts of the result."""
+    """True if a collective of any dialect is the identity.
+
+    The module names no mesh of several devices, operand and result have one shape, and no pair
+    sends from another device.
+    """
     tensors = [value for value in op.operands if isinstance(value.type, TensorType)]
     if not tensors or shape_of(tensors[0].type) != shape_of(op.results[0].type):
         return False
@@ -177,11 +180,10 @@ def is_local(op: Operation) -> bool:
 
 
 def expect_collective(op: Operation) -> None:
-    """Makes sure that a call between chips names dimensions of its operand, and a reduction that
-    the library has, also where it gives what it takes.
+    """Verifies dimensions, axis and reduction of a TTNN collective, even if it is local.
 
     Raises:
-        CompileError: if it does not.
+        CompileError: if a dimension or axis is out of range, or the reduction is not a sum.
     """
     name = operation_name(op)
     rank = len(shape_of(op.operands[0].type))
@@ -202,7 +204,7 @@ def expect_collective(op: Operation) -> None:
 
 
 def _mesh_around(op: Operation) -> MeshShape:
-    """The mesh of an op, which may be that of the device that it takes as an operand."""
+    """Returns the mesh of an op, from its device operand or else its module."""
     for value in op.operands:
         if isinstance(value.owner, Operation) and shape_in(value.owner):
             return two_dimensional(shape_in(value.owner)) or ONE_CHIP
@@ -210,18 +212,20 @@ def _mesh_around(op: Operation) -> MeshShape:
 
 
 def keep_local(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
-    """The operand, on one chip."""
+    """Returns the operand of a collective that is local, else None."""
     return builder.operand(op, "input") if is_local(op) else None
 
 
 def _decompose(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
     local = keep_local(builder, op)
-    return of_one_number(builder, op) if local is None else local
+    return fold_splat(builder, op) if local is None else local
 
 
 def _decompose_reduction(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
-    """No ttnn call multiplies what chips have: they gather, and each does it, in the type
-    of the operand (the library's product of a dimension is one of bf16)."""
+    """Gathers and multiplies for "prod", which no ttnn call computes over devices.
+
+    The product has the type of the operand; the library's prod of a dimension is bf16 only.
+    """
     found = _decompose(builder, op)
     if found is not None or op.parameter("reduce_type") != "prod":
         return found
@@ -241,7 +245,7 @@ Lower = Callable[[Chips, CatalogueOp, SSAValue], SSAValue]
 
 
 def _lowering(lower: Lower) -> Callable[[OpBuilder, CatalogueOp], SSAValue]:
-    """On one chip the operand, else ttnn calls."""
+    """Lowers to ttnn calls, or to the operand if the collective is local."""
 
     def lowering(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
         value = builder.operand(op, "input")
@@ -256,8 +260,10 @@ def _lower_reduce_scatter(chips: Chips, op: CatalogueOp, value: SSAValue) -> SSA
 
 
 def _group_axis(op: CatalogueOp) -> int | None:
-    """The axis along which chips are grouped, None if all are one group; raises VerifyException if
-    they are grouped otherwise."""
+    """Returns the mesh axis of the replica groups, None for one group of all devices.
+
+    Raises VerifyException for other groups.
+    """
     reason = _other_groups(op)
     if reason is not None:
         raise VerifyException(f"{op.name}: {reason}")
@@ -265,7 +271,7 @@ def _group_axis(op: CatalogueOp) -> int | None:
 
 
 def _other_groups(op: CatalogueOp) -> str | None:
-    """Returns why the replica groups are unsupported, or None if they are supported."""
+    """Returns why the replica groups are unsupported, None if they are supported."""
     mesh, groups = declared_mesh(op), groups_of(op)
     if axis_of_groups(mesh, groups) is not None or groups == [list(range(prod(mesh)))]:
         return None
@@ -283,12 +289,12 @@ _EXCHANGE = ("split", "concat")
 
 
 def _exchanged_dims(op: CatalogueOp) -> tuple[int, int]:
-    """The dimensions that `all_to_all` divides and puts together."""
+    """Returns the split and concat dimensions of `all_to_all`."""
     split, concat = (dim_of(op, f"{name}_dim") for name in _EXCHANGE)
     return split, concat
 
 
-# What chips move along one axis of the mesh
+# Data movement along one mesh axis
 
 
 def _gathering(op: CatalogueOp) -> ChipMovement | None:
@@ -324,27 +330,29 @@ def _sending(op: CatalogueOp) -> ChipMovement | None:
 
 
 def _pairs(op: CatalogueOp) -> tuple[tuple[int, int], ...]:
-    """The chips that send, each with the one that receives."""
+    """Returns the (source, target) pairs of a permute."""
     return tuple((source, target) for source, target in op.parameter("source_target_pairs") or ())
 
 
 def _from_first(op: CatalogueOp) -> tuple[tuple[int, int], ...]:
-    """The first chip of each group, with each chip of the group."""
+    """Returns pairs from the first device of each group to all of the group."""
     return tuple((group[0], chip) for group in groups_of(op) for chip in group)
 
 
-# On the host, between device programs
+# CPU lowering, between device programs
 
 
 MESH_ON_CPU = "mesh"
-"""The header of `support/cpu` with what chips exchange."""
+"""Header of `support/cpu` with the exchanges between devices."""
 
 
 def _exchange_on_cpu(
     *dims: str, first_axis: int = 0, reduces: bool = False, function: str = ""
 ) -> CpuLowering:
-    """A call with the axes of the mesh in the order in which chips exchange along them, and the
-    dimension that the first of the attributes `dims` names that is there."""
+    """CPU call with the mesh axes in order of exchange and a dimension attribute.
+
+    The dimension is the first of the attributes `dims` that is set.
+    """
 
     def exchange(op: CatalogueOp) -> Mapping[str, Any]:
         mesh = declared_mesh(op)
@@ -505,11 +513,10 @@ _COORDINATES = ("receive_coord", "send_coord")
 
 
 def _verify(op: CatalogueOp) -> None:
-    """Both chips are on one row or one column of the mesh; the tensor that other chips keep is like
-    the one that is sent."""
+    """Both devices are in one row or column of the mesh; `kept` has the type of the sent tensor."""
     mesh = declared_mesh(op)
-    receiver, sender = places = [list(op.parameter(name)) for name in _COORDINATES]
-    for place in places:
+    receiver, sender = coordinates = [list(op.parameter(name)) for name in _COORDINATES]
+    for place in coordinates:
         if not _is_in(mesh, place):
             raise VerifyException(f"{op.name}: the mesh of {mesh[0]}x{mesh[1]} has no chip {place}")
     if sender == receiver or not any(s == r for s, r in zip(sender, receiver, strict=True)):
@@ -529,10 +536,10 @@ def _is_in(mesh: MeshShape, place: Sequence[int]) -> bool:
     return len(place) == 2 and all(0 <= at < size for at, size in zip(place, mesh, strict=True))
 
 
-def _sent(calls: Sequence[Call]) -> list[Array]:
-    """Reference values of the receiving devices, zeros elsewhere.
+def _reference(calls: Sequence[Call]) -> list[Array]:
+    """Reference values: the receiver has the sent tensor, others their `kept` one or zeros.
 
-    The op leaves the values of devices that receive nothing undefined.
+    Without `kept` the op leaves the values of other devices undefined.
     """
     columns = mesh_of(calls[0])[1]
     receiver, sender = (_number(calls[0][name], columns) for name in _COORDINATES)
@@ -555,13 +562,16 @@ def _cpp(calls: CppCalls, op: CatalogueOp) -> None:
     ]
     arguments: list[Argument] = [calls[op.operand("input")], *coordinates]
     if op.optional_operand("kept") is not None:
-        arguments += [Text("ttnn::ccl::Topology::Linear"), _kept(calls, op)]
+        arguments += [Text("ttnn::ccl::Topology::Linear"), _output_tensor(calls, op)]
     calls.bind(op.results[0], calls.call("ttnn::point_to_point", *arguments))
 
 
-def _kept(calls: CppCalls, op: CatalogueOp) -> Argument:
-    """The tensor into which the call writes: what nothing else reads of another such call, else a
-    copy, which is where the operand is."""
+def _output_tensor(calls: CppCalls, op: CatalogueOp) -> Argument:
+    """Returns the tensor that the call writes to.
+
+    The result of another transfer is reused if nothing else reads it; otherwise `kept` is cloned to
+    the memory of the operand.
+    """
     kept = op.operand("kept")
     placed, wanted = (given_placement(op.operand(name)) for name in ("kept", "input"))
     readers = [use for use in kept.uses if use.operation.name != "ttnn.deallocate"]
@@ -580,7 +590,7 @@ register(
         (*(attribute(name, INTEGERS) for name in _COORDINATES), MESH_SHAPE),
         verify=_verify,
         numpy=same_values,
-        chips=_sent,
+        chips=_reference,
         cpp=_cpp,
         result_rules=(ResultRule(),),
         traits=Trait.COLLECTIVE,

@@ -1,4 +1,4 @@
-"""ttnn calls that join the chips of a mesh."""
+"""Emission of ttnn collectives."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from ttcodegen.ops.core.builder import OpBuilder
 
 
 class Chips:
-    """Makes the ttnn calls that join the chips of a mesh, on behalf of an op of TTIR."""
+    """Emits ttnn collectives that replace a TTIR op."""
 
     def __init__(self, builder: OpBuilder, op: Operation) -> None:
         self._builder = builder
         self._mesh = declared_mesh(op)
 
     def participants(self, axis: int | None) -> int:
-        """Counts the devices along a mesh axis; None counts the whole mesh."""
+        """Returns the number of devices along a mesh axis; None counts the whole mesh."""
         return prod(self._mesh) if axis is None else self._mesh[axis]
 
     def _emit(self, name: str, value: SSAValue, shape: Sequence[int], **given: Any) -> SSAValue:
@@ -34,7 +34,7 @@ class Chips:
     def _on_rows(
         self, value: SSAValue, dim: int, call: Callable[[SSAValue, int], SSAValue]
     ) -> SSAValue:
-        """Calls with a tensor of two dimensions at least, which is what the library takes."""
+        """Adds dimensions up to rank 2, the minimum of the library, around a call."""
         shape = shape_of(value.type)
         if len(shape) >= 2:
             return call(value, dim)
@@ -53,13 +53,13 @@ class Chips:
 
         return value if self.participants(axis) == 1 else self._on_rows(value, dim, call)
 
-    def gather_aside(self, value: SSAValue, axis: int | None) -> SSAValue:
-        """Stacks the shards of the devices along an axis in a new leading dimension."""
+    def gather_stacked(self, value: SSAValue, axis: int | None) -> SSAValue:
+        """Gathers the values of the devices along an axis in a new leading dimension."""
         shape = shape_of(value.type)
         return self.gather(self._builder.reshape(value, (1, *shape)), 0, axis)
 
     def partition(self, value: SSAValue, dim: int, axis: int | None) -> SSAValue:
-        """The share of each chip of a tensor that all along an axis have."""
+        """Returns each device's shard of a tensor that is replicated along an axis."""
 
         def call(value: SSAValue, dim: int) -> SSAValue:
             shape = list(shape_of(value.type))
@@ -71,7 +71,7 @@ class Chips:
     def reduce(self, value: SSAValue, how: str, axis: int | None) -> SSAValue:
         """Reduces the values of the devices along an axis.
 
-        The library adds up; for anything else it gathers, and each chip reduces.
+        The library has sums only; other reductions gather, and each device reduces.
         """
         if self.participants(axis) == 1:
             return value
@@ -85,7 +85,7 @@ class Chips:
                 ),
             )
         result = tensor_type(element_of(value.type), (1, *shape))
-        gathered = self.gather_aside(value, axis)
+        gathered = self.gather_stacked(value, axis)
         reduced = self._builder.emit(how, [gathered], result, dim_arg=[0], keep_dim=True)
         return self._builder.reshape(reduced, shape)
 
@@ -104,7 +104,8 @@ class Chips:
     def first_of_group(self, value: SSAValue, axis: int | None) -> SSAValue:
         """Broadcasts the value of the first device along an axis.
 
-        The library has one sender: only a mesh that is a line has one for each line.
+        The library's broadcast has one sender, so that it serves meshes of one row or column only;
+        others gather and slice.
         """
         shape = shape_of(value.type)
         if self.participants(axis) == 1:
@@ -117,7 +118,7 @@ class Chips:
                     "broadcast", value, shape_of(value.type), sender_coord=[0, 0]
                 ),
             )
-        gathered = self.gather_aside(value, axis)
+        gathered = self.gather_stacked(value, axis)
         return self._builder.reshape(self._builder.slice_dim(gathered, 0, 0, 1), shape)
 
     def send(
@@ -125,8 +126,8 @@ class Chips:
     ) -> SSAValue:
         """Sends the value of one device to another.
 
-        Every other device keeps its part of `kept`, or an undefined value without it. A transfer
-        that changes both row and column goes along its row first: the library sends along one axis.
+        Every other device keeps its part of `kept`, or an undefined value without it. The library
+        sends along one axis: a transfer to another row and column goes along its row first.
         """
         place, target = (list(divmod(chip, self._mesh[1])) for chip in (sender, receiver))
         if place[0] != target[0] and place[1] != target[1]:
@@ -142,13 +143,13 @@ class Chips:
         )
 
     def permute(self, value: SSAValue, pairs: Sequence[Sequence[int]]) -> SSAValue:
-        """For each chip what its source has; zeros for one without a source."""
+        """Moves the value of each source to its target; devices without a source get zeros."""
         shape, chips = shape_of(value.type), self.participants(None)
         staying = [source for source, target in pairs if source == target]
         received: SSAValue | None = value if staying else None
         if len(pairs) < chips:
             if staying:
-                return self._picked(value, pairs)
+                return self._permute_gathered(value, pairs)
             received = self._builder.full(shape, 0.0, element_of(value.type))
         for source, target in pairs:
             if source != target:
@@ -156,11 +157,13 @@ class Chips:
         assert received is not None
         return received
 
-    def _picked(self, value: SSAValue, pairs: Sequence[Sequence[int]]) -> SSAValue:
-        """As `permute`, where some keep what they have and others get zeros: all gather what the
-        chips have, put it into the order of the targets, and take their share."""
+    def _permute_gathered(self, value: SSAValue, pairs: Sequence[Sequence[int]]) -> SSAValue:
+        """Permutes where some devices keep their value and others get zeros.
+
+        All gather, reorder by target, and take their shard.
+        """
         shape = shape_of(value.type)
-        gathered = self.gather_aside(value, None)
+        gathered = self.gather_stacked(value, None)
         zeros = self._builder.full((1, *shape), 0.0, element_of(value.type))
         source_of = {target: source for source, target in pairs}
         parts = [
@@ -173,7 +176,7 @@ class Chips:
         return self._builder.reshape(self.partition(ordered, 0, None), shape)
 
     def exchange(self, value: SSAValue, split: int, concat: int, axis: int | None) -> SSAValue:
-        """For each chip the parts that those along an axis have for it, side by side."""
+        """All-to-all: splits one dimension among the devices, concatenates another."""
         chips, shape = self.participants(axis), list(shape_of(value.type))
         along = only_axis(self._mesh, axis)
         if along is not None and _exchanges_tiles(shape, split, concat, chips):
@@ -183,15 +186,14 @@ class Chips:
             return self._emit("all_to_all_async_generic", value, shape, **given)
         if split != concat:
             return self.partition(self.gather(value, concat, axis), split, axis)
-        # The parts get a dimension of their own.
+        # The shards get a new dimension.
         parts = [*shape[:split], chips, shape[split] // chips, *shape[split + 1 :]]
         gathered = self.gather(self._builder.reshape(value, parts), split + 1, axis)
         return self._builder.reshape(self.partition(gathered, split, axis), shape)
 
 
 def _exchanges_tiles(shape: Sequence[int], split: int, concat: int, chips: int) -> bool:
-    """True if a tensor of that shape goes from chip to chip in whole tiles, as the call of the
-    library wants it."""
+    """True if the library can exchange a tensor of that shape: in whole tiles."""
     part = list(shape)
     part[split] //= chips
     return (

@@ -1,7 +1,6 @@
-"""Mesh sharding: from a whole tensor to its shards and back, and the mesh that a module implies.
+"""Mesh sharding: distribution and aggregation of tensors, and implied meshes.
 
-The reference system gets the mesh as an option of its pipelines, so modules that it prints and
-tests may leave it out.
+The reference system takes the mesh as a pipeline option, so that modules may not name it.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from ttcodegen.ops.collectives.reference import (
     mesh_axis,
     mesh_of,
 )
-from ttcodegen.ops.collectives.schedule import TensorParts, has_whole_tiles, of_one_number
+from ttcodegen.ops.collectives.schedule import TensorParts, fold_splat, has_whole_tiles
 from ttcodegen.ops.core.builder import OpBuilder
 from ttcodegen.ops.core.calls import Argument, CppCalls, Text
 from ttcodegen.ops.core.definition import (
@@ -64,22 +63,25 @@ _SHARD = (
 )
 _KINDS = ("devices", "identity", "replicate", "manual", "maximal")
 _UNDIVIDED = ("replicate", "manual", "maximal")
-"""Kinds of sharding under which each chip has a tensor of the whole shape. `identity` is none: it
-says that the caller has the parts already, and what a program takes here are whole tensors."""
+"""Kinds of sharding under which each device holds a tensor of the full shape.
+
+`identity` is not among them: it means that the caller already holds shards, while programs here
+take full tensors.
+"""
 
 
 def _is_whole(op: CatalogueOp) -> bool:
-    """True if a part is of the shape of the whole tensor."""
+    """True if shards have the shape of the full tensor."""
     return op.parameter("shard_type") in _UNDIVIDED or prod(op.parameter("shard_shape")) == 1
 
 
 def divides_among_chips(op: CatalogueOp) -> bool:
-    """True if an op converts between a whole tensor and the parts of it on each chip."""
+    """True if an op converts between a full tensor and its shards."""
     return op.name == "ttir.mesh_shard" and op.parameter("shard_type") not in _UNDIVIDED
 
 
 def _counts(op: CatalogueOp) -> list[int]:
-    """Counts the shards of each dimension.
+    """Returns the number of shards along each dimension.
 
     `shard_shape` gives them per dimension or, in its older form, per mesh axis.
     """
@@ -87,6 +89,9 @@ def _counts(op: CatalogueOp) -> list[int]:
     if any(count < 1 for count in shards):
         raise VerifyException(f"{op.name}: shard_shape says parts, found {tuple(shards)}")
     counts = [1] * len(shape)
+    for dim in dims or ():
+        if dim >= 0:
+            normalized_dim(op, dim, len(shape))
     if dims is None or (len(shards) == len(shape) and _fits(shape, op.result_shape, shards)):
         return list(shards) if len(shards) == len(shape) else counts
     if len(dims) != len(shards):
@@ -105,7 +110,7 @@ def _fits(shape: Sequence[int], result: Sequence[int], counts: Sequence[int]) ->
 
 
 def _verify_shard(op: CatalogueOp) -> None:
-    """The parts of all chips make up the whole tensor."""
+    """The shards of all devices make up the full tensor."""
     kind, direction = op.parameter("shard_type"), op.parameter("shard_direction")
     require(op, kind in _KINDS, f"a shard_type of {', '.join(_KINDS)}", f"'{kind}'")
     fits = direction in ("full_to_shard", "shard_to_full")
@@ -127,7 +132,10 @@ def _verify_shard(op: CatalogueOp) -> None:
 
 
 def _placements(op: CatalogueOp, mesh: MeshShape, counts: Sequence[int]) -> list[int]:
-    """The dimension that is divided along each axis of the mesh, -1 for none."""
+    """Returns the tensor dimension that is sharded along each mesh axis, -1 for none.
+
+    Raises VerifyException if the mesh does not match the counts.
+    """
     rank, dims = len(op.shape("input")), op.parameter("shard_dims")
     if dims is None or len(dims) > 2:
         raise VerifyException(
@@ -146,14 +154,16 @@ def _placements(op: CatalogueOp, mesh: MeshShape, counts: Sequence[int]) -> list
 
 
 def _divided_dims(op: CatalogueOp) -> list[int]:
-    """The dimension that an op between a tensor and its parts divides along each axis of the mesh,
-    -1 for none."""
+    """Returns the dimension that a mesh_shard shards along each mesh axis, -1 for none."""
     return [-1, -1] if _is_whole(op) else _placements(op, declared_mesh(op), _counts(op))
 
 
 def divided_dims(op: Operation, *, to_parts: bool) -> list[int] | None:
-    """The dimension that an op divides along each axis of the mesh, -1 for none, if it makes parts
-    of a whole tensor, or with `to_parts` false a whole tensor of parts; None for all others."""
+    """Returns the dimension that an op shards along each mesh axis, -1 for none.
+
+    Only for ops that make shards of a full tensor (`to_parts`), or else a full tensor of shards;
+    None for all others.
+    """
     if not isinstance(op, CatalogueOp):
         return None
     if op.name == ("ttnn.distribute_tensor" if to_parts else "ttnn.aggregate_tensor"):
@@ -165,8 +175,7 @@ def divided_dims(op: Operation, *, to_parts: bool) -> list[int] | None:
 
 
 def partitioned_dim(op: Operation) -> tuple[int, int] | None:
-    """The dimension of what it has that each chip takes a share of, and the axis of the mesh; None
-    for all ops but `mesh_partition` along one axis."""
+    """Returns dimension and mesh axis of a `mesh_partition` along one axis, else None."""
     if not isinstance(op, CatalogueOp) or op.name not in _PARTITIONS:
         return None
     axis = mesh_axis(op)
@@ -191,8 +200,7 @@ def _between_chips(op: CatalogueOp) -> ChipMovement | None:
 
 
 def _shard_on_chips(calls: Sequence[Call]) -> list[Array]:
-    """The parts of the whole tensor, or the whole of the parts. Both divide along the axes of the
-    mesh in order; what is not divided stays."""
+    """Shards the full tensor, or composes the shards, along the mesh axes in order."""
     first, mesh = calls[0], mesh_of(calls[0])
     arrays = [call.array("input") for call in calls]
     if first["shard_type"] in _UNDIVIDED or prod(first["shard_shape"]) == 1:
@@ -205,13 +213,15 @@ def _shard_on_chips(calls: Sequence[Call]) -> list[Array]:
 
 
 def _decompose(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
-    """Chips that have the whole tensor have what the host has."""
-    return builder.operand(op, "input") if _is_whole(op) else of_one_number(builder, op)
+    """Replicated shards: each device holds the full tensor unchanged."""
+    return builder.operand(op, "input") if _is_whole(op) else fold_splat(builder, op)
 
 
 def _in_steps(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
-    """A step for each axis that divides, between chips that all have the whole tensor; None if that
-    is one step, of whole tiles, already, or the host does it for an argument or a result."""
+    """One gather or partition per sharded mesh axis.
+
+    None if that is one step of whole tiles already, or the host does it for an argument or result.
+    """
     if _is_at_interface(op):
         return None
     mesh, dims = declared_mesh(op), _divided_dims(op)
@@ -228,8 +238,7 @@ def _in_steps(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
 
 
 def _is_at_interface(op: CatalogueOp) -> bool:
-    """True if an op makes the parts of an argument that nothing takes as a whole, or a whole that
-    is a result and nothing else."""
+    """True if an op shards an argument that has no other use, or only returns a full tensor."""
     if op.parameter("shard_direction") == "shard_to_full":
         return bool(op.results[0].uses) and all(
             isinstance(use.operation, ReturnOp) for use in op.results[0].uses
@@ -243,8 +252,7 @@ def _is_at_interface(op: CatalogueOp) -> bool:
 
 
 def _needs_memory(value: SSAValue) -> bool:
-    """True if a value cannot be in the memory of an argument: it is a result, or an op overwrites
-    it, such as a cache."""
+    """True if a value needs its own buffer: it is returned or overwritten in place."""
     for use in value.uses:
         op = use.operation
         if isinstance(op, ReturnOp):
@@ -264,12 +272,12 @@ def _lower(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     if op.parameter("shard_direction") == "shard_to_full":
         return _aggregate(builder, chips, value, placements, mesh)
     if not isinstance(op.operand("input").owner, Block):
-        # The chips have the whole tensor already: it need not go back to the host.
+        # All devices hold the tensor already: it need not go back to the host.
         for axis in divided:
             value = chips.partition(value, placements[axis], axis)
         return value
     if len(set(placements)) < len(placements) and len(divided) == 2:
-        # The library divides a dimension along one axis; each chip takes its share of that.
+        # The library shards a dimension along one axis only; a partition follows for the other.
         first = _distribute(builder, value, [placements[0], -1], mesh)
         return chips.partition(first, placements[1], 1)
     return _distribute(builder, value, placements, mesh)
@@ -287,14 +295,14 @@ def _on_cpu(op: CatalogueOp) -> CpuCall:
     )(op)
 
 
-def _divided(shape: Sequence[int], placements: Sequence[int], mesh: MeshShape) -> list[int]:
-    """The shape of what each chip has of a tensor."""
+def _shard_shape(shape: Sequence[int], placements: Sequence[int], mesh: MeshShape) -> list[int]:
+    """Returns the shape of a shard."""
     counts = parts_of(shape, placements, mesh)
     return [size // count for size, count in zip(shape, counts, strict=True)]
 
 
-def _put_together(shape: Sequence[int], placements: Sequence[int], mesh: MeshShape) -> list[int]:
-    """The shape of the tensor that each chip has such a part of."""
+def _full_shape(shape: Sequence[int], placements: Sequence[int], mesh: MeshShape) -> list[int]:
+    """Returns the shape of the full tensor of shards."""
     counts = parts_of(shape, placements, mesh)
     return [size * count for size, count in zip(shape, counts, strict=True)]
 
@@ -302,7 +310,7 @@ def _put_together(shape: Sequence[int], placements: Sequence[int], mesh: MeshSha
 def _distribute(
     builder: OpBuilder, value: SSAValue, placements: Sequence[int], mesh: MeshShape
 ) -> SSAValue:
-    shape = _divided(shape_of(value.type), placements, mesh)
+    shape = _shard_shape(shape_of(value.type), placements, mesh)
     result = tensor_type(element_of(value.type), shape)
     given = {"placements": list(placements), "mesh_shape": list(mesh)}
     made = builder.emit("distribute_tensor", [value], result, **given)
@@ -313,14 +321,16 @@ def _distribute(
 def _aggregate(
     builder: OpBuilder, chips: Chips, value: SSAValue, placements: list[int], mesh: MeshShape
 ) -> SSAValue:
-    """Puts the parts together on the host. A composer needs a dimension of its own for each axis of
-    the mesh: where there are too few, the chips gather before."""
+    """Composes the shards on the host.
+
+    A composer needs a distinct dimension for each mesh axis; otherwise the devices gather before.
+    """
     divided = [axis for axis, dim in enumerate(placements) if dim >= 0]
     for axis in (1, 0):
         if axis in divided and not _composable(value, placements, mesh):
             value = chips.gather(value, placements[axis], axis)
             placements = [-1 if each == axis else dim for each, dim in enumerate(placements)]
-    shape = _put_together(shape_of(value.type), placements, mesh)
+    shape = _full_shape(shape_of(value.type), placements, mesh)
     result = tensor_type(element_of(value.type), shape)
     given = {"placements": placements, "mesh_shape": list(mesh)}
     return builder.emit("aggregate_tensor", [value], result, **given)
@@ -332,7 +342,7 @@ def _composable(value: SSAValue, placements: Sequence[int], mesh: MeshShape) -> 
 
 
 def _needed_chips(op: Operation) -> NeededChips:
-    """As many chips along each axis as a tensor has parts there."""
+    """Returns the number of shards along each mesh axis."""
     counts, dims = (
         INTEGERS.decode(op.properties[name]) if name in op.properties else []
         for name in ("shard_shape", "shard_dims")
@@ -341,7 +351,7 @@ def _needed_chips(op: Operation) -> NeededChips:
     if len(along) > 2 or len(counts) != len(shape_of(op.operands[0].type)):
         return NeededChips()
     if along[0] == along[1] or any(dim >= len(counts) for dim in along):
-        # One dimension is divided along both: others say along which into how many.
+        # One dimension is sharded along both axes: other ops determine the counts.
         return NeededChips(total=prod(counts))
     rows, columns = (counts[dim] if dim >= 0 else 1 for dim in along)
     chips = prod(counts)
@@ -389,7 +399,7 @@ _CONFIG = "ttnn::distributed::Mesh"
 
 
 def _expect_placements(op: CatalogueOp) -> None:
-    """For each axis of the mesh a dimension of the operand, each at most once, or -1."""
+    """Raises VerifyException unless placements have a distinct dimension or -1 per mesh axis."""
     placements, rank = op.parameter("placements"), len(op.shape("input"))
     divided = [dim for dim in placements if dim != -1]
     fits = len(placements) == len(declared_mesh(op)) and len(set(divided)) == len(divided)
@@ -401,20 +411,20 @@ def _expect_placements(op: CatalogueOp) -> None:
 
 
 def _verify_distribute(op: CatalogueOp) -> None:
-    """Each chip has its part of each divided dimension."""
+    """Each device has its shard of each placed dimension."""
     _expect_placements(op)
     shape, placements, mesh = op.shape("input"), op.parameter("placements"), declared_mesh(op)
     counts = parts_of(shape, placements, mesh)
     if any(size % count for size, count in zip(shape, counts, strict=True)):
         raise VerifyException(f"{op.name}: {shape} does not divide into {tuple(counts)} parts")
-    expect_shape(op, _divided(shape, placements, mesh))
+    expect_shape(op, _shard_shape(shape, placements, mesh))
 
 
 def _verify_aggregate(op: CatalogueOp) -> None:
-    """The parts of the chips make up each divided dimension."""
+    """The shards of the devices make up each placed dimension."""
     _expect_placements(op)
     shape, placements, mesh = op.shape("input"), op.parameter("placements"), declared_mesh(op)
-    expect_shape(op, _put_together(shape, placements, mesh))
+    expect_shape(op, _full_shape(shape, placements, mesh))
 
 
 def _cpp_distribute(calls: CppCalls, op: CatalogueOp) -> None:
@@ -447,7 +457,7 @@ def _cpp_aggregate(calls: CppCalls, op: CatalogueOp) -> None:
     value = calls[op.operands[0]]
     make = "ttnn::distributed::"
     if not divided:
-        # Any chip has all of it.
+        # Every device holds the full tensor.
         calls.include("ttnn/distributed/api.hpp")
         calls.include("ttnn/operations/core/core.hpp")
         parts = calls.nested(f"{make}get_device_tensors", value, type="std::vector<ttnn::Tensor>")
@@ -463,7 +473,7 @@ def _cpp_aggregate(calls: CppCalls, op: CatalogueOp) -> None:
             type="auto",
         )
     else:
-        # Along an axis that divides nothing the chips hold the same: the first of them is taken.
+        # Along an axis without sharding the devices are replicas: the first of them is taken.
         free = [dim for dim in range(rank) if dim not in divided]
         dims = [dim if dim >= 0 else free.pop() for dim in placements]
         fields = f".dims = {{{dims[0]}, {dims[1]}}}"
@@ -523,7 +533,7 @@ register(
 
 
 def imply_mesh(module: ModuleOp) -> None:
-    """Makes a module that names no mesh say the one that its ops between chips need."""
+    """Declares the mesh that the collectives of a module need, unless it names one."""
     if MESHES in module.attributes:
         return
     shape = implied_mesh(module)
@@ -532,8 +542,7 @@ def imply_mesh(module: ModuleOp) -> None:
 
 
 def implied_mesh(module: ModuleOp) -> MeshShape:
-    """Rows and columns of chips that the ops of a module, of TTIR or TTNN, need; (1, 1) if they
-    need no more than one chip."""
+    """Returns the mesh that the TTIR or TTNN ops of a module need, (1, 1) for one device."""
     ttir_op_classes()
     along = [1, 1]
     chips = 1
@@ -549,6 +558,6 @@ def implied_mesh(module: ModuleOp) -> MeshShape:
         along = [max(known, count) for known, count in zip(along, needed.along, strict=True)]
         chips = max(chips, needed.total)
     if chips > prod(along) and chips % prod(along) == 0:
-        # The other axis has the rest.
+        # The other axis takes the remaining factor.
         along[0 if along[1] > 1 else 1] *= chips // prod(along)
     return along[0], along[1]

@@ -31,30 +31,31 @@ from ttcodegen.systems.cards import MOST_CHIPS
 # Reference semantics of collectives in numpy: one result per device of the mesh.
 
 REDUCTIONS = ("sum", "max", "min", "mean", "prod")
-"""Reductions of the values of several devices, by name."""
+"""Names of the reductions over devices."""
 
 
 def mesh_of(call: Call) -> MeshShape:
-    """The mesh that a call runs on."""
+    """Returns the mesh that a call runs on."""
     return two_dimensional(call.attributes.get("mesh_shape") or ()) or ONE_CHIP
 
 
 def axes_of(mesh: MeshShape, axis: int | None, first: int = 0) -> list[int]:
-    """The axes that a collective goes along, in order: the one that is given, or all that have
-    several chips, as the library does it, beginning with `first`."""
+    """Returns the mesh axes of a collective, in order: `axis`, or all of several devices from
+    `first` on.
+    """
     if axis is not None:
         return [axis]
     return [each for each in (first, 1 - first) if mesh[each] > 1]
 
 
 def only_axis(mesh: MeshShape, axis: int | None) -> int | None:
-    """The axis that a collective goes along, if it is one of several chips."""
+    """Returns the only axis of several devices that a collective uses, None for none or both."""
     several = [each for each in axes_of(mesh, axis) if mesh[each] > 1]
     return several[0] if len(several) == 1 else None
 
 
 def reduced(arrays: Iterable[Array], how: str) -> Array:
-    """Arrays of several chips as one; sums are added up in the order of the chips."""
+    """Reduces the arrays of several devices to one; sums are in device order."""
     several = list(arrays)
     functions: dict[str, Callable[[Array, Array], Array]] = {
         "max": np.maximum,
@@ -68,7 +69,7 @@ def reduced(arrays: Iterable[Array], how: str) -> Array:
 def _along(
     call: Call, parts: Sequence[Array], axes: Sequence[int], join: Callable[[list[Array]], Array]
 ) -> list[Array]:
-    """Joins what the chips of each group have, axis by axis; all of a group get the result."""
+    """Joins the values of each group, axis by axis; all devices of a group get the result."""
     mesh = mesh_of(call)
     result = list(parts)
     for axis in axes:
@@ -80,13 +81,13 @@ def _along(
 
 
 def _split_along(call: Call, parts: Sequence[Array], axes: Sequence[int], dim: int) -> list[Array]:
-    """Each chip's share of what its group has, by its index in the group, axis by axis."""
+    """Returns each device's shard by its index in the group, axis by axis."""
     mesh = mesh_of(call)
     result = list(parts)
     for axis in axes:
         for group in groups_along(mesh, axis):
-            for place, chip in enumerate(group):
-                result[chip] = np.split(result[chip], len(group), axis=dim)[place]
+            for index, chip in enumerate(group):
+                result[chip] = np.split(result[chip], len(group), axis=dim)[index]
     return result
 
 
@@ -116,7 +117,7 @@ def reduce_scattered(calls: Sequence[Call], how: str, dim: int, axis: int | None
 
 
 def partitioned(calls: Sequence[Call], dim: int, axis: int | None) -> list[Array]:
-    """Each chip's share of what it has, by its index along an axis or in the whole mesh."""
+    """Returns each device's shard of its value, by its index along an axis or in the mesh."""
     if axis is None:
         return [
             np.split(array, len(calls), axis=dim)[chip] for chip, array in enumerate(_inputs(calls))
@@ -144,18 +145,20 @@ def broadcast_in_groups(calls: Sequence[Call], groups: Sequence[Sequence[int]]) 
 def exchanged(
     calls: Sequence[Call], groups: Sequence[Sequence[int]], split_dim: int, concat_dim: int
 ) -> list[Array]:
-    """For each chip the parts that the chips of its group have for it, side by side."""
+    """All-to-all within groups: splits one dimension, concatenates another."""
     result = _inputs(calls)
     for group in groups:
         parts = [np.split(calls[chip].array("input"), len(group), axis=split_dim) for chip in group]
-        for place, chip in enumerate(group):
-            result[chip] = np.concatenate([each[place] for each in parts], axis=concat_dim)
+        for index, chip in enumerate(group):
+            result[chip] = np.concatenate([each[index] for each in parts], axis=concat_dim)
     return result
 
 
 def distributed(whole: Array, mesh: MeshShape, placements: Sequence[int]) -> list[Array]:
-    """The part of each chip; `placements` has for each axis of the mesh the dimension that is
-    divided along it, -1 for an axis along which chips hold the same."""
+    """Returns the shard of each device.
+
+    `placements` has the dimension that is sharded along each mesh axis, -1 for replicas.
+    """
     parts: list[Array] = []
     for place in coordinates(mesh):
         part = whole
@@ -167,7 +170,7 @@ def distributed(whole: Array, mesh: MeshShape, placements: Sequence[int]) -> lis
 
 
 def composed(parts: Sequence[Array], mesh: MeshShape, placements: Sequence[int]) -> Array:
-    """The whole of what chips have a part of each; the reverse of `distributed`."""
+    """Composes shards to the full tensor; the inverse of `distributed`."""
     rows, columns = mesh
     grid = [list(parts[row * columns : (row + 1) * columns]) for row in range(rows)]
     row_dim, column_dim = placements
@@ -184,10 +187,10 @@ def _decode_groups(groups: Attribute) -> list[list[int]]:
     if isinstance(groups, DenseIntOrFPElementsAttr):
         shape = shape_of(cast("Attribute", groups.type))  # pyright: ignore[reportUnknownMemberType]
         if len(shape) != 2 or prod(shape) > 2 * MOST_CHIPS:
-            # A list of groups names each chip once, one of sources and targets twice.
+            # Groups name each device once, source-target pairs twice.
             raise ValueError
         size = shape[1]
-        # A splat has its number once.
+        # A splat holds its value once.
         numbers *= prod(shape) // max(len(numbers), 1)
     return [numbers[start : start + size] for start in range(0, len(numbers), max(size, 1))]
 
@@ -201,12 +204,14 @@ def _encode_groups(groups: Sequence[Sequence[int]]) -> Attribute:
 CHIP_GROUPS = AttributeKind[list[list[int]]]("rows of chips", _decode_groups, _encode_groups)
 
 MESH_SHAPE = attribute("mesh_shape", INTEGERS, None)
-"""Rows and columns of the mesh that an op runs on; an op of TTIR leaves it to its module."""
+"""Mesh that an op runs on; TTIR ops leave it to their module."""
 
 
 def mesh_axis(op: CatalogueOp) -> int | None:
-    """The axis of the mesh that an op goes along; None for all of it. Raises VerifyException if a
-    mesh has no such axis, or the op goes over no links."""
+    """Returns the mesh axis of a collective, None for the whole mesh.
+
+    Raises VerifyException if the axis is out of range or `num_links` is below 1.
+    """
     given = op.parameters()
     axis, links = given["cluster_axis"], given.get("num_links")
     if axis is not None and not 0 <= axis < 2:
@@ -224,7 +229,10 @@ def participants(op: CatalogueOp) -> int:
 
 
 def groups_of(op: CatalogueOp) -> list[list[int]]:
-    """The chips that exchange among themselves: `replica_groups`; without it, all."""
+    """Returns the groups of a collective: `replica_groups`, by default all devices.
+
+    Raises VerifyException unless they name devices of the mesh at most once.
+    """
     mesh = declared_mesh(op)
     groups = op.parameter("replica_groups")
     if groups is None:
@@ -239,14 +247,13 @@ def groups_of(op: CatalogueOp) -> list[list[int]]:
 
 
 def axis_of_groups(mesh: MeshShape, groups: Sequence[Sequence[int]]) -> int | None:
-    """The axis of a mesh that its chips are grouped along; None if they are grouped otherwise."""
+    """Returns the mesh axis that the groups follow, None for other groups."""
     written = [list(group) for group in groups]
     return next((axis for axis in (1, 0) if groups_along(mesh, axis) == written), None)
 
 
 def chips_of_groups(op: Operation) -> NeededChips | None:
-    """The chips that an op between chips lists, in groups or as sources and targets; None if it
-    lists none."""
+    """Returns the devices listed in groups or source-target pairs, None if none are."""
     for name in ("replica_groups", "source_target_pairs"):
         rows = op.properties.get(name, op.attributes.get(name))
         if rows is None:
@@ -263,7 +270,7 @@ def chips_of_groups(op: Operation) -> NeededChips | None:
 
 
 def _mesh_of_groups(groups: Sequence[Sequence[int]], chips: int) -> MeshShape:
-    """The mesh whose columns or rows are joined, (1, 1) if it is neither, or no system has it."""
+    """Returns the mesh whose rows or columns are the groups, (1, 1) if there is none."""
     if chips > MOST_CHIPS:
         return 1, 1
     size = max(map(len, groups), default=1)
@@ -274,7 +281,9 @@ def _mesh_of_groups(groups: Sequence[Sequence[int]], chips: int) -> MeshShape:
 
 
 def chips_of_collective(op: Operation) -> NeededChips:
-    """The chips that a collective lists, else as many as it puts together, or divides among."""
+    """Returns the devices that a collective lists, else the ratio of its operand and result
+    sizes.
+    """
     listed = chips_of_groups(op)
     if listed is not None:
         return listed
@@ -289,20 +298,19 @@ def chips_of_collective(op: Operation) -> NeededChips:
 # Properties of collectives: dimensions, shapes and participating devices.
 
 
-# Attributes, whose names changed from year to year
+# Attribute names of different versions
 
 GATHER_DIMS = ("all_gather_dim", "dim")
 SCATTER_DIMS = ("scatter_dim", "scatter_split_dim")
 
 
 def first_given(given: Callable[[str], Any], names: Sequence[str]) -> int | None:
-    """The first of the attributes that is there; `given` has the value of each."""
+    """Returns the first of the attributes that is set; `given` gets an attribute."""
     return next((given(name) for name in names if given(name) is not None), None)
 
 
 def dim_of(op: CatalogueOp, *names: str) -> int:
-    """The dimension that the first of the attributes names that is there; counted from the front.
-    Their names changed from year to year."""
+    """Returns the dimension in the first of the attributes that is set, counted from the front."""
     dim = first_given(op.parameter, names)
     if dim is None:
         raise VerifyException(f"{op.name} needs the attribute '{names[0]}'")
@@ -313,8 +321,10 @@ def dim_of(op: CatalogueOp, *names: str) -> int:
 
 
 def _expect_scaled(op: CatalogueOp, dim: int, grows: bool) -> None:
-    """One dimension has as many parts more, or less, as chips participate; the others stay. A
-    module that names no mesh does not say how many these are."""
+    """Raises VerifyException unless one dimension scales by the number of participants.
+
+    Without a declared mesh any integer factor is accepted.
+    """
     shape, result, chips = op.shape("input"), op.result_shape, participants(op)
     parts, whole = (shape, result) if grows else (result, shape)
     fits = len(shape) == len(result) and all(
@@ -334,7 +344,7 @@ def _expect_scaled(op: CatalogueOp, dim: int, grows: bool) -> None:
 
 
 def verify_all_gather(op: CatalogueOp) -> None:
-    """The result has the parts of all chips along one dimension."""
+    """The result concatenates the shards of all devices along one dimension."""
     _expect_scaled(op, dim_of(op, *GATHER_DIMS), grows=True)
 
 
@@ -347,50 +357,50 @@ def verify_reduction(op: CatalogueOp) -> None:
 
 
 def _verify_sum(op: CatalogueOp) -> None:
-    """The library adds up the values of chips, and has no other reduction."""
+    """Raises VerifyException for reductions other than sum, which the library lacks."""
     how = op.parameter("reduce_type")
     require(op, how == "sum", "a reduce_type of 'sum', as the library reduces", f"'{how}'")
 
 
 def verify_library_all_reduce(op: CatalogueOp) -> None:
-    """The shape stays; the values are added up."""
+    """The shape is unchanged; the reduction is a sum."""
     verify_all_reduce(op)
     _verify_sum(op)
 
 
 def verify_library_reduce_scatter(op: CatalogueOp) -> None:
-    """The result is a part of the sum along one dimension: of one chip, all of it."""
+    """The result is a shard of the sum along one dimension; on one device, all of it."""
     verify_reduce_scatter(op)
     _verify_sum(op)
 
 
 def verify_reduce_scatter(op: CatalogueOp) -> None:
-    """The result is a part of the input along one dimension: of one chip, all of it."""
+    """The result is a shard of the input's shape along one dimension; on one device, all of it."""
     verify_reduction(op)
     _expect_scaled(op, dim_of(op, *SCATTER_DIMS), grows=False)
 
 
 def verify_partition(op: CatalogueOp) -> None:
-    """The result is a part of the input along one dimension."""
+    """The result is a shard of the input along one dimension."""
     _expect_scaled(op, dim_of(op, "dim"), grows=False)
 
 
 def verify_all_reduce(op: CatalogueOp) -> None:
-    """The shape stays."""
+    """The shape is unchanged."""
     verify_reduction(op)
     mesh_axis(op)
     expect_shape(op, op.shape("input"))
 
 
 def verify_permute(op: CatalogueOp) -> None:
-    """The shape stays; a chip sends to one at most, and receives from one at most."""
+    """The shape is unchanged; a device sends to at most one and receives from at most one."""
     expect_shape(op, op.shape("input"))
     pairs: list[list[int]] = op.parameter("source_target_pairs") or []
     chips = prod(declared_mesh(op))
     if any(len(pair) != 2 for pair in pairs):
         raise VerifyException(f"{op.name}: source_target_pairs are pairs, found {pairs}")
-    for place, name in enumerate(("source", "target")):
-        side = [pair[place] for pair in pairs]
+    for index, name in enumerate(("source", "target")):
+        side = [pair[index] for pair in pairs]
         if len(set(side)) != len(side):
             raise VerifyException(f"{op.name}: a chip is the {name} of two pairs: {side}")
     if chips > 1 and any(not 0 <= chip < chips for pair in pairs for chip in pair):
@@ -398,13 +408,13 @@ def verify_permute(op: CatalogueOp) -> None:
 
 
 def verify_broadcast(op: CatalogueOp) -> None:
-    """The shape stays."""
+    """The shape is unchanged."""
     expect_shape(op, op.shape("input"))
     groups_of(op)
 
 
 def expect_exchanged(op: CatalogueOp, split: int, concat: int, count: int) -> None:
-    """Raises VerifyException unless one dimension is divided by a number and another multiplied."""
+    """Raises VerifyException unless `split` shrinks and `concat` grows by the count."""
     shape = list(op.shape("input"))
     shape[split] //= count
     shape[concat] *= count
@@ -412,7 +422,7 @@ def expect_exchanged(op: CatalogueOp, split: int, concat: int, count: int) -> No
 
 
 def verify_all_to_all(op: CatalogueOp) -> None:
-    """One dimension is divided among the chips of a group, another one put together of theirs."""
+    """One dimension is split among the devices of a group, another one concatenated."""
     shape = list(op.shape("input"))
     split = normalized_dim(op, op.parameter("split_dim"), len(shape))
     concat = normalized_dim(op, op.parameter("concat_dim"), len(shape))

@@ -23,27 +23,27 @@ from ttcodegen.foundation.lazy_numpy import np
 from ttcodegen.ops.collectives.reference import axes_of, participants
 from ttcodegen.ops.core.builder import OpBuilder, splat_of
 
-# Ops between the chips of a mesh in steps: movements between the chips along one axis of the
-# mesh, of whole tiles, and what each chip does with what it has before and after them. Programs
-# of the device are made of the latter, and the chips do the former over their links.
+# Decomposition of collectives to steps: transfers of whole tiles along one mesh axis, and local
+# computation before and after them. Local computation becomes device programs; transfers use the
+# links between devices.
 #
-# What has no whole tiles along a dimension is moved along a new first dimension, before the two
-# that tiles have.
+# Shards that are not whole tiles along a dimension are moved along a new leading dimension,
+# outside of the two tiled ones.
 
 Pairs = Sequence[tuple[int, int]]
-"""Chips that send, each with one that receives."""
+"""(source, target) pairs of devices."""
 
 _TILED = 2
-"""So many dimensions of a tensor, the last ones, have tiles."""
+"""Number of trailing dimensions that are tiled."""
 
 
 def has_whole_tiles(part: Sequence[int], dim: int) -> bool:
-    """True if parts of that shape, side by side along a dimension, are parts in whole tiles."""
+    """True if shards of that shape, concatenated along `dim`, start at tile boundaries."""
     return dim < len(part) - _TILED or part[dim] % TILE_SIDE == 0
 
 
 class _Steps:
-    """Makes the steps along one axis of the mesh."""
+    """Emits steps along one mesh axis."""
 
     def __init__(self, builder: OpBuilder, mesh: MeshShape, axis: int) -> None:
         self._builder = builder
@@ -58,13 +58,13 @@ class _Steps:
         return self._emit("all_gather", value, shape, all_gather_dim=dim, cluster_axis=self._axis)
 
     def partition(self, value: SSAValue, dim: int) -> SSAValue:
-        """The share of each chip of what it has."""
+        """Returns each device's shard of its value."""
         shape = list(shape_of(value.type))
         shape[dim] //= self.chips
         return self._emit("mesh_partition", value, shape, dim=dim, cluster_axis=self._axis)
 
     def exchange(self, value: SSAValue, split: int, concat: int) -> SSAValue:
-        """The parts that the chips have for each, side by side."""
+        """All-to-all along the axis."""
         shape = list(shape_of(value.type))
         shape[split] //= self.chips
         shape[concat] *= self.chips
@@ -84,13 +84,13 @@ class _Steps:
         return self._emit("collective_broadcast", value, shape, replica_groups=self._groups)
 
     def aside(self, value: SSAValue) -> SSAValue:
-        """`value` with a new first dimension of one part, before those that tiles have."""
+        """Adds a leading dimension of size 1, before the tiled ones."""
         shape = shape_of(value.type)
         ones = [1] * (1 + max(0, _TILED - len(shape)))
         return self._builder.reshape(value, [*ones, *shape])
 
     def apart(self, value: SSAValue, dim: int) -> SSAValue:
-        """`value` with the parts of a dimension along a new first one."""
+        """Moves the shards of a dimension to a new leading dimension."""
         shape = list(shape_of(value.type))
         parts = [*shape[:dim], self.chips, shape[dim] // self.chips, *shape[dim + 1 :]]
         others = [axis for axis in range(len(parts)) if axis != dim]
@@ -100,7 +100,7 @@ class _Steps:
         return self._builder.reshape(value, [first, *ones, *rest])
 
     def side_by_side(self, value: SSAValue, shape: Sequence[int], dim: int) -> SSAValue:
-        """Parts of that shape along a first dimension, along another one of theirs."""
+        """Moves shards from the leading dimension to another one; the inverse of `apart`."""
         value = self._builder.reshape(value, [self.chips, *shape])
         before, after = range(1, dim + 1), range(dim + 1, len(shape) + 1)
         value = self._builder.permute(value, [*before, 0, *after])
@@ -109,7 +109,7 @@ class _Steps:
         return self._builder.reshape(value, whole)
 
     def reduce(self, value: SSAValue, how: str, shape: Sequence[int]) -> SSAValue:
-        """Tensors of that shape along a first dimension, as one."""
+        """Reduces along the leading dimension and reshapes the result."""
         return self._builder.reshape(self._builder.reduce(how, value, [0]), shape)
 
     def _emit(self, name: str, value: SSAValue, shape: Sequence[int], **given: object) -> SSAValue:
@@ -120,15 +120,16 @@ class _Steps:
 def gather_in_steps(
     builder: OpBuilder, op: CatalogueOp, axis: int | None, dim: int
 ) -> SSAValue | None:
-    """Decomposes an all-gather into steps along mesh axes, or returns None.
-
-    None says that it is a single step already.
+    """Decomposes an all-gather into steps along mesh axes.
 
     Args:
-        builder: makes ops of TTIR.
-        op: has the operand.
-        axis: that of the mesh; None for all of it.
-        dim: of the operand.
+        builder: Builder of TTIR ops.
+        op: Collective with the operand.
+        axis: Mesh axis; None for the whole mesh.
+        dim: Dimension of the operand.
+
+    Returns:
+        None if it is a single step already.
     """
     mesh, value = declared_mesh(op), builder.operand(op, "input")
     axes = _several(mesh, axes_of(mesh, axis, first=1))
@@ -146,8 +147,7 @@ def gather_in_steps(
 def partition_in_steps(
     builder: OpBuilder, op: CatalogueOp, axis: int | None, dim: int
 ) -> SSAValue | None:
-    """The share of each chip of what it has; None if that is one step already. The arguments are
-    those of `gather_in_steps`."""
+    """Decomposes a partition into steps; arguments and None as of `gather_in_steps`."""
     mesh, value = declared_mesh(op), builder.operand(op, "input")
     axes = _several(mesh, axes_of(mesh, axis))
     if len(axes) == 1 and has_whole_tiles(op.result_shape, dim):
@@ -166,8 +166,10 @@ def partition_in_steps(
 def exchange_in_steps(
     builder: OpBuilder, op: CatalogueOp, axis: int | None, split: int, concat: int
 ) -> SSAValue | None:
-    """The parts that the chips have for each, side by side; None if that is one step already. The
-    arguments are those of `gather_in_steps`, with the dimension to divide and the one to join."""
+    """Decomposes an all-to-all into steps; `split` and `concat` are its dimensions.
+
+    Other arguments and None as of `gather_in_steps`.
+    """
     mesh, value = declared_mesh(op), builder.operand(op, "input")
     part = list(shape_of(value.type))
     part[split] //= op.parameter("split_count")
@@ -176,7 +178,7 @@ def exchange_in_steps(
             return None
         steps = _Steps(builder, mesh, axis)
         return steps.side_by_side(steps.exchange(steps.apart(value, split), 0, 0), part, concat)
-    # All chips are one group: those of each column, and then those of each row.
+    # All devices are one group: exchange along the columns, then along the rows.
     several = _Steps(builder, (mesh[0] * mesh[1], 1), 0)
     value = several.apart(value, split)
     rest = shape_of(value.type)[1:]
@@ -187,10 +189,7 @@ def exchange_in_steps(
 
 
 def broadcast_in_steps(builder: OpBuilder, op: CatalogueOp, axis: int | None) -> SSAValue | None:
-    """Decomposes a broadcast into steps along mesh axes, or returns None.
-
-    The arguments are those of `gather_in_steps`.
-    """
+    """Decomposes a broadcast into steps; arguments and None as of `gather_in_steps`."""
     mesh, value = declared_mesh(op), builder.operand(op, "input")
     axes = _several(mesh, axes_of(mesh, axis, first=1))
     if len(axes) == 1 and axis is not None:
@@ -205,14 +204,14 @@ def reduce_in_steps(
 ) -> SSAValue:
     """Stacks the values of the devices in a new dimension and reduces along it.
 
-    Where every device gets the result and there are more than two, each first reduces its share and
-    the shares are gathered: no device has to hold the tensors of all.
+    With more than two devices that all get the result, each first reduces its shard and the shards
+    are gathered: no device has to hold the tensors of all.
 
     Args:
-        builder: makes ops of TTIR.
-        op: has the operand and says how to reduce.
-        axis: that of the mesh; None for all of it.
-        divided: the dimension that each chip gets its share of; None if each gets all.
+        builder: Builder of TTIR ops.
+        op: Collective with the operand and the reduction.
+        axis: Mesh axis; None for the whole mesh.
+        divided: Dimension to scatter; None if each device gets the full result.
     """
     mesh, value = declared_mesh(op), builder.operand(op, "input")
     for each in axes_of(mesh, axis):
@@ -230,8 +229,10 @@ def reduce_in_steps(
 
 
 def _divisible(shape: Sequence[int], chips: int) -> int | None:
-    """The first dimension that divides among more than two chips in whole tiles, None if none
-    does: of two chips, each has as much of the other's tensor either way."""
+    """Returns the first dimension that splits among more than two devices in whole tiles.
+
+    None if there is none. With two devices, sharing the reduction saves no memory.
+    """
     if chips <= 2:
         return None
     for dim, size in enumerate(shape):
@@ -242,7 +243,7 @@ def _divisible(shape: Sequence[int], chips: int) -> int | None:
 
 
 def axis_of_pairs(mesh: MeshShape, pairs: Pairs) -> int | None:
-    """The axis of several chips that all pairs lie along, None if there is none."""
+    """Returns the mesh axis along which all pairs send, None if there is none."""
 
     def line(chip: int, axis: int) -> int:
         return chip // mesh[1] if axis == 1 else chip % mesh[1]
@@ -258,10 +259,11 @@ def axis_of_pairs(mesh: MeshShape, pairs: Pairs) -> int | None:
 
 
 def permute_in_steps(builder: OpBuilder, op: CatalogueOp, pairs: Pairs) -> SSAValue | None:
-    """Decomposes a collective permute into point-to-point rounds, or returns None.
+    """Decomposes a collective permute into rounds along the axes.
 
-    What goes to another row and another column goes along its row first. Rounds in which no chip
-    holds two tensors at a time are added up: no chip receives in two of them.
+    A transfer to another row and column goes along its row first. In a round no device holds two
+    tensors; the rounds are added, because no device receives in two of them. None if it is a single
+    step already.
     """
     mesh, value = declared_mesh(op), builder.operand(op, "input")
     if not pairs:
@@ -280,8 +282,10 @@ def permute_in_steps(builder: OpBuilder, op: CatalogueOp, pairs: Pairs) -> SSAVa
 
 
 def _rounds(mesh: MeshShape, pairs: Pairs) -> Iterator[list[tuple[int, int, int]]]:
-    """Sources, the chips of their rows that are in the columns of their targets, and targets; in
-    each round each chip between them once."""
+    """Groups (source, between, target) into rounds that use each intermediate device once.
+
+    The intermediate device is in the row of the source and the column of the target.
+    """
     rounds: list[dict[int, tuple[int, int, int]]] = []
     for source, target in pairs:
         between = source // mesh[1] * mesh[1] + target % mesh[1]
@@ -293,15 +297,15 @@ def _rounds(mesh: MeshShape, pairs: Pairs) -> Iterator[list[tuple[int, int, int]
 
 
 def _several(mesh: MeshShape, axes: Sequence[int]) -> list[int]:
-    """Those of the axes that have several chips."""
+    """Returns the axes that have several devices."""
     return [axis for axis in axes if mesh[axis] > 1]
 
 
-# Whole tensors and their parts on the chips of a mesh, in ops of TTIR.
+# Sharding of tensors in TTIR ops
 
 
 class TensorParts:
-    """Makes ops of TTIR that divide tensors among the chips of a mesh, and join what they have."""
+    """Emits TTIR ops that shard tensors over a mesh and gather the shards."""
 
     def __init__(self, builder: OpBuilder, mesh: MeshShape) -> None:
         self._builder = builder
@@ -326,7 +330,7 @@ class TensorParts:
         return self._emit("all_gather", value, shape, all_gather_dim=dim, cluster_axis=axis)
 
     def partition(self, value: SSAValue, dim: int, axis: int | None) -> SSAValue:
-        """The share of each chip of what it has."""
+        """Returns each device's shard of its value."""
         shape = self._shape(value, dim, axis, grows=False)
         return self._emit("mesh_partition", value, shape, dim=dim, cluster_axis=axis)
 
@@ -342,8 +346,7 @@ class TensorParts:
         return self._emit("reduce_scatter", value, shape, **given)
 
     def divide(self, value: SSAValue, sharding: Sharding, inside: bool) -> SSAValue:
-        """The parts that a sharding makes of a tensor that all have; `inside` a computation on
-        parts, of what each chip has."""
+        """Shards a full tensor; `inside` a computation on shards, each device's own value."""
         first, rest = _in_order(sharding, inside)
         value = self._mesh_shard(value, first, "full_to_shard")
         for dim, axis in rest:
@@ -351,7 +354,7 @@ class TensorParts:
         return value
 
     def unite(self, value: SSAValue, sharding: Sharding, inside: bool) -> SSAValue:
-        """The whole of the parts that a sharding made."""
+        """Gathers the shards of a sharding to the full tensor."""
         first, rest = _in_order(sharding, inside)
         for dim, axis in reversed(rest):
             value = self.gather(value, dim, axis)
@@ -380,11 +383,11 @@ class TensorParts:
 
 
 def _in_order(sharding: Sharding, inside: bool) -> tuple[dict[int, int], list[tuple[int, int]]]:
-    """Splits a sharding into the part of one op and the part that follows it.
+    """Splits a sharding into the part of one mesh_shard and the steps that follow it.
 
-    The first is a tensor dimension per mesh axis, the second pairs of dimension and axis. Where
-    both mesh axes shard one dimension, one op takes the rows of the major axis. That op goes
-    between host and devices: `inside` a computation on shards nothing is left to it.
+    The first is a tensor dimension per mesh axis, the second pairs of dimension and axis. If both
+    mesh axes shard one dimension in the order (1, 0), mesh_shard takes the major axis. `inside` a
+    computation on shards there is no mesh_shard, which goes between host and devices.
     """
     first: dict[int, int] = {}
     rest: list[tuple[int, int]] = []
@@ -395,12 +398,11 @@ def _in_order(sharding: Sharding, inside: bool) -> tuple[dict[int, int], list[tu
     return first, rest
 
 
-# Ops between the chips of a mesh of a tensor of one number, which all chips have: what they get
-# is known without sending anything.
+# Collectives of a splat: their results are known without communication.
 
 
-def of_one_number(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
-    """Returns a one-element operand of a collective on all devices, else None."""
+def fold_splat(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
+    """Folds a collective of a splat, None for other operands."""
     number = splat_of(op.operand("input"))
     element = element_of(op.result_type)
     if number is None or declared_mesh(op) == ONE_CHIP or is_boolean(element):
@@ -415,7 +417,7 @@ def of_one_number(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
 
 
 def _receivers(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
-    """1 on the chips that receive something, 0 on all others; None if all do."""
+    """Returns 1 on devices that receive a value, 0 on others; None if all do."""
     mesh, rank = declared_mesh(op), len(op.result_shape)
     targets = {target for _, target in op.parameter("source_target_pairs") or ()}
     if len(targets) == prod(mesh):

@@ -1,6 +1,6 @@
-"""ttnn calls of collectives, and norms of rows that are sharded over a mesh.
+"""ttnn definitions of collectives, and distributed norms.
 
-Signatures and what they refuse: tt-metal, `ttnn/operations/ccl/` and
+Signatures and restrictions: tt-metal, `ttnn/operations/ccl/` and
 `ttnn/operations/experimental/ccl/`.
 """
 
@@ -72,17 +72,17 @@ from ttcodegen.ops.core.traits import CallKind, Trait
 
 
 def _first_attribute(*names: str) -> ArgumentRule:
-    """The attribute of the first of the names that is there."""
+    """Rule for the first of the attributes that is set."""
     return lambda calls, op: attribute_(
         next((name for name in names if op.parameter(name) is not None), names[0])
     )(calls, op)
 
 
-_CCL = "ttnn/operations/ccl"
+CCL = "ttnn/operations/ccl"
 
 
 def _required_axis(calls: CppCalls, op: CatalogueOp) -> Argument:
-    """The axis of the mesh for a function that assumes none."""
+    """Rule for the mesh axis of a function without a default."""
     axis = op.parameter("cluster_axis")
     return Text("/*cluster_axis=*/std::nullopt" if axis is None else cpp_text(axis))
 
@@ -99,12 +99,12 @@ _GATHERED = tuple(each for each in DataType if each is not DataType.UINT8)
 """Data types that the library gathers.
 
 Shards that are not whole tiles are untilized, concatenated and tilized again, which the library
-does not do for bytes (docs/library-rules.md).
+does not support for uint8 (docs/library-rules.md).
 """
 
 
 def _call(name: str, *rules: ArgumentRule, axis: ArgumentRule = _OPTIONAL_AXIS) -> CppEmission:
-    header = f"{_CCL}/{name}/{name}.hpp"
+    header = f"{CCL}/{name}/{name}.hpp"
     return cpp_call(f"ttnn::{name}", header, operand_("input"), *rules, axis)
 
 
@@ -114,7 +114,7 @@ for _name, _attributes, _verify, _chips, _cpp, _layout in (
     ("all_reduce", SUM, verify_library_all_reduce, all_reduce, _call("all_reduce"), Layout.TILE),
     ("reduce_scatter", SCATTER, verify_library_reduce_scatter, reduce_scatter,
      _call("reduce_scatter", _first_attribute(*SCATTER_DIMS)), Layout.TILE),
-    # In tiles the library divides whole tiles only.
+    # In tile layout the library supports whole tiles only.
     ("mesh_partition", PARTITION, verify_partition, mesh_partition,
      _call("mesh_partition", attribute_("dim"), axis=_required_axis), Layout.ROW_MAJOR),
 ):  # fmt: skip
@@ -140,11 +140,11 @@ for _name, _attributes, _verify, _chips, _cpp, _layout in (
         )
     )
 
-# One chip of a line has what all get
+# broadcast
 
 
 def _verify_broadcast(op: CatalogueOp) -> None:
-    """The shape stays; the sender is a chip of a mesh of one row or one column."""
+    """The shape is unchanged; the sender is on a mesh of one row or one column."""
     mesh, sender = declared_mesh(op), op.parameter("sender_coord")
     if 1 not in mesh or len(sender) != 2:
         raise VerifyException(
@@ -172,7 +172,7 @@ register(
         chips=_broadcast,
         cpp=cpp_call(
             "ttnn::broadcast",
-            f"{_CCL}/broadcast/broadcast.hpp",
+            f"{CCL}/broadcast/broadcast.hpp",
             operand_("input"),
             attribute_(
                 "sender_coord",
@@ -185,12 +185,11 @@ register(
     )
 )
 
-# Each chip has a share for each
+# all_to_all
 
 
 def _verify_exchange(op: CatalogueOp) -> None:
-    """Along one axis of the mesh; a dimension is divided among the chips of a group, another one
-    put together of theirs."""
+    """Along one mesh axis, one dimension is split among the devices, another one concatenated."""
     shape, chips = op.shape("input"), declared_mesh(op)[mesh_axis(op) or 0]
     joined, divided = (dim_of(op, name) for name in ("in_dim", "out_dim"))
     if joined == divided or shape[divided] % chips:
@@ -236,8 +235,9 @@ _ATTRIBUTES = (attribute("cluster_axis", INTEGER, 1), attribute("epsilon", EPSIL
 
 
 def _verify_rows(op: CatalogueOp) -> None:
-    """The result has the shape of the input, as has the residual; weight and bias have as many
-    elements as a row of the chip."""
+    """The result and the residual have the input's shape; weight and bias match its last
+    dimension.
+    """
     shape = op.shape("input")
     require(op, len(shape) > 0, "an input of rows", shape)
     expect_shape(op, shape)
@@ -257,13 +257,13 @@ def _verify_rows(op: CatalogueOp) -> None:
 
 
 def _wide(builder: OpBuilder, op: CatalogueOp, name: str) -> SSAValue | None:
-    """An operand in f32, None if it is absent; sums of squares need the range."""
+    """Returns an operand in f32, None if it is absent; sums of squares need the range."""
     values = op.operand_groups().get(name)
     return builder.typecast(builder[values[0]], f32) if values else None
 
 
 def _mean_of_all(builder: OpBuilder, op: CatalogueOp, value: SSAValue) -> SSAValue:
-    """The mean of rows over all chips that have a part of them."""
+    """Mean of the rows over all devices that have a shard of them."""
     axis: int = op.parameter("cluster_axis")
     shape = shape_of(value.type)
     total = builder.reduce("sum", value, [len(shape) - 1])
@@ -277,7 +277,7 @@ def _mean_of_all(builder: OpBuilder, op: CatalogueOp, value: SSAValue) -> SSAVal
 
 
 def normalize(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
-    """Ops, of the dialect that the builder has, for a distributed norm."""
+    """Decomposes a distributed norm to ops of the builder's dialect."""
     value = _wide(builder, op, "input")
     residual = _wide(builder, op, "residual")
     assert value is not None
@@ -347,8 +347,7 @@ for _name, _vectors in (
             decompose=normalize,
         )
     )
-    # In modules of other tools; their front end makes ops of it that the library has with fabric
-    # and buffers of its own.
+    # Appears in modules of other tools; the library's version needs fabric semaphores and buffers.
     register(
         TTNNDefinition(
             f"ttnn.{_name}",

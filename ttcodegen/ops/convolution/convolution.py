@@ -1,4 +1,4 @@
-"""Convolution of images and of sequences, ordinary and transposed."""
+"""Convolution and transposed convolution of images and sequences."""
 
 from __future__ import annotations
 
@@ -52,17 +52,21 @@ from ttcodegen.ops.core.definition import (
 from ttcodegen.ops.core.dimensions import Dimensions, Labels, expect_shape
 from ttcodegen.ops.core.lowering import cpu_call
 from ttcodegen.ops.core.traits import Trait
-from ttcodegen.ops.movement.data_movement import inverse_permutation
+from ttcodegen.ops.movement.data_movement import (
+    inverse_permutation,
+    is_mostly_padding,
+    permuted,
+)
 
 if TYPE_CHECKING:
     import numpy
 
 
-# Convolutions of images, ordinary and transposed ones, and what all convolutions share.
+# conv2d, conv_transpose2d, and checks shared by all convolutions.
 
 
 def _fan_in(op: CatalogueOp) -> int:
-    """Products per element of the result; of a transposed convolution, with stride 1."""
+    """Returns the products per element of the result (for stride 1, if transposed)."""
     shape = op.shape("weight")
     if "transpose" in op.name:
         return shape[0] // op.parameter("groups") * prod(shape[2:])
@@ -76,17 +80,23 @@ CONVOLUTION_OPERANDS = (
 )
 GROUPS = attribute("groups", INTEGER, 1)
 
-# What the verifiers share
+# Shared checks of the verifiers
 
 
 def expect_channels(op: CatalogueOp, channels: int, outputs: int, weight: Sequence[int]) -> None:
-    """The channels divide into groups; weight (before its kernel) and bias have their numbers."""
+    """Raises VerifyException unless weight, bias and groups match the channels.
+
+    `weight` are the expected dimensions of the weight before its kernel.
+    """
     expect_weight(op, channels, outputs, weight)
     expect_bias(op, outputs)
 
 
 def expect_weight(op: CatalogueOp, channels: int, outputs: int, weight: Sequence[int]) -> None:
-    """The channels divide into groups, and the weight has their numbers, before its kernel."""
+    """Raises VerifyException unless weight and groups match the channels.
+
+    `weight` are the expected dimensions of the weight before its kernel.
+    """
     groups = expect_groups(op, channels, outputs)
     found = op.shape("weight")
     if found[:2] != tuple(weight):
@@ -97,7 +107,7 @@ def expect_weight(op: CatalogueOp, channels: int, outputs: int, weight: Sequence
 
 
 def expect_groups(op: CatalogueOp, channels: int, outputs: int) -> int:
-    """The number of groups; raises VerifyException if the channels do not divide into them."""
+    """Returns the number of groups; raises VerifyException if it does not divide the channels."""
     groups: int = op.parameter("groups")
     if groups < 1 or channels % groups or outputs % groups:
         raise VerifyException(
@@ -108,16 +118,20 @@ def expect_groups(op: CatalogueOp, channels: int, outputs: int) -> int:
 
 
 def expect_bias(op: CatalogueOp, outputs: int) -> None:
-    """Raises VerifyException if there is a bias, and not of as many elements as outputs."""
+    """Raises VerifyException unless a bias, if any, has one element per output in one dimension."""
     bias = op.optional_operand("bias")
-    if bias is not None and prod(shape_of(bias.type)) != outputs:
+    if bias is None:
+        return
+    # The outputs may be in any dimension, if all others have size 1.
+    if [size for size in shape_of(bias.type) if size != 1] != [outputs] * (outputs != 1):
         raise VerifyException(
-            f"{op.name}: expected a bias of {outputs} elements, found {shape_of(bias.type)}"
+            f"{op.name}: expected a bias of {outputs} elements in one dimension, found "
+            f"{shape_of(bias.type)}"
         )
 
 
 def kernel_of(op: CatalogueOp, rank: int) -> tuple[int, ...]:
-    """The size of the kernel; raises VerifyException if the weight has another rank."""
+    """Returns the kernel size; raises VerifyException if the weight has another rank."""
     shape = op.shape("weight")
     if len(shape) != rank + 2:
         raise VerifyException(f"{op.name}: expected a weight of rank {rank + 2}, found {shape}")
@@ -125,7 +139,7 @@ def kernel_of(op: CatalogueOp, rank: int) -> tuple[int, ...]:
 
 
 def output_channels(op: CatalogueOp, order: Sequence[int]) -> int:
-    """Channels of the result, whose dimensions are in that order, the channels last in it."""
+    """Returns the channels of the result; `order` are its dimensions, channels last."""
     if len(op.result_shape) != len(order):
         raise VerifyException(
             f"{op.name}: expected a result of rank {len(order)}, found {op.result_shape}"
@@ -134,8 +148,10 @@ def output_channels(op: CatalogueOp, order: Sequence[int]) -> int:
 
 
 def dims(op: CatalogueOp, specs: Sequence[AttributeSpec]) -> list[int]:
-    """The order of the input dimensions, from the attributes; raises VerifyException if
-    they are no permutation or the input has another rank."""
+    """Returns the order of the input dimensions from the attributes.
+
+    Raises VerifyException if they are no permutation or the input has another rank.
+    """
     order = [op.parameter(spec.name) for spec in specs]
     if sorted(order) != list(range(len(specs))):
         names = ", ".join(spec.name for spec in specs)
@@ -174,7 +190,7 @@ def _call_order(call: Call) -> list[int]:
 
 
 def _images_and_channels(op: CatalogueOp) -> Dimensions | None:
-    """Images are apart, and without groups output channels as well."""
+    """Labels: images and, without groups, output channels can be sharded."""
     if op.parameter(FLATTENED_ATTRIBUTE.name) is not None:
         return None
     apart = op.parameter("groups") == 1
@@ -195,7 +211,7 @@ def _images_and_channels(op: CatalogueOp) -> Dimensions | None:
 
 
 def _convolution_on_cpu(op: CatalogueOp) -> dict[str, Any]:
-    """The fields of `cpu::Convolution`."""
+    """Returns the fields of `cpu::Convolution`."""
     window = Window.of(op, op.shape("weight")[2:])
     order = image_order(op)
     flattened = op.parameter(FLATTENED_ATTRIBUTE.name) is not None
@@ -212,7 +228,7 @@ def _convolution_on_cpu(op: CatalogueOp) -> dict[str, Any]:
 
 
 def with_bias(call: Call, result: numpy.ndarray) -> numpy.ndarray:
-    """A result whose last dimension are the channels, plus the bias if there is one."""
+    """Adds the bias, if any, to a result with channels last."""
     bias = call.optional("bias")
     return result if bias is None else result + bias.reshape(-1)
 
@@ -230,39 +246,101 @@ def library_bias(builder: OpBuilder, op: CatalogueOp, outputs: int) -> SSAValue 
     return None if bias is None else builder.reshape(bias, [1, 1, 1, outputs])
 
 
+def _rows_of_image(builder: OpBuilder, value: SSAValue, order: Sequence[int]) -> SSAValue:
+    """Converts an image to rows of channels.
+
+    The rows are row-major where tiles would be mostly padding and the image is not tiled yet.
+    """
+    value = permuted(builder, value, order)
+    n, h, w, c = shape_of(value.type)
+    shape, owner = [1, 1, n * h * w, c], value.owner
+    in_rows = not isinstance(owner, CatalogueOp) or owner.name == "ttnn.permute_row_major"
+    given = [n, h, w, c] == shape
+    if given or not in_rows or not is_mostly_padding(value, shape):
+        return builder.reshape(value, shape)
+    result = TensorType(element_of(value.type), shape)
+    return builder.emit("reshape_row_major", [value], result, shape=shape)
+
+
+_DEPTHWISE_WEIGHTS = 4608
+"""Weights of channels that one call convolves by themselves in an image of one row: a core has all
+of them in L1 (measured on mocked devices: 1536 channels with kernels of 3 elements fit on each; on
+a blackhole, 2048 with 3 and 1024 with 7 do not)."""
+_DEPTHWISE_CHANNELS = 2048
+"""Maximum number of channels of such a call."""
+
+
+def _channels_at_once(op: CatalogueOp, window: Window, height: int, channels: int) -> int:
+    """Returns the channels per call: all of them, except for depthwise images of height 1."""
+    is_depthwise = op.parameter("groups") == channels and op.name == "ttir.conv2d"
+    if not is_depthwise or height > 1 or window.kernel[0] > 1:
+        return channels
+    at_once = _DEPTHWISE_CHANNELS
+    while at_once * window.kernel[1] > _DEPTHWISE_WEIGHTS:
+        at_once //= 2
+    return at_once
+
+
 def _library_rows(
     builder: OpBuilder, op: CatalogueOp, window: Window, positions: int, **attributes: Any
 ) -> SSAValue:
-    """The library's convolution of the op's image, as rows of channels; it has that many positions
-    for each image of the batch."""
+    """Emits the library's convolution as rows of channels, `positions` rows per image."""
     order = image_order(op)
     n, h, w, channels = image_shape(op, order)
     outputs = output_channels(op, order)
-    return builder.emit(
-        op.definition.short_name,
-        [
-            as_rows(builder, builder.operand(op, "input"), order),
-            builder.operand(op, "weight"),
-            library_bias(builder, op, outputs),
-        ],
-        TensorType(element_of(op.result_type), [1, 1, n * positions, outputs]),
-        in_channels=channels,
-        out_channels=outputs,
-        batch_size=n,
-        input_height=h,
-        input_width=w,
-        kernel_size=list(window.kernel),
-        stride=list(window.stride),
-        padding=library_padding(window),
-        dilation=list(window.dilation),
-        groups=op.parameter("groups"),
-        **attributes,
-    )
+    image = builder.operand(op, "input")
+    is_ordinary = op.name == "ttir.conv2d"
+    rows = _rows_of_image(builder, image, order) if is_ordinary else as_rows(builder, image, order)
+    weight, bias = builder.operand(op, "weight"), library_bias(builder, op, outputs)
+    element = element_of(op.result_type)
+    at_once = _channels_at_once(op, window, h, channels)
+    parts: list[SSAValue] = []
+    # At least one part, even for an image without channels.
+    for first in range(0, max(channels, 1), max(at_once, 1)):
+        taken = min(at_once, channels - first)
+        made, groups = [0, outputs], op.parameter("groups")
+        if taken < channels:
+            made = [count * outputs // channels for count in (first, first + taken)]
+            groups = taken
+        part = builder.emit(
+            op.definition.short_name,
+            [
+                _part(builder, rows, -1, first, first + taken),
+                _part(builder, weight, 0, *made) if is_ordinary else weight,
+                None if bias is None else _part(builder, bias, -1, *made),
+            ],
+            TensorType(element, [1, 1, n * positions, made[1] - made[0]]),
+            in_channels=taken,
+            out_channels=made[1] - made[0],
+            batch_size=n,
+            input_height=h,
+            input_width=w,
+            kernel_size=list(window.kernel),
+            stride=list(window.stride),
+            padding=library_padding(window),
+            dilation=list(window.dilation),
+            groups=groups,
+            **attributes,
+        )
+        parts.append(part)
+    if len(parts) == 1:
+        return parts[0]
+    whole = TensorType(element, [1, 1, n * positions, outputs])
+    return builder.emit("concat", [parts], whole, dim=3)
+
+
+def _part(builder: OpBuilder, value: SSAValue, axis: int, begin: int, end: int) -> SSAValue:
+    """Slices a tensor along an axis; returns it unchanged if the slice is all of it."""
+    shape = list(shape_of(value.type))
+    if (begin, end) == (0, shape[axis]):
+        return value
+    begins, ends = [0] * len(shape), shape
+    begins[axis], ends[axis] = begin, end
+    return builder.slice(value, begins, ends)
 
 
 def _lower_conv2d(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
-    """The image becomes rows of channels before, and the rows that the library returns become an
-    image after."""
+    """Converts the image to rows of channels, and the library's rows back to an image."""
     order = image_order(op)
     window = Window.of(op, kernel_of(op, 2))
     sizes = window.output_sizes(op, image_shape(op, order)[1:3])
@@ -271,14 +349,14 @@ def _lower_conv2d(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
 
 
 def is_of_floats(op: CatalogueOp) -> bool:
-    """True if the operands hold floats, which the engines of a core compute with."""
+    """True if all operands are floats, which the engines of a core compute with."""
     return all(declared_data_type(value).is_float for value in op.operands)
 
 
 def image_program(
     builder: OpBuilder, op: CatalogueOp, weight: SSAValue, axes: Sequence[WindowAxis]
 ) -> SSAValue:
-    """A convolution of an image as a product of windows, with a weight (Co, Ci/groups, kernel)."""
+    """Convolution of an image as a window product, with a weight (Co, Ci/groups, kernel)."""
     order = image_order(op)
     image = builder.permute(builder.operand(op, "input"), order)
     source = Convolved(
@@ -361,8 +439,10 @@ def _conv_transpose2d(call: Call) -> numpy.ndarray:
 
 
 def _lower_conv_transpose2d(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
-    """The library cannot take more padding than the kernel reaches, because it pads the input of a
-    convolution by the difference; what is more is cut off the result."""
+    """Lowers to the call; padding beyond the kernel reach crops the result instead.
+
+    The library pads the input by reach - 1 - padding, which must not be negative.
+    """
     order = image_order(op)
     n, h, w, _ = image_shape(op, order)
     window = Window.of(op, kernel_of(op, 2))
@@ -391,7 +471,7 @@ def _lower_conv_transpose2d(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
 
 
 def _conv_transpose2d_program(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
-    """A convolution with the kernel turned around, of an image with its elements that far apart."""
+    """Convolution of the dilated input with the reversed kernel."""
     if not is_of_floats(op):
         return None
     sizes = image_shape(op, image_order(op))[1:3]
@@ -443,7 +523,7 @@ register(
 )
 
 
-# Convolution of sequences.
+# conv1d
 
 _SEQUENCE_DIMS = tuple(
     attribute(f"{name}_dim", INTEGER, position)
@@ -470,9 +550,11 @@ def _conv1d(call: Call) -> numpy.ndarray:
 
 
 def _decompose_conv1d(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
-    """A sequence is an image of height 1, as in the library's conv1d.cpp: each row of the pixels
-    that windows begin at is one entry of a table, which tt-metal limits to one number per
-    pixel (conv2d_op_program_factory_common.cpp)."""
+    """Convolves a sequence as an image of height 1, like the library's conv1d.cpp.
+
+    With width 1 every pixel would be a table entry of its own, and tt-metal limits the table to one
+    number per pixel (conv2d_op_program_factory_common.cpp).
+    """
     order = dims(op, _SEQUENCE_DIMS)
     window = Window.of(op, kernel_of(op, 1))
     sequence = builder.permute(builder.operand(op, "input"), order)

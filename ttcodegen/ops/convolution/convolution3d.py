@@ -1,4 +1,4 @@
-"""Convolution of volumes."""
+"""3D convolution."""
 
 from __future__ import annotations
 
@@ -61,8 +61,10 @@ if TYPE_CHECKING:
     import numpy
 
 CHANNEL_BLOCK = 32
-"""The library computes blocks of this many input channels unless it is given another number
-(tt-metal, ttnn/operations/experimental/conv3d/conv3d.cpp), and wants whole blocks."""
+"""Input channels per block of the library's default config, which must be whole.
+
+Source: ttnn/operations/experimental/conv3d/conv3d.cpp of tt-metal.
+"""
 
 _VOLUME_DIMS = tuple(
     attribute(f"{name}_dim", INTEGER, position)
@@ -93,7 +95,7 @@ def _verify_conv3d(op: CatalogueOp) -> None:
 
 
 def _convolution_on_cpu(op: CatalogueOp) -> dict[str, Any]:
-    """The fields of `cpu::Convolution`."""
+    """Returns the fields of `cpu::Convolution`."""
     window = Window.of(op, op.shape("weight")[2:], dilated=False)
     order = [op.parameter(spec.name) for spec in _VOLUME_DIMS]
     groups = op.parameter("groups")
@@ -118,7 +120,7 @@ def _conv3d(call: Call) -> numpy.ndarray:
 
 
 def _lower_conv3d(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
-    """The channels are filled up to whole blocks, as the library does with the weight."""
+    """Pads the channels to whole blocks, as the library does with the weight."""
     order = dims(op, _VOLUME_DIMS)
     volume = builder.permute(builder.operand(op, "input"), order)
     channels, groups = shape_of(volume.type)[-1], op.parameter("groups")
@@ -131,7 +133,7 @@ def _lower_conv3d(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
 
 
 def _group_by_group(builder: OpBuilder, op: CatalogueOp, volume: SSAValue, groups: int) -> SSAValue:
-    """The library refuses groups that do not divide the channels once these are filled up."""
+    """One call per group: the library refuses groups that do not divide the padded channels."""
     width = shape_of(volume.type)[-1] // groups
     outputs = op.shape("weight")[0] // groups
     parts = [
@@ -150,7 +152,7 @@ def _group_by_group(builder: OpBuilder, op: CatalogueOp, volume: SSAValue, group
 def _library_call(
     builder: OpBuilder, op: CatalogueOp, volume: SSAValue, outputs: slice, groups: int
 ) -> SSAValue:
-    """The convolution of a volume in the library's order with some outputs of the weight."""
+    """Emits the convolution of a volume with a slice of the weight's outputs."""
     element = element_of(volume.type)
     weight = builder.typecast(builder.operand(op, "weight"), element)
     begin, end, _ = outputs.indices(shape_of(weight.type)[0])
@@ -176,7 +178,7 @@ def _library_call(
 
 
 def _conv3d_program(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
-    """None for padding that repeats the edges."""
+    """Window product of a volume; None for padding that replicates the edges."""
     window = Window.of(op, kernel_of(op, 3), dilated=False)
     repeats = op.parameter("padding_mode") == "replicate" and any(map(any, window.padding))
     if repeats or not is_of_floats(op):
@@ -223,7 +225,7 @@ def _library_conv3d(call: Call) -> numpy.ndarray:
 
 
 def _verify_library_conv3d(op: CatalogueOp) -> None:
-    """Weights come as the source has them: the call prepares them."""
+    """Weight in the source's form (Co, Ci/groups, depth, height, width): the call prepares it."""
     shape = op.shape("weight")
     if len(shape) != 5:
         raise VerifyException(
@@ -238,7 +240,7 @@ def _verify_library_conv3d(op: CatalogueOp) -> None:
     window = Window.of(op, kernel_of(op, 3), dilated=False)
     kernel = tuple(op.parameter("kernel_size"))
     require(op, kernel == window.kernel, f"a kernel_size of {window.kernel}", kernel)
-    # Channels may be filled up to whole tiles.
+    # Channels may be padded to whole blocks.
     fits = outputs % groups == 0 and 0 < shape[1] * groups <= channels
     require(op, fits, f"a weight for {channels} channels in {groups} groups at most", shape)
     bias = op.optional_operand("bias")
@@ -277,7 +279,7 @@ def _cpp_conv3d(calls: CppCalls, op: CatalogueOp) -> None:
     calls.bind(op.results[0], calls.call("ttnn::experimental::conv3d", *trimmed(arguments)))
 
 
-# Input, weight and bias must have the same data type: the lowering sees to it.
+# Input, weight and bias must have the same data type, which the lowering ensures.
 _TYPES = (DataType.BFLOAT16, DataType.FLOAT32)
 
 register(

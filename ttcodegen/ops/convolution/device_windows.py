@@ -1,4 +1,4 @@
-"""Convolutions and pools as device programs compute them, and dimension numbers."""
+"""Canonical convolution and pooling of device programs, and dimension numbers."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from ttcodegen.ops.core.definition import Call, TTIRDefinition, attribute, opera
 from ttcodegen.ops.core.dimensions import expect_shape
 from ttcodegen.ops.core.traits import Trait
 
-# The order of the dimensions of a convolution's input, kernel and output, as StableHLO has it.
+# Dimension numbers of convolutions, as in StableHLO.
 
 
 @dataclass(frozen=True)
 class ConvolutionLayout:
-    """The order of the dimensions of input, kernel and output."""
+    """Dimension numbers of a convolution's input, kernel and output."""
 
     input_batch: int
     input_feature: int
@@ -42,12 +42,12 @@ class ConvolutionLayout:
 
     @property
     def input_order(self) -> list[int]:
-        """Batch, positions, channels."""
+        """Dimensions in the order batch, spatial, channels."""
         return [self.input_batch, *self.input_spatial_dimensions, self.input_feature]
 
     @property
     def kernel_order(self) -> list[int]:
-        """Output channels, input channels, positions."""
+        """Dimensions in the order output channels, input channels, spatial."""
         return [
             self.kernel_output_feature,
             self.kernel_input_feature,
@@ -56,21 +56,19 @@ class ConvolutionLayout:
 
     @property
     def output_order(self) -> list[int]:
-        """Batch, positions, channels."""
+        """Dimensions in the order batch, spatial, channels."""
         return [self.output_batch, *self.output_spatial_dimensions, self.output_feature]
 
 
-# Convolutions and pools in the form that device programs compute: channels last, kernels
-# as a matrix of channels for each of their elements.
+# Canonical form of convolutions and pools in device programs: channels last, and a matrix of
+# channels for each kernel element.
 #
-# Convolutions and pools of any other form become these last of all, when nothing else is
-# rewritten; no source needs to know them.
+# All other forms are rewritten to these at the end of lowering; frontends do not produce them.
 
 WINDOW_PRODUCT = "ttir.window_product"
 WINDOW_REDUCTION = "ttir.window_reduction"
 ARGMAX = "argmax"
-"""The method that gives which element of the kernel sees the greatest one, the first if there are
-several; elements of the kernel are counted row by row."""
+"""Pooling method that gives the row-major kernel index of the first maximum."""
 METHODS = ("max", "sum", ARGMAX)
 
 
@@ -79,32 +77,32 @@ class WindowAxis:
     """Movement of a window along a spatial dimension."""
 
     size: int
-    """Of the input."""
+    """Size of the input."""
     taps: int
-    """Elements that each window sees."""
+    """Kernel size."""
     stride: int
     before: int
-    """Padding before the input; what it is less than 0 by is cut off."""
+    """Padding before the input; negative padding crops."""
     after: int
     spacing: int
-    """The distance between elements of a window."""
+    """Window dilation: distance between elements of a window."""
     apart: int
-    """The distance between elements of the input; what is between them is padding."""
+    """Base dilation: distance between elements of the input, with padding between them."""
 
     @property
     def dilated(self) -> int:
-        """Positions from the first element of the input to the last."""
+        """Size of the dilated input, without outer padding."""
         return (self.size - 1) * self.apart + 1
 
     @property
     def count(self) -> int:
-        """Counts the windows."""
+        """Number of windows."""
         room = self.dilated + self.before + self.after - self.spacing * (self.taps - 1) - 1
         return max(0, room // self.stride + 1)
 
     @property
     def sees_padding(self) -> bool:
-        """True if some window sees what is no element of the input."""
+        """True if a window covers padding."""
         last = (self.count - 1) * self.stride + self.spacing * (self.taps - 1) - self.before
         return self.apart > 1 or self.before > 0 or last >= self.dilated
 
@@ -112,8 +110,7 @@ class WindowAxis:
 def window_axes(
     source: CatalogueOp | Call, sizes: Sequence[int], kernel: Sequence[int]
 ) -> list[WindowAxis]:
-    """The dimensions of positions of one of these ops, whose attributes have a number for each (a
-    pair for padding)."""
+    """Returns the window axes from the attributes of a window op, or of a call of one."""
     read = source.parameter if isinstance(source, CatalogueOp) else source.__getitem__
     ones = [1] * len(sizes)
     widths: list[int] = read("padding")
@@ -128,7 +125,7 @@ def window_axes(
 
 
 def window_axes_of(window: Window, sizes: Sequence[int]) -> list[WindowAxis]:
-    """The dimensions of positions of a window that slides over so many of them."""
+    """Returns the window axes of a `Window` over spatial dimensions of these sizes."""
     return [
         WindowAxis(
             size,
@@ -144,7 +141,7 @@ def window_axes_of(window: Window, sizes: Sequence[int]) -> list[WindowAxis]:
 
 
 def axes_of(op: CatalogueOp) -> list[WindowAxis]:
-    """The dimensions of positions of one of these ops."""
+    """Returns the window axes of a window op."""
     kernel: Sequence[int] = (
         op.shape("weight")[:-2] if op.name == WINDOW_PRODUCT else op.parameter("kernel")
     )
@@ -185,11 +182,11 @@ def _verify_reduction(op: CatalogueOp) -> None:
     expect_shape(op, [shape[0], *(axis.count for axis in axes_of(op)), shape[-1]])
 
 
-# Meanings
+# Numpy semantics
 
 
 def _dilated(x: Array, axes: Sequence[WindowAxis], fill: float) -> Array:
-    """The input with its padding between, before and after its elements."""
+    """Returns the input with its padding between, before and after the elements."""
     shape = (x.shape[0], *(axis.dilated for axis in axes), x.shape[-1])
     found = np.full(shape, fill, dtype=x.dtype)
     found[(slice(None), *(slice(None, None, axis.apart) for axis in axes))] = x
@@ -227,13 +224,15 @@ def _reduction(call: Call) -> Array:
     places = product(*(range(axis.taps) for axis in axes))
     seen = (taps(dilated, window, sizes, place) for place in places)
     if call["method"] == ARGMAX:
-        return _place_of_greatest(list(seen))
+        return _index_of_maximum(list(seen))
     return reduce(combine, seen)
 
 
-def _place_of_greatest(seen: Sequence[Array]) -> Array:
-    """The place of the first greatest element, as the kernel finds it: after NaN, which nothing is
-    at most as great as, the last one."""
+def _index_of_maximum(seen: Sequence[Array]) -> Array:
+    """Returns the index of the first maximum as the kernel computes it.
+
+    Comparisons with NaN are false: from a NaN on, every further element replaces the index.
+    """
     greatest = np.full_like(seen[0], -np.inf)
     place = np.zeros(greatest.shape, np.float32)
     for index, element in enumerate(seen):
@@ -242,7 +241,7 @@ def _place_of_greatest(seen: Sequence[Array]) -> Array:
     return place
 
 
-# What they are among the ops of the sources
+# Equivalent TTIR ops of frontends
 
 
 def _as_convolution(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
@@ -286,7 +285,7 @@ def _as_pooling(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
 
 
 def _fan_in(op: CatalogueOp) -> int:
-    """Products per element of the result."""
+    """Returns the products per element of the result."""
     return prod(op.shape("weight")[:-1])
 
 
@@ -323,20 +322,20 @@ register(
 )
 
 
-# How they are made
+# Construction
 
 
 @dataclass(frozen=True)
 class Convolved:
-    """A convolution with its operands in order.
+    """Operands of a convolution in canonical order.
 
     Args:
         image: (N, positions..., C).
         weight: (O, C/groups, kernel...).
-        bias: of O elements, or None.
-        axes: its dimensions of positions.
-        groups: the groups of channels.
-        element: of the result.
+        bias: O elements, or None.
+        axes: Window axes of the spatial dimensions.
+        groups: Number of channel groups.
+        element: Element type of the result.
     """
 
     image: SSAValue
@@ -348,14 +347,13 @@ class Convolved:
 
     @property
     def shape(self) -> list[int]:
-        """Of the result."""
+        """Shape of the result."""
         outputs = shape_of(self.weight.type)[0]
         return [shape_of(self.image.type)[0], *(axis.count for axis in self.axes), outputs]
 
 
 def convolved(builder: OpBuilder, source: Convolved) -> SSAValue:
-    """The result of a convolution: a matmul if windows see single elements one after
-    the other, else one of windows."""
+    """Emits a convolution: a matmul for 1x1 kernels with unit stride, else a window product."""
     rank = len(source.axes)
     weight = builder.permute(source.weight, [*range(2, rank + 2), 1, 0])
     result = TensorType(source.element, source.shape)
@@ -380,8 +378,7 @@ def convolved(builder: OpBuilder, source: Convolved) -> SSAValue:
 def pooled(
     builder: OpBuilder, image: SSAValue, axes: Sequence[WindowAxis], method: str, element: Attribute
 ) -> SSAValue:
-    """The greatest element, its number, or the sum, of what each window sees of (N, positions...,
-    C)."""
+    """Emits a window reduction (max, argmax or sum) of (N, positions..., C)."""
     images, *_, channels = shape_of(image.type)
     result = TensorType(element, [images, *(axis.count for axis in axes), channels])
     kernel = [axis.taps for axis in axes]
@@ -405,8 +402,11 @@ def _numbers(axes: Sequence[WindowAxis]) -> dict[str, list[int] | None]:
 
 
 def _in_whole_tiles(builder: OpBuilder, weight: SSAValue, groups: int) -> tuple[SSAValue, int]:
-    """(kernel..., C/groups, O) with as few groups as it takes for each to have whole tiles of
-    channels and of outputs; what one group has for channels of another is zero."""
+    """Merges channel groups until each has whole tiles of input and output channels.
+
+    The weight is (kernel..., C/groups, O). Entries that cross the original groups are zero. Returns
+    the weight and the number of groups.
+    """
     *kernel, inner, outputs = shape_of(weight.type)
     together = next(
         n

@@ -1,8 +1,8 @@
-"""The convolution of StableHLO, with its dimensions in any order, made of the other ones.
+"""StableHLO's convolution, decomposed to conv1d, conv2d and conv3d.
 
 Its attributes are those of StableHLO's op of that name
-(https://openxla.org/stablehlo/spec#convolution); it decomposes into the convolution of an image, a
-sequence or a volume with the channels last.
+(https://openxla.org/stablehlo/spec#convolution). The decomposition is a convolution of an image,
+sequence or volume with the channels last.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ttcodegen.dialects.operations.attribute_kinds import (
 )
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.foundation.lazy_numpy import np
-from ttcodegen.ops.convolution.convolution import with_bias
+from ttcodegen.ops.convolution.convolution import expect_bias, with_bias
 from ttcodegen.ops.convolution.device_windows import ConvolutionLayout
 from ttcodegen.ops.convolution.sliding_window import Window, convolution, surrounded
 from ttcodegen.ops.core.builder import OpBuilder
@@ -82,15 +82,17 @@ CONVOLUTION_LAYOUT = AttributeKind[ConvolutionLayout](
 
 @dataclass(frozen=True)
 class _Form:
-    """A convolution with everything in its order: input (N, positions..., C), kernel (O, C/groups,
-    positions...), output (N, positions..., O)."""
+    """Convolution in canonical order.
+
+    Input (N, positions..., C), kernel (O, C/groups, positions...), output (N, positions..., O).
+    """
 
     layout: ConvolutionLayout
     shape: tuple[int, ...]
     kernel: tuple[int, ...]
     strides: tuple[int, ...]
     padding: tuple[tuple[int, int], ...]
-    """The padding of the input; elements are cut off where it is negative."""
+    """Padding of the input; negative padding crops."""
     input_dilation: tuple[int, ...]
     dilation: tuple[int, ...]
     reversal: tuple[bool, ...]
@@ -118,12 +120,12 @@ class _Form:
 
     @property
     def rank(self) -> int:
-        """Counts the spatial dimensions."""
+        """Number of spatial dimensions."""
         return len(self.strides)
 
     @property
     def dilated(self) -> tuple[int, ...]:
-        """The positions of the input, with the zeros that its dilation puts between them."""
+        """Sizes of the input after base dilation."""
         return tuple(
             (size - 1) * step + 1 if size else 0
             for size, step in zip(self.shape[1:-1], self.input_dilation, strict=True)
@@ -131,7 +133,7 @@ class _Form:
 
     @property
     def output(self) -> tuple[int, ...]:
-        """The shape of the result."""
+        """Shape of the result."""
         sizes = tuple(
             max(0, (size + sum(pair) - step * (taps - 1) - 1) // stride + 1)
             for size, pair, taps, step, stride in zip(
@@ -150,8 +152,9 @@ _PER_DIMENSION = ("window_strides", "input_dilation", "weight_dilation", "window
 
 
 def _verify(op: CatalogueOp) -> None:
-    """Input, kernel and result have their dimensions where `convolution_layout` says; the size of
-    the result follows."""
+    """Input, kernel and result have the dimensions of `convolution_layout`; the size of the result
+    follows.
+    """
     layout: ConvolutionLayout = op.parameter("convolution_layout")
     rank = len(layout.input_spatial_dimensions)
     orders = (layout.input_order, layout.kernel_order, layout.output_order)
@@ -185,11 +188,7 @@ def _verify(op: CatalogueOp) -> None:
             f"by {per_group} channels do not divide into {groups} groups of channels and "
             f"{batches} of images"
         )
-    bias = op.optional_operand("bias")
-    if bias is not None and prod(shape_of(bias.type)) != outputs:
-        raise VerifyException(
-            f"{op.name}: expected a bias of {outputs} elements, found {shape_of(bias.type)}"
-        )
+    expect_bias(op, outputs)
     expected = form.output
     expect_shape(op, [expected[layout.output_order.index(axis)] for axis in range(rank + 2)])
 
@@ -221,7 +220,7 @@ def _meaning(call: Call) -> numpy.ndarray:
 
 
 def _decompose(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
-    """Rewrites forms that conv1d, conv2d and conv3d do not take.
+    """Rewrites to conv2d, conv_transpose2d or conv3d.
 
     Dimension order, reversal, batch groups, input dilation and negative padding are applied to the
     operands before the convolution.
@@ -253,7 +252,7 @@ def _reversed(builder: OpBuilder, value: SSAValue, dims: Sequence[int]) -> SSAVa
 
 
 def _images_as_channels(builder: OpBuilder, form: _Form, value: SSAValue) -> SSAValue:
-    """(groups * N, positions..., C) as (N, positions..., groups * C)."""
+    """Reshapes (groups * N, positions..., C) to (N, positions..., groups * C)."""
     images, *sizes, channels = form.shape
     count = form.batch_groups
     value = builder.reshape(value, [count, images // count, *sizes, channels])
@@ -269,8 +268,10 @@ def _transposed(
     operands: Sequence[SSAValue | None],
     groups: int,
 ) -> SSAValue | None:
-    """A convolution of an image with zeros between its elements is a transposed one, if its kernel
-    does not skip any; None if this one is not."""
+    """Emits a conv_transpose2d for an input-dilated 2D convolution of unit stride.
+
+    None if the form is another, or would need negative padding.
+    """
     value, weight, bias = operands
     assert value is not None
     assert weight is not None
@@ -308,7 +309,7 @@ def _direct(
     operands: Sequence[SSAValue | None],
     groups: int,
 ) -> SSAValue:
-    """The convolution of the input with its zeros between and around its elements."""
+    """Emits a convolution of the explicitly dilated and cropped input."""
     value, weight, bias = operands
     assert value is not None
     assert weight is not None
@@ -355,7 +356,7 @@ def _direct(
 def _with_zeros_between(
     builder: OpBuilder, value: SSAValue, first: int, steps: Sequence[int]
 ) -> SSAValue:
-    """`value` with the elements of the dimensions from `first` on that far apart."""
+    """Inserts zeros between the elements of the dimensions from `first` on."""
     for dim, step in enumerate(steps, start=first):
         shape = list(shape_of(value.type))
         if step == 1 or shape[dim] == 1:
@@ -369,15 +370,17 @@ def _with_zeros_between(
 
 
 def _images_and_features(op: CatalogueOp) -> Dimensions | None:
-    """Images are apart; without groups features are as well, and products of input features are
-    added up. A bias would be added by each chip."""
+    """Labels: images and, without groups, features can be sharded.
+
+    Shards of input features give partial sums. No labels with a bias, which each device would add.
+    """
     if op.parameter("batch_group_count") != 1 or op.optional_operand("bias") is not None:
         return None
     layout: ConvolutionLayout = op.parameter("convolution_layout")
     apart = op.parameter("feature_group_count") == 1
 
-    def labels(rank: int, places: dict[int, int]) -> Labels:
-        return tuple([places.get(dim) for dim in range(rank)])
+    def labels(rank: int, label_of: dict[int, int]) -> Labels:
+        return tuple([label_of.get(dim) for dim in range(rank)])
 
     rank = len(op.result_shape)
     if not apart:
@@ -390,7 +393,7 @@ def _images_and_features(op: CatalogueOp) -> Dimensions | None:
 
 
 def _fan_in(op: CatalogueOp) -> int:
-    """Products per element of the result."""
+    """Returns the products per element of the result."""
     shape = op.shape("weight")
     layout: ConvolutionLayout = op.parameter("convolution_layout")
     return prod(shape) // max(shape[layout.kernel_output_feature], 1)

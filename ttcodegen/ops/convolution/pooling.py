@@ -1,4 +1,4 @@
-"""Pooling: the maximum or the mean of what a window sees, or of a whole image."""
+"""Max and average pooling of images."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ from ttcodegen.ops.reduction.exact_extremes import needs_all_bits
 if TYPE_CHECKING:
     import numpy
 
-# Meanings: images are (N, H, W, C).
+# Numpy semantics; images are (N, H, W, C).
 
 
 def _views(x: numpy.ndarray, window: Window, sizes: Sequence[int]) -> Iterator[numpy.ndarray]:
@@ -68,19 +68,19 @@ def _output_sizes(x: numpy.ndarray, window: Window) -> list[int]:
 
 
 def seen(x: numpy.ndarray, window: Window, fill: float = 0.0) -> Iterator[numpy.ndarray]:
-    """Yields, per kernel element, the image elements it covers over all windows."""
+    """Yields, per kernel element, the elements of the padded image that it covers."""
     return _views(padded(x, window, fill), window, _output_sizes(x, window))
 
 
 def lowest(dtype: numpy.dtype) -> float:
-    """Lower bound of all values of a dtype."""
+    """Returns the lower bound of all values of a dtype."""
     if np.issubdtype(dtype, np.bool_):
         return False
     return -np.inf if np.issubdtype(dtype, np.floating) else np.iinfo(dtype).min
 
 
 def max_pool(x: numpy.ndarray, window: Window) -> numpy.ndarray:
-    """The greatest element that each window sees; padding is never it."""
+    """Maximum of each window; padding is never chosen."""
     views = seen(x, window, lowest(x.dtype))
     result = next(views).copy()
     for view in views:
@@ -89,28 +89,30 @@ def max_pool(x: numpy.ndarray, window: Window) -> numpy.ndarray:
 
 
 def max_pool_indices(x: numpy.ndarray, window: Window) -> tuple[numpy.ndarray, numpy.ndarray]:
-    """The largest elements, and the index of the first of each window in the image: row times
-    width plus column."""
+    """Returns the maxima and the image index of the first maximum of each window.
+
+    The index is row * width + column.
+    """
     _, height, width, _ = x.shape
-    places = np.indices((height * width,), dtype=np.int64).reshape(1, height, width, 1)
-    place_views = seen(places, window)
+    indices = np.indices((height * width,), dtype=np.int64).reshape(1, height, width, 1)
+    index_views = seen(indices, window)
     views = seen(x, window, lowest(x.dtype))
     best = next(views).copy()
-    index = np.broadcast_to(next(place_views), best.shape).copy()
-    # A window that starts in the padding has its first real element later.
+    index = np.broadcast_to(next(index_views), best.shape).copy()
+    # In a window that starts in the padding, the first element of the image comes later.
     found = best != lowest(x.dtype)
-    for view, place in zip(views, place_views, strict=True):
-        # NaN is the largest, as where no indices are requested.
+    for view, candidate in zip(views, index_views, strict=True):
+        # NaN is the maximum, as in max_pool.
         better = (view > best) | (~found & (view != lowest(x.dtype)))
         better |= (view != view) & (best == best)
         found |= better
         best = np.where(better, view, best)
-        index = np.where(better, place, index)
+        index = np.where(better, candidate, index)
     return best, index
 
 
 def window_counts(window: Window, height: int, width: int, count_padding: bool) -> numpy.ndarray:
-    """Counts the elements that each window's mean covers, (1, Ho, Wo, 1).
+    """Returns the element counts by which each window's sum is divided, (1, Ho, Wo, 1).
 
     Padding counts if requested; the positions that `ceil_mode` adds never do.
     """
@@ -123,13 +125,13 @@ def window_counts(window: Window, height: int, width: int, count_padding: bool) 
 
 
 def avg_pool(x: numpy.ndarray, window: Window, count_padding: bool) -> numpy.ndarray:
-    """The mean of what each window sees."""
+    """Mean of each window."""
     _, height, width, _ = x.shape
     views = seen(x, window)
     result = next(views).astype(np.result_type(x.dtype, np.float32))
     for view in views:
         result += view
-    # A window that sees only padding has the mean 0.
+    # The mean of a window of only padding is 0.
     return result / np.maximum(window_counts(window, height, width, count_padding), 1.0)
 
 
@@ -154,7 +156,7 @@ def _verify_pool(op: CatalogueOp) -> None:
 
 
 def _pooling_on_cpu(op: CatalogueOp) -> dict[str, Any]:
-    """The fields of `cpu::Pooling`."""
+    """Returns the fields of `cpu::Pooling`."""
     n, height, width, c = image_shape(op)
     window = _window(op)
     flattened = op.parameter(FLATTENED_ATTRIBUTE.name) is not None
@@ -183,7 +185,7 @@ def _max_pool2d_with_indices(call: Call) -> list[numpy.ndarray]:
 
 
 def _fits_library(window: Window) -> bool:
-    """True if the padding is at most half of the kernel, which the library demands of it."""
+    """True if the padding is at most half of the kernel, as the library requires."""
     return all(
         max(pair) <= size // 2 for pair, size in zip(window.padding, window.kernel, strict=True)
     )
@@ -202,7 +204,10 @@ def _pool(
     elements: Sequence[object],
     **attributes: object,
 ) -> list[SSAValue]:
-    """The library's pooling of an image, or of its rows with the size that the op says, as rows."""
+    """Emits the library's pooling; operand and results are rows of channels.
+
+    The image size comes from the op, or from `value` if it was padded.
+    """
     n, height, width, channels = image_shape(op)
     if shape_of(value.type) != op.shape("input"):
         n, height, width, channels = shape_of(value.type)
@@ -228,10 +233,10 @@ def _pool(
     return list(made.results)
 
 
-def _filled_up(
+def _with_explicit_padding(
     builder: OpBuilder, op: CatalogueOp, window: Window, fill: float
 ) -> tuple[SSAValue, Window]:
-    """The image with as much padding as its windows see, and the window without padding."""
+    """Pads the image explicitly; returns it and the window without padding."""
     n, height, width, channels = image_shape(op)
     ends = [
         (count - 1) * window.stride[axis] + window.reach(axis)
@@ -248,9 +253,11 @@ def _filled_up(
 
 
 def _exact_maxima(builder: OpBuilder, op: CatalogueOp, window: Window) -> SSAValue:
-    """The maxima of float32, of which the library pools no more than bfloat16: of what each element
-    of the kernel sees, row by row, then column by column."""
-    value, window = _filled_up(builder, op, window, -np.inf)
+    """Max pooling of float32 by slices and maximum ops, along rows, then columns.
+
+    The library's max_pool2d is limited to bfloat16.
+    """
+    value, window = _with_explicit_padding(builder, op, window, -np.inf)
     _, height, width, _ = shape_of(value.type)
     counts = window.output_sizes(op, (height, width))
     for axis, count in enumerate(counts, start=1):
@@ -274,25 +281,25 @@ def _lower_max_pool2d(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     if needs_all_bits(op):
         return builder.reshape(_exact_maxima(builder, op, window), op.result_shape)
     if not _fits_library(window):
-        value, window = _filled_up(builder, op, window, -np.inf)
+        value, window = _with_explicit_padding(builder, op, window, -np.inf)
     dilation = list(window.dilation)
     (rows,) = _pool(builder, op, "max_pool2d", value, window, [element], dilation=dilation)
     return builder.reshape(rows, op.result_shape)
 
 
 def _lower_max_pool2d_with_indices(builder: OpBuilder, op: CatalogueOp) -> list[SSAValue]:
-    """The library counts with 16 bits as long as they suffice for the image."""
+    """Lowers to the call; its indices have 16 bits if they suffice for the image."""
     window = _window(op)
     _, height, width, _ = image_shape(op)
     value = builder.operand(op, "input")
     wide, first = width, 0
     if not _fits_library(window):
         (top, _), (left, _) = window.padding
-        value, window = _filled_up(builder, op, window, -np.inf)
+        value, window = _with_explicit_padding(builder, op, window, -np.inf)
         _, height, wide, _ = shape_of(value.type)
         first = top * width + left
     index = ui16 if height * wide <= 0xFFFF else ui32
-    maxima, places = _pool(
+    maxima, indices = _pool(
         builder,
         op,
         "max_pool2d_with_indices",
@@ -301,28 +308,30 @@ def _lower_max_pool2d_with_indices(builder: OpBuilder, op: CatalogueOp) -> list[
         [element_of(op.result_type), index],
         dilation=list(window.dilation),
     )
-    # Before the reshape, which does not move 16-bit integers.
+    # Before the reshape, which does not support 16-bit integers.
     if (wide, first) != (width, 0):
-        places = _places_in_narrower(builder, places, wide, width, first)
-    places = builder.typecast(places, element_of(op.results[1].type))
-    return [builder.reshape(rows, op.result_shape) for rows in (maxima, places)]
+        indices = _without_padding_offset(builder, indices, wide, width, first)
+    indices = builder.typecast(indices, element_of(op.results[1].type))
+    return [builder.reshape(rows, op.result_shape) for rows in (maxima, indices)]
 
 
-def _places_in_narrower(
-    builder: OpBuilder, places: SSAValue, wide: int, narrow: int, first: int
+def _without_padding_offset(
+    builder: OpBuilder, indices: SSAValue, wide: int, narrow: int, first: int
 ) -> SSAValue:
-    """Indices in an image of one width as indices in the part of it that begins at `first` and has
-    another width: for each row before them, as many elements less as the widths differ by. f32
-    holds places of up to 2**24."""
+    """Converts indices in a padded image to indices in the original one.
+
+    `first` is the index of the first original element, `wide` and `narrow` are the widths. Computed
+    in f32, which is exact up to 2**24.
+    """
 
     def scalar(name: str, value: SSAValue, number: float) -> SSAValue:
         return builder.emit(name, [value, None], value.type, scalar=number)
 
-    places = builder.typecast(places, f32)
-    result = scalar("subtract", places, float(first))
+    indices = builder.typecast(indices, f32)
+    result = scalar("subtract", indices, float(first))
     if wide == narrow:
         return result
-    rows = scalar("multiply", scalar("add", places, 0.5), 1.0 / wide)
+    rows = scalar("multiply", scalar("add", indices, 0.5), 1.0 / wide)
     skipped = scalar("multiply", builder.like("floor", rows), float(wide - narrow))
     return builder.like("subtract", result, skipped)
 
@@ -341,13 +350,15 @@ def _lower_avg_pool2d(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
 
 
 def _mean_by_convolution(builder: OpBuilder, op: CatalogueOp, window: Window) -> SSAValue:
-    """The library's mean knows no dilation and little padding: sums by a convolution of every
-    channel with ones, divided by the number of elements."""
+    """Average pooling as a depthwise convolution with ones, divided by the counts.
+
+    For dilation and large padding, which the library's avg_pool2d does not support.
+    """
     n, height, width, channels = image_shape(op)
     sizes = window.output_sizes(op, (height, width))
     element = element_of(op.result_type)
     counts = window_counts(window, height, width, op.parameter("count_include_pad"))
-    value, bare = _filled_up(builder, op, window, 0.0)
+    value, bare = _with_explicit_padding(builder, op, window, 0.0)
     _, high, wide, _ = shape_of(value.type)
     sums = builder.emit(
         "conv2d",
@@ -377,7 +388,7 @@ def _mean_by_convolution(builder: OpBuilder, op: CatalogueOp, window: Window) ->
 
 
 def _pool_program(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
-    """The greatest of what windows see; the mean is their sum times a number for each window."""
+    """Window reduction; a mean is the sum times a factor for each window."""
     if not declared_data_type(op.operands[0]).is_float:
         return None
     n, height, width, channels = image_shape(op)
@@ -400,15 +411,16 @@ def _pool_program(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
     return builder.reshape(builder.typecast(value, element), op.result_shape)
 
 
-_MOST_PLACES = 1 << 24
-"""Elements of an image that float32 can number."""
+_MOST_INDICES = 1 << 24
+"""Largest number of image elements whose indices are exact in float32."""
 
 
 def _indices_program(builder: OpBuilder, op: CatalogueOp) -> list[SSAValue] | None:
-    """A program finds the maxima, another one which elements of the kernel see them, whose places
-    in the image it computes."""
+    """One program finds the maxima, another their kernel index, from which the image index
+    follows.
+    """
     n, height, width, channels = image_shape(op)
-    if not declared_data_type(op.operands[0]).is_float or height * width > _MOST_PLACES:
+    if not declared_data_type(op.operands[0]).is_float or height * width > _MOST_INDICES:
         return None
     window = _window(op)
     image = builder.reshape(builder.operand(op, "input"), [n, height, width, channels])
@@ -444,7 +456,7 @@ _POOL = (
 
 
 def _images_and_channels(op: CatalogueOp) -> Dimensions | None:
-    """Images and channels are apart."""
+    """Labels: images and channels can be sharded."""
     if op.parameter(FLATTENED_ATTRIBUTE.name) is not None or len(op.shape("input")) != 4:
         return None
     return all_but(op, (1, 2))
@@ -469,7 +481,7 @@ register(
 register(
     TTIRDefinition(
         "ttir.max_pool2d_with_indices",
-        # Destinations of the results, which the source may still name, hold nothing of use.
+        # The source may still pass output tensors, whose contents are not used.
         (operand("input"), variadic("output")),
         (*_POOL, FLATTENED_ATTRIBUTE),
         results=2,
@@ -506,8 +518,10 @@ def _verify_global(op: CatalogueOp) -> None:
 
 
 def _decompose_global(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
-    """The library's own global_avg_pool2d divides by the width of the tiles rather than of the
-    image (tt-metal, ttnn/operations/pool/global_avg_pool/global_avg_pool.cpp)."""
+    """Mean over rows: the library's global_avg_pool2d divides by the padded width.
+
+    Source: ttnn/operations/pool/global_avg_pool/global_avg_pool.cpp of tt-metal.
+    """
     *batch, height, width, channels = op.shape("input")
     rows = builder.reshape(builder.operand(op, "input"), [*batch, 1, height * width, channels])
     means = builder.reduce("mean", rows, [len(batch) + 1])

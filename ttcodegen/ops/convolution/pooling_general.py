@@ -1,4 +1,4 @@
-"""Pooling of any dimensions, as StableHLO's reduce_window has it: made of that of images."""
+"""StableHLO's reduce_window pooling, decomposed to that of images."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ POOLING_METHOD = AttributeKind[str](
 
 @dataclass(frozen=True)
 class _Windows:
-    """Numbers for each dimension of the tensor."""
+    """Window parameters for each dimension of the tensor."""
 
     method: str
     size: tuple[int, ...]
     stride: tuple[int, ...]
     base: tuple[int, ...]
-    """The distance between elements of the tensor; nothing is in between."""
+    """Base dilation: distance between elements of the tensor; the gaps are neutral."""
     dilation: tuple[int, ...]
     padding: tuple[tuple[int, int], ...]
 
@@ -68,7 +68,7 @@ class _Windows:
         )
 
     def output(self, shape: Sequence[int]) -> list[int]:
-        """The shape of the result."""
+        """Returns the shape of the result."""
         return [
             max(0, ((n - 1) * base + 1 + sum(pair) - dilation * (size - 1) - 1) // stride + 1)
             for n, size, stride, base, dilation, pair in zip(
@@ -77,12 +77,12 @@ class _Windows:
         ]
 
     def moves(self, dim: int) -> bool:
-        """True if windows see more or less than one element after the other."""
+        """True unless windows along the dimension are single elements, one after another."""
         ones = (self.size[dim], self.stride[dim], self.base[dim])
         return ones != (1, 1, 1) or self.padding[dim] != (0, 0)
 
     def neutral(self, dtype: numpy.dtype) -> float:
-        """Neutral element of the pooling, with which padding is filled."""
+        """Returns the neutral element of the pooling, which fills the padding."""
         return lowest(dtype) if self.method == "max" else 0.0
 
 
@@ -148,8 +148,10 @@ def _meaning(call: Call) -> list[numpy.ndarray]:
 
 
 def _decompose(builder: OpBuilder, op: CatalogueOp) -> list[SSAValue]:
-    """Two dimensions at a time become height and width of an image; all windows that see padding
-    are of the size of the others."""
+    """Pools two dimensions at a time, as height and width of an image.
+
+    Padding counts in every mean.
+    """
     results: list[SSAValue] = []
     for value, result in zip(op.operands, op.results, strict=True):
         value = builder[value]
@@ -157,7 +159,7 @@ def _decompose(builder: OpBuilder, op: CatalogueOp) -> list[SSAValue]:
         if prod(shape_of(result.type)) == 0:
             results.append(builder.full(shape_of(result.type), 0.0, element_of(result.type)))
             continue
-        value = _with_neutral_between(builder, windows, value)
+        value = _dilated_and_cropped(builder, windows, value)
         moving = [dim for dim in range(len(windows.size)) if windows.moves(dim)]
         for first in range(0, len(moving), 2):
             value = _pool_image(builder, windows, value, moving[first : first + 2])
@@ -165,9 +167,8 @@ def _decompose(builder: OpBuilder, op: CatalogueOp) -> list[SSAValue]:
     return results
 
 
-def _with_neutral_between(builder: OpBuilder, windows: _Windows, value: SSAValue) -> SSAValue:
-    """The tensor with as much between its elements as `base_dilations` says, and without what
-    negative padding cuts off."""
+def _dilated_and_cropped(builder: OpBuilder, windows: _Windows, value: SSAValue) -> SSAValue:
+    """Applies base dilation and crops negative padding."""
     name = numpy_name(element_of(value.type)) or "float32"
     fill = windows.neutral(np.dtype("float32" if name == "bfloat16" else name))
     for dim, step in enumerate(windows.base):
@@ -188,11 +189,10 @@ def _with_neutral_between(builder: OpBuilder, windows: _Windows, value: SSAValue
 def _pool_image(
     builder: OpBuilder, windows: _Windows, value: SSAValue, dims: Sequence[int]
 ) -> SSAValue:
-    """Windows along one or two dimensions, the others being batches and, the last of them,
-    channels."""
+    """Pools one or two dimensions; the others are batch and, the last one, channels."""
     shape = shape_of(value.type)
     others = [dim for dim in range(len(shape)) if dim not in dims]
-    # Whole rows of the last dimension are channels; it is the cheapest to leave where it is.
+    # The last remaining dimension becomes the channels: it is cheapest to leave in place.
     permutation = [*others[:-1], *dims, *others[-1:]]
     value = builder.permute(value, permutation)
     sizes = [*(shape[dim] for dim in dims), *[1] * (2 - len(dims))]
@@ -233,7 +233,7 @@ def _pool_image(
 
 
 def _outside_windows(op: CatalogueOp) -> Dimensions:
-    """The dimensions that windows do not move along."""
+    """Labels of the dimensions that windows do not move along."""
     rank = len(op.result_shape)
     windows = _Windows.of(op, rank)
     labels: Labels = tuple([None if windows.moves(dim) else dim for dim in range(rank)])

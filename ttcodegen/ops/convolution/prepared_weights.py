@@ -1,4 +1,4 @@
-"""Weights of the library's convolutions of images: plain, or prepared on the device."""
+"""Weights of the library's 2D convolutions, plain or prepared on the device."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ from ttcodegen.ops.core.traits import CallKind, Trait, no_flops
 if TYPE_CHECKING:
     import numpy
 
-# `ttnn::conv2d` takes weights (out_channels, in_channels / groups, kernel) of the host, which it
-# prepares in each call, or prepared ones: a matrix in tiles on the device, of which each column has
-# the weights of an output channel, row by row of the window and with zeros for the channels of
-# other groups. Its order within the matrix follows from how the image is divided among the cores,
-# which is why the preparation has the placement of the image and the configuration of the call.
+# `ttnn::conv2d` takes host weights (out_channels, in_channels / groups, kernel), which it prepares
+# in each call, or prepared ones: a tiled matrix on the device with one column per output channel,
+# row by row of the window and with zeros for the channels of other groups. The order of its rows
+# depends on the sharding of the image, so that the preparation takes the placement of the image
+# and the config of the call.
 #
-# Source: prepare_conv2d_weights.cpp of tt-metal; shapes as its mocked device gives them.
+# Source: prepare_conv2d_weights.cpp of tt-metal; shapes as its mocked device returns them.
 
 WEIGHTS = (DataType.BFLOAT16, DataType.FLOAT32)
 LIBRARY_SIZES = ("in_channels", "out_channels", "batch_size", "input_height", "input_width")
@@ -60,7 +60,7 @@ _WINDOW = ("kernel_size", "stride", "padding", "dilation")
 
 
 def image_attributes() -> tuple[AttributeSpec, ...]:
-    """Sizes of image and window, as all convolutions of images have them."""
+    """Returns the size attributes of image and window of 2D convolutions."""
     return (
         *(attribute(name, INTEGER) for name in LIBRARY_SIZES),
         attribute("kernel_size", INTEGERS),
@@ -72,7 +72,7 @@ def image_attributes() -> tuple[AttributeSpec, ...]:
 
 
 def prepared_shape(op: CatalogueOp | Call) -> tuple[int, ...]:
-    """The logical shape of the prepared weights of a call or of its preparation."""
+    """Returns the logical shape of the prepared weights of a call or its preparation."""
     value = op.parameter if isinstance(op, CatalogueOp) else op.__getitem__
     rows = value("in_channels") * prod(value("kernel_size"))
     return (1, 1, rows, value("out_channels"))
@@ -81,14 +81,14 @@ def prepared_shape(op: CatalogueOp | Call) -> tuple[int, ...]:
 def has_prepared_weight(op: CatalogueOp) -> bool:
     """True if the weight of a convolution is prepared.
 
-    The one plain weight of the same shape, of a single channel and a kernel one element wide, has
-    its elements in the same order.
+    The only plain weight of the same shape has one channel and a kernel of width 1, and its
+    elements are in the same order.
     """
     return op.shape("weight") == prepared_shape(op)
 
 
 def plain_weight(call: Call) -> numpy.ndarray:
-    """The weight (out_channels, in_channels / groups, kernel) of a convolution."""
+    """Returns the weight as (out_channels, in_channels / groups, kernel)."""
     weight = call.array("weight")
     if weight.shape != prepared_shape(call):
         return weight
@@ -100,7 +100,7 @@ def plain_weight(call: Call) -> numpy.ndarray:
 
 
 def image_configs(calls: CppCalls, op: CatalogueOp) -> tuple[Argument, Argument]:
-    """The configurations of a convolution and of its kernels, those that all share by default."""
+    """Returns the conv and compute configs of a call, by default the shared constants."""
     has_config = CONV2D_CONFIG_ATTRIBUTE in op.definition.attributes
     config = program_config(CONV2D_CONFIG_ATTRIBUTE.name)(calls, op) if has_config else NULLOPT
     compute = compute_config(calls, op)
@@ -122,7 +122,7 @@ def _numpy_weights(call: Call) -> numpy.ndarray:
 
 
 def _verify_image(op: CatalogueOp) -> None:
-    """The sizes of the image are those of one, in which the kernel finds a place."""
+    """Image sizes are positive and the kernel fits into the image."""
     kernel = op.parameter("kernel_size")
     require(op, len(kernel) == 2, "a kernel_size of two numbers", tuple(kernel))
     for name in (*LIBRARY_SIZES, GROUPS.name):
@@ -134,7 +134,7 @@ def _verify_image(op: CatalogueOp) -> None:
 
 
 def _verify_weights(op: CatalogueOp) -> None:
-    """The attributes are those of the convolution that the weight belongs to."""
+    """The attributes match the convolution that the weight belongs to."""
     _verify_image(op)
     inputs, outputs = op.parameter("in_channels"), op.parameter("out_channels")
     expect_weight(op, inputs, outputs, (outputs, inputs // max(op.parameter("groups"), 1)))
@@ -157,8 +157,10 @@ def _image_memory(calls: CppCalls, image: TensorPlacement) -> Argument:
 
 
 def _arguments(calls: CppCalls, op: CatalogueOp, format_: str | None) -> list[Argument]:
-    """The arguments of a preparation after its tensor; only weights have a format, and say whether
-    there is a bias."""
+    """Arguments of a preparation after its tensor.
+
+    Only weights have a format and a flag for the presence of a bias.
+    """
     image: TensorPlacement = op.parameter("image")
     config, compute = image_configs(calls, op)
     data_type: DataType | None = op.parameter("dtype")
@@ -187,7 +189,7 @@ def _preparation(
     numpy: NumpyMeaning,
     verify: Verifier,
 ) -> None:
-    """Registers the preparation of an operand, which is a call of a function of the library."""
+    """Registers the library function that prepares an operand."""
 
     def emission(calls: CppCalls, op: CatalogueOp) -> None:
         calls.include(_HEADER)

@@ -1,7 +1,7 @@
 """Sliding windows shared by convolution and pooling.
 
-TTIR spells stride, padding and dilation as one number or as an array and lets the dimensions of the
-image are in any order; the library takes arrays of fixed length and images as rows of channels,
+TTIR gives stride, padding and dilation as one number or an array and has the image dimensions in
+any order; the library takes arrays of fixed length and images as rows of channels,
 (1, 1, N*H*W, C). Padding is (top, left, bottom, right) in TTIR, (top, bottom, left, right) in the
 library (tt-metal, ttnn/operations/sliding_window/sliding_window.cpp).
 """
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 
 class FlattenedImage(NamedTuple):
-    """Batch size, height and width of an image that is given as rows, (1, 1, N*H*W, C)."""
+    """Batch size, height and width of an image given as rows, (1, 1, N*H*W, C)."""
 
     batch_size: int
     input_height: int
@@ -81,7 +81,7 @@ IMAGE_DIMS = tuple(
 
 
 def _read(source: CatalogueOp | Call, name: str) -> Any:
-    """An attribute of an op or of one execution of it; None if it has none of that name."""
+    """Returns an attribute of an op or a call of it, None if it has none of that name."""
     if isinstance(source, Call):
         return source.attributes.get(name)
     known = any(spec.name == name for spec in source.definition.attributes)
@@ -89,7 +89,7 @@ def _read(source: CatalogueOp | Call, name: str) -> Any:
 
 
 def per_dimension(op: CatalogueOp | Call, name: str, count: int) -> list[int]:
-    """An attribute that is one number for all dimensions of the window, or one for each."""
+    """Returns an attribute with one number for each window dimension, repeating a single one."""
     values = _read(op, name)
     if len(values) == 1:
         values = list(values) * count
@@ -101,7 +101,7 @@ def per_dimension(op: CatalogueOp | Call, name: str, count: int) -> list[int]:
 
 
 def edges(op: CatalogueOp | Call, count: int) -> list[tuple[int, int]]:
-    """The padding before and after each dimension of the window."""
+    """Returns the padding before and after each window dimension."""
     values = _read(op, "padding")
     if len(values) == 2 * count:
         pairs = list(zip(values[:count], values[count:], strict=True))
@@ -118,11 +118,11 @@ def edges(op: CatalogueOp | Call, count: int) -> list[tuple[int, int]]:
 
 
 MOST_PADDING = 1 << 16
-"""The widest padding of an image: runs in numpy and on the CPU backend hold the padded image."""
+"""Largest supported padding: golden and CPU backend hold the padded image in memory."""
 
 
 def _limit_padding(op: CatalogueOp | Call, window: Window) -> None:
-    """Raises VerifyException for a padding that no memory holds the padded image for."""
+    """Raises VerifyException for padding above `MOST_PADDING`."""
     widest = max((width for pair in window.padding for width in pair), default=0)
     if widest > MOST_PADDING:
         raise VerifyException(
@@ -132,7 +132,7 @@ def _limit_padding(op: CatalogueOp | Call, window: Window) -> None:
 
 @dataclass(frozen=True)
 class Window:
-    """A kernel, how far it moves, what is around the image, the distance between its taps."""
+    """Kernel size, stride, padding and dilation of a sliding window."""
 
     kernel: tuple[int, ...]
     stride: tuple[int, ...]
@@ -142,8 +142,9 @@ class Window:
 
     @staticmethod
     def of(op: CatalogueOp | Call, kernel: Sequence[int], dilated: bool = True) -> Window:
-        """The window of a TTIR op, or of one execution of it; raises VerifyException if its numbers
-        make no sense."""
+        """Returns the window of a TTIR op or a call of it; raises VerifyException if it is
+        invalid.
+        """
         count = len(kernel)
         window = Window(
             tuple(kernel),
@@ -161,12 +162,15 @@ class Window:
         return window
 
     def reach(self, axis: int) -> int:
-        """Extent of the dilated kernel in positions."""
+        """Returns the extent of the dilated kernel."""
         return self.dilation[axis] * (self.kernel[axis] - 1) + 1
 
     def output_size(self, axis: int, size: int) -> int:
-        """The number of windows along a dimension; with `ceil_mode` also those that start inside
-        the image or the padding before it and end after the padding after it."""
+        """Returns the number of windows along a dimension.
+
+        `ceil_mode` adds a window that starts inside the image or the padding before it and ends
+        after the padding after it.
+        """
         before, after = self.padding[axis]
         room = size + before + after - self.reach(axis)
         if room < 0:
@@ -179,7 +183,7 @@ class Window:
         return count
 
     def output_sizes(self, op: CatalogueOp, sizes: Sequence[int]) -> tuple[int, ...]:
-        """Raises VerifyException if the kernel does not fit into the padded image."""
+        """Returns the number of windows; raises VerifyException if the kernel does not fit."""
         found = tuple(self.output_size(axis, size) for axis, size in enumerate(sizes))
         if any(size < 1 for size in found):
             raise VerifyException(
@@ -189,13 +193,13 @@ class Window:
         return found
 
     def overhang(self, axis: int, size: int) -> int:
-        """Distance that the last window reaches past the padding."""
+        """Returns how far the last window reaches past the padding."""
         last = (self.output_size(axis, size) - 1) * self.stride[axis] + self.reach(axis)
         return max(0, last - size - sum(self.padding[axis]))
 
 
 def window_on_cpu(window: Window) -> dict[str, Sequence[int] | None]:
-    """Fields of a window that the structures of `support/cpu` take, without defaults."""
+    """Fields of a window in the structures of `support/cpu`; None for defaults."""
     before, after = zip(*window.padding, strict=True)
     fields = {"stride": (window.stride, 1), "before": (before, 0), "after": (after, 0)}
     fields["dilation"] = (window.dilation, 1)
@@ -206,19 +210,18 @@ def window_on_cpu(window: Window) -> dict[str, Sequence[int] | None]:
 
 
 def window_attributes(dilation: bool = True) -> tuple[AttributeSpec, ...]:
-    """Stride, padding and dilation as TTIR has them."""
+    """Returns the TTIR attributes stride, padding and dilation."""
     names = ("stride", "padding", "dilation") if dilation else ("stride", "padding")
     return tuple(attribute(name, INTEGERS) for name in names)
 
 
-# The image of a TTIR op with two dimensions.
+# Images of TTIR ops
 
 
 def surrounded(
     builder: OpBuilder, value: SSAValue, widths: Sequence[tuple[int, int]], fill: float = 0.0
 ) -> SSAValue:
-    """`value` with `fill` before and after the elements of each of its dimensions, as a TTIR op;
-    itself if all widths are 0."""
+    """Emits a TTIR pad of every dimension; returns `value` if all widths are 0."""
     if not any(any(pair) for pair in widths):
         return value
     shape = [
@@ -231,7 +234,7 @@ def surrounded(
 
 
 def image_order(op: CatalogueOp) -> list[int]:
-    """The permutation that brings an image into the order batch, height, width, channel."""
+    """Returns the permutation of an image to batch, height, width, channel."""
     order = [op.parameter(spec.name) for spec in IMAGE_DIMS]
     if sorted(order) != [0, 1, 2, 3]:
         raise VerifyException(
@@ -242,7 +245,7 @@ def image_order(op: CatalogueOp) -> list[int]:
 
 
 def image_shape(op: CatalogueOp, order: Sequence[int] = (0, 1, 2, 3)) -> tuple[int, int, int, int]:
-    """Batch, height, width and channels of the operand `input`, also if it is flattened."""
+    """Returns batch, height, width and channels of operand `input`, also if flattened."""
     shape = op.shape("input")
     if len(shape) != 4:
         raise VerifyException(f"{op.name}: expected an input of rank 4, found {shape}")
@@ -260,7 +263,7 @@ def image_shape(op: CatalogueOp, order: Sequence[int] = (0, 1, 2, 3)) -> tuple[i
 
 
 def image_of(call: Call, order: Sequence[int] = (0, 1, 2, 3)) -> numpy.ndarray:
-    """The operand `input` as batch, height, width and channels, also if it is flattened."""
+    """Returns operand `input` as (N, H, W, C), also if it is flattened."""
     x = call.array("input")
     flattened: FlattenedImage | None = call[FLATTENED_ATTRIBUTE.name]
     return np.transpose(x, order) if flattened is None else x.reshape(*flattened, x.shape[-1])
@@ -271,8 +274,10 @@ def expect_image(
     expected: tuple[int, int, int, int],
     order: Sequence[int] = (0, 1, 2, 3),
 ) -> None:
-    """Raises VerifyException unless every result is that image, in that order of dimensions,
-    flattened if the operand is."""
+    """Raises VerifyException unless every result is the expected image.
+
+    `order` is the order of its dimensions; it is flattened if the operand is.
+    """
     n, h, w, c = expected
     if op.parameter(FLATTENED_ATTRIBUTE.name) is not None:
         expected = (1, 1, n * h * w, c)
@@ -285,7 +290,7 @@ def expect_image(
 
 
 def as_rows(builder: OpBuilder, value: SSAValue, order: Sequence[int]) -> SSAValue:
-    """The image as the library wants it, (1, 1, N*H*W, C)."""
+    """Converts an image to the library's rows of channels, (1, 1, N*H*W, C)."""
     value = builder.permute(value, order)
     n, h, w, c = shape_of(value.type)
     return builder.reshape(value, [1, 1, n * h * w, c])
@@ -294,20 +299,20 @@ def as_rows(builder: OpBuilder, value: SSAValue, order: Sequence[int]) -> SSAVal
 def from_rows(
     builder: OpBuilder, value: SSAValue, shape: Sequence[int], order: Sequence[int]
 ) -> SSAValue:
-    """Rows of channels as an image of that shape, which has its dimensions in that order."""
+    """Converts rows of channels to an image of that shape and order of dimensions."""
     value = builder.reshape(value, [shape[axis] for axis in order])
     return builder.permute(value, sorted(range(len(order)), key=order.__getitem__))
 
 
 def library_padding(window: Window) -> list[int]:
-    """(height, width) if it is the same on both sides, else (top, bottom, left, right)."""
+    """Returns (height, width) for symmetric padding, else (top, bottom, left, right)."""
     if all(before == after for before, after in window.padding):
         return [before for before, _ in window.padding]
     return [width for pair in window.padding for width in pair]
 
 
 def library_window(call: Call, kernel: Sequence[int]) -> Window:
-    """The window of a TTNN op, from its attributes stride, padding and, if there, dilation."""
+    """Returns the window of a TTNN call from its attributes."""
     padding = call["padding"]
     if len(padding) == len(kernel):
         padding = [width for width in padding for _ in range(2)]
@@ -321,8 +326,7 @@ def library_window(call: Call, kernel: Sequence[int]) -> Window:
 
 
 def verified_library_window(op: CatalogueOp, kernel: Sequence[int]) -> Window:
-    """The window of a call, after checking its numbers; raises VerifyException if they make no
-    sense."""
+    """Returns the window of a TTNN op; raises VerifyException if it is invalid."""
     count = len(op.parameter("kernel_size"))
     require(op, count == len(kernel) == 2, "2 numbers in 'kernel_size'", tuple(kernel))
     values: dict[str, list[int]] = {"kernel_size": list(kernel)}
@@ -352,26 +356,25 @@ def verified_library_window(op: CatalogueOp, kernel: Sequence[int]) -> Window:
 
 
 def array_text(values: Sequence[int]) -> Text:
-    """A `std::array<uint32_t, n>` expression."""
+    """Returns a `std::array<uint32_t, n>` expression."""
     elements = ", ".join(str(value) for value in values)
     return Text(f"std::array<uint32_t, {len(values)}>{{{elements}}}")
 
 
-# Meanings in numpy. Images are (N, positions..., C).
+# Numpy semantics; images are (N, positions..., C).
 
 _COLUMNS = 1 << 22
 """Upper bound on elements of unrolled windows held at once, to fit the cache."""
 _PART = 1 << 21
 """Upper bound on the result elements computed at once without unrolled windows."""
 _WIDE = 256
-"""Channels from which on a product with what one element of the kernel sees takes much longer than
-adding it to the others."""
+"""Channels from which the matmuls of single kernel elements dominate their accumulation."""
 
 
 def padded(
     x: numpy.ndarray, window: Window, fill: float = 0.0, replicate: bool = False
 ) -> numpy.ndarray:
-    """The image with its padding, and with `ceil_mode` what the last windows reach beyond it."""
+    """Pads an image, with `ceil_mode` also by the overhang of the last windows."""
     widths = [(0, 0)]
     for axis, (before, after) in enumerate(window.padding):
         widths.append((before, after + window.overhang(axis, x.shape[axis + 1])))
@@ -397,7 +400,7 @@ def taps(
 
 
 _MEMORY = Memory()
-"""The golden run and that of the flatbuffer often convolve the same."""
+"""Golden and flatbuffer runs often compute the same convolution."""
 
 
 def convolution(
@@ -408,10 +411,12 @@ def convolution(
     replicate: bool = False,
     arithmetic: Arithmetic | None = None,
 ) -> numpy.ndarray:
-    """The cross-correlation of an image (N, positions..., Ci) and a weight (Co, Ci/groups,
-    kernel...). The result is not to be changed."""
+    """Cross-correlation of (N, positions..., Ci) with a weight (Co, Ci/groups, kernel...).
+
+    The result may be memoized: it must not be modified.
+    """
     sizes = tuple(window.output_size(axis, size) for axis, size in enumerate(x.shape[1:-1]))
-    # Windows of an image in another order of dimensions would be copied element by element.
+    # Windows of a non-contiguous image would be copied element by element.
     x = np.ascontiguousarray(padded(x, window, replicate=replicate))
     inside = Window(window.kernel, window.stride, ((0, 0),) * len(sizes), window.dilation)
     products = x.shape[0] * prod(sizes) * weight.size
@@ -428,15 +433,15 @@ def _convolution(
     groups: int,
     narrow_sums: bool,
 ) -> numpy.ndarray:
-    """That of a padded image, whose result has those sizes, group by group."""
+    """Convolution of a padded image with a result of these sizes."""
     outputs, width = weight.shape[:2]
     x, weight = as_factor(x), as_factor(weight)
     result = np.zeros((x.shape[0], *sizes, groups, outputs // groups), dtype=x.dtype)
     neighbours = len(sizes) > 1 and window.stride[-2:] == (1, 1)
-    if neighbours and width >= _WIDE and prod(sizes[-2:]) >= _WIDE:
-        _add_tap_by_tap(result, x, weight, window, narrow_sums)
-    else:
-        _add_row_by_row(result, x, weight, window, narrow_sums)
+    by_tap = neighbours and width >= _WIDE and prod(sizes[-2:]) >= _WIDE
+    if result.size and weight.size:  # Empty sums are 0.
+        add = _add_tap_by_tap if by_tap else _add_row_by_row
+        add(result, x, weight, window, narrow_sums)
     return result.reshape(x.shape[0], *sizes, outputs)
 
 
@@ -447,10 +452,12 @@ def _add_tap_by_tap(
     window: Window,
     narrow_sums: bool,
 ) -> None:
-    """For each element of the kernel a product of what it sees with its (Ci/groups, Co/groups).
+    """Adds one matmul (Ci/groups, Co/groups) per kernel element, without copying windows.
 
-    Nothing is copied: what it sees in some rows of a plane is there in one piece, with what is
-    between the last window of a row and the first of the next; products of that are left out."""
+    The elements that a kernel element covers in some rows of a plane are a contiguous range, which
+    includes those between the last window of a row and the first of the next; their results are
+    dropped.
+    """
     batch, *sizes, groups, outputs = result.shape
     width, (height, line) = weight.shape[1], x.shape[-3:-1]
     # (kernel..., groups, Ci/groups, Co/groups)
@@ -492,8 +499,10 @@ def _add_row_by_row(
     window: Window,
     narrow_sums: bool,
 ) -> None:
-    """For each row of the kernel one matrix product, group by group, of (windows, kernel width *
-    Ci/groups) and (kernel width * Ci/groups, Co/groups)."""
+    """Adds one matmul per kernel row and group on unrolled windows.
+
+    (windows, kernel width * Ci/groups) times (kernel width * Ci/groups, Co/groups).
+    """
     batch, *sizes, groups, outputs = result.shape
     width, rank, last = weight.shape[1], len(window.kernel), window.kernel[-1]
     # (kernel rows..., groups, kernel width * Ci/groups, Co/groups)
@@ -516,8 +525,7 @@ def _add_row_by_row(
 
 
 def _add_narrow(part: numpy.ndarray, rows: numpy.ndarray, matrices: numpy.ndarray) -> None:
-    """Adds the products of groups of rows and their matrices to sums of shape (..., groups,
-    outputs), which are rounded after each tile."""
+    """Adds matmuls of groups to sums (..., groups, outputs), rounded after each tile."""
     if matrices.shape[-1] == 1 and matrices.shape[-2] <= TILE_SIDE:
         # Depthwise: one product for all groups.
         part += np.moveaxis(rows @ matrices, 0, 1).reshape(part.shape)
@@ -537,8 +545,10 @@ def transposed_convolution(
     groups: int,
     arithmetic: Arithmetic | None = None,
 ) -> numpy.ndarray:
-    """The transposed cross-correlation of an image (N, H, W, Ci) and a weight (Ci, Co/groups,
-    kernel...). The result is not to be changed."""
+    """Transposed cross-correlation of (N, H, W, Ci) with a weight (Ci, Co/groups, kernel...).
+
+    The result may be memoized: it must not be modified.
+    """
     products = x.size // max(x.shape[-1], 1) * weight.size
     extra = tuple(output_padding)
     x, weight = first_factor(x, arithmetic), second_factor(weight, arithmetic)
@@ -552,8 +562,7 @@ def _transposed_convolution(
     output_padding: tuple[int, ...],
     groups: int,
 ) -> numpy.ndarray:
-    """Every element of an image (N, H, W, Ci) adds its multiple of the kernel of a weight (Ci,
-    Co/groups, kernel...) to the output, which then loses its padding."""
+    """Scatters each image element times the kernel to the output, then crops the padding."""
     x, weight = as_factor(x), as_factor(weight)
     n, *positions, channels = x.shape
     full = [

@@ -85,12 +85,12 @@ if TYPE_CHECKING:
     import numpy
 
 
-# ttnn calls's convolutions of images: ordinary and transposed ones.
+# conv2d and conv_transpose2d
 
 ACTIVATIONS = (DataType.BFLOAT16, DataType.FLOAT32, DataType.BFLOAT8_B)
 
 
-# Tiles, rows, bf16 and f32 are all taken (docs/library-rules.md).
+# Tiled and row-major images are supported (docs/library-rules.md).
 _INPUT_IMAGE = OperandSpec("input", layout=None, data_types=ACTIVATIONS)
 _WEIGHT = OperandSpec("weight", layout=Layout.ROW_MAJOR, memory=Memory.HOST, data_types=WEIGHTS)
 _LIBRARY_OPERANDS = (_INPUT_IMAGE, _WEIGHT, replace(_WEIGHT, name="bias", count="optional"))
@@ -115,8 +115,7 @@ def _library_image(call: Call) -> numpy.ndarray:
 
 
 def _verify_window(op: CatalogueOp) -> tuple[Window, tuple[int, int, int, int]]:
-    """The window of a call and the size of its image, after checking that the attributes agree with
-    the operands."""
+    """Returns window and image size of a call, verified against the operands."""
     window = verified_library_window(op, op.parameter("kernel_size"))
     inputs, outputs, *sizes = (op.parameter(name) for name in LIBRARY_SIZES)
     image = (*sizes, inputs)
@@ -135,8 +134,10 @@ def _verify_window(op: CatalogueOp) -> tuple[Window, tuple[int, int, int, int]]:
 
 
 def _expect_rows(op: CatalogueOp, image: Sequence[int]) -> None:
-    """Results are of rank 4, as (1, 1, N*H*W, C), whatever the shape of the operand; modules of
-    other years say (N, H, W, C). Raises VerifyException otherwise."""
+    """Raises VerifyException unless results are of rank 4 with the volume of the image.
+
+    The form is (1, 1, N*H*W, C); older modules declare (N, H, W, C).
+    """
     bias = "bias" in {spec.name for spec in op.definition.operands} and op.optional_operand("bias")
     expect_rank(op, 4, "input", *(["bias"] if bias else []))
     for result in op.results:
@@ -146,17 +147,22 @@ def _expect_rows(op: CatalogueOp, image: Sequence[int]) -> None:
 
 
 def _verify_conv2d(op: CatalogueOp) -> None:
-    """The attributes say the sizes of image and weight; the result has a row for each window."""
+    """The attributes match image and weight; the result has a row for each window."""
     verify_activation(op)
     window, (images, *size, _) = _verify_window(op)
     _expect_rows(op, (images, *window.output_sizes(op, size), op.parameter("out_channels")))
 
 
 def _verify_transposed(op: CatalogueOp) -> None:
-    """As for ordinary convolutions; the result has the positions that windows cover."""
+    """The attributes match image and weight; the result has the positions that windows cover."""
     window, (images, *size, _) = _verify_window(op)
     covered = transposed_sizes(window, op, size)
     _expect_rows(op, (images, *covered, op.parameter("out_channels")))
+
+
+def _rows_of_image(image: numpy.ndarray) -> numpy.ndarray:
+    """Reshapes images to rows of channels, also without rows."""
+    return image.reshape(1, 1, math.prod(image.shape[:-1]), image.shape[-1])
 
 
 def _library_conv2d(call: Call) -> numpy.ndarray:
@@ -168,15 +174,18 @@ def _library_conv2d(call: Call) -> numpy.ndarray:
         call["groups"],
         arithmetic=call.arithmetic,
     )
-    rows = with_bias(call, result).reshape(1, 1, -1, call["out_channels"])
+    rows = _rows_of_image(with_bias(call, result))
     return activated(rows, call.attributes)
 
 
 def _bind_image_convolution(
     calls: CppCalls, op: CatalogueOp, name: str, window: Sequence[tuple[Argument, bool]]
 ) -> None:
-    """`window` are the arguments between the kernel and the data type, and whether each is the
-    default of the call; those at the end that are need not be written."""
+    """Emits a convolution call.
+
+    `window` are the arguments between kernel and data type, with True for those that equal the
+    default; trailing defaults are left out.
+    """
     calls.include(f"ttnn/operations/conv/{name}/{name}.hpp")
     bias = op.optional_operand("bias")
     data_type = op.parameter("dtype")
@@ -205,8 +214,10 @@ def _bind_image_convolution(
 
 
 def _memory(calls: CppCalls, op: CatalogueOp) -> tuple[Argument, bool]:
-    """The memory configuration of the result: by default in DRAM, or in shards of L1 if the image
-    is there."""
+    """Memory config of the result, and True if it is the default.
+
+    By default the result is in DRAM, or in sharded L1 if the image is.
+    """
     from ttcodegen.dialects.ttnn.placement import placement_of
 
     placement, image = placement_of(op.results[0]), placement_of(op.operand("input"))
@@ -256,7 +267,7 @@ def _library_conv_transpose2d(call: Call) -> numpy.ndarray:
         call["groups"],
         call.arithmetic,
     )
-    return with_bias(call, result).reshape(1, 1, -1, call["out_channels"])
+    return _rows_of_image(with_bias(call, result))
 
 
 def _cpp_conv_transpose2d(calls: CppCalls, op: CatalogueOp) -> None:
@@ -284,7 +295,7 @@ register(
 )
 
 
-# ttnn calls's pools.
+# Pools
 
 _HEADER = "ttnn/operations/pool/generic/generic_pools.hpp"
 
@@ -297,19 +308,19 @@ _LIBRARY = (
     attribute("ceil_mode", BOOLEAN, False),
 )
 _DILATION = attribute("dilation", INTEGERS, [1, 1])
-# Tiles are taken as well as rows, but of bf16 only (docs/library-rules.md).
+# Tiled and row-major images are supported, of bf16 only (docs/library-rules.md).
 _INPUT = (OperandSpec("input", layout=None, data_types=(DataType.BFLOAT16,)),)
 _POOLED = ResultRule(DataType.BFLOAT16, Layout.ROW_MAJOR)
 
 
 def _verify_pool(op: CatalogueOp) -> None:
-    """The attributes say the size of the image; results have a row for each window."""
+    """The attributes give the size of the image; results have a row for each window."""
     images, height, width, channels = (op.parameter(name) for name in _POOL_SIZES)
     expect_volume(op, (images, height, width, channels), "input")
     window = verified_library_window(op, op.parameter("kernel_size"))
     (before, after), (left, _) = window.padding
     rows, columns = window.kernel
-    # Padding on the right is not among what the library looks at (pool_utils.cpp).
+    # The library does not check the padding on the right (pool_utils.cpp).
     require(
         op,
         max(before, after) <= rows // 2 and left <= columns // 2,
@@ -338,18 +349,18 @@ def _library_max_pool2d_with_indices(call: Call) -> list[numpy.ndarray]:
 
 
 def _reduced_at_once(channels: int) -> int:
-    """Counts the window elements that the library reduces at a time."""
+    """Returns the number of window elements that the library reduces at a time."""
     return 16 if 1 <= channels % 32 <= 16 else 32
 
 
 def _pool_row(attribute_of: Callable[[str], Any]) -> str:
-    """Means of large windows have sums of 32 bits by default."""
+    """Selects the compute defaults: means of large windows have 32-bit sums."""
     elements = math.prod(attribute_of("kernel_size"))
     return "large_pool" if elements > _reduced_at_once(attribute_of("channels")) else "pool"
 
 
 def _library_avg_pool2d(call: Call) -> numpy.ndarray:
-    """Each element is multiplied with one by their number, which is cut to bfloat16."""
+    """Device arithmetic: elements are multiplied with 1/count, truncated to bfloat16."""
     image, window = _pool_image(call), library_window(call, call["kernel_size"])
     padding, arithmetic = call["count_include_pad"], call.arithmetic
     if arithmetic is None:
@@ -379,7 +390,7 @@ def _arguments(calls: CppCalls, op: CatalogueOp, *arrays: str) -> list[Argument]
 
 
 def _pool_memory(calls: CppCalls, op: CatalogueOp) -> Argument:
-    """By default the library leaves its result in L1, in shards."""
+    """Memory config of the result; by default the library leaves it sharded in L1."""
     from ttcodegen.dialects.ttnn.placement import placement_of
 
     return calls.memory_config(placement_of(op.results[0]))

@@ -1,4 +1,4 @@
-"""Enlarging images."""
+"""Nearest and bilinear upsampling of images."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ if TYPE_CHECKING:
 
 MODES = ("nearest", "bilinear")
 MOST_TIMES = 1 << 16
-"""The largest scale factor: dimensions of tensors are not much longer."""
+"""Largest supported scale factor."""
 CHANNEL_BLOCK = 32
-"""Bilinear interpolation wants a multiple of this many channels (docs/library-rules.md)."""
+"""Bilinear upsampling requires a multiple of this many channels (docs/library-rules.md)."""
 
 
 def _verify_upsample2d(op: CatalogueOp) -> None:
-    """The image is enlarged in a mode that there is."""
+    """The mode is nearest or bilinear."""
     if op.parameter("mode") not in MODES:
         raise VerifyException(
             f"{op.name}: expected a mode of {' or '.join(MODES)}, found {op.parameter('mode')}"
@@ -75,13 +75,12 @@ def _verify_upsampled(op: CatalogueOp) -> None:
 
 
 def nearest(x: numpy.ndarray, factors: tuple[int, int]) -> numpy.ndarray:
-    """Every element of an image (N, H, W, C) becomes a block."""
+    """Repeats every element of an image (N, H, W, C) to a block."""
     return np.repeat(np.repeat(x, factors[0], axis=1), factors[1], axis=2)
 
 
 def bilinear(x: numpy.ndarray, factors: tuple[int, int]) -> numpy.ndarray:
-    """Interpolates between the centres of the elements of an image (N, H, W, C); what is outside
-    of them has the value at the edge."""
+    """Interpolates between element centres of an image (N, H, W, C), clamped at the edges."""
     return _interpolated(_interpolated(x, 1, factors[0]), 2, factors[1])
 
 
@@ -97,8 +96,11 @@ def _interpolated(x: numpy.ndarray, axis: int, factor: int) -> numpy.ndarray:
 
 
 def _mixed(call: Call) -> numpy.ndarray:
-    """As the kernel interpolates: the weights of the four neighbours are computed with 16 bits of
-    fraction and cut to bfloat16, and the neighbours are reduced at once."""
+    """Device arithmetic of bilinear upsampling.
+
+    The weights of the four neighbours have 16 fractional bits and are truncated to bfloat16; the
+    neighbours are reduced at once.
+    """
     x, factors = call.array("input"), tuple(call["scale_factor"])
     arithmetic = call.arithmetic
     if arithmetic is None:
@@ -115,12 +117,11 @@ def _mixed(call: Call) -> numpy.ndarray:
 
 
 _FRACTION = 16
-"""Bits of the fixed-point numbers that the kernel computes weights in."""
+"""Fractional bits of the fixed-point numbers in which the kernel computes weights."""
 
 
 def _neighbours(size: int, factor: int) -> list[tuple[Array, Array]]:
-    """The two source positions of each result position, and their shares as fixed-point
-    numbers."""
+    """Returns the two source positions of each result position, with fixed-point weights."""
     place = np.arange(size * factor, dtype=np.float64)
     position = np.clip((place + 0.5) / factor - 0.5, 0, size - 1)
     below = np.floor(position).astype(np.int64)
@@ -155,8 +156,10 @@ def _lower_upsample2d(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
 
 
 def _bilinear_program(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
-    """Products with the shares of rows, then with those of columns. None for what only moves
-    elements."""
+    """Matmuls with the interpolation matrices of rows, then columns.
+
+    None for nearest, which only moves elements.
+    """
     if op.parameter("mode") == "nearest":
         return None
     images, height, width, channels = op.shape("input")
@@ -175,7 +178,7 @@ def _factors(op: CatalogueOp) -> tuple[int, int]:
 
 
 def _shares(builder: OpBuilder, size: int, factor: int) -> SSAValue | None:
-    """Builds the interpolation matrix of a dimension, or None for the identity."""
+    """Returns the interpolation matrix of a dimension, None for the identity."""
     if factor == 1:
         return None
     shares = _interpolated(np.eye(size, dtype=np.float32), 0, factor)
@@ -216,8 +219,10 @@ def _cpp_nearest(calls: CppCalls, op: CatalogueOp) -> None:
 
 
 def _cpp_bilinear(calls: CppCalls, op: CatalogueOp) -> None:
-    """The library leaves the result in shards in L1, whatever memory is requested; they must not
-    stay there after this statement."""
+    """Emits the call and a move to the result's memory.
+
+    The library leaves the result sharded in L1, whatever memory is requested.
+    """
     from ttcodegen.dialects.ttnn.placement import placement_of
 
     calls.include("ttnn/operations/core/to_memory_config/to_memory_config_op.hpp")
@@ -236,7 +241,7 @@ _FACTORS = attribute("scale_factor", INTEGERS)
 
 
 def _verify_bilinear(op: CatalogueOp) -> None:
-    """The library mixes channels by the tile."""
+    """The number of channels is a multiple of the tile width."""
     _verify_upsampled(op)
     channels = op.shape("input")[-1]
     if channels % TILE_SIDE:
@@ -245,7 +250,7 @@ def _verify_bilinear(op: CatalogueOp) -> None:
         )
 
 
-# Rows of channels are copied or mixed, so tiles are refused unless they hold no padding.
+# The kernels read rows of channels, so that operands must be row-major.
 register(
     TTNNDefinition(
         "ttnn.upsample",

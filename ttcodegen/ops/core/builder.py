@@ -22,23 +22,21 @@ from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.foundation.lazy_numpy import Array, np
 
-# Makes catalogue ops, with the few shapes of ops that many rules need under names of their own.
-
 _MOST_OPS = 20_000
 """Upper bound on the number of ops that one op decomposes into."""
 
 MOST_BROADCAST_DIMS = 6
-"""Dimensions, counted from the last one, in which the library broadcasts."""
+"""Number of trailing dimensions in which the library broadcasts."""
 
 Operand = SSAValue | Sequence[SSAValue] | None
 Operands = Iterable[Operand]
 
 
 class OpBuilder:
-    """Makes ops of one dialect on behalf of an op that they replace.
+    """Creates ops of one dialect that replace an op.
 
-    Operands that belong to the replaced program are looked up in `mapping`; made ops get the
-    location of the op they replace.
+    Operands that belong to the replaced program are looked up in `mapping`; new ops take the
+    location of the op that they replace.
     """
 
     def __init__(
@@ -58,11 +56,11 @@ class OpBuilder:
         return self._mapping.get(value, value)
 
     def operand(self, op: CatalogueOp, name: str) -> SSAValue:
-        """The lowered operand of that name."""
+        """Returns the lowered operand of that name."""
         return self[op.operand(name)]
 
     def optional(self, op: CatalogueOp, name: str) -> SSAValue | None:
-        """The lowered operand of that name, None if it is absent."""
+        """Returns the lowered operand of that name, None if it is absent."""
         value = op.optional_operand(name)
         return None if value is None else self[value]
 
@@ -73,9 +71,12 @@ class OpBuilder:
         results: Attribute | Sequence[Attribute],
         **attributes: Any,
     ) -> CatalogueOp:
-        """Makes an op; operands are in the definition's order, one entry per operand of it: a
-        value, None for an absent optional, a list for a variadic. Attributes that are None or equal
-        to their default are left out."""
+        """Creates an op.
+
+        Operands are in the order of the definition, one entry each: a value, None for an absent
+        optional, a list for a variadic. Attributes that are None or equal to their default are left
+        out.
+        """
         op_class = self._classes[name]
         definition = op_class.definition
         groups = [_group(operand) for operand in operands]
@@ -86,9 +87,8 @@ class OpBuilder:
             if value is not None and value != spec.default:
                 properties[key] = spec.kind.encode(value)
         if definition.needs_segments:
-            properties["operandSegmentSizes"] = DenseArrayBase.from_list(
-                i32, [len(group) for group in groups]
-            )
+            sizes = definition.written_segments([len(group) for group in groups])
+            properties["operandSegmentSizes"] = DenseArrayBase.from_list(i32, sizes)
         origin = self.origin
         op = op_class.create(
             operands=[value for group in groups for value in group],
@@ -102,8 +102,7 @@ class OpBuilder:
         return op
 
     def _count(self) -> None:
-        """Refuses what a large attribute or shape would unroll into more ops than anybody waits
-        for."""
+        """Counts ops made for one origin; raises CompileError above `_MOST_OPS`."""
         if self.origin is not self._counted:
             self._counted, self._made = self.origin, 0
         self._made += 1
@@ -115,13 +114,13 @@ class OpBuilder:
             )
 
     def emit(self, name: str, operands: Operands, result: Attribute, **attributes: Any) -> SSAValue:
-        """Makes an op with one result and gives that."""
+        """Creates an op with one result and returns that result."""
         if len(shape_of(result)) > MOST_BROADCAST_DIMS:
             operands = self._repeated(list(operands), shape_of(result))
         return self.emit_op(name, operands, result, **attributes).results[0]
 
     def _repeated(self, operands: Sequence[Operand], shape: Sequence[int]) -> Sequence[Operand]:
-        """Operands that broadcast, repeated where the library does not do so."""
+        """Repeats operands along leading dimensions in which the library cannot broadcast."""
         tensors = [each for each in operands if isinstance(each, SSAValue)]
         shapes = [shape_of(each.type) for each in tensors]
         if len(shapes) < 2 or broadcast_shapes(shapes) != tuple(shape):
@@ -139,8 +138,9 @@ class OpBuilder:
     def like(
         self, name: str, *operands: SSAValue, element: Attribute | None = None, **attributes: Any
     ) -> SSAValue:
-        """An op whose result has the shape of its first operand, and, unless another is given, its
-        element type."""
+        """Creates an op with the shape and, unless `element` is given, element type of its first
+        operand.
+        """
         first = operands[0].type
         result = tensor_type(element or element_of(first), shape_of(first))
         return self.emit(name, operands, result, **attributes)
@@ -148,8 +148,10 @@ class OpBuilder:
     def broadcasting(
         self, name: str, *operands: SSAValue, element: Attribute | None = None, **attributes: Any
     ) -> SSAValue:
-        """An elementwise op whose result has the broadcast shape of its operands; raises
-        VerifyException if they have none."""
+        """Creates an elementwise op with the broadcast shape of its operands.
+
+        Raises VerifyException if the shapes do not broadcast.
+        """
         shape = broadcast_shapes([shape_of(operand.type) for operand in operands])
         if shape is None:
             shapes = " and ".join(str(shape_of(operand.type)) for operand in operands)
@@ -158,14 +160,14 @@ class OpBuilder:
         return self.emit(name, operands, result, **attributes)
 
     def reshape(self, value: SSAValue, shape: Sequence[int]) -> SSAValue:
-        """`value` in that shape, itself if it has it."""
+        """Reshapes `value`; returns it unchanged if it has that shape."""
         if shape_of(value.type) == tuple(shape):
             return value
         result = tensor_type(element_of(value.type), shape)
         return self.emit("reshape", [value], result, shape=list(shape))
 
     def repeat(self, value: SSAValue, shape: Sequence[int]) -> SSAValue:
-        """`value` as often in each dimension as it takes to get that shape, itself if it has it."""
+        """Repeats `value` to that shape; returns it unchanged if it has that shape."""
         found = shape_of(value.type)
         factors = [wanted // max(size, 1) for wanted, size in zip(shape, found, strict=True)]
         if found == tuple(shape):
@@ -174,7 +176,7 @@ class OpBuilder:
         return self.emit("repeat", [value], result, repeat_dimensions=factors)
 
     def permute(self, value: SSAValue, permutation: Sequence[int]) -> SSAValue:
-        """Dimension i of the result is dimension permutation[i] of `value`."""
+        """Permutes `value`: dimension i of the result is dimension permutation[i]."""
         if list(permutation) == list(range(len(permutation))):
             return value
         shape = shape_of(value.type)
@@ -182,18 +184,18 @@ class OpBuilder:
         return self.emit("permute", [value], result, permutation=list(permutation))
 
     def typecast(self, value: SSAValue, element: Attribute) -> SSAValue:
-        """`value` with that element type, itself if it has it."""
+        """Casts `value` to that element type; returns it unchanged if it has that type."""
         if element_of(value.type) == element:
             return value
         return self.like("typecast", value, element=element)
 
     def full(self, shape: Sequence[int], fill_value: float, element: Attribute) -> SSAValue:
-        """A tensor of one value."""
+        """Creates a splat tensor."""
         result = tensor_type(element, shape)
         return self.emit("full", [], result, shape=list(shape), fill_value=fill_value)
 
     def constant(self, array: Array, element: Attribute = f32) -> SSAValue:
-        """The numbers of a float32 array as a tensor of a float type."""
+        """Creates a constant of a float type from a float32 array."""
         import ml_dtypes  # registers bfloat16 with numpy
 
         assert ml_dtypes is not None
@@ -207,7 +209,7 @@ class OpBuilder:
         ends: Sequence[int],
         step: Sequence[int] | None = None,
     ) -> SSAValue:
-        """The part of `value` between `begins` and `ends`, every `step`-th element of it."""
+        """Slices `value` from `begins` to `ends` with strides `step` (default 1)."""
         step = list(step) if step is not None else [1] * len(begins)
         shape = [
             -(-(end - begin) // stride)
@@ -221,7 +223,7 @@ class OpBuilder:
         )
 
     def slice_dim(self, value: SSAValue, dim: int, begin: int, end: int) -> SSAValue:
-        """The part of `value` between `begin` and `end` of one dimension."""
+        """Slices one dimension of `value` from `begin` to `end`."""
         shape = shape_of(value.type)
         begins = [begin if axis == dim else 0 for axis in range(len(shape))]
         ends = [end if axis == dim else size for axis, size in enumerate(shape)]
@@ -230,10 +232,10 @@ class OpBuilder:
     def pad(
         self, value: SSAValue, widths: Sequence[tuple[int, int]], fill: float = 0.0
     ) -> SSAValue:
-        """`value` with `fill` before and after the elements of its last dimensions, itself if all
-        widths are 0.
+        """Pads the last dimensions of `value`; returns it unchanged if all widths are 0.
 
-        Tiles are padded after only; what needs more is padded as rows (docs/library-rules.md).
+        `widths` are (before, after) pairs. Tiles can only be padded after; padding before is done
+        in row-major layout (docs/library-rules.md).
         """
         if not any(any(pair) for pair in widths):
             return value
@@ -246,14 +248,14 @@ class OpBuilder:
         name = "pad_row_major" if any(before for before, _ in kept) else "pad"
         padding = [width for pair in kept for width in pair]
         if name == "pad_row_major" and fill and element_of(value.type) == f32:
-            # The kernel repeats the upper half of the number in the lower one: infinities are NaN.
+            # The kernel repeats the upper 16 bits in the lower ones: infinities would become NaN.
             known = self.pad(self.full(shape, 1.0, f32), widths)
             outside = self.full([1] * len(shape), fill, f32)
             return self.broadcasting("where", known, self.pad(value, widths), outside)
         return self.emit(name, [value], result, padding=padding, value=fill)
 
     def concat(self, values: Sequence[SSAValue], dim: int) -> SSAValue:
-        """The values joined along `dim` (not negative)."""
+        """Concatenates the values along `dim` (not negative)."""
         if len(values) == 1:
             return values[0]
         shape = list(shape_of(values[0].type))
@@ -264,7 +266,7 @@ class OpBuilder:
     def reduce(
         self, name: str, value: SSAValue, dims: Sequence[int], keep_dim: bool = True
     ) -> SSAValue:
-        """A reduction (sum, mean, max, min, prod) over `dims` (not negative)."""
+        """Creates a reduction (sum, mean, max, min, prod) over `dims` (not negative)."""
         shape = [
             1 if axis in dims else size
             for axis, size in enumerate(shape_of(value.type))
@@ -275,7 +277,7 @@ class OpBuilder:
 
 
 def builder_before(op: Operation, classes: Mapping[str, type[CatalogueOp]]) -> OpBuilder:
-    """Makes ops before one that they are to replace, and on its behalf."""
+    """Returns a builder that inserts before `op` and replaces it."""
     block = op.parent
     assert block is not None
     builder = OpBuilder(classes, lambda made: block.insert_op_before(made, op))
@@ -290,7 +292,7 @@ def _group(operand: SSAValue | Sequence[SSAValue] | None) -> list[SSAValue]:
 
 
 def broadcast_shapes(shapes: Sequence[Sequence[int]]) -> tuple[int, ...] | None:
-    """The numpy broadcast of the shapes, None if they do not fit."""
+    """Returns the numpy broadcast shape, None if the shapes do not broadcast."""
     rank = max((len(shape) for shape in shapes), default=0)
     result = [1] * rank
     for shape in shapes:
@@ -302,14 +304,14 @@ def broadcast_shapes(shapes: Sequence[Sequence[int]]) -> tuple[int, ...] | None:
     return tuple(result)
 
 
-# Splat constants of TTIR: their value, and its conversion to an element type.
+# Splat constants of TTIR and conversion of their value to an element type.
 
 _FILLS = frozenset({"ttir.full", "ttir.zeros", "ttir.ones", "ttir.constant"})
 
 
 def splat_of(value: SSAValue) -> float | int | None:
-    """The number that every element of `value` equals, None if that is not known."""
-    # Rules ask this of every operand; the name says no sooner than the class.
+    """Returns the value of a TTIR splat constant, None if `value` is not one."""
+    # Called for every operand: the cheap checks come first.
     if type(value) is not OpResult or value.op.name not in _FILLS:
         return None
     op = value.op
@@ -327,9 +329,11 @@ def splat_of(value: SSAValue) -> float | int | None:
 
 
 def number_as(value: float, dtype: str) -> Array:
-    """A number as an element of that dtype. Integers take what is before the point, or the nearest
-    one that there is, 0 for NaN. A negative integer names the bits of an unsigned one: attributes
-    of TTIR have 32 bits and a sign."""
+    """Converts a number to a numpy scalar of that dtype.
+
+    Integers truncate, saturate to the range of the type, and map NaN to 0. A negative integer gives
+    the bits of an unsigned one, because TTIR attributes are signed 32-bit integers.
+    """
     target = np.dtype(dtype)
     if np.issubdtype(target, np.integer):
         limits = np.iinfo(target)

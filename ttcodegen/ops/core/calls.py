@@ -27,44 +27,43 @@ from ttcodegen.systems.releases.release import Release, function_name
 
 # C++ call rows of the catalogue, collected by `conversions.recording`.
 #
-# An expression is a tree of calls, of values of the program and of pieces of C++; nothing is
-# written before all statements of a function are known.
+# An expression is a tree of calls, program values and C++ text; nothing is written before all
+# statements of a function are known.
 
 
 @dataclass(frozen=True, eq=False)
 class Use:
-    """A value of the program, where it is used."""
+    """A use of a program value in an expression."""
 
     value: SSAValue
 
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """An expression that is made of others."""
+    """A C++ expression with subexpressions."""
 
     callee: str
-    """The function, the type of a list, or the name of a member or a method."""
+    """Function, type of a list, or name of a member or method."""
     arguments: tuple[Argument, ...]
     type: str
     form: Literal["call", "get", "subscript", "member", "method", "list", "element", "literal"] = (
         "call"
     )
     index: int = 0
-    """The position in a tuple or a vector."""
+    """Position in a tuple or vector."""
     fields: tuple[str, ...] = ()
-    """The fields of a structure that a list initialises; of an element of an array, the access
-    paths in it of the tensors that are the arguments."""
+    """Field names of a braced initializer, or access paths of the arguments in an array element."""
     outlined: bool = False
-    """True if the function is one that equal sequences of statements became."""
+    """True if the function was outlined from equal sequences of statements."""
     variable: str | None = None
-    """The name of the variable that holds the value, if it is to have one."""
+    """Name of the variable that holds the value; None for an inlined expression."""
     parameters: tuple[str, ...] = ()
-    """The names of the parameters, if it is not the library that knows them."""
+    """Parameter names, where the library's declarations do not give them."""
     purpose: str = ""
-    """Purpose of a function that is specialized for sizes.
+    """Name under which size-specialized functions are merged.
 
-    Functions with the same purpose serve other sizes, so that a function for all of them takes one
-    as an argument of this name.
+    Functions of the same purpose differ in a size only; the merged function takes it as an argument
+    of this name.
     """
 
 
@@ -73,7 +72,7 @@ Argument = Use | Call | Text
 
 
 def in_release(call: Call, release: Release) -> Call:
-    """A call of the catalogue in the form that a release takes it in."""
+    """Rewrites a call to the signature that a release declares."""
     change = release.calls.get(call.callee)
     if change is None:
         return call
@@ -105,23 +104,23 @@ def in_release(call: Call, release: Release) -> Call:
 NULLOPT = Text("std::nullopt")
 CONVOLUTION_CONFIG = "convolution_config"
 CONVOLUTION_COMPUTE = "convolution_compute"
-"""Names of decisions about convolutions that all of them share."""
+"""Names of tunable settings shared by all convolutions."""
 
 
 class Default(Text):
-    """An argument that the function assumes when it is not given."""
+    """An argument equal to the default of the parameter."""
 
 
 class CppCalls(Protocol):
     """Interface of an op's C++ emission, implemented by the conversion to EmitC."""
 
     def __getitem__(self, value: SSAValue) -> Argument:
-        """The C++ value of a TTNN value."""
+        """Returns the C++ expression of a TTNN value."""
         ...
 
     @property
     def device(self) -> Argument:
-        """The `ttnn::MeshDevice&` that the function runs on."""
+        """The `ttnn::MeshDevice&` of the function."""
         ...
 
     @property
@@ -130,91 +129,92 @@ class CppCalls(Protocol):
         ...
 
     def include(self, header: str) -> None:
-        """Makes the file include `<header>`."""
+        """Adds `#include <header>` to the file."""
         ...
 
     def include_support(self, header: str) -> None:
-        """Makes the file include a header of the project's support folder."""
+        """Includes a header of the project's support folder."""
         ...
 
     def include_source(self, header: str) -> None:
-        """Makes the file include a header of the project's folder of sources."""
+        """Includes a header of the project's source folder."""
         ...
 
     def call(self, callee: str, *arguments: Argument, type: str = "ttnn::Tensor") -> Argument:
-        """An expression that calls a function."""
+        """Returns a call expression."""
         ...
 
     def bind_several(self, results: Sequence[SSAValue], callee: str, *arguments: Argument) -> None:
-        """Calls a function that returns a tuple of tensors, and makes them the C++ values of TTNN
-        results."""
+        """Calls a function that returns a tuple and binds its elements to the results."""
         ...
 
     def nested(self, callee: str, *arguments: Argument, type: str = "ttnn::Tensor") -> Argument:
-        """A call that is written inside another one."""
+        """Returns a call expression that is written inside another one."""
         ...
 
     def run(self, callee: str, *arguments: Argument) -> None:
-        """A statement that calls a function without a result."""
+        """Adds a statement that calls a void function."""
         ...
 
     def literal(self, text: str, type: str) -> Argument:
-        """An expression given as text."""
+        """Returns an expression given as text."""
         ...
 
     def get(self, value: Argument, index: int, type: str = "ttnn::Tensor") -> Argument:
-        """`std::get<index>(value)`."""
+        """Returns `std::get<index>(value)`."""
         ...
 
     def subscript(self, value: Argument, index: int, type: str = "ttnn::Tensor") -> Argument:
-        """`value[index]`."""
+        """Returns `value[index]`."""
         ...
 
     def memory_config(self, placement: TensorPlacement) -> Argument:
-        """The memory config of a placement, by name if the program uses it more than once."""
+        """Returns the memory config of a placement, a named constant if used more than once."""
         ...
 
     def compute_config(self, config: ComputeConfig) -> Argument:
-        """A compute kernel configuration, by the name of its constant."""
+        """Returns the named constant of a compute kernel config."""
         ...
 
     def data_type(self, op: CatalogueOp, data_type: DataType) -> Argument:
-        """The data type that an op gives its result; by name, if a person may choose another."""
+        """Returns the data type of an op's result, a named constant if it is tunable."""
         ...
 
     def tuned(self, name: str) -> Argument:
-        """A decision that is left to the library unless a person takes it: the constant of
-        src/tuning.hpp with that name, which all calls of a kind share."""
+        """Returns the constant of src/tuning.hpp with that name.
+
+        All calls of a kind share it; by default it leaves the decision to the library.
+        """
         ...
 
     def program_config(self, config: ProgramConfig) -> Argument:
-        """A program configuration, by the name of its constant."""
+        """Returns the named constant of a program config."""
         ...
 
     def data_array(self, op: CatalogueOp) -> str:
-        """Puts the elements of a constant op into the data folder and gives the file's name."""
+        """Writes the elements of a constant op to the data folder and returns the file name."""
         ...
 
     def list(self, type: str, elements: Iterable[Argument]) -> Argument:
-        """`type{elements...}`."""
+        """Returns `type{elements...}`."""
         ...
 
     def bind(self, result: SSAValue, value: Argument) -> None:
-        """Makes `value` the C++ value of a TTNN result."""
+        """Binds a TTNN result to a C++ expression."""
         ...
 
 
 CppEmission = Callable[[CppCalls, CatalogueOp], None]
-"""Writes an op's call, and binds its results to C++ values."""
+"""Emits the call of an op and binds its results."""
 
 ArgumentRule = Callable[[CppCalls, CatalogueOp], Argument]
-"""Gives an argument of a call for an op."""
+"""Returns one argument of an op's call."""
 
 
 def cpp_call(callee: str, header: str, *rules: ArgumentRule) -> CppEmission:
-    """The emission of an op that is one call with one tensor as result.
+    """Emission of an op as one call that returns one tensor.
 
-    Arguments at the end that are defaults of the function are left out.
+    Trailing arguments that equal the defaults of the function are left out.
     """
 
     def emission(calls: CppCalls, op: CatalogueOp) -> None:
@@ -226,13 +226,13 @@ def cpp_call(callee: str, header: str, *rules: ArgumentRule) -> CppEmission:
 
 
 def bind_elements(calls: CppCalls, op: CatalogueOp, several: Argument) -> None:
-    """Makes the elements of a vector or an array of tensors the C++ values of the results."""
+    """Binds the results to the elements of a vector or array of tensors."""
     for index, result in enumerate(op.results):
         calls.bind(result, calls.subscript(several, index))
 
 
 def trimmed(arguments: Iterable[Argument]) -> list[Argument]:
-    """The arguments without those at the end that are defaults of the function."""
+    """Drops trailing arguments that equal the defaults of the function."""
     result = list(arguments)
     while result and (result[-1] == NULLOPT or isinstance(result[-1], Default)):
         result.pop()
@@ -240,7 +240,7 @@ def trimmed(arguments: Iterable[Argument]) -> list[Argument]:
 
 
 def operand_(name: str) -> ArgumentRule:
-    """The operand of that name, `std::nullopt` if it is absent."""
+    """Rule for the operand of that name, `std::nullopt` if it is absent."""
 
     def rule(calls: CppCalls, op: CatalogueOp) -> Argument:
         value = op.optional_operand(name)
@@ -250,16 +250,16 @@ def operand_(name: str) -> ArgumentRule:
 
 
 def nullopt(calls: CppCalls, op: CatalogueOp) -> Argument:
-    """An argument that is not given."""
+    """Rule for an argument that is not given."""
     return NULLOPT
 
 
 def attribute_(
     name: str, as_: Callable[[Any], str] | None = None, default: Any = None
 ) -> ArgumentRule:
-    """The attribute of that name as C++ text, `std::nullopt` if it is None.
+    """Rule for the attribute of that name, `std::nullopt` if it is None.
 
-    `default` is what the C++ function assumes if the argument is not given.
+    `default` is the default of the C++ parameter.
     """
 
     def rule(calls: CppCalls, op: CatalogueOp) -> Argument:
@@ -273,7 +273,7 @@ def attribute_(
 
 
 def fixed_(text: str) -> ArgumentRule:
-    """An argument that is always the default of the function."""
+    """Rule for an argument that always equals the default of the parameter."""
     return lambda calls, op: Default(text)
 
 
@@ -282,7 +282,7 @@ COMPUTE_CONFIG_ATTRIBUTE = AttributeSpec("compute_config", COMPUTE_CONFIG, None)
 
 
 def compute_config(calls: CppCalls, op: CatalogueOp) -> Argument:
-    """The compute kernel configuration of the op, `std::nullopt` if it leaves it to the library."""
+    """Rule for the compute kernel config, `std::nullopt` if it is left to the library."""
     config = op.parameter(COMPUTE_CONFIG_ATTRIBUTE.name)
     return NULLOPT if config is None else calls.compute_config(config)
 
@@ -295,8 +295,7 @@ SDPA_CONFIG_ATTRIBUTE = AttributeSpec("program_config", SDPA_CONFIG, None)
 
 
 def program_config(name: str) -> ArgumentRule:
-    """The program configuration in the attribute of that name, `std::nullopt` if the op leaves it
-    to the library."""
+    """Rule for the program config attribute `name`, `std::nullopt` if it is left to the library."""
 
     def rule(calls: CppCalls, op: CatalogueOp) -> Argument:
         config = op.parameter(name)
@@ -306,8 +305,10 @@ def program_config(name: str) -> ArgumentRule:
 
 
 def output_memory(calls: CppCalls, op: CatalogueOp) -> Argument:
-    """The memory configuration of the result, `std::nullopt` where everything is in interleaved
-    DRAM, which is what calls give without one."""
+    """Rule for the memory config of the result.
+
+    `std::nullopt` if all operands and results are in interleaved DRAM, the default of the calls.
+    """
     encodings = [getattr(value.type, "encoding", None) for value in (*op.operands, *op.results)]
     placements = [e.data for e in encodings if isinstance(e, TTNNLayoutAttr)]
     if all(p.buffer_type != "l1" and p.shards is None for p in placements):
@@ -316,7 +317,7 @@ def output_memory(calls: CppCalls, op: CatalogueOp) -> Argument:
 
 
 def core_set_text(ranges: Sequence[CoreRange]) -> str:
-    """Cores as a C++ expression."""
+    """Returns a `ttnn::CoreRangeSet` expression."""
     each = [
         f"ttnn::CoreRange({{{r.first_column}, {r.first_row}}}, {{{r.last_column}, {r.last_row}}})"
         for r in ranges
@@ -326,14 +327,14 @@ def core_set_text(ranges: Sequence[CoreRange]) -> str:
 
 
 def cpp_text(value: bool | float | str | DataType | list[Any]) -> str:
-    """A Python value as a C++ expression; lists become braced lists."""
+    """Returns a Python value as a C++ expression; lists become braced lists."""
     from ttcodegen.emitc.spelling import float_value, integer_value, string_literal
 
     match value:
         case bool():
             return "true" if value else "false"
         case int():
-            # The library's numbers have 32 bits; without a suffix, the larger half would be `long`.
+            # The library takes 32-bit integers; without a suffix, 2^31 and above would be `long`.
             return integer_value(value, ui32 if 1 << 31 <= value < 1 << 32 else i32).text
         case float():
             return float_value(value).text
@@ -346,12 +347,12 @@ def cpp_text(value: bool | float | str | DataType | list[Any]) -> str:
 
 
 def shape_text(shape: Iterable[int]) -> str:
-    """A `ttnn::Shape` expression."""
+    """Returns a `ttnn::Shape` expression."""
     return "ttnn::Shape({" + ", ".join(str(size) for size in shape) + "})"
 
 
 def small_vector_text(values: Iterable[int], type_: str = "int32_t") -> str:
-    """A `ttsl::SmallVector` expression."""
+    """Returns a `ttsl::SmallVector` expression."""
     return f"ttsl::SmallVector<{type_}>{{" + ", ".join(str(value) for value in values) + "}"
 
 
@@ -360,7 +361,7 @@ def small_vector_text(values: Iterable[int], type_: str = "int32_t") -> str:
 # Names and order are those of the declarations of tt-metal (`ttnn/operations/`).
 
 MOST_UNNAMED = 6
-"""The most arguments that a call has without their names."""
+"""Largest number of arguments that a call has without parameter names."""
 
 SIZES = frozenset(
     "in_channels out_channels batch_size input_height input_width groups channels num_heads "
@@ -370,7 +371,7 @@ SIZES = frozenset(
 
 
 def parameter_names(callee: str, count: int) -> tuple[str, ...]:
-    """The names of the first `count` parameters of a function if they are many and known."""
+    """Returns the names of the first `count` parameters if they are many and known."""
     if count <= MOST_UNNAMED:
         return ()
     return PARAMETERS.get(function_name(callee), ())[:count]

@@ -14,9 +14,9 @@ from ttcodegen.dialects.operations.operation import CatalogueOp
 
 # Dimension labels that relate the operands and results of an op.
 #
-# An op that is computed in parts, one on each chip of a mesh, needs parts of its operands that
-# belong to its part of the result. Dimensions that go together have one label: where one of them
-# is divided, all are. A dimension without a label has to be there as a whole.
+# An op that is sharded over the devices of a mesh needs the operand shards that match its shard of
+# the result. Dimensions that are sharded together have one label. A dimension without a label
+# must be replicated.
 
 Shape = tuple[int, ...]
 Labels = tuple[int | None, ...]
@@ -24,15 +24,16 @@ Labels = tuple[int | None, ...]
 
 @dataclass(frozen=True)
 class Dimensions:
-    """The labels of the dimensions of an op."""
+    """Dimension labels of the operands and results of an op."""
 
     operands: Sequence[Labels]
     results: Sequence[Labels]
     reduced: Mapping[int, str] = field(default_factory=dict[int, str])
-    """Labels that no result has: how what the parts give becomes one. "sum", "max", "min" or
-    "mean"."""
+    """Labels that no result has, with the reduction of the partial results: "sum", "max", "min" or
+    "mean".
+    """
     attributes: Callable[[Sequence[Shape], Sequence[Shape]], Mapping[str, Any]] | None = None
-    """The attributes that the shapes of the parts change, from those of operands and results."""
+    """Returns the attributes that change with the shard shapes of operands and results."""
 
     def largest(self, op: CatalogueOp) -> dict[int, int]:
         """Returns the largest shard count of each label: every valid count divides it."""
@@ -46,11 +47,11 @@ class Dimensions:
 
 
 DimensionRule = Callable[[CatalogueOp], Dimensions | None]
-"""The dimensions of an op; None if it needs whole tensors."""
+"""Returns the dimension labels of an op; None if it needs whole tensors."""
 
 
 def aligned(shape: Sequence[int], result: Sequence[int]) -> Labels:
-    """The labels of an operand that broadcasts onto a result with the labels 0, 1, 2..."""
+    """Labels of an operand that broadcasts onto a result with the labels 0, 1, 2..."""
     start = len(result) - len(shape)
     return tuple(
         [
@@ -61,7 +62,7 @@ def aligned(shape: Sequence[int], result: Sequence[int]) -> Labels:
 
 
 def of_elements(op: CatalogueOp) -> Dimensions:
-    """Each element of the result depends on those in its place, which broadcast."""
+    """Labels of an elementwise op with broadcast."""
     result = op.result_shape
     return Dimensions(
         [aligned(shape_of(operand.type), result) for operand in op.operands],
@@ -70,8 +71,10 @@ def of_elements(op: CatalogueOp) -> Dimensions:
 
 
 def all_but(op: CatalogueOp, whole: Collection[int]) -> Dimensions:
-    """The dimensions of the first operand that are not `whole` have the same positions in the
-    results; other operands, weights above all, are there as a whole."""
+    """Labels of an op that preserves the dimensions of its first operand that are not `whole`.
+
+    Other operands, mostly weights, are replicated.
+    """
     shape = shape_of(op.operands[0].type)
     kept = tuple([None if dim in whole else dim for dim in range(len(shape))])
     others: list[Labels] = [(None,) * len(shape_of(each.type)) for each in op.operands[1:]]
@@ -79,7 +82,7 @@ def all_but(op: CatalogueOp, whole: Collection[int]) -> Dimensions:
 
 
 def along(name: str) -> DimensionRule:
-    """The op works along the dimension that the attribute names."""
+    """Labels of an op that works along the dimension in attribute `name`."""
 
     def rule(op: CatalogueOp) -> Dimensions | None:
         rank = len(shape_of(op.operands[0].type))
@@ -89,7 +92,10 @@ def along(name: str) -> DimensionRule:
 
 
 def of_reduction(op: CatalogueOp, dims: Collection[int], how: str | None) -> Dimensions:
-    """A reduction over `dims`; parts of reduced dimensions become one as `how` says, if it does."""
+    """Labels of a reduction over `dims`.
+
+    Shards of reduced dimensions give partial results that are combined by `how`, if given.
+    """
     shape, result = shape_of(op.operands[0].type), op.result_shape
     kept: list[int | None] = [None if dim in dims else dim for dim in range(len(shape))]
     if len(result) != len(shape):
@@ -100,13 +106,14 @@ def of_reduction(op: CatalogueOp, dims: Collection[int], how: str | None) -> Dim
 
 
 def of_permutation(permutation: Sequence[int]) -> Dimensions:
-    """Dimension i of the result is dimension permutation[i] of the operand."""
+    """Labels of a permutation: dimension i of the result is dimension permutation[i]."""
     return Dimensions([tuple(range(len(permutation)))], [tuple(permutation)])
 
 
 def of_reshape(op: CatalogueOp) -> Dimensions:
-    """Dimensions that become one or come of one go together with the first of them: parts of that
-    are parts of the other."""
+    """Labels of a reshape: each group of merged or split dimensions shares the label of its first
+    one.
+    """
     shape, result = shape_of(op.operands[0].type), op.result_shape
     before: list[int | None] = [None] * len(shape)
     after: list[int | None] = [None] * len(result)
@@ -123,8 +130,10 @@ def of_reshape(op: CatalogueOp) -> Dimensions:
 def dimension_groups(
     before: Sequence[int], after: Sequence[int]
 ) -> list[tuple[list[int], list[int]]]:
-    """The smallest groups of neighbouring dimensions that a reshape between the two shapes turns
-    into each other; dimensions of one element belong to none. Neither shape has a zero."""
+    """Returns the smallest groups of adjacent dimensions that a reshape maps to each other.
+
+    Dimensions of size 1 belong to no group. Neither shape contains a zero.
+    """
     old = [axis for axis, size in enumerate(before) if size != 1]
     new = [axis for axis, size in enumerate(after) if size != 1]
     groups: list[tuple[list[int], list[int]]] = []
@@ -143,8 +152,9 @@ def dimension_groups(
 
 
 def of_repetition(op: CatalogueOp) -> Dimensions:
-    """A dimension that is repeated is a dimension of the result alone where it has one element, and
-    else there as a whole."""
+    """Labels of a repeat: a repeated dimension is sharded in the result alone if its size is 1,
+    else not at all.
+    """
     shape, result = shape_of(op.operands[0].type), op.result_shape
     if len(shape) != len(result):
         return Dimensions([(None,) * len(shape)], [(None,) * len(result)])
@@ -161,7 +171,7 @@ def of_repetition(op: CatalogueOp) -> Dimensions:
 
 
 def of_concatenation(op: CatalogueOp) -> Dimensions | None:
-    """All dimensions but that which the operands are joined along."""
+    """Labels of a concat: all dimensions but the concatenated one."""
     rank = len(op.result_shape)
     dim = op.parameter("dim") % rank
     labels: Labels = tuple([None if each == dim else each for each in range(rank)])
@@ -173,7 +183,10 @@ def of_part(
     taken: Sequence[tuple[int, int, int]],
     attributes: Callable[[Sequence[Shape]], Mapping[str, Any]],
 ) -> Dimensions:
-    """Dimensions that are taken from the first to the last element, in order."""
+    """Labels of a slice: dimensions that are taken as a whole.
+
+    `taken` has (begin, end, step) for each dimension.
+    """
     shape = shape_of(op.operands[0].type)
     labels: Labels = tuple(
         [
@@ -185,7 +198,7 @@ def of_part(
 
 
 def of_filling(op: CatalogueOp) -> Dimensions:
-    """A tensor of one number, which has that attribute for its shape."""
+    """Labels of a splat tensor, whose attribute `shape` is its shape."""
     return Dimensions(
         [],
         [tuple(range(len(op.result_shape)))],
@@ -199,8 +212,10 @@ def of_product(
     batch: tuple[Sequence[int], Sequence[int]],
     contracted: tuple[Sequence[int], Sequence[int]],
 ) -> Dimensions:
-    """A product that has the batch dimensions, then what is left of the left and right side. Parts
-    of contracted dimensions give products that are added up."""
+    """Labels of a dot general: batch dimensions, then free ones of the left and right side.
+
+    Shards of contracted dimensions give partial sums.
+    """
     left, right = op.shape(names[0]), op.shape(names[1])
     labels_l: list[int | None] = list(range(len(left)))
     labels_r: list[int | None] = [len(left) + dim for dim in range(len(right))]
@@ -220,13 +235,13 @@ def of_product(
 
 
 def known_parameter(op: CatalogueOp, name: str, default: Any) -> Any:
-    """The attribute of that name; `default` for an op whose definition has none."""
+    """Returns the attribute of that name, `default` for an op whose definition has none."""
     known = any(spec.name == name for spec in op.definition.attributes)
     return op.parameter(name) if known else default
 
 
 def normalized_dim(op: CatalogueOp, dim: int, rank: int) -> int:
-    """`dim` counted from the front; raises VerifyException if the tensor has no such dimension."""
+    """Counts `dim` from the front; raises VerifyException if it is out of range."""
     if not -rank <= dim < rank:
         raise VerifyException(
             f"{op.name}: dimension {dim} is out of range for a tensor of rank {rank}"
@@ -244,22 +259,23 @@ def expect_shape(op: CatalogueOp, expected: Sequence[int], index: int = 0) -> No
 
 
 def require(op: CatalogueOp, condition: bool, expected: str, found: object) -> None:
-    """Raises VerifyException that says what was expected and what was found."""
+    """Raises VerifyException with expected and found value unless the condition holds."""
     if not condition:
         raise VerifyException(f"{op.name}: expected {expected}, found {found}")
 
 
 def expect_volume(op: CatalogueOp, expected: Sequence[int], name: str) -> None:
-    """Raises VerifyException unless the operand has as many elements as a tensor of that shape, and
-    its last dimension: images are also given as rows (1, 1, N*H*W, C)."""
+    """Raises VerifyException unless the operand matches the shape in volume and last dimension.
+
+    Images may also be given as rows (1, 1, N*H*W, C).
+    """
     found = op.shape(name)
     fits = found[-1:] == tuple(expected[-1:]) and prod(found) == prod(expected)
     require(op, fits, f"an operand '{name}' of the elements of {tuple(expected)}", found)
 
 
 def expect_result_volume(op: CatalogueOp, expected: Sequence[int]) -> None:
-    """Raises VerifyException unless each result has as many elements as a tensor of that shape, and
-    its last dimension."""
+    """Raises VerifyException unless each result matches the shape in volume and last dimension."""
     for result in op.results:
         found = shape_of(result.type)
         fits = found[-1:] == tuple(expected[-1:]) and prod(found) == prod(expected)
@@ -267,26 +283,34 @@ def expect_result_volume(op: CatalogueOp, expected: Sequence[int]) -> None:
 
 
 def expect_element(op: CatalogueOp, name: str, index: int = 0) -> None:
-    """Raises VerifyException unless the result of that index has elements of the type of the
-    operand."""
+    """Raises VerifyException unless the result has the element type of the operand."""
     expected, found = element_of(op.operand(name).type), element_of(op.results[index].type)
     require(op, expected == found, f"a result of {expected}, as the operand '{name}'", found)
 
 
 def expect_integers(op: CatalogueOp, *names: str) -> None:
-    """Raises VerifyException unless the operands of those names, where they are present, have
-    integers."""
+    """Raises VerifyException unless the named operands, where present, are integers."""
+    _expect_elements(op, names, are_floats=False)
+
+
+def expect_floats(op: CatalogueOp, *names: str) -> None:
+    """Raises VerifyException unless the named operands, where present, are floats."""
+    _expect_elements(op, names, are_floats=True)
+
+
+def _expect_elements(op: CatalogueOp, names: Sequence[str], are_floats: bool) -> None:
     for name in names:
         value = op.optional_operand(name)
         if value is None:
             continue
         data_type = normalized_data_type(element_of(value.type))
-        fits = data_type is not None and not data_type.is_float
-        require(op, fits, f"an operand '{name}' of integers", element_of(value.type))
+        fits = data_type is not None and data_type.is_float == are_floats
+        what = "floats" if are_floats else "integers"
+        require(op, fits, f"an operand '{name}' of {what}", element_of(value.type))
 
 
 def expect_rank(op: CatalogueOp, rank: int, *names: str) -> None:
-    """Raises VerifyException unless the operands of those names have that rank."""
+    """Raises VerifyException unless the named operands have that rank."""
     for name in names:
         shape = op.shape(name)
         require(op, len(shape) == rank, f"{name} of rank {rank}", shape)

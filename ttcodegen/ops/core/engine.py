@@ -1,8 +1,4 @@
-"""Device arithmetic in numpy: engines, random numbers, index normalization, kept results.
-
-A convolution of a bf16 image with bf16 weights has the same operands before and after lowering,
-and the same meaning.
-"""
+"""Device arithmetic in numpy: matrix and vector engines, random numbers, memoized results."""
 
 from __future__ import annotations
 
@@ -22,36 +18,42 @@ from ttcodegen.foundation.lazy_numpy import Array, np
 
 # Arithmetic of the matrix and vector engines in numpy.
 #
-# Operands are cut to the multiplier's width, sums rounded to the destination registers' format,
-# and approximations computed as the kernels compute them.
+# Operands are truncated to the multiplier's width, sums rounded to the format of the destination
+# registers, and approximations computed as the kernels compute them.
 #
 # Without an arithmetic, as in the golden, everything is as exact as its numpy dtype.
 
 _BLOCK_ROWS, _BLOCK_COLUMNS = 64, 512
-"""Of sums that stay in the cache while they are added up: more columns would not, with fewer the
-calls of numpy take longer than what they compute."""
+"""Rows and columns of a block of sums that stays in the cache.
+
+More columns would not fit; with fewer, numpy's call overhead dominates.
+"""
 _ROWS_OF_A_CUT = 16 * _BLOCK_ROWS
-"""For which a block of the second factor is cut once."""
+"""Rows of the first factor for which a block of the second factor is truncated once."""
 _PRODUCT_COLUMNS = 128
-"""Of a product with a tile's depth: few enough that BLAS does not wake its threads."""
+"""Columns of a product of one tile's depth: few enough that BLAS starts no threads."""
 _TILES_AT_ONCE = 8
-"""In depth, whose products one call of numpy computes."""
+"""Tiles along the depth whose products one numpy call computes."""
 _MOST_ROUNDED = 1 << 28
-"""Multiplications up to which numpy rounds sums after each tile, which takes six times as long as
-the product. Beyond it sums are float32, but for deep ones and those that an exponential follows:
-the CPU backend rounds them all, and what comes of that is well within the bounds of the comparison.
+"""Multiplications up to which numpy rounds sums after each tile, at six times the cost.
+
+Above it sums are float32, except for deep ones and those that an exponential follows. The CPU
+backend rounds all of them; the difference is well within the tolerance of the comparison.
 """
 _DEEP = 1024
-"""Summands beyond which it is not: what the rounding makes grows with the square root of their
-number. Of 1024 normal ones it is 0.9 % of the range of the sums, of 8192 2.5 %."""
+"""Number of summands above which sums are always rounded.
+
+The rounding error grows with the square root of the depth: for normal summands it is 0.9 % of the
+range of the sums at 1024, 2.5 % at 8192.
+"""
 
 
 def cut(array: Array, bits: int) -> Array:
-    """float32 numbers with that many bits of mantissa after the leading one, as float32."""
+    """Truncates float32 mantissas to `bits` bits after the leading one."""
     if bits >= 23 or array.dtype != np.float32:
         return array
     mask = np.uint32(0xFFFFFFFF ^ ((1 << (23 - bits)) - 1))
-    # In the order that the array has: a transposed weight would take longer to copy than to cut.
+    # Keeps the memory order: copying a transposed weight takes longer than truncating it.
     return np.asarray(array.view(np.uint32) & mask).view(np.float32)
 
 
@@ -66,19 +68,19 @@ def second_factor(array: Array, arithmetic: Arithmetic | None) -> Array:
 
 
 def element_product(a: Array, b: Array, arithmetic: Arithmetic | None) -> Array:
-    """The products of elements, of which `a` is in source A and `b` in source B."""
+    """Elementwise product with `a` in source A and `b` in source B."""
     a, b = second_factor(a, arithmetic), first_factor(b, arithmetic)
     result = a * b
     if arithmetic is not None and arithmetic.drops_low_product and result.dtype == np.float32:
         dropped = _low(a, FIRST_PASS_BITS[0]) * _low(b, FIRST_PASS_BITS[1])
-        # The result of IEEE 754 is chosen where an operand is not finite or this product
-        # overflows: infinities would be subtracted from each other otherwise.
+        # Keeps the IEEE 754 result where an operand is not finite or this product overflows:
+        # infinities would be subtracted from each other otherwise.
         np.subtract(result, dropped, out=result, where=np.isfinite(dropped))
     return result
 
 
 def _low(array: Array, bits: int) -> Array:
-    """Remainder of the operand that the first fidelity phase does not multiply."""
+    """Returns the low bits of the operand that the first fidelity phase does not multiply."""
     return array - cut(array, bits)
 
 
@@ -95,15 +97,17 @@ def in_destination(array: Array, arithmetic: Arithmetic | None) -> Array:
 
 
 def rounded_sums(array: Array) -> Array:
-    """float32 sums rounded to bfloat16."""
+    """Rounds float32 sums to bfloat16."""
     rounded = np.array(array, order="C")
     round_in_place(rounded, np.empty(rounded.shape, np.uint32))
     return rounded
 
 
 def round_in_place(sums: Array, scratch: Array) -> None:
-    """Rounds contiguous float32 sums to bfloat16, ties to even; `scratch` has as many uint32. What
-    is added up there has no NaN with a mantissa that the carry could run through."""
+    """Rounds contiguous float32 sums to bfloat16, ties to even.
+
+    `scratch` has as many uint32. The sums hold no NaN whose mantissa would overflow by the carry.
+    """
     bits = sums.view(np.uint32)
     np.right_shift(bits, 16, out=scratch)
     np.bitwise_and(scratch, 1, out=scratch)
@@ -113,15 +117,17 @@ def round_in_place(sums: Array, scratch: Array) -> None:
 
 
 def rounds_sums(arithmetic: Arithmetic | None, products: int, depth: int) -> bool:
-    """True if sums of `depth` products, so many in all, are rounded after each tile."""
+    """True if sums of `depth` products, `products` in all, are rounded after each tile."""
     if arithmetic is None or not arithmetic.narrow_sums:
         return False
     return products <= _MOST_ROUNDED or depth > _DEEP
 
 
 def multiplied(a: Array, b: Array) -> Array:
-    """`np.matmul`, at the speed of one product where one matrix serves a whole batch: numpy would
-    read it again for each row of the batch."""
+    """`np.matmul` that flattens the batch where one matrix serves all of it.
+
+    numpy would read the matrix again for each batch entry.
+    """
     if a.ndim < 3 or not 2 <= b.ndim <= a.ndim or prod(b.shape[:-2]) != 1:
         return np.matmul(a, b)
     rows = a.reshape(prod(a.shape[:-1]), a.shape[-1])
@@ -131,9 +137,11 @@ def multiplied(a: Array, b: Array) -> Array:
 def matrix_product(
     a: Array, b: Array, arithmetic: Arithmetic | None, in_exponent: bool = False
 ) -> Array:
-    """As numpy's matmul of factors that are cut before; `a` is the first operand. Of what an
-    exponential follows, `in_exponent`, large sums are rounded as well: it makes them differ by
-    more than the comparison bears."""
+    """Matmul with the device's operand truncation and sum rounding; `a` is the first operand.
+
+    If an exponential follows (`in_exponent`), large sums are rounded as well: the difference would
+    exceed the tolerance of the comparison.
+    """
     products = 0 if in_exponent else a.size * (b.shape[-1] if b.ndim > 1 else 1)
     rounds = rounds_sums(arithmetic, products, a.shape[-1])
     if arithmetic is None or a.dtype != np.float32 or not rounds:
@@ -155,8 +163,10 @@ def matrix_product(
 
 
 def _narrow_product(a: Array, b: Array, arithmetic: Arithmetic) -> Array:
-    """The product of two matrices whose sums are rounded after each tile, block by block; large
-    ones by several threads."""
+    """Product of two matrices with sums rounded after each tile, in blocks.
+
+    Large products use a thread pool.
+    """
     a = first_factor(a, arithmetic)
     result = np.empty((a.shape[0], b.shape[1]), np.float32)
     places = [
@@ -167,7 +177,7 @@ def _narrow_product(a: Array, b: Array, arithmetic: Arithmetic) -> Array:
 
     def compute(place: tuple[slice, slice]) -> None:
         left, total = a[place[0]], result[place]
-        # Here and not before: of a large weight a copy would be as large.
+        # Truncated per block: a truncated copy of a large weight would be as large.
         right = second_factor(b[:, place[1]], arithmetic)
         for start in range(0, left.shape[0], _BLOCK_ROWS):
             rows = slice(start, start + _BLOCK_ROWS)
@@ -178,13 +188,13 @@ def _narrow_product(a: Array, b: Array, arithmetic: Arithmetic) -> Array:
             compute(place)
         return result
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
-        # The list is what raises what a thread raised.
+        # Consuming the iterator reraises exceptions of the threads.
         list(pool.map(compute, places))
     return result
 
 
 def _narrow_block(result: Array, a: Array, b: Array) -> None:
-    """Writes a block of such a product into `result`."""
+    """Computes a block of `_narrow_product` into `result`."""
     tiles, rest = divmod(a.shape[1], TILE_SIDE)
     parts, columns_left = divmod(b.shape[1], _PRODUCT_COLUMNS)
     if not rest and not columns_left:
@@ -198,15 +208,16 @@ def _narrow_block(result: Array, a: Array, b: Array) -> None:
 
 
 def _narrow_tiles(a: Array, b: Array, tiles: int, parts: int) -> Array:
-    """A block whose sides are multiples of a tile's depth, and of the columns that are multiplied
-    at a time."""
+    """Product of matrices whose depth is a multiple of the tile side and whose columns are a
+    multiple of `_PRODUCT_COLUMNS`.
+    """
     rows = a.shape[0]
     left = a.reshape(rows, tiles, 1, TILE_SIDE).transpose(1, 2, 0, 3)
     right = b.reshape(tiles, TILE_SIDE, parts, _PRODUCT_COLUMNS).transpose(0, 2, 1, 3)
     total = np.zeros((rows, b.shape[1]), np.float32)
     scratch = np.empty(total.shape, np.uint32)
     products = np.empty((_TILES_AT_ONCE, *total.shape), np.float32)
-    # As `right` has them: by tile and part.
+    # Same order as `right`: by tile and part.
     by_part = products.reshape(-1, rows, parts, _PRODUCT_COLUMNS).transpose(0, 2, 1, 3)
     for start in range(0, tiles, _TILES_AT_ONCE):
         several = slice(start, min(start + _TILES_AT_ONCE, tiles))
@@ -219,8 +230,7 @@ def _narrow_tiles(a: Array, b: Array, tiles: int, parts: int) -> Array:
 
 
 def add_product(total: Array, a: Array, b: Array, narrow_sums: bool) -> None:
-    """Adds the product of two matrices to contiguous sums; narrow ones are rounded after each
-    tile."""
+    """Adds the product of two matrices to contiguous sums, optionally rounded after each tile."""
     if not narrow_sums:
         total += np.matmul(a, b)
         return
@@ -233,7 +243,7 @@ def add_product(total: Array, a: Array, b: Array, narrow_sums: bool) -> None:
 
 
 def sum_along(array: Array, axes: tuple[int, ...], arithmetic: Arithmetic) -> Array:
-    """The sums of float32 numbers along dimensions, which stay as ones."""
+    """Sums float32 numbers along axes with the device's rounding; keeps the dimensions."""
     array = cut(array, arithmetic.second_bits)
     if not arithmetic.narrow_sums:
         return np.sum(array, axis=axes, keepdims=True)
@@ -250,8 +260,10 @@ def sum_along(array: Array, axes: tuple[int, ...], arithmetic: Arithmetic) -> Ar
 
 
 def fast_exponential(x: Array) -> Array:
-    """e^x of the approximate mode: a straight line between powers of two, in steps of 2^-8 of them.
-    Source: ckernel_sfpu_exp.h of tt-llk."""
+    """Approximate-mode e^x: piecewise linear between powers of two, in steps of 2^-8.
+
+    Source: ckernel_sfpu_exp.h of tt-llk.
+    """
     steps = np.float32(256 * 1.4426950408889634)
     bias = np.float32(32500.818359375)  # 127 * 2^8, less what halves the largest error
     scaled = np.clip(np.maximum(x, np.float32(-88.5)) * steps + bias, 0, 65535)
@@ -260,9 +272,11 @@ def fast_exponential(x: Array) -> Array:
 
 
 def iterated_reciprocal(x: Array, arithmetic: Arithmetic) -> Array:
-    """1/x of positive float32 numbers by Newton's iteration: one step of it (within 4 %) where it
-    may be an approximation, two (within 0.15 %) elsewhere. Source: ckernel_sfpu_rsqrt_compat.h of
-    tt-llk, which `recip_tile` calls."""
+    """1/x of positive float32 numbers by Newton iteration.
+
+    One step (within 4 %) in approximate mode, two (within 0.15 %) otherwise. Source:
+    ckernel_sfpu_rsqrt_compat.h of tt-llk, which `recip_tile` calls.
+    """
     mantissas, exponents = np.frexp(x)
     mantissas = mantissas.astype(np.float32)
     guess = np.float32(1.442695)
@@ -275,12 +289,12 @@ def iterated_reciprocal(x: Array, arithmetic: Arithmetic) -> Array:
     return result if arithmetic.approximate else in_destination(result, arithmetic)
 
 
-# The random numbers of device programs.
+# Random numbers of device programs.
 #
-# Each tile has a generator of its own, which starts from the seed of the op plus the number of
-# the tile in its tensor: what is drawn depends neither on the cores that draw nor on the order in
-# which they do. The emulated device has the same generator (`rand_tile`, `dropout_tile`); a card
-# has another one for each lane of its vector engine.
+# Each tile has its own generator, seeded with the seed of the op plus the index of the tile in its
+# tensor: the numbers depend neither on the cores nor on their order of execution. The emulated
+# device has the same generator (`rand_tile`, `dropout_tile`); hardware has a generator for each
+# lane of its vector engine.
 
 _MULTIPLIER = 1664525
 _INCREMENT = 1013904223
@@ -298,7 +312,7 @@ def _steps() -> tuple[Array, Array]:
 
 
 def random_bits(seed: int, shape: tuple[int, ...]) -> Array:
-    """32 random bits for each element of a tensor."""
+    """Returns 32 random bits for each element of a tensor."""
     *batch, height, width = (1, 1, *shape)[-max(len(shape), 2) :]
     rows, columns = tiles_along(height), tiles_along(width)
     matrices = prod(batch)
@@ -315,27 +329,29 @@ def random_bits(seed: int, shape: tuple[int, ...]) -> Array:
 
 
 def uniform_numbers(seed: int, shape: tuple[int, ...], low: float, scale: float) -> Array:
-    """Floats from `low` to below `low + scale`, in float32."""
+    """Returns uniform float32 numbers in [low, low + scale)."""
     unit = (random_bits(seed, shape) >> np.uint32(9)).astype(np.float32) * np.float32(2.0**-23)
     return unit * np.float32(scale) + np.float32(low)
 
 
 def are_kept(seed: int, shape: tuple[int, ...], probability: float) -> Array:
-    """Mask of the elements that a dropout keeps."""
+    """Returns the mask of the elements that a dropout keeps."""
     return random_bits(seed, shape) >> np.uint32(1) >= np.uint32(dropout_threshold(probability))
 
 
 def dropout_threshold(probability: float) -> int:
-    """A probability as the integer that 31 random bits are compared with, as ttnn::dropout of
-    tt-metal computes it (dropout_program_factory.cpp)."""
+    """Returns a probability as the integer that 31 random bits are compared with.
+
+    Computed like ttnn::dropout of tt-metal (dropout_program_factory.cpp).
+    """
     return int(float(2**31 - 1) * probability)
 
 
 def scale_of_range(low: float, high: float, bfloat16: bool) -> float:
-    """Largest scale that rounds no number from `low` on to `high`, in float32.
+    """Returns the largest float32 scale with which no sample rounds up to `high`.
 
-    A quarter of a percent of the numbers from 0 to 1 would be 1 if bfloat16 were rounded to the
-    nearest after all; ttnn::rand of tt-metal cuts bits off instead (writer_uniform.cpp).
+    With rounding to bfloat16, a quarter of a percent of the samples of [0, 1) would be 1;
+    ttnn::rand of tt-metal truncates instead (writer_uniform.cpp).
     """
     scale = np.float32(high - low)
     end = _below(high, bfloat16)
@@ -348,7 +364,7 @@ def scale_of_range(low: float, high: float, bfloat16: bool) -> float:
 
 
 def _below(high: float, bfloat16: bool) -> np.float32:
-    """The smallest float32 that counts as `high` if it is rounded."""
+    """Returns the smallest float32 that rounds to `high`."""
     end = np.float32(high)
     if not bfloat16:
         return end
@@ -366,17 +382,17 @@ def _reaches(low: float, scale: np.float32, end: np.float32) -> bool:
     return bool(most >= end)
 
 
-# Indices into a dimension, in numpy: none counts from the end, as numpy has it.
+# Indices into a dimension; unlike in numpy, negative ones are out of range.
 
 
 def places(indices: Array, count: int) -> Array:
-    """The indices as int64.
+    """Returns the indices as int64.
 
     Raises:
-        IndexError: if one of them is not from 0 to below `count`, which the device does not report
-            from others: it reads or writes what is there.
+        IndexError: if an index is not in [0, count). The device reports no error: it accesses
+            memory out of bounds.
     """
-    # Integers of 64 bits without a sign may be too large for those with one.
+    # Checked before the cast: uint64 values may not fit int64.
     outside = (indices < 0) | (indices >= count)
     if outside.any():
         found = indices[outside].reshape(-1)[0]
@@ -385,12 +401,12 @@ def places(indices: Array, count: int) -> Array:
 
 
 _LEAST_PRODUCTS = 10**11
-"""Multiplications below which computing again is as good as remembering."""
+"""Multiplications below which a result is not memoized."""
 _MOST_BYTES = 1 << 30
 
 
 class Memory:
-    """The last results of expensive functions, by what they were computed from."""
+    """Memoized results of expensive functions, oldest dropped first."""
 
     def __init__(
         self, least_products: int = _LEAST_PRODUCTS, most_bytes: int = _MOST_BYTES
@@ -401,16 +417,19 @@ class Memory:
         self._lock = Lock()
 
     def result(self, products: int, function: Callable[..., Array], *arguments: Any) -> Array:
-        """`function` of the arguments (arrays, and what has a `repr` of its own),
-        for which it takes so many multiplications.
+        """Returns `function(*arguments)`, memoized if it takes many multiplications.
+
+        Args:
+            products: Multiplications that the function takes.
+            arguments: Arrays, or values whose `repr` identifies them.
 
         Returns:
-            An array that is not to be changed.
+            A read-only array if it is memoized.
         """
         if products < self._least_products:
             return function(*arguments)
         key = _digest(function, arguments)
-        # A run that needs what another one is computing waits for it.
+        # Held during the computation: concurrent runs wait rather than compute it again.
         with self._lock:
             found = self._results.get(key)
             if found is None:

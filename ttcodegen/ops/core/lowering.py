@@ -1,4 +1,4 @@
-"""Lowerings of ops to tile operations and to functions of the CPU."""
+"""Lowerings of ops to tile operations and to CPU functions."""
 
 from __future__ import annotations
 
@@ -16,17 +16,16 @@ from ttcodegen.ops.core.builder import number_as
 
 # Lowering of elementwise ops to tile operations in the destination registers.
 #
-# The catalogue gives each such op a `TileLowering`. It asks a `TileBuilder` for ops of the
-# `ttkernel` dialect by name; the builder counts registers as if there were any number of them,
-# and who makes the kernel finds places for them.
+# The catalogue gives each such op a `TileLowering`, which records calls of `ttkernel` ops with a
+# `TileBuilder`. The builder numbers virtual registers; kernel generation allocates them.
 
 Parameter = int | float | SSAValue
-"""An operand that is no register; a float is passed as its bits where the op takes an integer."""
+"""Operand that is not a register; a float is passed as its bits where the op takes an integer."""
 
 
 @dataclass(frozen=True)
 class Tile:
-    """A value of 32x32 elements in a destination register."""
+    """A 32x32 tile in a virtual destination register."""
 
     number: int
     data_type: DataType
@@ -34,7 +33,7 @@ class Tile:
 
 @dataclass(frozen=True)
 class TileCall:
-    """A call of an op of the `ttkernel` dialect on destination registers."""
+    """Call of a `ttkernel` op on destination registers."""
 
     op: str
     reads: tuple[Tile, ...]
@@ -42,20 +41,19 @@ class TileCall:
     parameters: tuple[Parameter, ...] = ()
     attributes: tuple[tuple[str, Any], ...] = ()
     seed: int | None = None
-    """Of an op that draws random numbers: its generator starts anew in each tile, from this plus
-    the number of the tile."""
+    """Seed of an op that draws random numbers; the index of the tile is added to it."""
 
 
 @dataclass
 class TileBuilder:
-    """Collects the calls that an op, or a chain of ops, is made of."""
+    """Records the tile calls of an op or a chain of ops."""
 
     calls: list[TileCall] = field(default_factory=list[TileCall])
     tiles: int = 0
     _filled: dict[Tile, float] = field(default_factory=dict[Tile, float])
 
     def new_tile(self, data_type: DataType) -> Tile:
-        """A tile whose value is no result of the program."""
+        """Allocates a virtual register."""
         self.tiles += 1
         return Tile(self.tiles - 1, data_type)
 
@@ -68,15 +66,18 @@ class TileBuilder:
         seed: int | None = None,
         **attributes: Any,
     ) -> Tile:
-        """The result of an op; `data_type` defaults to the data type of the first tile it reads."""
+        """Records a call and returns its result, by default of the first operand's data type."""
         result = self.new_tile(data_type if data_type is not None else reads[0].data_type)
         pairs = tuple(sorted(attributes.items()))
         self.calls.append(TileCall(op, reads, result, tuple(parameters), pairs, seed))
         return result
 
     def fill(self, value: float | SSAValue, data_type: DataType) -> Tile:
-        """A tile of one value. One that the kernel computes is a float, or an integer: of a tile of
-        floats that has the bits of the float."""
+        """Returns a tile filled with one value.
+
+        A value computed in the kernel is a float or an integer; the integer holds the bits of the
+        float if the tile is one of floats.
+        """
         if isinstance(value, SSAValue):
             if not data_type.is_float:
                 return self.call(
@@ -95,27 +96,27 @@ class TileBuilder:
         return tile
 
     def value_of(self, tile: Tile) -> float | None:
-        """The number that fills a tile, None unless it came from `fill`."""
+        """Returns the fill value of a tile, None unless `fill` made it."""
         return self._filled.get(tile)
 
     def wrap(self, tile: Tile, data_type: DataType) -> Tile:
-        """Integers of 32 bits as what is left of them in a narrower data type."""
+        """Wraps 32-bit integers to a narrower data type."""
         mask = self.fill(NARROW_INTEGERS[data_type], tile.data_type)
         kept = self.call("bitwise_and_binary_tile", tile, mask, dtype=tile.data_type)
         return self.convert(kept, data_type)
 
     def convert(self, tile: Tile, data_type: DataType) -> Tile:
-        """The tile in another data type, itself if it has it.
+        """Converts a tile to another data type; returns it unchanged if it has that type.
 
-        The pairs are those of typecast_tile (tt-metal, compute/eltwise_unary/typecast.h).
+        The supported pairs are those of typecast_tile (tt-metal, compute/eltwise_unary/typecast.h).
         """
         if tile.data_type is data_type:
             return tile
         if {tile.data_type, data_type} == {DataType.INT32, DataType.UINT32}:
-            # The bits are kept: integers out of range wrap.
+            # Reinterprets the bits: integers out of range wrap.
             return self.call("add_unary_tile_int32", tile, parameters=(0,), data_type=data_type)
         if tile.data_type.is_float and data_type is DataType.UINT16:
-            # To 16 bits it rounds, to others it cuts the fraction off.
+            # typecast_tile rounds to 16-bit integers, but truncates to others.
             tile = self.call("trunc_tile", tile)
         return self.call(
             "typecast_tile",
@@ -127,16 +128,17 @@ class TileBuilder:
 
 
 NARROW_INTEGERS = {DataType.UINT16: 0xFFFF, DataType.UINT8: 0xFF}
-"""Those of less than 32 bits, with the greatest of each."""
+"""Integer types of less than 32 bits, with their largest values."""
 
 TileLowering = Callable[[TileBuilder, "CatalogueOp", Sequence[Tile]], Tile]
-"""The tile of the only result of an op, given those of its operands.
+"""Lowers an op to tile calls and returns the tile of its only result.
 
-Raises VerifyException where there is no such operation for the operands' data types."""
+Raises VerifyException if no tile op supports the operands' data types.
+"""
 
 
 def in_floats(builder: TileBuilder, tiles: Sequence[Tile]) -> list[Tile]:
-    """Tiles of integers as float32, in which what is no op of integers computes with them."""
+    """Converts integer tiles to float32, for ops without an integer version."""
     found: list[Tile] = []
     for tile in tiles:
         number = builder.value_of(tile)
@@ -150,7 +152,7 @@ def in_floats(builder: TileBuilder, tiles: Sequence[Tile]) -> list[Tile]:
 
 
 def widened(builder: TileBuilder, tiles: Sequence[Tile]) -> list[Tile]:
-    """Tiles of integers of less than 32 bits, which no ops have, as signed ones of 32 bits."""
+    """Converts tiles of narrow integers, which tile ops do not support, to int32."""
     return [
         builder.convert(tile, DataType.INT32) if tile.data_type in NARROW_INTEGERS else tile
         for tile in tiles
@@ -171,10 +173,9 @@ def tile_function(
     uint32: Callable[[TileBuilder, Tile], Tile] | None = None,
     **attributes: Any,
 ) -> TileLowering:
-    """The lowering to one op on as many registers as there are operands, plus a result.
+    """Lowering to one tile op on all operands.
 
-    `int32` names the op for signed integers, if there is one; then `uint32` says what there is for
-    unsigned ones.
+    `int32` names the op for signed integers, if there is one; `uint32` then lowers unsigned ones.
     """
 
     def lower(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:
@@ -191,16 +192,16 @@ def tile_function(
 def binary_tiles(
     name: str, scalar: str = "", int32: str = "", uint32: str = "", typed: str = ""
 ) -> TileLowering:
-    """The lowering of an op of two operands.
+    """Lowering of an op of two operands.
 
     Args:
-        name: the op on floats.
-        scalar: the op on one register of floats and the bits of a number, if there is one.
-        int32: the op on signed integers.
-        uint32: the op on unsigned integers.
-        typed: the op on integers that takes their data type.
+        name: Op on floats.
+        scalar: Op on a register of floats and the bits of a number, if there is one.
+        int32: Op on signed integers.
+        uint32: Op on unsigned integers.
+        typed: Op on integers that takes their data type.
 
-    Where integers have no such op, VerifyException is raised.
+    Raises VerifyException for integers without such an op.
     """
 
     def lower(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:
@@ -223,10 +224,10 @@ def binary_tiles(
 
 
 def extreme_of(builder: TileBuilder, first: Tile, second: Tile, *, greatest: bool) -> Tile:
-    """The greater or the lesser of two tiles of floats, NaN where either is.
+    """Maximum or minimum of two float tiles, NaN where either is.
 
-    The vector engine orders floats by sign and magnitude: one NaN is beyond each infinity, so that
-    each of its two extremes has the NaNs of one sign.
+    The vector engine orders floats by sign and magnitude: NaNs of one sign are beyond the infinity
+    of that sign, so each extreme keeps only the NaNs of one sign.
     """
     most = builder.call("binary_max_tile", first, second)
     least = builder.call("binary_min_tile", first, second)
@@ -235,14 +236,14 @@ def extreme_of(builder: TileBuilder, first: Tile, second: Tile, *, greatest: boo
 
 
 def where_nan(builder: TileBuilder, tile: Tile, otherwise: Tile) -> Tile:
-    """The NaNs of a tile, and the elements of another one where it has none."""
+    """Selects `tile` where it is NaN, `otherwise` elsewhere."""
     wide = DataType.FLOAT32
     is_nan = builder.call("isnan_tile", tile)
     return builder.call("where_tile", is_nan, tile, otherwise, data_type=wide, dtype=wide)
 
 
 def extreme_tiles(*, greatest: bool) -> TileLowering:
-    """The lowering of the maximum or the minimum of two operands."""
+    """Lowering of the maximum or minimum of two operands."""
     name = "max" if greatest else "min"
     of_integers = binary_tiles(
         f"binary_{name}_tile",
@@ -261,7 +262,7 @@ def extreme_tiles(*, greatest: bool) -> TileLowering:
 def tile_function_with(
     name: str, parameters: Callable[[CatalogueOp], Sequence[float]]
 ) -> TileLowering:
-    """The lowering to an op on floats with parameters that come from the op's attributes."""
+    """Lowering to a float op with parameters taken from the op's attributes."""
 
     def lower(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:
         floats = in_floats(builder, tiles)
@@ -272,33 +273,32 @@ def tile_function_with(
 
 # Lowering of an op to a C++ function of the project's `support/cpu`.
 #
-# The C++ function is called `cpu::<op>` unless the op's row says another name. It takes the types
-# of the results, the operands, and the attributes in braces.
+# The C++ function is `cpu::<op>` unless the op's row names another one. It takes the result types,
+# the operands, and the attributes as braced structures.
 
 CpuOperand = SSAValue | Sequence[SSAValue] | None
-"""A tensor, several of them as one argument, or none where the function takes one that may be
-absent."""
+"""A tensor, a list of tensors passed as one argument, or None for an absent optional."""
 
 
 @dataclass(frozen=True)
 class CpuCall:
-    """A call of a function of `support/cpu`."""
+    """Call of a function of `support/cpu`."""
 
     function: str
-    """Without its namespace."""
+    """Function name without its namespace."""
     header: str
-    """The stem of the header."""
+    """Stem of the header's file name."""
     operands: tuple[CpuOperand, ...]
     attributes: tuple[str, ...]
-    """C++ in braces, one for each structure that the function takes."""
+    """Braced initializers, one for each structure that the function takes."""
     operand_names: tuple[str, ...]
 
 
 CpuLowering = Callable[[CatalogueOp], CpuCall]
-"""Gives the call for an op."""
+"""Returns the CPU call of an op."""
 
 CpuAttributes = Callable[[CatalogueOp], Mapping[str, Any]]
-"""The fields of a structure, in the order of their declaration. None means the default."""
+"""Returns the fields of a structure in order of declaration; None selects the default."""
 
 
 def cpu_call(
@@ -307,13 +307,13 @@ def cpu_call(
     function: str | Callable[[CatalogueOp], str] = "",
     operands: Sequence[str] | None = None,
 ) -> CpuLowering:
-    """The lowering to a call.
+    """Lowering to a CPU call.
 
     Args:
-        header: the stem of the header with the function.
-        structures: what the attributes of the op are in C++.
-        function: the name of the function, if it is not that of the op.
-        operands: the names of those that the function takes, if it does not take all.
+        header: Stem of the header that declares the function.
+        structures: Attribute structures that the function takes.
+        function: Name of the function, if it differs from the op's.
+        operands: Names of the operands to pass; all by default.
     """
 
     def lower(op: CatalogueOp) -> CpuCall:
@@ -341,23 +341,23 @@ def same_attributes(*names: str) -> CpuAttributes:
 
 
 def counted_from_front(op: CatalogueOp, name: str, operand: str | None = None) -> int:
-    """An attribute that names a dimension of an operand (the first, if none is given)."""
+    """Returns a dimension attribute counted from the front of an operand (default: the first)."""
     rank = len(op.shape(operand or op.definition.operands[0].name))
     return op.parameter(name) % max(rank, 1)
 
 
 def dimension(name: str, operand: str | None = None) -> CpuAttributes:
-    """The field `dim` of an attribute that names a dimension of an operand."""
+    """Field `dim` from a dimension attribute, counted from the front of an operand."""
     return lambda op: {"dim": counted_from_front(op, name, operand)}
 
 
 def number_of(value: float, data_type: DataType) -> float | int:
-    """A number as an element of that type."""
+    """Converts a number to an element of that data type."""
     return float(value) if data_type.is_float else int(number_as(value, data_type.numpy))
 
 
 def element_type(data_type: DataType) -> str:
-    """The `support::ElementType` of a tensor on the host; block floats are floats there."""
+    """Returns the `support::ElementType` of a host tensor; block floats are float32 there."""
     name = "float32" if data_type.is_block_float else data_type.numpy
     return f"ElementType::{name}"
 

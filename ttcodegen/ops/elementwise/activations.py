@@ -1,4 +1,4 @@
-"""Activation functions with parameters, and activations that calls apply to their results."""
+"""Activation functions with parameters, and activations fused into calls."""
 
 from __future__ import annotations
 
@@ -37,8 +37,6 @@ from ttcodegen.ops.elementwise.registration import (
     same_op,
     verify_broadcast,
 )
-
-# Elementwise ops of one tensor.
 from ttcodegen.ops.elementwise.unary import FLOATS, gelu, of_floats, sigmoid
 
 
@@ -57,8 +55,7 @@ def _selu(x: Array, scale: float, alpha: float) -> Array:
 def _register_with_numbers(
     name: str, function: Callable[..., Array], defaults: dict[str, float]
 ) -> None:
-    """An op whose function takes numbers besides the tensor, in the order of the library's
-    arguments."""
+    """Registers an op with scalar parameters, in the order of the library's arguments."""
     attributes = tuple(attribute(key, NUMBER, default) for key, default in defaults.items())
 
     def meaning(call: Call) -> Array:
@@ -103,7 +100,7 @@ _register_with_numbers("elu", _elu, {"alpha": 1.0})
 _register_with_numbers("selu", _selu, {"scale": 1.0507009873390197, "alpha": 1.6732635498046875})
 
 
-# Activations that ttnn calls apply to what they compute.
+# Activations that ttnn calls apply to their results.
 
 ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "relu": lambda x: np.maximum(x, 0),
@@ -111,14 +108,14 @@ ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "silu": lambda x: x * sigmoid(x),
     "sigmoid": sigmoid,
 }
-"""Those of products, convolutions and sums, by the name of the unary op."""
+"""Fusable activations of matmuls, convolutions and sums, by unary op name."""
 
 ACTIVATION_PARAMETERS = {"gelu": (0.0,)}
 """Parameters that select the exact form of an activation."""
 
 
 def activation_name(attributes: Mapping[str, Any]) -> str | None:
-    """The activation of a call: it names one, or its program configuration does."""
+    """Returns the fused activation of a call, from its attribute or program config."""
     name: str | None = attributes.get("activation")
     for key in PROGRAM_CONFIGS:
         config = attributes.get(key)
@@ -133,11 +130,18 @@ def activated(result: Array, attributes: Mapping[str, Any]) -> Array:
     return result if name is None else ACTIVATIONS[name](result)
 
 
+def activated_operand(operand: Array, name: str | None) -> Array:
+    """Applies the named activation, if any, to an operand of a call."""
+    return operand if name is None else ACTIVATIONS[name](operand)
+
+
 def verify_activation(op: CatalogueOp) -> None:
-    """The activation is one that calls can apply."""
-    name = activation_name(op.parameters())
-    if name is not None and name not in ACTIVATIONS:
-        there = ", ".join(ACTIVATIONS)
-        raise VerifyException(
-            f"{op.name}: there is no activation '{name}' of its results, only {there}"
-        )
+    """Activations are ones that calls can fuse."""
+    parameters = op.parameters()
+    operands = (parameters.get(f"{side}_activation") for side in ("lhs", "rhs"))
+    for name in (activation_name(parameters), *operands):
+        if name is not None and name not in ACTIVATIONS:
+            there = ", ".join(ACTIVATIONS)
+            raise VerifyException(
+                f"{op.name}: there is no activation '{name}' that it applies, only {there}"
+            )

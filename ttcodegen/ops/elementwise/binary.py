@@ -1,4 +1,4 @@
-"""Elementwise ops of two tensors, and of a tensor and a number."""
+"""Elementwise ops of two tensors, or of a tensor and a scalar."""
 
 from __future__ import annotations
 
@@ -57,6 +57,7 @@ from ttcodegen.ops.core.traits import COMPARISON, Trait
 from ttcodegen.ops.elementwise.activations import (
     ACTIVATION_PARAMETERS,
     activated,
+    activated_operand,
     verify_activation,
 )
 from ttcodegen.ops.elementwise.registration import (
@@ -98,17 +99,18 @@ TWO_OPERAND_CYCLES = 18
 
 @dataclass(frozen=True)
 class Row:
-    """An elementwise binary op: TTIR name and meaning; where they differ from the usual the TTNN
-    name, its header, the data types that the library computes with, how integers are computed where
-    the library has no such op for all of them, whether the call takes an output data type, and
-    whether the second operand may be a number."""
+    """An elementwise binary op.
+
+    Fields with defaults override the usual: TTNN name, header, data types of the library, lowering
+    for integers that it does not support, output data type argument, scalar second operand.
+    """
 
     name: str
     function: Callable[[Array, Array], Array]
     ttnn: str = ""
     header: str = BINARY_HEADER
     data_types: tuple[DataType, ...] = (*INTEGERS, *FLOATS)
-    """Kernels have no meaning for bytes, which travel as ui32."""
+    """uint8 has no kernels: it is computed as uint32."""
     of_integers: Callable[[OpBuilder, SSAValue, SSAValue], SSAValue] | None = None
     dtype: bool = True
     scalar: bool = True
@@ -119,7 +121,7 @@ class Row:
     traits: Trait = Trait.NONE
     on_booleans: str | None = None
     activated: bool = False
-    """True if the call can apply an activation to its result."""
+    """True if the call can fuse an activation of its result and of each operand."""
     noun: str = ""
     participle: str = ""
     vector_cycles: int = TWO_OPERAND_CYCLES
@@ -129,7 +131,7 @@ def _quotient(a: Array, b: Array) -> Array:
     if not np.issubdtype(a.dtype, np.integer):
         return a / b
     a, b = counted(a), counted(b)
-    # Division by zero, which the card leaves open, gives 0 as it does in the CPU backend.
+    # Division by zero is undefined on the device; 0 matches the CPU backend.
     divisor = np.where(b == 0, 1, b).astype(a.dtype)
     with np.errstate(over="ignore"):
         found = a // divisor
@@ -138,17 +140,21 @@ def _quotient(a: Array, b: Array) -> Array:
 
 
 def _remainder(a: Array, b: Array) -> Array:
-    """The sign is the divisor's. Divisors of 0, which the card leaves open, give 0, or the dividend
-    where that is unsigned and has 32 bits, as in the CPU backend."""
+    """Remainder with the sign of the divisor.
+
+    Division by 0 is undefined on the device; it gives 0, or the dividend for unsigned 32-bit
+    integers, as in the CPU backend.
+    """
     found = np.remainder(a, b)
     return np.where(b == 0, a, found) if a.dtype in ("uint32", "uint64") else found
 
 
 def _power(a: Array, b: Array) -> Array:
-    """Integers stay such; what a negative exponent leaves of them is cut off."""
+    """Power that keeps integers; fractions from negative exponents are truncated."""
     a, b = counted(a), counted(b)
     if not np.issubdtype(a.dtype, np.integer):
-        # Of one exponent of 0.5, np.power takes the square root, which differs for -inf and -0.0.
+        # np.power takes the square root for a scalar exponent of 0.5, which differs for -inf and
+        # -0.0.
         return np.power(a, np.array(np.broadcast_to(b, np.broadcast_shapes(a.shape, b.shape))))
     raised = np.power(a.astype(np.int64), np.maximum(b, 0).astype(np.int64))
     is_unit = np.abs(a.astype(np.int64)) == 1
@@ -163,13 +169,11 @@ def _shift_left(a: Array, b: Array) -> Array:
 
 
 def _shift_right_logical(a: Array, b: Array) -> Array:
-    """Integers of 64 bits shift their lower half, which is what the device has of them."""
-    size = min(a.dtype.itemsize, 4)
+    size = a.dtype.itemsize
     outside = (b < 0) | (b >= 8 * size)
     unsigned = a.astype(f"u{size}")
     shifted = np.right_shift(unsigned, np.where(outside, 0, b).astype(unsigned.dtype))
-    kept = np.where(outside, 0, shifted).astype(unsigned.dtype)
-    return kept.view(f"{a.dtype.kind}{size}").astype(a.dtype)
+    return np.where(outside, 0, shifted).astype(unsigned.dtype).view(a.dtype)
 
 
 def _shift_right(a: Array, b: Array) -> Array:
@@ -180,13 +184,13 @@ def _shift_right(a: Array, b: Array) -> Array:
 
 
 def verify_remainder(op: CatalogueOp) -> None:
-    """Numbers, which broadcast: a boolean divides by 1 only."""
+    """Numeric operands that broadcast: the only boolean divisor would be 1."""
     verify_broadcast(op)
     if all(is_boolean(element_of(value.type)) for value in op.operands):
         raise VerifyException(f"{op.name}: expected numbers, found elements of type i1")
 
 
-# Of those with dtype=False some have such a parameter, but ignore it (measured on the library).
+# Some calls with dtype=False have the parameter but ignore it (measured on the library).
 ROWS = (
     Row(
         "add",
@@ -230,7 +234,7 @@ ROWS = (
         noun="product",
         participle="scaled",
     ),
-    # What it does to integers depends on their type; some become f32, some are cut off.
+    # The call on integers depends on their type: some give f32, some truncate.
     Row(
         "div",
         _quotient,
@@ -407,7 +411,7 @@ ROWS = (
 
 
 def _verify_with_scalar(row: Row) -> Verifier:
-    """The verifier of a call whose second operand is a tensor or a scalar."""
+    """Verifier of a call whose second operand is a tensor or a scalar."""
 
     def verified(op: CatalogueOp) -> None:
         if op.optional_operand("rhs") is None and op.parameter("scalar") is None:
@@ -425,8 +429,11 @@ def _meaning_with_scalar(row: Row) -> Callable[[Call], Any]:
         rhs = call.optional("rhs")
         if rhs is None:
             rhs = np.asarray(call["scalar"], dtype=lhs.dtype)
-        result = row.function(lhs, rhs)
-        return activated(result, call.attributes) if row.activated else result
+        if not row.activated:
+            return row.function(lhs, rhs)
+        lhs = activated_operand(lhs, call["lhs_activation"])
+        rhs = activated_operand(rhs, call["rhs_activation"])
+        return activated(row.function(lhs, rhs), call.attributes)
 
     return meaning
 
@@ -451,11 +458,11 @@ def _lowering(row: Row) -> Callable[[OpBuilder, CatalogueOp], SSAValue]:
             a, b = builder[lhs], builder.typecast(builder[rhs], element_of(lhs.type))
             return builder.typecast(row.of_integers(builder, a, b), result.element_type)
         if element_of(result) == ui8:
-            # Calls that give bytes themselves do not keep the lowest bits.
+            # Calls with a uint8 result do not wrap.
             wide = [builder.typecast(builder[value], ui32) for value in (lhs, rhs)]
             return builder.typecast(builder.broadcasting(ttnn, *wide), ui8)
         first = _shrunk(builder, lhs, rhs)
-        # Where both are splats, one has to span the result.
+        # If both are splats, one has to span the result.
         shrunk = shape_of(first.type) != shape_of(lhs.type)
         second = builder[rhs] if shrunk else _shrunk(builder, rhs, lhs)
         return builder.emit(ttnn, [first, second], result)
@@ -464,8 +471,10 @@ def _lowering(row: Row) -> Callable[[OpBuilder, CatalogueOp], SSAValue]:
 
 
 def _foldable(op: CatalogueOp, constant: SSAValue, other: SSAValue) -> float | None:
-    """The value of a constant operand if a number can replace it: the other operand is a float
-    tensor that has the shape of the result already."""
+    """Returns the value of a splat operand that can become a scalar argument.
+
+    The other operand must be a float tensor of the result's shape.
+    """
     data_type = normalized_data_type(element_of(op.operands[0].type))
     if data_type is None or not data_type.is_float or shape_of(other.type) != op.result_shape:
         return None
@@ -474,7 +483,7 @@ def _foldable(op: CatalogueOp, constant: SSAValue, other: SSAValue) -> float | N
 
 
 def _shrunk(builder: OpBuilder, constant: SSAValue, other: SSAValue) -> SSAValue:
-    """A splat that broadcasts instead of one of full size if the other operand spans the result."""
+    """Replaces a splat by one of a single element if the other operand spans the result."""
     shape = shape_of(constant.type)
     if len(shape) > len(shape_of(other.type)) or all(size == 1 for size in shape):
         return builder[constant]
@@ -484,6 +493,12 @@ def _shrunk(builder: OpBuilder, constant: SSAValue, other: SSAValue) -> SSAValue
         return builder[constant]
     element = element_of(constant.type)
     return builder.full([1] * len(shape), splat, element)
+
+
+OPERAND_ACTIVATIONS = ("lhs_activation", "rhs_activation")
+"""Attributes that name the activations of the operands, in order."""
+_ACTIVATION_ARGUMENTS = ("activation", *OPERAND_ACTIVATIONS)
+"""Attributes that name activations, in the order of the library's arguments."""
 
 
 def _register(row: Row) -> None:
@@ -512,8 +527,8 @@ def _register(row: Row) -> None:
         attributes.append(attribute("dtype", DATA_TYPE, None))
         rules += [_output_data_type, output_memory]
     if row.activated:
-        attributes.append(attribute("activation", STRING, None))
-        rules += [nullopt, _post_activations]
+        attributes += [attribute(name, STRING, None) for name in _ACTIVATION_ARGUMENTS]
+        rules += [nullopt, *map(_activations, range(len(_ACTIVATION_ARGUMENTS)))]
     lhs = OperandSpec("lhs", data_types=row.data_types)
     rhs = OperandSpec("rhs", "optional" if row.scalar else "one", data_types=row.data_types)
     register(
@@ -533,16 +548,26 @@ def _register(row: Row) -> None:
     )
 
 
-def _post_activations(calls: CppCalls, op: CatalogueOp) -> Argument:
-    """Activation that is applied in the destination registers, before the result is rounded."""
-    name: str | None = op.parameter("activation")
-    if name is None:
-        return NULLOPT
-    calls.include("ttnn/operations/eltwise/unary/common/unary_op_types.hpp")
-    numbers = "".join(f", {number!r}F" for number in ACTIVATION_PARAMETERS.get(name, ()))
-    unary = "ttnn::operations::unary"
-    activation = f"{unary}::EltwiseUnaryWithParam({unary}::UnaryOpType::{name.upper()}{numbers})"
-    return Text(f"std::array{{{activation}}}")
+def _activations(index: int) -> Callable[[CppCalls, CatalogueOp], Argument]:
+    """Rule of the activation argument with that index.
+
+    Activations run in the destination registers; the result's runs before rounding.
+    """
+
+    def argument(calls: CppCalls, op: CatalogueOp) -> Argument:
+        names: list[str | None] = [op.parameter(each) for each in _ACTIVATION_ARGUMENTS[index:]]
+        if not any(names):
+            return NULLOPT
+        name = names[0]
+        if name is None:
+            return Text("{}")
+        calls.include("ttnn/operations/eltwise/unary/common/unary_op_types.hpp")
+        numbers = "".join(f", {number!r}F" for number in ACTIVATION_PARAMETERS.get(name, ()))
+        unary = "ttnn::operations::unary"
+        function = f"{unary}::UnaryOpType::{name.upper()}{numbers}"
+        return Text(f"std::array{{{unary}::EltwiseUnaryWithParam({function})}}")
+
+    return argument
 
 
 def _output_data_type(calls: CppCalls, op: CatalogueOp) -> Argument:
@@ -556,11 +581,11 @@ for _row in ROWS:
     _register(_row)
 
 ACTIVATED = frozenset(row.ttnn or row.name for row in ROWS if row.activated)
-"""Calls that apply an activation to their result, by short name."""
+"""Calls that can fuse an activation, by short name."""
 
 
 def _truncating(calls: CppCalls, op: CatalogueOp) -> Argument:
-    """Not as floats, which lose the last bits of large integers."""
+    """Selects exact division: float division loses the last bits of large integers."""
     return Text('/*fast_and_approximate_mode=*/false, "trunc"')
 
 

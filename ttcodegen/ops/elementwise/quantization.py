@@ -1,17 +1,17 @@
-"""Conversions between floats and the integers that represent them.
+"""Quantize, dequantize and requantize ops.
 
-The parser has taken scale and zero point out of the types and put them into attributes of the ops
-(`parsing.quantized`); where the type had one of each for every index along a dimension, they are as
-many, and `axis` names the dimension.
+The parser moves scale and zero point from the types to attributes of the ops (`parsing.quantized`);
+for per-axis types there is one of each per index of dimension `axis`.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from math import prod
-from typing import Any
+from typing import Any, cast
 
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, TensorType
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerType, Signedness, TensorType
 from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
@@ -52,6 +52,8 @@ from ttcodegen.ops.core.definition import (
 )
 from ttcodegen.ops.core.dimensions import expect_shape, normalized_dim, require
 from ttcodegen.ops.core.lowering import CpuAttributes, cpu_call
+from ttcodegen.ops.core.traits import Trait
+from ttcodegen.ops.elementwise.ternary import clamped
 
 HEADER = "ttnn/operations/eltwise/quantization/quantization.hpp"
 
@@ -60,10 +62,10 @@ _PARAMETERS = {
     "dequantize": ("scale", "zero_point"),
     "requantize": ("in_scale", "in_zero_point", "out_scale", "out_zero_point"),
 }
-"""Scales and zero points by op, in the order of the library's arguments."""
+"""Scale and zero point operands by op, in the order of the library's arguments."""
 _AXIS = attribute("axis", INTEGER, None)
 _STORAGE = (attribute("storage_min", INTEGER, None), attribute("storage_max", INTEGER, None))
-"""The smallest and the largest integer of the result; what is beyond becomes one of them."""
+"""Range of the integer result; values outside are clamped."""
 
 
 # Verifiers
@@ -75,7 +77,7 @@ def _is_float(value: SSAValue) -> bool:
 
 
 def _verify_types(op: CatalogueOp) -> None:
-    """Floats on one side, integers on the other; the shape stays."""
+    """Input and result are float and integer as the op requires, with equal shapes."""
     name = op.definition.short_name.removesuffix("_unrolled")
     expected = (name == "quantize", name == "dequantize")
     values = (op.operands[0], op.results[0])
@@ -92,8 +94,8 @@ def _verify_types(op: CatalogueOp) -> None:
     expect_shape(op, op.shape("input"))
 
 
-def _places(op: CatalogueOp) -> int:
-    """As many scales as there have to be."""
+def _scale_count(op: CatalogueOp) -> int:
+    """Returns the required number of scales: 1, or the size of the axis."""
     axis = op.parameter("axis")
     if axis is None:
         return 1
@@ -104,44 +106,63 @@ def _places(op: CatalogueOp) -> int:
 def _verify(op: CatalogueOp) -> None:
     """One positive scale and one zero point, or one of each for every index along the axis."""
     _verify_types(op)
-    places = _places(op)
+    count = _scale_count(op)
     for name in _PARAMETERS[op.definition.short_name]:
         values: list[float] = op.parameter(name)
-        if len(values) != places:
-            raise VerifyException(f"{op.name}: expected {places} in '{name}', found {len(values)}")
-        if name.endswith("scale") and any(not value > 0 for value in values):
-            raise VerifyException(f"{op.name}: expected positive numbers in '{name}'")
+        if len(values) != count:
+            raise VerifyException(f"{op.name}: expected {count} in '{name}', found {len(values)}")
+        if name.endswith("scale") and any(not 0 < value < math.inf for value in values):
+            raise VerifyException(f"{op.name}: expected finite, positive numbers in '{name}'")
+        if name.endswith("zero_point"):
+            _verify_zero_points(op, name, values)
+
+
+def _verify_zero_points(op: CatalogueOp, name: str, values: Sequence[float]) -> None:
+    """Verifies the range of zero points; signless integers are read either way."""
+    is_input = name == "in_zero_point" or op.definition.short_name == "dequantize"
+    element = element_of((op.operands[0] if is_input else op.results[0]).type)
+    if not isinstance(element, IntegerType):
+        return
+    integer = cast("IntegerType[Any, Any]", element)
+    bits: int = integer.width.data
+    least = 0 if integer.signedness.data is Signedness.UNSIGNED else -(1 << bits - 1)
+    most = (1 << bits - 1 if integer.signedness.data is Signedness.SIGNED else 1 << bits) - 1
+    for value in values:
+        found = f"{value:g}"
+        require(op, least <= value <= most, f"{least} to {most} in '{name}', as {element}", found)
 
 
 def _verify_call(op: CatalogueOp) -> None:
-    """As above, with scales and zero points as numbers or tensors."""
+    """Scales and zero points are numbers or tensors of the expected size."""
     _verify_types(op)
-    places = _places(op)
+    count = _scale_count(op)
     for name in _PARAMETERS[op.definition.short_name]:
         value = op.optional_operand(name)
         found = () if value is None else shape_of(value.type)
         if value is None and op.parameter(name) is None:
             raise VerifyException(f"{op.name} needs '{name}', as a number or a tensor")
-        if prod(found) not in (1, places):
-            raise VerifyException(f"{op.name}: expected {places} in '{name}', found shape {found}")
+        if prod(found) not in (1, count):
+            raise VerifyException(f"{op.name}: expected {count} in '{name}', found shape {found}")
 
 
 def _verify_unrolled(op: CatalogueOp) -> None:
-    """As above, with scales and zero points in tensors."""
+    """Scales and zero points are tensors of the expected size."""
     _verify_types(op)
-    places = _places(op)
+    count = _scale_count(op)
     for name in _PARAMETERS[op.definition.short_name.removesuffix("_unrolled")]:
         found = op.shape(name)
-        if len(found) > 1 or (found or (1,)) != (places,):
-            raise VerifyException(f"{op.name}: expected {places} in '{name}', found shape {found}")
+        if len(found) > 1 or (found or (1,)) != (count,):
+            raise VerifyException(f"{op.name}: expected {count} in '{name}', found shape {found}")
 
 
 # Meanings
 
 
 def _parameter(call: Call, name: str) -> Array:
-    """A scale or zero point in a shape that broadcasts with the input; of the source or the
-    library, as numbers, a number or a tensor."""
+    """Returns a scale or zero point in a shape that broadcasts with the input.
+
+    It is a tensor operand, or a number or list of numbers in an attribute.
+    """
     values = call.array(name) if call.operands.get(name) else np.asarray(call[name])
     axis = call["axis"]
     values = values.astype(np.float32)
@@ -152,8 +173,11 @@ def _parameter(call: Call, name: str) -> Array:
 
 
 def _stored(call: Call, values: Array) -> Array:
+    """Clamps to the storage range; NaN follows the kernels."""
     low, high = (call.attributes.get(name) for name in ("storage_min", "storage_max"))
-    return np.asarray(values if low is None else np.clip(values, low, high))
+    if low is None:
+        return values
+    return clamped(values, np.asarray(low, np.float32), np.asarray(high, np.float32))
 
 
 def _quantize(call: Call) -> Array:
@@ -186,7 +210,7 @@ def _vector(builder: OpBuilder, numbers: Sequence[float], element: Attribute) ->
 
 
 def _finished(builder: OpBuilder, op: CatalogueOp, value: SSAValue) -> SSAValue:
-    """The library gives integers of 32 bits, of any size."""
+    """Clamps the call's 32-bit integers to the storage range and casts to the result type."""
     low, high = (
         op.parameter(name) if name in {spec.name for spec in op.definition.attributes} else None
         for name in ("storage_min", "storage_max")
@@ -207,7 +231,7 @@ def _result(op: CatalogueOp) -> TensorType:
 
 
 def _lower(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
-    """Numbers where there is one of each, constants where there are several."""
+    """Scalar arguments for per-tensor parameters, constants for per-axis ones."""
     name = op.definition.short_name
     operands: list[SSAValue | None] = [builder.operand(op, "input")]
     attributes: dict[str, Any] = {}
@@ -238,7 +262,7 @@ def _lower_unrolled(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
 
 
 def _in_shape(builder: OpBuilder, op: CatalogueOp, name: str) -> SSAValue:
-    """A scale or zero point as f32, in a shape that broadcasts with the input."""
+    """Returns a scale or zero point as f32 in a shape that broadcasts with the input."""
     rank, axis = len(op.shape("input")), op.parameter("axis")
 
     def shape(count: int) -> list[int]:
@@ -257,8 +281,11 @@ def _in_shape(builder: OpBuilder, op: CatalogueOp, name: str) -> SSAValue:
 
 
 def _rounded(builder: OpBuilder, value: SSAValue) -> SSAValue:
-    """To the nearest integer, of two to the even one, which no operation on tiles does: one more
-    than the floor where the rest is more than a half, or a half after an odd number."""
+    """Rounds to the nearest integer, ties to even.
+
+    No tile op does: the floor, plus one where the fraction is above 0.5, or is 0.5 after an odd
+    number.
+    """
 
     def number(value: float) -> SSAValue:
         return builder.full([1] * len(shape), value, f32)
@@ -291,7 +318,7 @@ def _real(builder: OpBuilder, op: CatalogueOp, value: SSAValue, prefix: str) -> 
 
 
 def _program(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
-    """Ops on tiles of f32."""
+    """Decomposition to f32 tile ops."""
     value = builder.typecast(builder.operand(op, "input"), f32)
     match op.definition.short_name.removesuffix("_unrolled"):
         case "quantize":
@@ -307,7 +334,7 @@ def _program(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
 
 
 def _argument(name: str) -> ArgumentRule:
-    """A tensor or a number."""
+    """Rule for a parameter that is a tensor or a number."""
 
     def rule(calls: CppCalls, op: CatalogueOp) -> Argument:
         value = op.optional_operand(name)
@@ -324,7 +351,7 @@ def _output_data_type(calls: CppCalls, op: CatalogueOp) -> Argument:
 
 
 def _numbers_on_cpu(name: str) -> list[CpuAttributes]:
-    """The fields of each `cpu::Quantization` that the function takes."""
+    """Returns the fields of each `cpu::Quantization` that the function takes."""
     prefixes = ("in_", "out_") if name == "requantize" else ("",)
 
     def numbers(prefix: str) -> CpuAttributes:
@@ -337,7 +364,7 @@ def _numbers_on_cpu(name: str) -> list[CpuAttributes]:
 
 
 def _storage_on_cpu(op: CatalogueOp) -> dict[str, float | int | None]:
-    """The fields of `cpu::Storage`."""
+    """Returns the fields of `cpu::Storage`."""
     axis, rank = op.parameter("axis"), len(op.shape("input"))
     known = {spec.name for spec in op.definition.attributes}
     ends = {
@@ -350,6 +377,7 @@ def _storage_on_cpu(op: CatalogueOp) -> dict[str, float | int | None]:
 
 def _register(name: str, parameters: tuple[str, ...]) -> None:
     meaning = _MEANINGS[name]
+    traits = Trait.NONE if name == "dequantize" else Trait.MAKES_INTEGERS
     kinds = {p: NUMBERS if p.endswith("scale") else INTEGERS for p in parameters}
     storage: tuple[AttributeSpec, ...] = () if name == "dequantize" else _STORAGE
     register(
@@ -362,6 +390,7 @@ def _register(name: str, parameters: tuple[str, ...]) -> None:
             program=_program,
             lower=_lower,
             cpu=cpu_call("quantization", *_numbers_on_cpu(name), _storage_on_cpu),
+            traits=traits,
         )
     )
     scales = [operand(p, domain=(0.01, 0.1)) for p in parameters if p.endswith("scale")]
@@ -377,6 +406,7 @@ def _register(name: str, parameters: tuple[str, ...]) -> None:
             program=_program,
             lower=_lower_unrolled,
             cpu=cpu_call("quantization", _storage_on_cpu),
+            traits=traits,
         )
     )
     floats = (DataType.FLOAT32, DataType.BFLOAT16)

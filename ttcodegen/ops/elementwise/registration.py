@@ -1,4 +1,4 @@
-"""Registration of elementwise ops, tile lowerings of binary ones, exact integer division."""
+"""Registration of elementwise ops, tile lowerings of binary ones, and exact integer division."""
 
 from __future__ import annotations
 
@@ -35,21 +35,20 @@ if TYPE_CHECKING:
     from ttcodegen.ops.core.definition import Call, Lowering, NumpyMeaning
 
 
-# Shape rule, registration and scalar operand folding shared by elementwise ops.
-
 UNARY_HEADER = "ttnn/operations/eltwise/unary/unary.hpp"
 BINARY_HEADER = "ttnn/operations/eltwise/binary/binary.hpp"
 
 
 def counted(x: Array) -> Array:
-    """Booleans and signed integers of less than 32 bits as the numbers that the device has for
-    them, so that arithmetic works on numbers; where a boolean is needed again, everything but
-    zero is true."""
+    """Promotes booleans and narrow signed integers to int32, as the device computes them.
+
+    Converted back to booleans, every nonzero value is true.
+    """
     return x.astype(np.int32) if x.dtype in _COUNTED else x
 
 
 def in_floats(x: Array) -> Array:
-    """Integers and booleans as float32, in which the device computes what gives fractions."""
+    """Converts integers and booleans to float32, as the device does for fractional results."""
     return x if np.issubdtype(x.dtype, np.floating) else x.astype(np.float32)
 
 
@@ -71,7 +70,7 @@ def verify_broadcast(op: CatalogueOp) -> None:
 
 
 def verify_integers(op: CatalogueOp) -> None:
-    """Integers of several bits, which broadcast; the result has elements of the first's type."""
+    """Integers of several bits that broadcast; the result has the first operand's element type."""
     verify_broadcast(op)
     for value in (*op.operands, *op.results):
         element = element_of(value.type)
@@ -86,7 +85,7 @@ def verify_integers(op: CatalogueOp) -> None:
 
 
 def require_floats(op: CatalogueOp, values: Sequence[SSAValue] | None = None) -> None:
-    """Raises VerifyException if operands or results, or the given ones, are no floats."""
+    """Raises VerifyException unless operands and results, or the given values, are floats."""
     for value in (*op.operands, *op.results) if values is None else values:
         data_type = normalized_data_type(element_of(value.type))
         if data_type is None or not data_type.is_float or is_boolean(element_of(value.type)):
@@ -96,7 +95,7 @@ def require_floats(op: CatalogueOp, values: Sequence[SSAValue] | None = None) ->
 
 
 def verify_bits(op: CatalogueOp) -> None:
-    """Integers or booleans, which broadcast."""
+    """Integers or booleans that broadcast."""
     if not is_boolean(element_of(op.result_type)):
         return verify_integers(op)
     verify_broadcast(op)
@@ -113,7 +112,7 @@ def _shape(shape: Sequence[int]) -> str:
 
 
 def on_inputs(function: Callable[..., Array]) -> NumpyMeaning:
-    """The meaning that applies `function` to all operands."""
+    """Numpy semantics that apply `function` to all operands."""
 
     def meaning(call: Call) -> Array:
         return function(*call.inputs)
@@ -122,9 +121,9 @@ def on_inputs(function: Callable[..., Array]) -> NumpyMeaning:
 
 
 def same_op(name: str, *attribute_names: str, **renamed: str) -> Lowering:
-    """The lowering to one TTNN op with the same operands and result type.
+    """Lowering to one TTNN op with the same operands and result types.
 
-    `attribute_names` are copied; `renamed` gives the TTNN name of an attribute for its TTIR name.
+    `attribute_names` are copied; `renamed` maps TTNN attribute names to TTIR ones.
     """
 
     def lower(builder: OpBuilder, op: CatalogueOp) -> SSAValue | Sequence[SSAValue]:
@@ -137,15 +136,15 @@ def same_op(name: str, *attribute_names: str, **renamed: str) -> Lowering:
     return lower
 
 
-# Quotients and remainders of integers in terms of what the library computes.
+# Integer quotients and remainders from ops that the library computes exactly.
 
 
 def whole_quotient(builder: OpBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
-    """The quotient of integers, cut off towards zero; 0 where the divisor is 0.
+    """Integer quotient, truncated towards zero; 0 where the divisor is 0.
 
-    The library divides signed integers of 32 bits. Of unsigned ones it is given one bit less, which
-    leaves the last bit of the quotient to be found by the remainder; divisors that are too large
-    for that are contained once or not at all (H. Warren, Hacker's Delight, 9-3).
+    The library divides signed 32-bit integers. An unsigned dividend is halved; the remainder gives
+    the last bit of the quotient. For divisors of 2^31 and above the quotient is 0 or 1 (H. Warren,
+    Hacker's Delight, 9-3).
     """
     element = element_of(a.type)
     if declared_data_type(a) is not DataType.UINT32:
@@ -157,7 +156,7 @@ def whole_quotient(builder: OpBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
     found = builder.typecast(builder.broadcasting("div_trunc", *signed), ui32)
     found = builder.broadcasting("logical_left_shift", found, one)
     rest = builder.broadcasting("subtract", a, builder.broadcasting("multiply", found, b))
-    # 0 - 1 is the greatest number, which no remainder is beyond.
+    # A divisor of 0 gives the largest number here, which no remainder exceeds.
     last = builder.broadcasting("subtract", b, one)
     found = builder.broadcasting("add", found, builder.broadcasting("gt", rest, last))
     limit = builder.full([1] * len(shape_of(b.type)), 1 << 31, ui32)
@@ -168,7 +167,7 @@ def whole_quotient(builder: OpBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
 
 
 def whole_remainder(builder: OpBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
-    """The remainder of integers, which has the sign of the divisor."""
+    """Integer remainder with the sign of the divisor."""
     element = element_of(a.type)
     if declared_data_type(a) is not DataType.UINT32:
         first, second = (builder.typecast(value, si32) for value in (a, b))
@@ -178,8 +177,9 @@ def whole_remainder(builder: OpBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
 
 
 def whole_power(builder: OpBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
-    """The power of integers, of which the lowest 32 bits are left, by squares: kernels of the
-    library raise floats. Of other bases than 1 and -1 a negative exponent leaves 0.
+    """Integer power modulo 2^32 by repeated squaring; library kernels compute powers in float.
+
+    A negative exponent gives 0, except for the bases 1 and -1.
     """
     filled = _filled(b)
     known = int(filled) if filled is not None and filled >= 0 else None
@@ -207,10 +207,10 @@ def whole_power(builder: OpBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
 
 
 def shifted_right(builder: OpBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
-    """Integers shifted to the right, with copies of the sign of those that have one.
+    """Arithmetic right shift of signed integers, logical right shift of unsigned ones.
 
-    The library has no meaning for other amounts than 0 to 31, and takes the first bit of all
-    integers for a sign.
+    The library supports shift amounts from 0 to 31 only, and its arithmetic shift takes the top bit
+    of all integers as a sign.
     """
     if declared_data_type(a) is not DataType.INT32:
         return builder.broadcasting("logical_right_shift", a, b)
@@ -222,7 +222,7 @@ def shifted_right(builder: OpBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
 
 
 def _filled(value: SSAValue) -> float | None:
-    """The number that a tensor was filled with, None if it is not known."""
+    """Returns the fill value of a `ttnn.full`, None for other ops."""
     op = value.owner
     if not isinstance(op, CatalogueOp) or op.name != "ttnn.full":
         return None
@@ -230,8 +230,11 @@ def _filled(value: SSAValue) -> float | None:
 
 
 def comparison_tiles(name: str) -> TileLowering:
-    """0 or 1. Integers are equal if their difference is 0, and the greater one of two is one of
-    them; the header of `lt_int_tile` and its like compiles after some others only."""
+    """Lowering of a comparison to tiles of 0 or 1.
+
+    Integers are compared by subtraction, after a maximum for an order: the header of `lt_int_tile`
+    compiles only after certain others.
+    """
 
     def lower(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:
         tiles = widened(builder, tiles)
@@ -251,7 +254,7 @@ def comparison_tiles(name: str) -> TileLowering:
 
 
 def logical_tiles(name: str) -> TileLowering:
-    """The op `name` on operands that were made 0 or 1 first."""
+    """Applies tile op `name` to operands that are normalized to 0 or 1."""
 
     def lower(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:
         floats = in_float_tiles(builder, tiles)
@@ -261,10 +264,10 @@ def logical_tiles(name: str) -> TileLowering:
 
 
 def quotient_tiles(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:
-    """Division by a number is a product: `div_unary_tile` is given the reciprocal as well."""
+    """Lowering of a division; division by a number multiplies with its reciprocal."""
     if not any(tile.data_type.is_float for tile in tiles):
         if not is_all(tiles, DataType.INT32):
-            # Those of less bits divide by zero in another way than signed ones.
+            # Narrow integers divide by zero differently than signed 32-bit ones.
             raise no_operation(op, tiles[0].data_type)
         return builder.call("div_int32_trunc_tile", *tiles)
     tiles = in_float_tiles(builder, tiles)
@@ -275,7 +278,7 @@ def quotient_tiles(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile])
 
 
 def typed_tiles(name: str) -> TileLowering:
-    """The op `name` on integers of 32 bits."""
+    """Lowering to tile op `name` on 32-bit integers."""
 
     def lower(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:
         tiles = widened(builder, tiles)
@@ -288,7 +291,7 @@ def typed_tiles(name: str) -> TileLowering:
 
 
 def shift_right_tiles(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:
-    """The vector engine fills in the first bit, which is no sign of unsigned integers."""
+    """Arithmetic shift of signed tiles, logical shift of unsigned ones."""
     is_signed = widened(builder, tiles)[0].data_type is DataType.INT32
     name = "binary_right_shift_tile" if is_signed else "binary_logical_right_shift_tile"
     return typed_tiles(name)(builder, op, tiles)

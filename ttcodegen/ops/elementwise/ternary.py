@@ -42,13 +42,13 @@ from ttcodegen.ops.elementwise.registration import counted, same_op, verify_broa
 
 
 def _lower_where(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
-    """Numbers instead of tensors of one value, where what is left still has the result's shape."""
+    """Folds splat operands into scalars where the rest still spans the result."""
     condition, first, second = (builder[value] for value in op.operands)
     result = op.result_type
     shapes = [shape_of(value.type) for value in op.operands]
     exact = [_splat_as(value, result.element_type) for value in op.operands[1:]]
-    # The library makes a float of a number (invoke_impl in ternary.cpp, tt-metal).
-    numbers = [None if _is_cut(number) else number for number in exact]
+    # The library converts scalars to float (invoke_impl in ternary.cpp, tt-metal).
+    numbers = [None if _is_inexact(number) else number for number in exact]
 
     def span(*indices: int) -> bool:
         return broadcast_shapes([shapes[index] for index in indices]) == op.result_shape
@@ -63,19 +63,19 @@ def _lower_where(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     return builder.emit("where", [condition, first, second], result)
 
 
-def _is_cut(number: float | None) -> bool:
-    """True if an integer is none of the floats."""
+def _is_inexact(number: float | None) -> bool:
+    """True if an integer is not exact in float32."""
     return isinstance(number, int) and number != float(np.float32(number))
 
 
 def _splat_as(value: SSAValue, element: Attribute) -> float | int | None:
-    """The number that all elements of a value are, as an element of that type."""
+    """Returns the splat value converted to the element type, None if there is none."""
     splat, data_type = splat_of(value), normalized_data_type(element)
     return None if splat is None or data_type is None else number_of(splat, data_type)
 
 
 def _where_tiles(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:
-    """The op takes the three in one format; what a condition is compared with is 0 in each."""
+    """Brings the three tiles to one format; the condition is compared with 0."""
     condition, first, second = widened(builder, tiles)
     data_type = first.data_type
     if element_of(op.operands[0].type) != i1:
@@ -86,7 +86,7 @@ def _where_tiles(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -
             condition = builder.call("nez_tile", condition)
     if condition.data_type.is_float != data_type.is_float:
         condition = builder.convert(condition, data_type)
-    # The registers hold 32 bits of either format, whose meaning does not matter here.
+    # The registers hold 32 bits of either format; the op only copies them.
     dtype = DataType.FLOAT32 if data_type.is_float else DataType.INT32
     return builder.call("where_tile", condition, first, second, data_type=data_type, dtype=dtype)
 
@@ -113,7 +113,7 @@ register(
 
 
 def _verify_where(op: CatalogueOp) -> None:
-    """Each side of the choice is a tensor or a number."""
+    """Each branch is a tensor or a number."""
     for name, number in (("first", "true_value"), ("second", "false_value")):
         if op.optional_operand(name) is None and op.parameter(number) is None:
             raise VerifyException(f"{op.name} needs the operand '{name}' or '{number}'")
@@ -132,7 +132,7 @@ def _where(call: Call) -> Array:
 
 
 def _choice(operand_name: str, attribute_name: str) -> ArgumentRule:
-    """A tensor, or the number that replaces it."""
+    """Rule for a tensor, or the number that replaces it."""
 
     def rule(calls: CppCalls, op: CatalogueOp) -> Argument:
         value = op.optional_operand(operand_name)
@@ -172,14 +172,14 @@ _BOUNDS = (attribute("min", NUMBER), attribute("max", NUMBER))
 def _clamp(call: Call) -> Array:
     array = counted(call.array("input"))
     low, high = (number_as(call[name], array.dtype.name) for name in ("min", "max"))
-    clamped = _clamped(array, np.asarray(low), np.asarray(high))
-    # Infinite bounds are none.
+    within = clamped(array, np.asarray(low), np.asarray(high))
+    # An infinite bound does not clamp NaN.
     bounds = np.where(np.signbit(array), low, high)
-    return np.where(np.isnan(array) & np.isinf(bounds), array, clamped)
+    return np.where(np.isnan(array) & np.isinf(bounds), array, within)
 
 
-def _clamped(x: Array, low: Array, high: Array) -> Array:
-    """Clamps by sign and magnitude, as the vector engine: NaN orders by its sign."""
+def clamped(x: Array, low: Array, high: Array) -> Array:
+    """Clamps by sign and magnitude, as the vector engine does: NaN orders by its sign."""
     if not np.issubdtype(x.dtype, np.floating):
         return np.minimum(np.maximum(x, low), high)
     lowered = np.where(_is_above(x, high), high, x)
@@ -187,13 +187,13 @@ def _clamped(x: Array, low: Array, high: Array) -> Array:
 
 
 def _is_above(a: Array, b: Array) -> Array:
-    """Compares signs and magnitudes: NaN is beyond the infinity of its sign."""
+    """Compares by sign and magnitude: NaN is beyond the infinity of its sign."""
     beyond = [np.where(np.isnan(x), np.copysign(1, x), 0) for x in (a, b)]
     return np.where(beyond[0] == beyond[1], a > b, beyond[0] > beyond[1])
 
 
 def _verify_bounds(op: CatalogueOp) -> None:
-    """One shape, and bounds that are numbers: kernels order NaN by its sign."""
+    """One shape, and bounds that are not NaN: kernels order NaN by its sign."""
     verify_broadcast(op)
     for name in ("min", "max"):
         if np.isnan(op.parameter(name)):
@@ -209,7 +209,7 @@ def _bounds_on_cpu(op: CatalogueOp) -> dict[str, float]:
 
 
 def _lower_clamp(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
-    """One call; bounds of unsigned integers, which the library has none for, by comparisons."""
+    """Lowers to one call; unsigned integers, which it does not support, by maximum and minimum."""
     value = builder.operand(op, "input")
     bounds = {name: op.parameter(name) for name in ("min", "max")}
     if declared_data_type(value) is not DataType.UINT32:
@@ -253,7 +253,7 @@ register(
 
 
 def _bound(name: str) -> ArgumentRule:
-    """A bound of the kind of the tensor: floats would make a float tensor of an integer one."""
+    """Rule for a bound of the tensor's kind: a float bound would make the result float."""
 
     def rule(calls: CppCalls, op: CatalogueOp) -> Argument:
         value = op.parameter(name)
@@ -309,7 +309,7 @@ def _clamp_tiles(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -
 
 
 def _clamp_meaning(call: Call) -> Array:
-    return _clamped(*(call.array(name) for name in ("input", "min", "max")))
+    return clamped(*(call.array(name) for name in ("input", "min", "max")))
 
 
 register(

@@ -1,4 +1,4 @@
-"""Elementwise ops of one tensor, and activations fused into calls."""
+"""Elementwise ops of one tensor."""
 
 from __future__ import annotations
 
@@ -51,16 +51,14 @@ from ttcodegen.ops.elementwise.registration import (
     verify_broadcast,
 )
 
-# Elementwise ops of one tensor.
-
 INTEGERS = (DataType.INT32, DataType.UINT32, DataType.UINT16)
 FLOATS = (DataType.BFLOAT16, DataType.FLOAT32, DataType.BFLOAT8_B, DataType.BFLOAT4_B)
 SIGNED = (DataType.INT32, *FLOATS)
-"""Types of kernels with a sign: others than these they read as the bits of floats."""
+"""Data types that signed kernels support; others would be read as float bits."""
 
 
 def erf(x: Array) -> Array:
-    """The error function, to 1.5e-7 (Abramowitz and Stegun, 7.1.26)."""
+    """Error function, to 1.5e-7 (Abramowitz and Stegun, 7.1.26)."""
     t = 1.0 / (1.0 + 0.3275911 * np.abs(x.astype(np.float64)))
     coefficients = (1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592)
     polynomial = np.zeros_like(t)
@@ -85,46 +83,46 @@ def softplus(x: Array) -> Array:
 
 
 def mish_tile(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:
-    """x * tanh(softplus(x)); beyond the threshold softplus is x itself."""
+    """x * tanh(softplus(x)); above the threshold softplus is x itself."""
     (x,) = in_float_tiles(builder, tiles)
     plus = builder.call("softplus_tile", x, parameters=(1.0, 1.0, 20.0))
     return builder.call("mul_binary_tile", x, builder.call("tanh_tile", plus))
 
 
 def logical_not_tile(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:
-    """1 where the operand is 0."""
+    """Tile of 1 where the operand is 0, else 0."""
     (tile,) = widened(builder, tiles)
     return builder.call("eqz_tile" if tile.data_type.is_float else "eqz_tile_int32", tile)
 
 
 def bitwise_not_tile(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:
-    """All bits of integers inverted."""
+    """Inverts all bits of integers."""
     return builder.call("bitwise_not_tile", *widened(builder, tiles))
 
 
 def _itself(builder: TileBuilder, tile: Tile) -> Tile:
-    """Absolute value of an unsigned tile: the tile itself."""
+    """Identity, for ops that leave unsigned tiles unchanged."""
     return tile
 
 
-def _opposite(builder: TileBuilder, tile: Tile) -> Tile:
+def _negated_tile(builder: TileBuilder, tile: Tile) -> Tile:
     zero = builder.fill(0, tile.data_type)
     return builder.call("sub_int_tile", zero, tile, dtype=tile.data_type)
 
 
-def _zero(builder: TileBuilder, tile: Tile) -> Tile:
+def _zero_tile(builder: TileBuilder, tile: Tile) -> Tile:
     return builder.fill(0, tile.data_type)
 
 
 def _isfinite_tile(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:
-    """All integers are finite."""
+    """Tile test for finite values; integers always are."""
     if tiles[0].data_type.is_float:
         return builder.call("isfinite_tile", *tiles)
     return builder.fill(1, DataType.INT32)
 
 
 def _is_special_tile(name: str) -> TileLowering:
-    """A test for infinities or NaN: no integer is one."""
+    """Tile test for infinities or NaN; integers never are."""
 
     def tile(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:
         if tiles[0].data_type.is_float:
@@ -166,7 +164,7 @@ def _square_tile(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -
 
 
 def _negated(builder: OpBuilder, op: CatalogueOp) -> SSAValue | Sequence[SSAValue]:
-    """The opposite; of integers without a sign, which the kernel does not know, what 0 is above."""
+    """Lowers a negation; unsigned integers, which the kernel lacks, as 0 - x."""
     value = builder[op.operands[0]]
     data_type, element = declared_data_type(value), element_of(value.type)
     if data_type.is_float or data_type is DataType.INT32:
@@ -179,21 +177,23 @@ def _negated(builder: OpBuilder, op: CatalogueOp) -> SSAValue | Sequence[SSAValu
 
 @dataclass(frozen=True)
 class Row:
-    """An elementwise unary op: TTIR name, meaning, and where they differ from the usual the TTNN
-    name and the data types that the library computes with."""
+    """An elementwise unary op.
+
+    Fields with defaults override the usual: TTNN name, data types of the library, lowerings.
+    """
 
     name: str
     function: Callable[[Array], Array]
     ttnn: str = ""
     data_types: tuple[DataType, ...] | None = FLOATS
-    """Integers travel as f32 where the op has no meaning of its own for them; None takes all."""
+    """Other types are computed as f32; None accepts all."""
     domain: tuple[float, float] | None = None
-    """The range of drawn inputs in which the op is well conditioned."""
+    """Range of random inputs in which the op is well conditioned."""
     verify: Verifier = verify_broadcast
     tile: TileLowering | None = None
-    """The function `<name>_tile` of floats unless another is given."""
+    """Tile lowering; the float op `<name>_tile` by default."""
     lower: Lowering | None = None
-    """The op of the same name unless another lowering is given."""
+    """TTNN lowering; the op of the same name by default."""
     traits: Trait = Trait.NONE
     on_booleans: str | None = None
     noun: str = ""
@@ -201,8 +201,7 @@ class Row:
 
 
 def _sign(x: Array) -> Array:
-    """Of what is no number the sign of its sign bit, as on the device (tt-llk,
-    ckernel_sfpu_sign.h)."""
+    """Sign; NaN has the sign of its sign bit, as on the device (tt-llk, ckernel_sfpu_sign.h)."""
     return np.where(np.isnan(x), np.copysign(np.ones_like(x), x), np.sign(x))
 
 
@@ -211,7 +210,7 @@ _APPROXIMATED = frozenset(
 )
 """Functions whose second argument selects an approximation."""
 _UNPLACED = frozenset({"sigmoid", "isfinite", "isinf", "isnan", "round"})
-"""Functions that have other arguments before the memory configuration."""
+"""Functions with other arguments before the memory config."""
 
 ROWS = (
     Row(
@@ -348,7 +347,7 @@ ROWS = (
         tile=_logarithm_tile(2.0),
         vector_cycles=29,
     ),
-    # Bytes are refused.
+    # uint8 is refused.
     Row(
         "logical_not",
         lambda x: np.logical_not(x),
@@ -367,7 +366,7 @@ ROWS = (
         "neg",
         lambda x: np.negative(counted(x)),
         data_types=SIGNED,
-        tile=tile_function("negative_tile", "negative_tile_int32", _opposite),
+        tile=tile_function("negative_tile", "negative_tile_int32", _negated_tile),
         lower=_negated,
         traits=Trait.SELF_INVERSE | Trait.ALTERS | Trait.OUTGROWS | Trait.WRAPS,
         vector_cycles=3,
@@ -396,7 +395,7 @@ ROWS = (
         traits=Trait.IDEMPOTENT | Trait.KEEPS_TRUTH | Trait.ACTIVATES,
         vector_cycles=12,
     ),
-    # Halves become even. Source: _round_even_ of ckernel_sfpu_rounding_ops.h.
+    # Ties to even. Source: _round_even_ of ckernel_sfpu_rounding_ops.h.
     Row(
         "round",
         lambda x: np.rint(x),
@@ -426,7 +425,7 @@ ROWS = (
     Row(
         "signbit",
         lambda x: np.signbit(x),
-        tile=tile_function("signbit_tile", "signbit_tile_int32", _zero),
+        tile=tile_function("signbit_tile", "signbit_tile_int32", _zero_tile),
     ),
     Row(
         "silu",
@@ -482,7 +481,7 @@ ROWS = (
 
 
 _ROUNDING = frozenset(("ceil", "floor", "round", "trunc"))
-"""Functions that leave integers as they are."""
+"""Functions that are the identity on integers."""
 
 
 def _rounded(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
@@ -490,11 +489,11 @@ def _rounded(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
 
 
 _OF_UNSIGNED = frozenset(("abs", "relu"))
-"""Functions that leave integers without a sign as they are."""
+"""Functions that are the identity on unsigned integers."""
 
 
 def _unless_kept(name: str) -> Lowering:
-    """The op of that name, or its operand if that has integers which the op leaves as they are."""
+    """Lowering to op `name`, or to its operand where the op is the identity on its integers."""
     lower = same_op(name)
 
     def lowered(builder: OpBuilder, op: CatalogueOp) -> SSAValue | Sequence[SSAValue]:
@@ -508,7 +507,7 @@ def _unless_kept(name: str) -> Lowering:
 
 
 def of_floats(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
-    """The function on integers as f32 has it: digits beyond it decide what is cut off."""
+    """Applies a function to float32 operands; integers are converted first."""
 
     def on_floats(x: Array) -> Array:
         found = function(in_floats(x))
@@ -555,7 +554,7 @@ def _register(row: Row) -> None:
 
 
 def _placing(name: str) -> list[ArgumentRule]:
-    """The arguments up to the memory configuration of the result."""
+    """Returns the argument rules up to the memory config of the result."""
     if name in _UNPLACED:
         return []
     exact: list[ArgumentRule] = [fixed_("false")] if name in _APPROXIMATED else []

@@ -1,4 +1,4 @@
-"""Reversal, slices from positions that tensors hold, and the size of a dimension."""
+"""Reverse, slices with dynamic begins, and dimension sizes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,12 @@ from ttcodegen.ops.core.definition import (
     operand,
     register,
 )
-from ttcodegen.ops.core.dimensions import expect_element, expect_shape, normalized_dim
+from ttcodegen.ops.core.dimensions import (
+    expect_element,
+    expect_integers,
+    expect_shape,
+    normalized_dim,
+)
 from ttcodegen.ops.core.lowering import cpu_call
 from ttcodegen.ops.core.traits import no_flops
 from ttcodegen.ops.indexing.gather_scatter import SCATTERED, gathered
@@ -47,11 +52,11 @@ from ttcodegen.ops.movement.data_movement import MOVEMENT
 # reverse
 
 _FEW = 8
-"""As many parts are joined again in the opposite order; more elements are gathered."""
+"""Sizes up to which a reversal concatenates slices; larger ones are gathered."""
 
 
 def _verify_reverse(op: CatalogueOp) -> None:
-    """The dimensions exist, each is named once; the shape stays."""
+    """The dimensions exist and are distinct; the shape is unchanged."""
     rank = len(op.shape("input"))
     dims = [normalized_dim(op, dim, rank) for dim in op.parameter("dimensions")]
     if len(set(dims)) != len(dims):
@@ -61,16 +66,16 @@ def _verify_reverse(op: CatalogueOp) -> None:
 
 
 def reversed_along(builder: OpBuilder, value: SSAValue, dim: int) -> SSAValue:
-    """`value` with the elements of one dimension in the opposite order."""
+    """Reverses one dimension."""
     shape = shape_of(value.type)
     size = shape[dim]
     if size <= _FEW:
-        parts = [builder.slice_dim(value, dim, place, place + 1) for place in range(size)]
+        parts = [builder.slice_dim(value, dim, index, index + 1) for index in range(size)]
         return builder.concat(parts[::-1], dim) if parts else value
-    places = builder.emit("arange", [], TensorType(si32, [size]), start=size - 1, end=-1, step=-1)
-    places = builder.reshape(places, [size if axis == dim else 1 for axis in range(len(shape))])
-    places = builder.repeat(places, shape)
-    return gathered(builder, value, builder.typecast(places, ui32), dim)
+    indices = builder.emit("arange", [], TensorType(si32, [size]), start=size - 1, end=-1, step=-1)
+    indices = builder.reshape(indices, [size if axis == dim else 1 for axis in range(len(shape))])
+    indices = builder.repeat(indices, shape)
+    return gathered(builder, value, builder.typecast(indices, ui32), dim)
 
 
 def _reversal_on_cpu(op: CatalogueOp) -> dict[str, list[int]]:
@@ -109,7 +114,7 @@ def _dynamic_steps(op: CatalogueOp) -> list[int]:
 
 
 def _extents(op: CatalogueOp) -> list[int]:
-    """Extents of the slice in the input, first and last element included."""
+    """Returns the distance from first to last element of the slice, plus one, per dimension."""
     steps = _dynamic_steps(op)
     return [
         (count - 1) * abs(step) + 1 if count else 0
@@ -118,17 +123,16 @@ def _extents(op: CatalogueOp) -> list[int]:
 
 
 SLICE_AT = "ttir.slice_at"
-"""A slice from positions that a tensor holds, as device programs compute it: the shape of
-the result says where it ends."""
+"""Slice with dynamic begins in device programs; its ends follow from the result's shape."""
 
 
 def _verify_at(op: CatalogueOp) -> None:
-    """A begin in each dimension; the result fits into the input."""
+    """One begin per dimension; the result fits into the input."""
     _verify_places(op, ["begins"])
 
 
 def _verify_dynamic(op: CatalogueOp) -> None:
-    """Begins and ends name a position in each dimension; the result fits into the input."""
+    """One begin and one end per dimension; the result fits into the input."""
     _verify_places(op, ["begins", "ends"])
 
 
@@ -139,6 +143,7 @@ def _verify_places(op: CatalogueOp, names: Sequence[str]) -> None:
             raise VerifyException(
                 f"{op.name}: expected {name} of shape ({len(shape)},), found {op.shape(name)}"
             )
+    expect_integers(op, *names)
     steps = _dynamic_steps(op)
     if len(steps) != len(shape) or 0 in steps or len(op.result_shape) != len(shape):
         raise VerifyException(
@@ -154,7 +159,7 @@ def _verify_places(op: CatalogueOp, names: Sequence[str]) -> None:
 
 
 def _dynamic(call: Call) -> Array:
-    """The shape of the result says how many elements are taken; the ends say it once more."""
+    """Slices by the begins and the result's shape; the ends are redundant."""
     x = call.array("input")
     steps = call["step"] or [1] * x.ndim
     begins = call.array("begins").astype(np.int64)
@@ -166,7 +171,7 @@ def _dynamic(call: Call) -> Array:
 
 
 def _constant(value: SSAValue) -> list[int] | None:
-    """The elements of a constant, None if the value is not one."""
+    """Returns the elements of a constant, None for other values."""
     op = value.owner
     if not isinstance(op, Operation) or op.name != "ttir.constant":
         return None
@@ -179,8 +184,10 @@ def _steps_on_cpu(op: CatalogueOp) -> dict[str, list[int]]:
 
 
 def _lower_dynamic(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
-    """From places that are known, a slice like any other. A step backwards is one forwards from the
-    last element, turned around."""
+    """Lowers to a static slice for constant begins.
+
+    Negative steps slice forwards and reverse the result.
+    """
     value = builder.operand(op, "input")
     steps, extents, shape = _dynamic_steps(op), _extents(op), op.shape("input")
     offsets = [0 if step > 0 else 1 - extent for step, extent in zip(steps, extents, strict=True)]
@@ -212,7 +219,7 @@ def _lower_dynamic(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
 
 
 def _numbers(builder: OpBuilder, numbers: Sequence[int], like: SSAValue) -> SSAValue:
-    """A constant of the type of `like`."""
+    """Returns a constant with the element type of `like`."""
     if len(set(numbers)) == 1:
         return builder.full([len(numbers)], numbers[0], element_of(like.type))
     type_ = TensorType(si32, [len(numbers)])
@@ -225,7 +232,7 @@ _INDICES = (DataType.INT32, DataType.UINT32)
 
 
 def _dynamic_program(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
-    """Lowers a slice with dynamic begins and unit strides to a device program."""
+    """Converts to `slice_at`, which device programs compute; None for empty slices."""
     if 0 in op.result_shape or not op.result_shape:
         return None
     begins = builder.operand(op, "begins")
@@ -247,8 +254,8 @@ def _with_ends(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     )
 
 
-def _first_places(op: CatalogueOp) -> int:
-    """Counts the valid begin positions of a slice over all dimensions."""
+def _begin_count(op: CatalogueOp) -> int:
+    """Returns the number of begin positions that are valid in every dimension."""
     extents = _extents(op)
     return min(n - extent + 1 for n, extent in zip(op.shape("input"), extents, strict=True))
 
@@ -258,8 +265,8 @@ register(
         "ttir.slice_dynamic",
         (
             operand("input"),
-            operand("begins", input_kind="index", places=_first_places),
-            operand("ends", input_kind="index", places=_first_places),
+            operand("begins", input_kind="index", places=_begin_count),
+            operand("ends", input_kind="index", places=_begin_count),
         ),
         (attribute("step", INTEGERS, None),),
         verify=_verify_dynamic,
@@ -274,7 +281,7 @@ register(
 register(
     TTIRDefinition(
         SLICE_AT,
-        (operand("input"), operand("begins", input_kind="index", places=_first_places)),
+        (operand("input"), operand("begins", input_kind="index", places=_begin_count)),
         (attribute("step", INTEGERS),),
         verify=_verify_at,
         numpy=_dynamic,
@@ -292,8 +299,8 @@ def _cpp_dynamic(calls: CppCalls, op: CatalogueOp) -> None:
     calls.bind(op.results[0], calls.call("ttnn::slice<uint32_t>", *operands, *given))
 
 
-# Of tiles the library slices one dimension only, into equal parts. The bounds of rows are read from
-# the device as numbers of the type that the call names.
+# The library slices tiles in one dimension only, into equal parts. The bounds of row-major slices
+# are read from the device, in the type that the call names.
 _BOUND = {"layout": Layout.ROW_MAJOR, "data_types": (DataType.UINT32,)}
 
 register(

@@ -1,4 +1,4 @@
-"""Rows of a table by their indices, and the gradient of the table."""
+"""Embedding lookup and its gradient."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from ttcodegen.ops.reduction.exact_extremes import bits_decide, has_few_bits
 
 
 def _table_size(op: CatalogueOp) -> tuple[int, int]:
-    """Rows and columns of the table; leading dimensions have one element."""
+    """Returns rows and columns of the table, whose leading dimensions must have size 1."""
     shape = op.shape("weight")
     if len(shape) < 2 or prod(shape[:-2]) != 1:
         raise VerifyException(
@@ -49,7 +49,7 @@ def _verify_embedding(op: CatalogueOp) -> None:
 
 
 def _rows_by_index(op: CatalogueOp) -> Dimensions:
-    """Indices and columns divide; each chip has all rows of the table."""
+    """Labels of indices and table columns; the table rows are replicated."""
     rank, table = len(op.shape("input")), len(op.shape("weight"))
     indices = tuple(range(rank))
     return Dimensions([indices, (*(None,) * (table - 1), rank)], [(*indices, rank)])
@@ -61,8 +61,10 @@ def _embedding(call: Call) -> Array:
 
 
 def is_gathered(op: CatalogueOp) -> bool:
-    """True if elements of the table have more bits than bf16, and these count: integers, and floats
-    that are compared, sorted, rounded or converted afterwards."""
+    """True if the table needs more bits than bf16 has.
+
+    It holds wide integers, or floats that are compared, sorted, rounded or converted afterwards.
+    """
     weight = op.operands[1]
     element = element_of(weight.type)
     if isinstance(element, IntegerType):
@@ -71,14 +73,16 @@ def is_gathered(op: CatalogueOp) -> bool:
 
 
 _INTEGER_BITS = 8
-"""Width of the widest integers that bf16 has all of."""
+"""Width of the widest integers that bf16 represents exactly."""
 _MOVING = frozenset({"ttir.where", "ttir.subtract"})
-"""Ops that the last bits of the rows of a table decide nothing in."""
+"""Users that do not depend on the last bits of table rows."""
 
 
 def _lower_embedding(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
-    """The library drops the middle dimensions of indices of a higher rank (docs/library-rules.md),
-    so they go in as one row. Its tables are bf16: what has more bits that count is gathered."""
+    """Looks up a single row of indices in bf16; wider elements are gathered.
+
+    The library drops the middle dimensions of indices of higher rank (docs/library-rules.md).
+    """
     rows, columns = _table_size(op)
     count = prod(op.shape("input"))
     weight = builder.reshape(builder.operand(op, "weight"), [rows, columns])
@@ -96,7 +100,7 @@ def _lower_embedding(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
 
 
 def _embedding_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
-    """Kernels read indices of 32 bits, and rows of a table of two dimensions."""
+    """Embedding with 32-bit indices and a table of rank 2, as kernels require."""
     indices, weight = builder.operand(op, "input"), builder.operand(op, "weight")
     integers = element_of(indices.type) in (si32, ui32)
     same = element_of(weight.type) == op.result_type.element_type
@@ -137,7 +141,7 @@ register(
         ),
         verify=_verify_embedding,
         numpy=_embedding,
-        # Without a layout of its own the result has that of the table.
+        # The result has the layout of the table by default.
         result_rules=(ResultRule(like=("weight",), layout=Layout.ROW_MAJOR),),
         cpp=cpp_call(
             "ttnn::embedding",
@@ -169,8 +173,9 @@ def _verify_backward(op: CatalogueOp) -> None:
 
 
 def _verify_library_backward(op: CatalogueOp) -> None:
-    """The gradient has a row for each index, as wide as the table's or filled up with zeros; the
-    result has rows of that width, one for each of the table's."""
+    """The gradient has a row for each index, at least as wide as the table's; the result has as
+    many rows as the table, of the gradient's width.
+    """
     rows, columns = _table_size(op)
     gradient, result, indices = op.shape("in_gradient"), op.result_shape, prod(op.shape("input"))
     fits = bool(gradient) and prod(gradient[:-1]) == indices and gradient[-1] >= columns
@@ -189,7 +194,7 @@ def _backward(call: Call) -> Array:
 
 
 def _lower_backward(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
-    """The library adds up rows of bf16; f32 is scattered, which keeps its digits."""
+    """Lowers to embedding_bw for bf16, else to a scatter, which preserves f32."""
     indices = builder.typecast(builder.operand(op, "input"), ui32)
     gradient = builder.operand(op, "in_gradient")
     if element_of(gradient.type) != bf16:
@@ -199,7 +204,7 @@ def _lower_backward(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
 
 
 def _scattered_rows(builder: OpBuilder, op: CatalogueOp, indices: SSAValue) -> SSAValue:
-    """The sums of rows in f32, whatever the gradient is."""
+    """Sums the rows by a scatter in f32."""
     rows, columns = _table_size(op)
     count = prod(op.shape("input"))
     gradient = builder.typecast(builder.operand(op, "in_gradient"), f32)
@@ -215,7 +220,10 @@ def _scattered_rows(builder: OpBuilder, op: CatalogueOp, indices: SSAValue) -> S
 def _summed_rows(
     builder: OpBuilder, op: CatalogueOp, indices: SSAValue, gradient: SSAValue
 ) -> SSAValue:
-    """The library's own call, which takes whole tiles; rows of zeros are added to the first."""
+    """Emits embedding_bw with tensors padded to whole tiles.
+
+    Padding indices are 0: zeros are added to the first row.
+    """
     rows, columns = _table_size(op)
     count = prod(op.shape("input"))
     gradient = builder.reshape(gradient, [1, 1, count, columns])
@@ -230,7 +238,7 @@ def _summed_rows(
 
 
 def _padded(builder: OpBuilder, value: SSAValue, rows: int, columns: int) -> SSAValue:
-    """`value` with that many zeros after its last two dimensions."""
+    """Pads the last two dimensions with zeros."""
     return builder.pad(value, [(0, rows), (0, columns)])
 
 
@@ -256,7 +264,7 @@ register(
         "ttnn.embedding_bw",
         (
             OperandSpec("input", layout=Layout.ROW_MAJOR, data_types=(DataType.UINT32,)),
-            # Only the number of its rows matters.
+            # Only its number of rows is read.
             OperandSpec("weight", layout=None),
             OperandSpec("in_gradient", data_types=(DataType.BFLOAT16,)),
         ),

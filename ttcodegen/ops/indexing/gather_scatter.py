@@ -1,4 +1,4 @@
-"""Elements by index: gather and scatter."""
+"""Gather and scatter along a dimension."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ _DIM = attribute("dim", INTEGER)
 _OPTIONAL_DIM = attribute("dim", INTEGER, None)
 
 
-def _places(op: CatalogueOp) -> int:
-    """Counts the positions that an index may name."""
+def _index_bound(op: CatalogueOp) -> int:
+    """Returns the number of valid index values."""
     shape = op.shape("input")
     if is_general(op):
         return slices_by_index.slices_of(op).places
@@ -70,8 +70,7 @@ def _places(op: CatalogueOp) -> int:
 
 
 def _verify_index(op: CatalogueOp, operands: Sequence[str]) -> None:
-    """The operands have the rank of the input and are nowhere longer than it but along the indexed
-    dimension."""
+    """Raises VerifyException unless the operands fit into the input except along `dim`."""
     shape = op.shape("input")
     if op.parameter("dim") is None:
         raise VerifyException(f"{op.name} needs the attribute 'dim'")
@@ -90,7 +89,7 @@ def _verify_index(op: CatalogueOp, operands: Sequence[str]) -> None:
 
 
 def _grid(shape: Sequence[int], dim: int, index: Array) -> tuple[Array, ...]:
-    """For each element of `index`, the position that it names: its own, but along `dim`."""
+    """Returns the position that each element of `index` names: its own, except along `dim`."""
     grid = list(np.indices(tuple(shape), dtype=np.int64))
     grid[dim] = index.astype(np.int64)
     return tuple(grid)
@@ -100,7 +99,7 @@ def _grid(shape: Sequence[int], dim: int, index: Array) -> tuple[Array, ...]:
 
 
 def _verify_gather(op: CatalogueOp) -> None:
-    """The result has an element of the input for each index; with `slice_sizes` a slice of it."""
+    """The result has an element of the input for each index, or with `slice_sizes` a slice."""
     if is_general(op):
         slices_by_index.verify_gather(op)
         return
@@ -119,8 +118,11 @@ def _gather(call: Call) -> Array:
 
 
 def gathered(builder: OpBuilder, value: SSAValue, index: SSAValue, dim: int) -> SSAValue:
-    """The library's gather along a dimension that is not negative; it takes ranks 2 to 4, along the
-    last dimension only (docs/library-rules.md) or along one that it exchanges with that."""
+    """Emits the library's gather along a dimension that is not negative.
+
+    It supports ranks 2 to 4, along the last dimension or one exchanged with it
+    (docs/library-rules.md); other ranks are reshaped to rows.
+    """
     shape, wanted = shape_of(value.type), shape_of(index.type)
     if 2 <= len(shape) <= 4:
         result = TensorType(element_of(value.type), wanted)
@@ -142,8 +144,7 @@ def _lower_gather(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
 
 
 def _gather_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
-    """Of a tensor that is as long as the indices but along the dimension of the indices, which have
-    32 bits."""
+    """Gather with 32-bit indices from an input cropped to the indices, except along `dim`."""
     if is_general(op):
         return None
     value, index = builder.operand(op, "input"), builder.operand(op, "index")
@@ -164,7 +165,7 @@ def _gather_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
 register(
     TTIRDefinition(
         "ttir.gather",
-        (operand("input"), operand("index", input_kind="index", places=_places)),
+        (operand("input"), operand("index", input_kind="index", places=_index_bound)),
         (_OPTIONAL_DIM, *GATHER_ATTRIBUTES),
         verify=_verify_gather,
         numpy=_gather,
@@ -177,12 +178,12 @@ register(
     )
 )
 
-# Integers of fewer bits can be gathered, but not the padding of their tiles be filled.
+# The library gathers narrow integers too, but cannot fill the padding of their tiles.
 GATHERED = (DataType.BFLOAT16, DataType.FLOAT32, DataType.INT32, DataType.UINT32)
 
 
 def _verify_library_gather(op: CatalogueOp) -> None:
-    """The library gathers along dimensions of matrices and batches of them."""
+    """The rank is at least 2; the result has an element of the input for each index."""
     rank = len(op.shape("input"))
     if rank < 2:
         raise VerifyException(f"{op.name}: the library takes no tensors of rank {rank}")
@@ -233,8 +234,9 @@ REDUCTIONS = ("invalid", "sum", "prod", "min", "max")
 
 
 def _verify_scatter(op: CatalogueOp) -> None:
-    """There is a source element for each index, with `scatter_dims_to_operand_dims` a slice; the
-    result has the shape of the input."""
+    """There is a source element for each index, or with `scatter_dims_to_operand_dims` a slice; the
+    result has the shape of the input.
+    """
     if is_general(op):
         slices_by_index.verify_scatter(op)
         _verify_reduction(op)
@@ -243,7 +245,7 @@ def _verify_scatter(op: CatalogueOp) -> None:
 
 
 def _verify_elements(op: CatalogueOp) -> None:
-    """There is a source element for each index."""
+    """Verifies that there is a source element for each index."""
     _verify_index(op, ["index", "source"])
     expect_integers(op, "index")
     index, source = op.shape("index"), op.shape("source")
@@ -297,8 +299,10 @@ def _scatter_on_cpu(op: CatalogueOp) -> dict[str, int | str]:
 
 
 def _scatter_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
-    """Along the last dimension of all rows, of elements of the type of the input, as many as there
-    are indices, which have 32 bits."""
+    """Scatter along the last dimension with 32-bit indices and one element type.
+
+    Rows without indices are padded with an out-of-range index.
+    """
     if is_general(op):
         return None
     value, index, source = (builder.operand(op, n) for n in ("input", "index", "source"))
@@ -314,7 +318,7 @@ def _scatter_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
     permutation = [axis for axis in range(len(shape)) if axis != dim] + [dim]
     source = builder.typecast(builder.slice(source, [0] * len(shape), wanted), element)
     index = index if has_32_bits else builder.typecast(index, si32)
-    # Rows without an index get one that names nothing.
+    # Padding indices are out of range.
     source = _grown(builder, source, rows, 0.0)
     index = _grown(builder, index, rows, float(shape[dim]))
     moved = [builder.permute(each, permutation) for each in (value, index, source)]
@@ -348,8 +352,9 @@ def _lower_scatter(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
 def _scattered(
     builder: OpBuilder, operands: Sequence[SSAValue], dim: int, reduction: str
 ) -> SSAValue:
-    """The library's scatter; beyond rank 4 along the last dimension only
-    (docs/library-rules.md)."""
+    """Emits the library's scatter; above rank 4 along the last dimension only
+    (docs/library-rules.md).
+    """
     rank = len(shape_of(operands[0].type))
     permutation = list(range(rank))
     if rank > 4:
@@ -365,8 +370,11 @@ def _scattered(
 def _extremes(
     builder: OpBuilder, operands: Sequence[SSAValue], dim: int, reduction: str
 ) -> SSAValue:
-    """The library's scatter finds no extremes: every position is compared with every index that
-    could name it, (..., places, indices), and what is not named is no candidate."""
+    """Scatters minima or maxima, which the library's scatter does not support.
+
+    Every position is compared with every index that could name it, (..., positions, indices); other
+    candidates are neutral.
+    """
     value, index, source = operands
     shape, wanted = shape_of(value.type), shape_of(index.type)
     element = element_of(value.type)
@@ -377,7 +385,7 @@ def _extremes(
     value, index, source = (builder.permute(v, permutation) for v in (value, index, source))
     permuted = list(shape_of(value.type))
     outer, places, count = permuted[:-1], shape[dim], wanted[dim]
-    # Lines without an index get one that names no position.
+    # Padding indices are out of range.
     index = _grown(builder, builder.typecast(index, f32), [*outer, count], float(places))
     source = _grown(builder, builder.typecast(source, computed), [*outer, count], 0)
     if len(outer) + 2 > MOST_BROADCAST_DIMS:
@@ -408,7 +416,7 @@ def _extremes(
 
 
 def _grown(builder: OpBuilder, value: SSAValue, shape: Sequence[int], fill: float) -> SSAValue:
-    """`value` with as much after it in each dimension as is missing."""
+    """Pads a value at the end of each dimension to that shape, by concatenation."""
     for axis, size in enumerate(shape):
         found = list(shape_of(value.type))
         if found[axis] < size:
@@ -426,7 +434,7 @@ register(
         "ttir.scatter",
         (
             operand("input"),
-            operand("index", input_kind="index", places=_places),
+            operand("index", input_kind="index", places=_index_bound),
             operand("source"),
         ),
         (_OPTIONAL_DIM, _REDUCTION, *SCATTER_ATTRIBUTES),
@@ -441,7 +449,7 @@ register(
     )
 )
 
-# Tiles are taken too, but not of f32, and not with long rows.
+# The library supports tiles too, but not of f32, and not with long rows.
 SCATTERED = (
     DataType.BFLOAT16,
     DataType.FLOAT32,
@@ -453,7 +461,7 @@ _LIBRARY_REDUCTIONS = {"sum": "add", "prod": "multiply"}
 
 
 def _verify_library_scatter(op: CatalogueOp) -> None:
-    """There is a source element for each index; the result has the shape of the input."""
+    """Verifies that there is a source element for each index, and the result's shape."""
     _verify_elements(op)
 
 

@@ -1,9 +1,9 @@
-"""Slices at indices that a tensor of indices holds: the general forms of gather and scatter.
+"""StableHLO's gather and scatter of slices.
 
-Their meaning and the names of their dimensions are those of StableHLO's ops of the same names
-(https://openxla.org/stablehlo/spec#gather, #scatter). They decompose into the forms along one
-dimension that the library has: the dimensions that indices address become one, the last, and each
-index becomes the position of an element in it.
+Semantics and dimension names are those of StableHLO's ops of the same names
+(https://openxla.org/stablehlo/spec#gather, #scatter). They decompose to gather and scatter along
+one dimension: the addressed dimensions are merged to the last one, and each index vector becomes a
+linear index into it.
 """
 
 from __future__ import annotations
@@ -44,43 +44,43 @@ SCATTER_ATTRIBUTES: tuple[AttributeSpec, ...] = (
     attribute("unique_indices", BOOLEAN, False),
 )
 GENERAL_GATHER = "slice_sizes"
-"""The attribute that only the general form of gather has."""
+"""Attribute that only the general form of gather has."""
 GENERAL_SCATTER = "scatter_dims_to_operand_dims"
-"""The attribute that only the general form of scatter has."""
+"""Attribute that only the general form of scatter has."""
 
 _LONG_ROW = 32
-"""From rows of that many elements on, rows of a table are fetched whole."""
+"""Row length from which rows are fetched whole, by an embedding."""
 
 
 @dataclass(frozen=True)
 class Slices:
-    """Slices of a tensor selected by indices.
+    """Slices of a tensor selected by index vectors.
 
-    Dimensions are those of the tensor unless it says otherwise.
+    Dimensions are those of the tensor unless stated otherwise.
     """
 
     shape: tuple[int, ...]
     indices: tuple[int, ...]
-    """The shape of the tensor of indices."""
+    """Shape of the index tensor."""
     vector_dim: int
-    """The dimension of the indices that holds the parts of one; their rank if none does."""
+    """Dimension of the index tensor that holds index vectors; its rank if none does."""
     addressed: tuple[int, ...]
-    """The dimension that each part of an index addresses."""
+    """Dimension that each component of an index vector addresses."""
     batching: tuple[int, ...]
-    """Dimensions that run along with those of the indices in `indices_batching`."""
+    """Batching dimensions, paired with those of the index tensor in `indices_batching`."""
     indices_batching: tuple[int, ...]
     removed: tuple[int, ...]
-    """Dimensions of slices that have one element and no dimension among the slices' own."""
+    """Dimensions of size 1 in slices, which are dropped from the result."""
     sizes: tuple[int, ...]
-    """The extent of a slice in each dimension."""
+    """Size of a slice in each dimension."""
     window_dims: tuple[int, ...]
-    """The dimensions of the tensor of all slices that run along a slice."""
+    """Dimensions of the stacked slices that run along a slice."""
 
     @staticmethod
     def of_gather(
         op: CatalogueOp | Call, shape: tuple[int, ...], indices: tuple[int, ...]
     ) -> Slices:
-        """Those that a verified gather reads."""
+        """Returns the slices that a verified gather reads."""
         read = op.parameter if isinstance(op, CatalogueOp) else op.attributes.__getitem__
         batching = tuple(read("operand_batching_dims"))
         return Slices(
@@ -102,8 +102,7 @@ class Slices:
         indices: tuple[int, ...],
         update: tuple[int, ...],
     ) -> Slices:
-        """Those that a scatter writes; where the update has another rank than it should, the
-        extents that it leaves open are one."""
+        """Returns the slices that a scatter writes; sizes missing in the update are 1."""
         read = op.parameter if isinstance(op, CatalogueOp) else op.attributes.__getitem__
         batching = tuple(read("input_batching_dims"))
         window_dims: tuple[int, ...] = tuple(read("update_window_dims"))
@@ -124,24 +123,24 @@ class Slices:
 
     @property
     def batch_dims(self) -> list[int]:
-        """The dimensions of the indices that do not hold the parts of one."""
+        """Dimensions of the index tensor other than that of index vectors."""
         return [dim for dim in range(len(self.indices)) if dim != self.vector_dim]
 
     @property
     def free_batch_dims(self) -> list[int]:
-        """Those of them along which the tensor does not run."""
+        """Batch dimensions that are not batching dimensions."""
         return [dim for dim in self.batch_dims if dim not in self.indices_batching]
 
     @property
     def kept(self) -> list[int]:
-        """The dimensions that slices have of their own."""
+        """Dimensions that slices keep in the result."""
         return [dim for dim in range(len(self.shape)) if dim not in self.removed]
 
     @property
     def labels(self) -> list[tuple[str, int]]:
-        """Origin of each dimension of the tensor of all slices.
+        """Origin of each dimension of the stacked slices.
 
-        ("slice", dimension of the tensor) or ("index", dimension of the indices).
+        ("slice", dimension of the tensor) or ("index", dimension of the index tensor).
         """
         rank = len(self.batch_dims) + len(self.kept)
         windows, batches = iter(self.kept), iter(self.batch_dims)
@@ -152,18 +151,18 @@ class Slices:
 
     @property
     def slices_shape(self) -> tuple[int, ...]:
-        """The shape of the tensor of all slices."""
+        """Shape of the stacked slices."""
         return tuple(
             self.sizes[dim] if kind == "slice" else self.indices[dim] for kind, dim in self.labels
         )
 
     @property
     def places(self) -> int:
-        """As many numbers from 0 on are places that an index may name in every dimension."""
+        """Number of index values from 0 on that are in range in every addressed dimension."""
         return min((self.shape[d] - self.sizes[d] + 1 for d in self.addressed), default=1)
 
     def verify(self, name: str) -> None:
-        """Raises VerifyException that names the op if the dimensions contradict each other."""
+        """Raises VerifyException, naming the op, if the dimensions contradict each other."""
         rank, indices_rank = len(self.shape), len(self.indices)
         if not 0 <= self.vector_dim <= indices_rank:
             raise VerifyException(
@@ -213,12 +212,14 @@ def _expect_different(name: str, dims: Sequence[int], rank: int) -> None:
         )
 
 
-# The meaning
+# Numpy semantics
 
 
 def _addresses(slices: Slices, indices: Array, clamp: bool) -> list[Array]:
-    """For each dimension the positions of all elements of all slices, to be broadcast: the
-    dimensions of the indices but that of their parts, then those of a slice."""
+    """Returns the positions of all slice elements in each dimension, to be broadcast.
+
+    Their dimensions are the batch dimensions, then those of a slice.
+    """
     parts = indices.astype(np.int64)
     if slices.vector_dim == len(slices.indices):
         parts = parts[..., None]
@@ -243,15 +244,14 @@ def _addresses(slices: Slices, indices: Array, clamp: bool) -> list[Array]:
 
 
 def _order(slices: Slices) -> list[int]:
-    """For each dimension of the tensor of all slices, which of the batch dimensions and then the
-    dimensions of a slice it is."""
+    """Returns the permutation from batch and slice dimensions to those of the stacked slices."""
     layout = [("index", dim) for dim in slices.batch_dims]
     layout += [("slice", dim) for dim in slices.kept]
     return [layout.index(label) for label in slices.labels]
 
 
 def gather_slices(call: Call) -> Array:
-    """A slice that would reach out of the tensor is moved into it."""
+    """Gathers slices; their starts are clamped so that they are in bounds."""
     x, indices = call.array("input"), call.array("index")
     slices = Slices.of_gather(call, x.shape, indices.shape)
     batch = [indices.shape[dim] for dim in slices.batch_dims]
@@ -263,8 +263,10 @@ def gather_slices(call: Call) -> Array:
 
 
 def slices_to_scatter(call: Call) -> tuple[tuple[Array, ...], Array]:
-    """The positions that a scatter names, and the value at each; slices of which a part would be
-    outside of the tensor are left out, as XLA leaves them out."""
+    """Returns the scattered positions and their values.
+
+    Slices that are partly out of bounds are dropped, as by XLA.
+    """
     x, indices, update = (call.array(name) for name in ("input", "index", "source"))
     slices = Slices.of_scatter(call, x.shape, indices.shape, update.shape)
     batch = [indices.shape[dim] for dim in slices.batch_dims]
@@ -286,8 +288,10 @@ def slices_to_scatter(call: Call) -> tuple[tuple[Array, ...], Array]:
 
 @dataclass(frozen=True)
 class _Folded:
-    """The dimensions of the tensor in the order in which they are folded to two: those that
-    run along with the indices, those of which slices have all, and those that are addressed."""
+    """Dimensions of the tensor in the order in which they are folded to two.
+
+    These are the batching ones, those that slices take whole, and the addressed ones.
+    """
 
     slices: Slices
     whole: tuple[int, ...]
@@ -303,22 +307,22 @@ class _Folded:
 
     @property
     def lines(self) -> int:
-        """Counts the elements of a slice along the dimensions that it takes whole."""
+        """Number of slice elements along the dimensions taken whole."""
         return prod(self.slices.sizes[dim] for dim in self.whole)
 
     @property
     def length(self) -> int:
-        """Counts the addressable positions."""
+        """Number of addressable positions."""
         return prod(self.slices.shape[dim] for dim in self.addressed)
 
     @property
     def window(self) -> list[int]:
-        """The extent of a slice in the addressed dimensions."""
+        """Sizes of a slice in the addressed dimensions."""
         return [self.slices.sizes[dim] for dim in self.addressed]
 
     @property
     def strides(self) -> list[int]:
-        """The distance between neighbours in each addressed dimension."""
+        """Linear stride of each addressed dimension."""
         shape = [self.slices.shape[dim] for dim in self.addressed]
         return [prod(shape[axis + 1 :]) for axis in range(len(shape))]
 
@@ -335,7 +339,7 @@ class _Folded:
 
 
 def _parts(builder: OpBuilder, slices: Slices, indices: SSAValue) -> list[SSAValue]:
-    """Each part of the indices: (batches, slices of each, 1) of si32."""
+    """Returns each component of the index vectors, (batches, slices of each, 1) of si32."""
     indices = builder.typecast(indices, si32)
     if slices.vector_dim == len(slices.indices):
         indices = builder.reshape(indices, [*slices.indices, 1])
@@ -361,22 +365,23 @@ def _times(builder: OpBuilder, value: SSAValue, factor: int) -> SSAValue:
 
 
 def _constant(builder: OpBuilder, numbers: Array) -> SSAValue:
-    """The numbers as (1, 1, how many) of si32."""
+    """Returns the numbers as a constant (1, 1, count) of si32."""
     type_ = TensorType(si32, [1, 1, numbers.size])
     value = DenseIntOrFPElementsAttr.from_list(type_, [int(number) for number in numbers.flat])
     return builder.emit("constant", [], type_, value=value)
 
 
 def _steps(folded: _Folded, axis: int) -> Array:
-    """Offset of each slice element from the slice's start along a dimension."""
+    """Returns the offset of each slice element from the slice's start along a dimension."""
     grid = np.indices(folded.window).reshape(len(folded.window), -1)
     return grid[axis]
 
 
-def _decompose_places(builder: OpBuilder, folded: _Folded, indices: SSAValue) -> SSAValue:
-    """The positions of the elements of each slice along the folded dimension: (batches, slices of
-    each, elements of a slice there). Slices that would reach out of the tensor are moved into
-    it."""
+def _emit_linear_indices(builder: OpBuilder, folded: _Folded, indices: SSAValue) -> SSAValue:
+    """Emits the linear indices of slice elements, (batches, slices of each, elements).
+
+    Slice starts are clamped so that slices are in bounds.
+    """
     slices = folded.slices
     terms: list[SSAValue] = []
     for part, dim in zip(_parts(builder, slices, indices), slices.addressed, strict=True):
@@ -392,8 +397,10 @@ def _decompose_places(builder: OpBuilder, folded: _Folded, indices: SSAValue) ->
 
 
 def decompose_gather(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
-    """A gather along one dimension, which takes every element as it is; long rows of bf16, which
-    the library's embedding does not round, are fetched whole."""
+    """Decomposes to a gather along one dimension.
+
+    Long rows of bf16 are fetched whole by an embedding, which does not round them.
+    """
     value = builder.operand(op, "input")
     slices = slices_of(op)
     if prod(op.result_shape) == 0:
@@ -405,7 +412,7 @@ def decompose_gather(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     value = builder.slice(value, [0] * len(ends), ends)
     if not addressed and not slices.batching:
         return _repeated_slice(builder, op, folded, value)
-    places = _decompose_places(builder, folded, builder.operand(op, "index"))
+    places = _emit_linear_indices(builder, folded, builder.operand(op, "index"))
     batches, lines = folded.batches, folded.lines
     free = [slices.indices[dim] for dim in slices.free_batch_dims]
     count = prod(free) * prod(folded.window)
@@ -440,14 +447,14 @@ def decompose_gather(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
 def _repeated_slice(
     builder: OpBuilder, op: CatalogueOp, folded: _Folded, value: SSAValue
 ) -> SSAValue:
-    """Repeats the only slice that fits where slices can begin only at position zero."""
+    """Broadcasts the only slice that fits, where slices can begin only at zero."""
     slices = folded.slices
     shape = [slices.sizes[d] if kind == "slice" else 1 for kind, d in slices.labels]
     return _broadcast_to(builder, builder.reshape(value, shape), op.result_shape)
 
 
 def _broadcast_to(builder: OpBuilder, value: SSAValue, shape: Sequence[int]) -> SSAValue:
-    """`value` broadcast to that shape, itself if it has it."""
+    """Broadcasts a value to that shape; returns it unchanged if it has it."""
     found = shape_of(value.type)
     if found == tuple(shape):
         return value
@@ -456,9 +463,8 @@ def _broadcast_to(builder: OpBuilder, value: SSAValue, shape: Sequence[int]) -> 
     return builder.emit("broadcast", [value], type_, broadcast_dimensions=factors)
 
 
-def _decompose_targets(builder: OpBuilder, folded: _Folded, indices: SSAValue) -> SSAValue:
-    """As _decompose_places, but slices of which a part is outside of the tensor get a position
-    after its last one."""
+def _emit_linear_targets(builder: OpBuilder, folded: _Folded, indices: SSAValue) -> SSAValue:
+    """Like `_emit_linear_indices`, with an index past the end for slices partly out of bounds."""
     slices = folded.slices
     parts = _parts(builder, slices, indices)
     inside: list[SSAValue] = []
@@ -486,7 +492,7 @@ def _decompose_targets(builder: OpBuilder, folded: _Folded, indices: SSAValue) -
 
 
 def decompose_scatter(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
-    """A scatter along one dimension."""
+    """Decomposes to a scatter along one dimension."""
     value, update = builder.operand(op, "input"), builder.operand(op, "source")
     slices = slices_of(op)
     if prod(op.shape("source")) == 0:
@@ -504,7 +510,7 @@ def decompose_scatter(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     batches, lines = folded.batches, folded.lines
     count = prod(slices.indices[d] for d in slices.free_batch_dims) * prod(folded.window)
     if addressed:
-        places = _decompose_targets(builder, folded, builder.operand(op, "index"))
+        places = _emit_linear_targets(builder, folded, builder.operand(op, "index"))
     else:
         places = builder.full([1, 1, 1], 0, si32)
     shape = [batches, count // prod(folded.window), prod(folded.window)]
@@ -530,14 +536,14 @@ def decompose_scatter(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
 
 
 def is_general(op: CatalogueOp) -> bool:
-    """True if a gather or scatter of TTIR has the general form."""
+    """True if a TTIR gather or scatter has the general form."""
     name = GENERAL_GATHER if op.definition.short_name == "gather" else GENERAL_SCATTER
     known = any(spec.name == name for spec in op.definition.attributes)
     return known and op.parameter(name) is not None
 
 
 def slices_of(op: CatalogueOp) -> Slices:
-    """The slices that a gather or scatter of the general form names."""
+    """Returns the slices of a gather or scatter of the general form."""
     shape, indices = op.shape("input"), op.shape("index")
     if op.definition.short_name == "gather":
         return Slices.of_gather(op, shape, indices)
@@ -545,15 +551,16 @@ def slices_of(op: CatalogueOp) -> Slices:
 
 
 def verify_gather(op: CatalogueOp) -> None:
-    """The dimensions agree; the result holds a slice for each index."""
+    """The dimensions are consistent; the result holds a slice for each index vector."""
     slices = slices_of(op)
     slices.verify(op.name)
     expect_shape(op, slices.slices_shape)
 
 
 def verify_scatter(op: CatalogueOp) -> None:
-    """The dimensions agree; there is a slice of the source for each index; the result has the shape
-    of the input."""
+    """The dimensions are consistent; the source has a slice for each index vector; the result has
+    the shape of the input.
+    """
     update = op.shape("source")
     slices = slices_of(op)
     slices.verify(op.name)

@@ -1,4 +1,4 @@
-"""Parts of tensors, with bounds that are known when the program is compiled."""
+"""Slices with static bounds."""
 
 from __future__ import annotations
 
@@ -39,8 +39,10 @@ from ttcodegen.ops.movement.data_movement import MOVED, MOVEMENT
 # slice_static
 
 
-def _from_the_front(places: Sequence[int], shape: Sequence[int]) -> list[int]:
-    return [place + size if place < 0 else place for place, size in zip(places, shape, strict=True)]
+def _from_the_front(indices: Sequence[int], shape: Sequence[int]) -> list[int]:
+    return [
+        index + size if index < 0 else index for index, size in zip(indices, shape, strict=True)
+    ]
 
 
 def _slices(call: Call) -> tuple[slice, ...]:
@@ -50,7 +52,7 @@ def _slices(call: Call) -> tuple[slice, ...]:
 
 
 def _slice_bounds(op: CatalogueOp) -> tuple[list[int], list[int], list[int]]:
-    """Begins, ends and steps, counted from the front."""
+    """Returns begins, ends and steps, counted from the front."""
     shape = op.shape("input")
     bounds = [op.parameter(name) for name in ("begins", "ends", "step")]
     for name, values in zip(("begins", "ends", "step"), bounds, strict=True):
@@ -63,8 +65,9 @@ def _slice_bounds(op: CatalogueOp) -> tuple[list[int], list[int], list[int]]:
 
 
 def _verify_slice(op: CatalogueOp) -> None:
-    """Begins and ends are within the tensor, no step is 0 or leads away from the end, and the
-    result has what they span."""
+    """Begins and ends are in range, no step is 0 or leads away from the end, and the result has the
+    selected elements.
+    """
     shape = op.shape("input")
     begins, ends, steps = _slice_bounds(op)
     for axis, (begin, end, step) in enumerate(zip(begins, ends, steps, strict=True)):
@@ -86,7 +89,7 @@ def _verify_slice(op: CatalogueOp) -> None:
 
 
 def _untouched(op: CatalogueOp) -> Dimensions:
-    """The dimensions that nothing is cut off of."""
+    """Labels of the dimensions that are taken whole."""
     bounds = list(zip(*_slice_bounds(op), strict=True))
     shape = op.shape("input")
 
@@ -106,7 +109,7 @@ def _slice_on_cpu(op: CatalogueOp) -> dict[str, list[int]]:
 
 
 def _lower_slice(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
-    """The library steps forward only: a part that is read backwards is cut out and turned round."""
+    """Lowers to a forward slice; the library has no negative steps, which reverse the result."""
     begins, ends, steps = _slice_bounds(op)
     backwards = [axis for axis, step in enumerate(steps) if step < 0]
     for axis in backwards:
@@ -152,7 +155,7 @@ def _cpp_slice(calls: CppCalls, op: CatalogueOp) -> None:
 register(
     TTNNDefinition(
         "ttnn.slice_static",
-        # An unaligned block-float slice comes back as bf16 (docs/library-rules.md).
+        # The library returns unaligned slices of block floats as bf16 (docs/library-rules.md).
         (OperandSpec("input", data_types=(*MOVED[:4], DataType.UINT16)),),
         _BOUNDS,
         verify=_verify_slice,
@@ -181,7 +184,7 @@ def _index_bounds(op: CatalogueOp) -> tuple[int, int, int, int]:
             f"{dim} of {shape}"
         )
     begin, end, step = bounds.indices(size)
-    # A slice backwards ends before its end, which cannot be before the first element.
+    # A backward slice excludes its end, which cannot precede the first element.
     if min(begin, end) < 0:
         raise VerifyException(
             f"{op.name}: {bounds.start}:{bounds.stop}:{step} is out of range in dimension {dim} "
@@ -200,7 +203,7 @@ def _decompose_index(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
 
 
 def _verify_index(op: CatalogueOp) -> None:
-    """The step is not 0 and the result has what begin, end and step span."""
+    """The step is not 0 and the result has the selected elements."""
     dim, begin, end, step = _index_bounds(op)
     shape = list(op.shape("input"))
     shape[dim] = len(range(begin, end, step))
@@ -229,7 +232,7 @@ register(
 
 
 def _verify_index_select(op: CatalogueOp) -> None:
-    """The result has the length of all parts put together."""
+    """The result has the total length of all parts."""
     shape = list(op.shape("input"))
     dim = normalized_dim(op, op.parameter("dim"), len(shape))
     begin, length, stride = (op.parameter(name) for name in ("begin", "length", "stride"))
@@ -247,7 +250,7 @@ def _verify_index_select(op: CatalogueOp) -> None:
 
 
 def _index_select_parts(size: int, begin: int, length: int, stride: int) -> list[tuple[int, int]]:
-    """Begin and end of each part; the last part ends within the dimension."""
+    """Returns begin and end of each part; the last one is clamped to the dimension."""
     stride = stride or size
     return [(start, min(start + length, size)) for start in range(begin, size, stride)]
 

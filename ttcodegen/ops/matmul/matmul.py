@@ -51,13 +51,13 @@ Shape = tuple[int, ...]
 
 HEADER = "ttnn/operations/matmul/matmul.hpp"
 MULTIPLIED = (DataType.FLOAT32, DataType.BFLOAT16, DataType.BFLOAT8_B, DataType.BFLOAT4_B)
-"""Data types that matmul takes (docs/library-rules.md); integers travel as f32."""
+"""Data types that matmul takes (docs/library-rules.md); integers are computed as f32."""
 
 _TRANSPOSES = (attribute("transpose_a", BOOLEAN, False), attribute("transpose_b", BOOLEAN, False))
 
 
 def _matrices(op: CatalogueOp) -> tuple[Shape, Shape]:
-    """The shapes of the factors after transposition."""
+    """Returns the shapes of the operands after transposition."""
     a, b = op.shape("a"), op.shape("b")
     if op.parameter("transpose_a") and len(a) > 1:
         a = (*a[:-2], a[-1], a[-2])
@@ -67,7 +67,7 @@ def _matrices(op: CatalogueOp) -> tuple[Shape, Shape]:
 
 
 def product_shape(a: Shape, b: Shape) -> Shape | None:
-    """The shape of numpy's matmul of two tensors, None if they do not fit."""
+    """Returns the shape of numpy's matmul, None if the shapes do not fit."""
     if len(a) == 0 or len(b) == 0 or a[-1] != (b[-2] if len(b) > 1 else b[-1]):
         return None
     batch = broadcast_shapes([a[:-2], b[:-2]])
@@ -79,9 +79,9 @@ def product_shape(a: Shape, b: Shape) -> Shape | None:
 
 
 def shape_of_product(op: CatalogueOp) -> Shape:
-    """The shape of the product of an op's factors, with its bias, if it has one.
+    """Returns the shape of a matmul or linear op, including the broadcast of its bias.
 
-    Raises VerifyException if the factors, or product and bias, do not fit.
+    Raises VerifyException if the operands, or matmul and bias, do not fit.
     """
     a, b = _matrices(op)
     product = product_shape(a, b)
@@ -103,8 +103,9 @@ def shape_of_product(op: CatalogueOp) -> Shape:
 
 
 def _verify_matmul(op: CatalogueOp) -> None:
-    """Inner dimensions are equal, batches broadcast; a bias broadcasts onto the product. The
-    product of two vectors is a scalar, or that as a tensor of one element."""
+    """Inner dimensions are equal, batches broadcast, and a bias broadcasts onto the result. The
+    matmul of two vectors is a scalar or a tensor of one element.
+    """
     expected = shape_of_product(op)
     if expected == () and op.result_shape == (1,):
         return
@@ -112,8 +113,10 @@ def _verify_matmul(op: CatalogueOp) -> None:
 
 
 def _matmul_dimensions(op: CatalogueOp) -> Dimensions | None:
-    """Those of einsum. A bias would be added by each chip, if chips had parts of the inner
-    dimension."""
+    """Einsum labels of a matmul.
+
+    With a bias the inner dimension has no label: each device would add the bias to its partial sum.
+    """
     a, b, result = op.shape("a"), op.shape("b"), op.result_shape
     rank = len(result)
     if min(len(a), len(b)) < 2 or rank != max(len(a), len(b)):
@@ -129,13 +132,15 @@ def _matmul_dimensions(op: CatalogueOp) -> Dimensions | None:
 
 
 def as_factor(x: Array) -> Array:
-    """Integers as numbers whose sums of products do not wrap, and which numpy multiplies fast."""
+    """Converts integers to float64, in which numpy multiplies fast and most sums are exact."""
     return x if np.issubdtype(x.dtype, np.floating) else x.astype(np.float64)
 
 
 def _as_factors(a: Array, b: Array) -> tuple[Array, Array]:
-    """As above, but integers whose sums of products may be too large for that with 64 bits, of
-    which the lowest are right."""
+    """Converts integers to float64, or to int64 where sums might exceed 2^53.
+
+    int64 sums wrap modulo 2^64, so that the low 32 bits are exact.
+    """
     factors = as_factor(a), as_factor(b)
     if np.issubdtype(a.dtype, np.floating) or np.issubdtype(b.dtype, np.floating):
         return factors
@@ -146,8 +151,10 @@ def _as_factors(a: Array, b: Array) -> tuple[Array, Array]:
 
 
 def _whole(product: Array, *factors: Array) -> Array:
-    """A product of integers with 64 bits, so that conversions to fewer take the lowest; sums of
-    floats begin with zero, so that none is the negative one."""
+    """Returns integer matmuls as int64, so that narrowing takes the low bits.
+
+    Sums of floats start from +0, so that no result is -0.
+    """
     floats = any(np.issubdtype(each.dtype, np.floating) for each in factors)
     return product + 0.0 if floats else product.astype(np.int64)
 
@@ -181,15 +188,17 @@ def _lower_product(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
 
 
 def _product_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
-    """A matmul (a vector is one row or one column), and an addition of the bias. The
-    matrix engine transposes 16-bit tiles of the right operand only, which then need not be
-    transposed in memory."""
+    """A matmul of rank 2 or more, and an addition of the bias.
+
+    A vector becomes a row or column. The matrix engine can transpose 16-bit tiles of the right
+    operand only; those need no transpose in memory.
+    """
     bias = builder.optional(op, "bias") if op.name == "ttir.linear" else None
     a, b = builder.operand(op, "a"), builder.operand(op, "b")
     shapes = shape_of(a.type), shape_of(b.type)
     transpose_a = op.parameter("transpose_a") and len(shapes[0]) > 1
     transpose_b = op.parameter("transpose_b") and len(shapes[1]) > 1
-    source = _before_exchange(b)
+    source = _transpose_source(b)
     if source is not None and (transpose_b or element_of(b.type) == bf16):
         b, transpose_b = source, not transpose_b
     in_engine = not transpose_a and (not transpose_b or element_of(b.type) == bf16)
@@ -216,8 +225,8 @@ def _product_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
     return builder.broadcasting("add", builder.reshape(value, product), bias)
 
 
-def _before_exchange(value: SSAValue) -> SSAValue | None:
-    """A tensor of which `value` is a permutation that exchanges the last two dimensions."""
+def _transpose_source(value: SSAValue) -> SSAValue | None:
+    """Returns the operand of a permute of the last two dimensions, None for other values."""
     op = value.owner
     if not isinstance(op, CatalogueOp) or op.name != "ttir.permute":
         return None
@@ -240,10 +249,12 @@ def multiply(
     transpose_a: bool = False,
     transpose_b: bool = False,
 ) -> SSAValue:
-    """A product (plus bias) in terms of what the library accepts (docs/library-rules.md): equal
-    batches, or none in the second factor; a bias that is one row, and only beside an unbatched
-    factor."""
-    # A vector has nothing to transpose, and the library would not know what to do with it.
+    """Emits a matmul (plus bias) in a form that the library accepts (docs/library-rules.md).
+
+    Batches must be equal, or the right operand must have none; a bias must be one row and requires
+    an unbatched right operand.
+    """
+    # The library does not accept a transposed vector.
     transpose_a = transpose_a and len(shape_of(a.type)) > 1
     transpose_b = transpose_b and len(shape_of(b.type)) > 1
     row_added = len(shape_of(a.type)) == 1 and len(shape_of(b.type)) > 2
@@ -299,7 +310,7 @@ def _with_batch(builder: OpBuilder, value: SSAValue, batch: Shape) -> SSAValue:
 
 
 def _products(op: CatalogueOp) -> int:
-    """Counts the multiply-accumulates per result element."""
+    """Returns the number of multiply-accumulates per result element."""
     return _matrices(op)[0][-1]
 
 
@@ -335,12 +346,12 @@ def _activation(calls: CppCalls, op: CatalogueOp) -> Argument:
 
 
 def _verify_library_product(op: CatalogueOp) -> None:
-    """The batch of the right factor is one for all, or that of the left one."""
+    """The right operand has one matrix for all batches, or the batch of the left one."""
     verify_activation(op)
     product = shape_of_product(op)
     if len(op.operands) == len(_FACTORS):
         expect_shape(op, product)
-    # A bias may have more dimensions of size 1 than the result.
+    # A bias may add leading dimensions of size 1 to the result.
     expected = [size for size in product if size != 1]
     found = [size for size in op.result_shape if size != 1]
     require(op, expected == found, f"a result of shape {product}", op.result_shape)
@@ -355,7 +366,7 @@ def _verify_library_product(op: CatalogueOp) -> None:
 
 
 def _compute_row(attribute_of: Callable[[str], Any]) -> str:
-    """A call that chooses a program multiplies with less fidelity by default."""
+    """Selects the compute defaults: with a program config the library uses a lower fidelity."""
     chosen = attribute_of(MATMUL_CONFIG_ATTRIBUTE.name) is not None
     return "matmul_with_program" if chosen else "matmul"
 
@@ -417,8 +428,10 @@ register(
 
 
 def _dot_axes(op: CatalogueOp) -> tuple[list[int], list[int], list[int], list[int]]:
-    """Batch and contracting dimensions of both sides; raises VerifyException if they are not
-    dimensions of their side or do not match each other."""
+    """Returns batch and contracting dimensions of both sides.
+
+    Raises VerifyException if they are out of range or do not match.
+    """
     names = ("batch_dims_lhs", "batch_dims_rhs", "contract_dims_lhs", "contract_dims_rhs")
     dims: list[list[int]] = [op.parameter(name) for name in names]
     batch_l, batch_r, contract_l, contract_r = dims
@@ -451,7 +464,7 @@ def _free(shape: Shape, used: list[int]) -> list[int]:
 
 
 def _verify_dot_general(op: CatalogueOp) -> None:
-    """The result has the batch dimensions, then what is left of the left and the right side."""
+    """The result has the batch dimensions, then the free ones of the left and the right side."""
     batch_l, batch_r, contract_l, contract_r = _dot_axes(op)
     lhs, rhs = op.shape("lhs"), op.shape("rhs")
     expect_shape(
@@ -484,7 +497,9 @@ def _dot_general(call: Call) -> Array:
 
 
 def _decompose_dot_general(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
-    """Both sides as (batch, rows, columns), one matmul, and the result's shape."""
+    """One matmul of (batch, rows, inner) and (batch, inner, columns), with permutes and
+    reshapes.
+    """
     batch_l, batch_r, contract_l, contract_r = _dot_axes(op)
     lhs, rhs = op.shape("lhs"), op.shape("rhs")
     free_l, free_r = _free(lhs, batch_l + contract_l), _free(rhs, batch_r + contract_r)

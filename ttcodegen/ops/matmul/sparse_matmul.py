@@ -1,4 +1,4 @@
-"""Products of a tensor with one matrix per expert, of which flags say which are wanted."""
+"""Sparse matmul: one matrix per expert, with flags that select the computed products."""
 
 from __future__ import annotations
 
@@ -46,14 +46,16 @@ from ttcodegen.systems.cards import NARROWEST
 Shape = tuple[int, ...]
 
 _MOST_DOWN, _MOST_ACROSS = NARROWEST.grid
-"""Cores that every Wormhole and Blackhole has."""
+"""Grid that every Wormhole and Blackhole has."""
 _LARGEST_BLOCK = 4
-"""Tiles along each side of what a core has of factors and result at a time: all of them, of
-float32 and twice where they are read ahead, take less than half of L1."""
+"""Largest block side in tiles.
+
+Float32 blocks of both operands and the result, double-buffered, take less than half of L1.
+"""
 
 
 def _batches(op: CatalogueOp) -> Shape:
-    """The dimensions of the result before rows and columns."""
+    """Returns the dimensions of the result before rows and columns."""
     a, experts = op.shape("a"), op.shape("b")[1]
     if op.parameter("is_input_a_sparse"):
         return (1 if op.parameter("is_input_b_sparse") else a[0], experts)
@@ -61,10 +63,10 @@ def _batches(op: CatalogueOp) -> Shape:
 
 
 def _verify(op: CatalogueOp) -> None:
-    """Matrices (1, experts, inner, columns). Of a sparse `a` (batch, experts, rows, inner) comes
-    (batch, experts, rows, columns), else of (batch, sequence, rows, inner) one of each expert:
-    (batch, sequence, 1, experts, rows, columns). A flag says of each product whether it is wanted;
-    the others are zero."""
+    """`b` is (1, experts, inner, columns). A sparse `a` of (batch, experts, rows, inner) gives
+    (batch, experts, rows, columns); a dense one of (batch, sequence, rows, inner) gives (batch,
+    sequence, 1, experts, rows, columns). Products whose flag in `sparsity` is zero are zero.
+    """
     for name in ("a", "b", "sparsity"):
         require(op, len(op.shape(name)) == 4, f"{name} of rank 4", op.shape(name))
     a, b = op.shape("a"), op.shape("b")
@@ -96,9 +98,12 @@ def _greatest_divisor(number: int, most: int) -> int:
     return next(part for part in range(min(number, most), 0, -1) if number % part == 0)
 
 
-def _columns_divided(tiles: int) -> tuple[CoreGrid, int]:
-    """The most cores that fill a rectangle with as many columns of tiles each, the last one with
-    what is left, and how many that are. The program hangs if a core of the rectangle has none."""
+def _split_columns(tiles: int) -> tuple[CoreGrid, int]:
+    """Returns the largest grid on which every core has a column block, and the block width in
+    tiles.
+
+    All cores but the last have full blocks. The program hangs if a core of the grid has none.
+    """
     counts = {x * y: (x, y) for y in range(_MOST_DOWN, 0, -1) for x in range(1, _MOST_ACROSS + 1)}
     for count in sorted(counts, reverse=True):
         each = -(-tiles // count)
@@ -110,11 +115,11 @@ def _columns_divided(tiles: int) -> tuple[CoreGrid, int]:
 def program_of(rows: int, inner: int, columns: int) -> MatmulMultiCast1D:
     """Returns the 1D multicast program config of a sparse matmul.
 
-    The library chooses none by itself: all rows go to all cores, and each core has some of the
+    The library has no automatic choice: all rows are multicast to all cores, which divide the
     columns.
     """
     height, depth, width = (tiles_along(size) for size in (rows, inner, columns))
-    grid, each = _columns_divided(width)
+    grid, each = _split_columns(width)
     across = _greatest_divisor(each, _LARGEST_BLOCK)
     return MatmulMultiCast1D(
         compute_with_storage_grid_size=grid,
@@ -145,9 +150,11 @@ def _compute(a: SSAValue, b: SSAValue, result: TensorType) -> ComputeConfig | No
 
 
 def _lower(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
-    """Flags are any 16 bits but zero for the kernels, which take float32 apart into two of them,
-    and a negative zero for one. The number of flags is left to be counted: a program that waits
-    for another number of products never ends."""
+    """Converts the flags to bf16 0 or 1 and emits the call.
+
+    The kernels read flags as 16-bit words: float32 would be split in two, and -0 would count as
+    nonzero. `nnz` is left to the library: with a wrong count the program hangs.
+    """
     a, b = builder.operand(op, "a"), builder.operand(op, "b")
     flags = builder.operand(op, "sparsity")
     flags = builder.emit("ne", [flags, None], TensorType(bf16, shape_of(flags.type)), scalar=0.0)
@@ -165,7 +172,7 @@ def _lower(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
 
 
 def _primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
-    """All products, and zeros in the place of those that are not wanted."""
+    """Computes all matmuls and selects zeros where the flag is zero."""
     a, b = builder.operand(op, "a"), builder.operand(op, "b")
     batches, (rows, columns) = _batches(op), op.result_shape[-2:]
     inner, experts = op.shape("a")[3], op.shape("b")[1]
@@ -215,7 +222,7 @@ register(
 
 
 def _verify_call(op: CatalogueOp) -> None:
-    """The call names its program."""
+    """The call has a program config."""
     _verify(op)
     if op.parameter(MATMUL_CONFIG_ATTRIBUTE.name) is None:
         raise VerifyException(f"{op.name} needs a {MATMUL_CONFIG_ATTRIBUTE.name}")

@@ -1,4 +1,4 @@
-"""Mixture of experts: what the experts compute."""
+"""Mixture of experts: the experts' MLPs."""
 
 from __future__ import annotations
 
@@ -41,10 +41,9 @@ from ttcodegen.ops.moe.routing import (
 Shape = tuple[int, ...]
 
 _STEEPNESS, _LIMIT = 1.702, 7.0
-"""Of the gated activation that the reference calls swiglu: how steep its sigmoid is, and where gate
-and value are cut off (its `_swiglu_reference`)."""
+"""Sigmoid steepness and clamp limit of the reference's swiglu (`_swiglu_reference`)."""
 _TANH_FACTOR, _TANH_CUBIC = sqrt(0.6366197723675814), 0.044715
-"""gelu(x) = x / 2 * (1 + tanh(factor * (x + cubic * x^3))), factor^2 being 2 / pi."""
+"""gelu(x) = x / 2 * (1 + tanh(factor * (x + cubic * x^3))), with factor^2 = 2 / pi."""
 _WEIGHTS, _BIASES = ("w0", "w1", "w2"), ("bias_0", "bias_1", "bias_2")
 _TOKENS = "tilize_input_tensor"
 _NAMED = "tilize_expert_indices_tensor"
@@ -70,7 +69,7 @@ GATES = {"silu": _silu_gate, "gelu": _gelu_gate, "swiglu": _swiglu_gate}
 
 
 def emit_gate(builder: OpBuilder, kind: str, gate: SSAValue, up: SSAValue) -> SSAValue:
-    """The op of `GATES` of that name, of f32."""
+    """Emits the gating function of `GATES` with that name, in f32."""
 
     def number(value: float) -> SSAValue:
         return builder.full([1] * len(shape_of(gate.type)), value, f32)
@@ -98,8 +97,10 @@ def emit_gate(builder: OpBuilder, kind: str, gate: SSAValue, up: SSAValue) -> SS
 
 
 def _verify_moe_compute(op: CatalogueOp) -> None:
-    """Tokens (..., hidden), experts of each (..., k), weights (layers, experts, hidden,
-    intermediate), twice, and (layers, experts, intermediate, hidden), to (k, tokens, hidden)."""
+    """Tokens (..., hidden), experts of each token (..., k), two weights (layers, experts, hidden,
+    intermediate) and one (layers, experts, intermediate, hidden); the result is (k, tokens,
+    hidden).
+    """
     tokens = op.shape(_TOKENS)
     require(op, len(tokens) > 1, f"{_TOKENS} of rank 2 or more", tokens)
     expect_rank(op, 4, *_WEIGHTS)
@@ -129,18 +130,18 @@ def _verify_moe_compute(op: CatalogueOp) -> None:
 
 
 def _has_all_experts(op: CatalogueOp) -> bool:
-    """True if all experts of the mapping (devices, experts) have weights here."""
+    """True if all experts of the mapping (devices, experts) have weights on each device."""
     return prod(op.shape(_OWNERS)) == op.shape("w0")[1]
 
 
 def _chips_of_tokens(op: CatalogueOp) -> int:
-    """Counts the devices that exchange tokens: those along `cluster_axis`."""
+    """Returns the number of devices along `cluster_axis`, which exchange tokens."""
     axis, mesh = op.parameter("cluster_axis"), declared_mesh(op)
     return mesh[axis] if axis in (0, 1) else 1
 
 
 def _other_devices(op: CatalogueOp) -> str | None:
-    """Returns why experts cannot be placed on the mesh, or None if they can."""
+    """Returns why experts cannot be placed on the mesh, None if they can."""
     if _has_all_experts(op):
         return None
     local, known = op.shape("w0")[1], op.shape(_OWNERS)[-1]
@@ -156,7 +157,7 @@ def _other_devices(op: CatalogueOp) -> str | None:
 
 
 def _made(call: Call) -> Array:
-    """Outputs of all local experts for all tokens, (experts, tokens, hidden)."""
+    """Returns the outputs of all local experts for all tokens, (experts, tokens, hidden)."""
     tokens = call.array(_TOKENS)
     tokens = tokens.reshape(-1, tokens.shape[-1])
     layer = call["layer_id"]
@@ -172,15 +173,17 @@ def _moe_compute(call: Call) -> Array:
 
 
 def _moe_compute_on_chips(calls: Sequence[Call]) -> list[Array]:
-    """Each device gets, for its own tokens, what their experts made on whatever device along the
-    axis they are; zeros for experts that none of these has."""
+    """Returns the experts' outputs for each device's own tokens.
+
+    Experts may be on any device along the axis; outputs of other experts are zero.
+    """
     first = calls[0]
     if first.array(_OWNERS).size == first.array("w0").shape[1]:
         return [_moe_compute(call) for call in calls]
     found: list[Array] = [np.zeros(0)] * len(calls)
     for group in groups_along(mesh_of(first), first["cluster_axis"]):
         made = [_made(calls[chip]) for chip in group]
-        for place, chip in enumerate(group):
+        for index, chip in enumerate(group):
             call = calls[chip]
             owner = call.array(_OWNERS)
             owner = owner.reshape(-1, owner.shape[-1])[0].astype(np.int64)
@@ -188,13 +191,13 @@ def _moe_compute_on_chips(calls: Sequence[Call]) -> list[Array]:
             one_hot = np.equal(owner[:, np.newaxis], cast("Array", np.arange(devices)))
             homes = homes_of_experts(one_hot, group, len(made[0]))
             found[chip] = np.split(of_homes(made, homes, call.array(_NAMED)), len(group), axis=1)[
-                place
+                index
             ]
     return found
 
 
 def _decompose_moe_compute(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
-    """All experts compute all tokens, in one product each; those that were asked are picked."""
+    """Computes all experts for all tokens, one batched matmul per weight, and picks by index."""
     tokens = builder.operand(op, _TOKENS)
     element = element_of(tokens.type)
     _, experts, hidden, inner = op.shape("w0")
@@ -230,7 +233,7 @@ def _decompose_moe_compute(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
 
 
 def _experts_here(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
-    """As `experts_here`, of a mapping of experts to the numbers of their devices."""
+    """Returns `experts_here` for a mapping of experts to device numbers."""
     local, owners = op.shape("w0")[1], builder.operand(op, _OWNERS)
     table = owner_table(builder, owners, shape_of(owners.type)[-1] // local)
     return experts_here(builder, declared_mesh(op), table, local, op.parameter("cluster_axis"))
@@ -245,8 +248,9 @@ def _inner(op: CatalogueOp) -> int:
 
 
 def _needed_chips(op: Operation) -> NeededChips:
-    """As many chips as it takes for all experts, and along the axis as many as have tokens for each
-    other: each gets the results of its own ones."""
+    """Returns the devices that all experts need, and along the axis those whose tokens are
+    exchanged.
+    """
     if len(op.operands) < 5:
         return NeededChips()
     tokens, _, _, owners, w0 = (shape_of(value.type) for value in op.operands[:5])

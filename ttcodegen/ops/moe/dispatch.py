@@ -16,6 +16,7 @@ from ttcodegen.dialects.operations.operation import CatalogueOp, OperandSpec
 from ttcodegen.dialects.ttcore.device import declared_mesh, groups_along
 from ttcodegen.foundation.lazy_numpy import Array, np
 from ttcodegen.ops.collectives.reference import MESH_SHAPE, mesh_of
+from ttcodegen.ops.collectives.ttnn_calls import CCL
 from ttcodegen.ops.core.builder import OpBuilder
 from ttcodegen.ops.core.calls import (
     CppCalls,
@@ -57,14 +58,13 @@ from ttcodegen.ops.moe.routing import (
 )
 from ttcodegen.ops.reduction.sorting import MOST_UINT16
 
-# Mixture of experts: tokens travel to their experts, and what those made of them travels back.
+# Dispatch sends tokens to the devices of their experts, combine returns the experts' outputs.
 #
-# On one device all experts are at hand: tokens need not travel to them, and dispatching and
-# combining is moving elements. On a mesh each device gets the tokens of all.
+# On one device both only move elements. On a mesh each device gets the tokens of all devices.
 
 
 def _expect_volume(op: CatalogueOp, index: int, like: Sequence[int]) -> None:
-    """A result that holds as many elements as a tensor of that shape, in its order."""
+    """Raises VerifyException unless a result has as many elements as a tensor of that shape."""
     found = shape_of(op.results[index].type)
     if prod(found) != prod(like):
         raise VerifyException(
@@ -72,11 +72,11 @@ def _expect_volume(op: CatalogueOp, index: int, like: Sequence[int]) -> None:
         )
 
 
-# As ttnn calls
+# Lowering to ttnn calls
 
 
-def _travels_by_library(op: CatalogueOp) -> bool:
-    """True if tokens go between the devices of an axis as the library takes them."""
+def _fits_library_exchange(op: CatalogueOp) -> bool:
+    """True if the library can exchange these tokens: bf16, all mesh devices own experts."""
     if op.parameter("num_devices") == 1 or element_of(op.operands[0].type) != bf16:
         return False
     *_, known, owners = op.shape("expert_mapping")
@@ -84,13 +84,13 @@ def _travels_by_library(op: CatalogueOp) -> bool:
     return owners == devices and known % devices == 0 and known <= MOST_UINT16
 
 
-def _homes(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
-    """Builds the expert-to-device mapping in the data type that the library reads."""
+def _library_mapping(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
+    """Returns the expert-to-device mapping in the data type that the library reads."""
     return builder.typecast(builder.operand(op, "expert_mapping"), ui16)
 
 
 def _between(op: CatalogueOp) -> dict[str, Any]:
-    """Between which devices of the mesh a call goes."""
+    """Returns the attributes that name the devices of the exchange."""
     return {
         "num_devices": op.parameter("num_devices"),
         "cluster_axis": op.parameter("cluster_axis"),
@@ -112,13 +112,15 @@ _TRAVELLERS = ("input_tensor", "expert_indices", "expert_scores")
 
 
 def _dispatched_names(op: CatalogueOp) -> tuple[str, ...]:
-    """The operands that come out, one for each result."""
+    """Returns the dispatched operands, one for each result."""
     scores = ("expert_scores",) if op.name.endswith("metadata") else ()
     return ("input_tensor", "expert_indices", *scores)
 
 
 def verify_dispatch(op: CatalogueOp) -> None:
-    """Tokens, the experts of each, and perhaps their scores; results hold those of all devices."""
+    """Tokens, the experts of each and optionally their scores; results hold those of all
+    devices.
+    """
     names = _dispatched_names(op)
     expect_rank(op, 4, *names, "expert_mapping")
     devices = _verify_devices(op)
@@ -153,11 +155,12 @@ def dispatch_on_chips(calls: Sequence[Call]) -> list[list[Array]]:
 
 
 def _dispatched_by_library(op: CatalogueOp) -> bool:
-    """True if the ttnn call does it: bf16 goes to several devices, and all of the mesh
-    are named."""
-    # That of scores as well leaves its results in shards of cores that it is given.
+    """True if the ttnn call supports the dispatch."""
+    # The call with scores leaves its results sharded on given cores.
     return (
-        not op.name.endswith("metadata") and _travels_by_library(op) and _own_tokens(op) is not None
+        not op.name.endswith("metadata")
+        and _fits_library_exchange(op)
+        and _own_tokens(op) is not None
     )
 
 
@@ -171,7 +174,9 @@ def _decompose_dispatch(builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValu
 
 
 def _lower_dispatch(builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValue]:
-    """The library counts the tokens of a device over batches and sequences."""
+    """Reshapes the tokens to (batch, sequence), over which the library counts the tokens of a
+    device.
+    """
     devices, hidden = op.parameter("num_devices"), op.shape("input_tensor")[3]
     *_, k = op.shape("expert_indices")
     own = _own_tokens(op)
@@ -181,7 +186,7 @@ def _lower_dispatch(builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValue]:
     named = builder.reshape(builder.operand(op, "expert_indices"), (batch, sequence, 1, k))
     made = builder.emit_op(
         "all_to_all_dispatch",
-        [tokens, builder.typecast(named, ui16), _homes(builder, op)],
+        [tokens, builder.typecast(named, ui16), _library_mapping(builder, op)],
         [
             tensor_type(bf16, (1, devices * batch, sequence, hidden)),
             tensor_type(ui16, (1, devices * batch, sequence, k)),
@@ -206,9 +211,9 @@ def _dispatch_in_steps(builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValue
 
 
 def _experts_mapped(op: CatalogueOp) -> int:
-    """Counts the experts of a mapping (1, 1, experts, devices).
+    """Returns the number of experts of a mapping (1, 1, experts, devices).
 
-    The mapping is transposed where scores are given.
+    With scores the mapping is transposed.
     """
     return op.shape("expert_mapping")[3 if op.name.endswith("metadata") else 2]
 
@@ -223,7 +228,7 @@ COMBINE = (
     attribute("num_experts_per_tok", INTEGER),
     attribute("output_shard_dim", INTEGER, 2),
 )
-"""Attributes of the ops and of the calls."""
+"""Attributes of the TTIR ops and the calls."""
 
 for _name, _more in (
     ("all_to_all_dispatch", ()),
@@ -236,7 +241,7 @@ for _name, _more in (
                 operand("input_tensor"),
                 expert_operand("expert_indices", _experts_mapped),
                 *_more,
-                # With scores it has the number of the device of each expert.
+                # With scores the mapping holds device numbers.
                 operand("expert_mapping") if _more else mapping_operand(),
             ),
             TRAVEL,
@@ -270,7 +275,7 @@ def verify_combine(op: CatalogueOp) -> None:
     made = prod(op.shape("input_tensor")[1:3])
     require(op, made == tokens, f"input_tensor of {tokens} tokens", op.shape("input_tensor"))
     known = _experts_mapped(op)
-    # Experts may be on all devices of the mesh, of which those along the axis are a part.
+    # Experts may be on all devices of the mesh, or on those along the axis.
     owners = op.shape("expert_mapping")[3]
     has_all = known in (experts * devices, experts * owners)
     require(op, has_all, f"results of {known} experts in all", experts)
@@ -293,8 +298,10 @@ def combine(call: Call) -> Array:
 
 
 def combine_on_chips(calls: Sequence[Call]) -> list[Array]:
-    """Each device gets, for its own tokens, what their experts made on whatever device they are;
-    zeros for experts that no device along the axis has."""
+    """Returns the experts' outputs for each device's own tokens.
+
+    Experts may be on any device along the axis; outputs of other experts are zero.
+    """
     first, mesh = calls[0], mesh_of(calls[0])
     if first["num_devices"] == 1:
         return [combine(call) for call in calls]
@@ -302,24 +309,24 @@ def combine_on_chips(calls: Sequence[Call]) -> list[Array]:
     for group in groups_along(mesh, first["cluster_axis"]):
         made = [calls[chip].array("input_tensor") for chip in group]
         made = [each.reshape(each.shape[0], -1, each.shape[3]) for each in made]
-        for place, chip in enumerate(group):
+        for index, chip in enumerate(group):
             call = calls[chip]
             homes = homes_of_experts(call.array("expert_mapping"), group, len(made[0]))
             whole = of_homes(made, homes, call.array("expert_metadata"))
             tokens = call.array("expert_metadata").shape[1:3]
             whole = whole.reshape(len(whole), *tokens, -1)
             dim = token_dim(tokens, call.results[0].shape, len(group))
-            share = np.split(whole, len(group), axis=dim)[place]
+            share = np.split(whole, len(group), axis=dim)[index]
             found[chip] = share.reshape(call.results[0].shape)
     return found
 
 
 def _combined_by_library(op: CatalogueOp) -> bool:
-    """True if the ttnn call does it, which knows the experts of each device."""
+    """True if the ttnn call supports the combine."""
     experts, known = op.shape("input_tensor")[0], op.shape("expert_mapping")[2]
     whole = known == experts * prod(declared_mesh(op))
     in_turn = _divided_dim(op) == 1 or op.shape("expert_metadata")[1] == 1
-    return _travels_by_library(op) and whole and in_turn
+    return _fits_library_exchange(op) and whole and in_turn
 
 
 def _divided_dim(op: CatalogueOp) -> int:
@@ -332,7 +339,7 @@ def _decompose_combine(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
 
 
 def _lower_combine(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
-    """The library counts the tokens of all devices over batches and sequences."""
+    """Reshapes to (batch, sequence), over which the library counts the tokens of all devices."""
     experts, *_, hidden = op.shape("input_tensor")
     _, batch, sequence, k = op.shape("expert_metadata")
     devices = op.parameter("num_devices")
@@ -345,7 +352,7 @@ def _lower_combine(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
         [
             builder.reshape(made, (experts, batch, sequence, hidden)),
             builder.reshape(named, (1, batch, sequence, k)),
-            _homes(builder, op),
+            _library_mapping(builder, op),
         ],
         tensor_type(bf16, (k, batch // devices, sequence, hidden)),
         num_experts_per_tok=k,
@@ -394,13 +401,11 @@ register(
 )
 
 
-# ttnn calls that bring tokens to the devices of their experts and back.
+# ttnn calls of dispatch and combine.
 #
-# They move rows of bf16, of tokens that are counted over all devices along an axis. Signatures
-# and what they refuse: tt-metal, `ttnn/operations/ccl/all_to_all_dispatch` and
+# They move rows of bf16; tokens are counted over all devices along an axis. Signatures and
+# restrictions: tt-metal, `ttnn/operations/ccl/all_to_all_dispatch` and
 # `all_to_all_combine`.
-
-_CCL = "ttnn/operations/ccl"
 
 
 def _rows(name: str, data_type: DataType) -> OperandSpec:
@@ -411,7 +416,7 @@ _MAPPING = _rows("expert_mapping", DataType.UINT16)
 
 
 def _cpp_dispatch(calls: CppCalls, op: CatalogueOp) -> None:
-    calls.include(f"{_CCL}/all_to_all_dispatch/all_to_all_dispatch.hpp")
+    calls.include(f"{CCL}/all_to_all_dispatch/all_to_all_dispatch.hpp")
     call = calls.call(
         "ttnn::all_to_all_dispatch",
         *(calls[value] for value in op.operands),
@@ -459,7 +464,7 @@ register(
         chips=combine_on_chips,
         cpp=cpp_call(
             "ttnn::all_to_all_combine",
-            f"{_CCL}/all_to_all_combine/all_to_all_combine.hpp",
+            f"{CCL}/all_to_all_combine/all_to_all_combine.hpp",
             operand_("input_tensor"),
             operand_("expert_mapping"),
             operand_("expert_metadata"),

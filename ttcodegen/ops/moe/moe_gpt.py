@@ -40,24 +40,23 @@ from ttcodegen.ops.moe.selective_reduce_combine import (
 
 # Weights of experts in the order in which the cores of `moe_gpt` read them.
 #
-# Each core has the columns of some tiles: of gate and up weights (cores, layers, experts, pairs,
-# rows, 128), four tiles in a pair: gate, up, gate, up; and of down weights (cores, layers,
-# experts, 2, rows, 128), four tiles in each half. A core that has one tile less has a tile of
-# zeros at its end. Rows of down weights begin with the columns of gate and up weights that the
-# core itself has, followed by those of the core before it, and so on around the ring of cores. A
-# tile of rows after these is the bias: the sum of its rows (a product with ones in
-# `moe_gpt/device/kernels/compute.cpp` of tt-metal, whose test prepares weights so:
-# `test_moe_gpt_e2e.py`).
+# Each core holds some tile columns: of gate and up weights (cores, layers, experts, pairs, rows,
+# 128), four tiles in a pair: gate, up, gate, up; and of down weights (cores, layers, experts, 2,
+# rows, 128), four tiles in each half. A core with one tile less has a zero tile at its end. The
+# rows of down weights are ordered by the gate and up columns of the cores: first those of the core
+# itself, then those of the previous core, and so on around the ring. A last tile of rows is the
+# bias, as the sum of its rows (a matmul with ones in `moe_gpt/device/kernels/compute.cpp` of
+# tt-metal; `test_moe_gpt_e2e.py` prepares weights this way).
 
 _TILE = 32
 _DOWN_TILES = 8
-"""Tiles that a core has of the columns of down weights, unless it has one less."""
+"""Tile columns of down weights per core; some cores have one less."""
 
 
 def _tiles_of_cores(total: int, cores: int, most: int) -> list[int] | None:
-    """Counts the tiles of each core, or returns None if they do not add up to `total`.
+    """Returns the number of tiles of each core, None if they do not add up to `total`.
 
-    Each core has its maximum or, on the third and fourth of each four, one tile less.
+    Each core has `most` or, on the third and fourth of each four, one tile less.
     """
     for less in (0, 1):
         tiles = [most - less * (core % 4 > 1) for core in range(cores)]
@@ -80,8 +79,10 @@ class ExpertWeights:
 
     @staticmethod
     def of(gate_up: Sequence[int], down: Sequence[int], hidden: int) -> ExpertWeights | str:
-        """From the shapes of both weights, of tokens of `hidden` elements; a string says what does
-        not fit."""
+        """Derives the layout from both weight shapes and the hidden size of tokens.
+
+        Returns a string that says what was expected and found if they do not fit.
+        """
         cores, _, experts, pairs, rows, _ = gate_up
         if rows not in (hidden, hidden + _TILE):
             return (
@@ -107,21 +108,21 @@ class ExpertWeights:
         return ExpertWeights(cores, experts, hidden, inner, has_bias, tuple(tiles), tuple(columns))
 
     def _parts_of_rows(self, core: int) -> list[tuple[int, int]]:
-        """Row ranges of a core that correspond to the columns of each core, in core order."""
-        places: dict[int, tuple[int, int]] = {}
+        """Returns the row ranges of a core that match the columns of each core, in core order."""
+        ranges: dict[int, tuple[int, int]] = {}
         begin = 0
         for step in range(self.cores):
             source = (core - step) % self.cores
             size = self.inner_tiles[source] * _TILE
-            places[source] = (begin, begin + size)
+            ranges[source] = (begin, begin + size)
             begin += size
-        parts = [places[source] for source in range(self.cores)]
+        parts = [ranges[source] for source in range(self.cores)]
         return [*parts, (begin, begin + _TILE)] if self.has_bias else parts
 
     # numpy
 
     def gate_and_up(self, packed: Array, layer: int) -> list[Array]:
-        """Both (experts, rows, inner)."""
+        """Returns gate and up weights, each (experts, rows, inner)."""
         values = packed[:, layer].reshape(*packed[:, layer].shape[:4], 2, 2, _TILE)
         # cores, experts, pairs, rows, tile of the pair, gate or up, column
         values = np.transpose(values, (5, 1, 3, 0, 2, 4, 6))
@@ -135,7 +136,7 @@ class ExpertWeights:
         ]
 
     def down(self, packed: Array, layer: int) -> Array:
-        """(experts, rows, hidden)."""
+        """Returns down weights, (experts, rows, hidden)."""
         values = np.transpose(packed[:, layer], (0, 1, 3, 2, 4))
         values = values.reshape(*values.shape[:3], -1)
         columns: list[Array] = []
@@ -146,15 +147,15 @@ class ExpertWeights:
         return np.concatenate(columns, axis=2)
 
     def product(self, values: Array, weight: Array) -> Array:
-        """Of rows with a weight, and its bias."""
+        """Matmul of rows with a weight, plus its bias."""
         rows = values.shape[-1]
         made = values @ weight[:, :rows]
         return made + weight[:, rows:].sum(axis=1, keepdims=True) if self.has_bias else made
 
-    # ops of TTIR
+    # TTIR ops
 
     def emit_gate_and_up(self, builder: OpBuilder, packed: SSAValue, layer: int) -> list[SSAValue]:
-        """As `gate_and_up`."""
+        """Emits `gate_and_up` in TTIR ops."""
         cores, _, experts, pairs, rows, _ = shape_of(packed.type)
         values = builder.slice_dim(packed, 1, layer, layer + 1)
         values = builder.reshape(values, (cores * experts * pairs, rows, 4 * _TILE))
@@ -177,7 +178,7 @@ class ExpertWeights:
         return found
 
     def emit_down(self, builder: OpBuilder, packed: SSAValue, layer: int) -> SSAValue:
-        """As `down`."""
+        """Emits `down` in TTIR ops."""
         _, _, experts, halves, rows, width = shape_of(packed.type)
         columns: list[SSAValue] = []
         for core, count in enumerate(self.hidden_tiles):
@@ -194,20 +195,19 @@ class ExpertWeights:
         return builder.concat(columns, 2)
 
 
-# Mixture of experts: `moe_gpt`, what the experts of a device compute, and lists of their tokens.
+# `moe_gpt`: the MLPs of a device's experts, and lists of their tokens.
 #
 # The library's function is one kernel for one model, which leaves its results in the L1 of its
-# cores. Here it is made of tensors: weights in the order of the cores are put in that of the
-# model, all experts compute all tokens, and what was requested is placed
-# as in the L1 of the cores. What the kernel leaves undefined is zero.
-# `selective_reduce_combine` sends it back to where tokens belong.
+# cores. The decomposition reorders the weights to the order of the model, computes all experts for
+# all tokens, and places the selected outputs as in the L1 of the cores. Elements that the kernel
+# leaves undefined are zero. `selective_reduce_combine` returns the outputs to their tokens.
 
 _LAYER = 0
 """The kernel reads the first layer of the weights (`layer_id` in its program factory)."""
 
 
 def _tokens(op: CatalogueOp) -> tuple[int, int]:
-    """Counts the tokens and their hidden size."""
+    """Returns the number of tokens and their hidden size."""
     *outer, hidden = op.shape("input_tensor")
     return prod(outer), hidden
 
@@ -224,7 +224,8 @@ def _shards(op: CatalogueOp) -> ExpertShards:
 
 def _verify_moe_gpt(op: CatalogueOp) -> None:
     """Tokens (tokens, hidden), their experts and scores (tokens, k), the device of each expert
-    (..., experts), weights as `ExpertWeights` has them."""
+    (..., experts), and weights in the order of the cores.
+    """
     expect_rank(op, 6, "w0_w1_tensor", "w2_tensor")
     gate_up, down = op.shape("w0_w1_tensor"), op.shape("w2_tensor")
     for name, shape in (("w0_w1_tensor", gate_up), ("w2_tensor", down)):
@@ -260,7 +261,7 @@ def _verify_moe_gpt(op: CatalogueOp) -> None:
 
 
 def _experts_of(call: Call, chip: int) -> list[int]:
-    """The experts of a device, in order, as many as it has weights for."""
+    """Returns the experts of a device in order, at most as many as it has weights for."""
     owners = integers(call.array("expert_mapping"))
     owners = owners.reshape(-1, owners.shape[-1])[0]
     here = [expert for expert, owner in enumerate(owners) if owner == chip]
@@ -351,7 +352,7 @@ def _decompose_moe_gpt(builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValue
     table = owner_table(builder, owners, prod(mesh))
     here = experts_here(builder, mesh, table, experts, None)
 
-    # Which place of a token names which expert of this device, at most one for each.
+    # One-hot (tokens, k, experts) of the local experts; of repeated ones only the first counts.
     chosen = builder.typecast(chosen_experts(builder, named, known), f32)
     hits = builder.emit("matmul", [chosen, here], TensorType(f32, [tokens, k, experts]))
     first = ones_where_equal(
@@ -359,8 +360,8 @@ def _decompose_moe_gpt(builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValue
     )
     hits = builder.like("multiply", hits, first)
 
-    def of_place(values: SSAValue) -> SSAValue:
-        """Of values (tokens or 1, k, 1) the one of the place that names the expert."""
+    def at_slot(values: SSAValue) -> SSAValue:
+        """Returns, for each expert, the value (tokens or 1, k, 1) at the slot that names it."""
         found = builder.broadcasting("multiply", hits, values)
         return builder.reduce("sum", found, [1], keep_dim=False)
 
@@ -368,14 +369,14 @@ def _decompose_moe_gpt(builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValue
     one = builder.full((1, 1), 1.0, f32)
     missing = builder.broadcasting("subtract", one, mask)
     missing = builder.broadcasting("multiply", missing, builder.full((1, 1), k + 1.0, f32))
-    slots = builder.like("add", of_place(line(builder, k, 3, 1)), missing)
+    slots = builder.like("add", at_slot(line(builder, k, 3, 1)), missing)
     scores = builder.typecast(builder.operand(op, "expert_scores"), bf16)
     bits = builder.like("bitcast_convert", builder.reshape(scores, (tokens, k)), element=ui16)
     bits = builder.reshape(builder.typecast(bits, f32), (tokens, k, 1))
 
     numbers = line(builder, tokens, 2, 0)
     number_bytes, slot_bytes = bytes_of(builder, numbers), bytes_of(builder, slots)
-    score_bytes = [of_place(each) for each in bytes_of(builder, bits)]
+    score_bytes = [at_slot(each) for each in bytes_of(builder, bits)]
     records = [
         builder.concat(parts, 1)
         for parts in zip(number_bytes, slot_bytes, score_bytes, strict=True)
@@ -383,8 +384,11 @@ def _decompose_moe_gpt(builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValue
     active = builder.reduce("max", mask, [1])
 
     def listed(mask: SSAValue, rows: Sequence[SSAValue], result: int) -> SSAValue:
-        """The rows of tokens (tokens, columns), by their bytes, that lists (lists, 1, tokens) have,
-        in order, and after them an entry that ends the list: (lists * (tokens + 1), columns)."""
+        """Returns the listed rows of tokens in order, with a terminating entry after them.
+
+        `rows` are bytes (tokens, columns), the lists a mask (lists, 1, tokens); the result is
+        (lists * (tokens + 1), columns).
+        """
         count = shape_of(mask.type)[0]
         entries = line(builder, tokens + 1, 3, 1)
         place = builder.broadcasting(
@@ -439,7 +443,7 @@ def _decompose_moe_gpt(builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValue
 
 
 def _emit_made(builder: OpBuilder, op: CatalogueOp, weights: ExpertWeights) -> SSAValue:
-    """Outputs of all experts for all tokens, (experts, tokens, hidden)."""
+    """Emits the outputs of all experts for all tokens, (experts, tokens, hidden)."""
     tokens, hidden = _tokens(op)
     rows = builder.operand(op, "input_tensor")
     element = element_of(rows.type)
@@ -476,7 +480,7 @@ def _experts_mapped(op: CatalogueOp) -> int:
 
 
 def _chips_with_experts(op: Operation) -> NeededChips:
-    """As many chips as it takes for all experts."""
+    """Returns the number of devices that all experts need."""
     if len(op.operands) < 5:
         return NeededChips()
     owners, weight = (shape_of(op.operands[index].type) for index in (3, 4))
@@ -509,7 +513,7 @@ register(
         chips=_moe_gpt_on_chips,
         decompose=_decompose_moe_gpt,
         needed_chips=_chips_with_experts,
-        # Matmuls of tiles carry NaN among the scores of a token on to other tokens.
+        # Matmuls of tiles propagate NaN scores of a token to other tokens.
         traits=Trait.OWN_NAN,
     )
 )

@@ -37,18 +37,17 @@ from ttcodegen.ops.reduction.sorting import order
 
 
 def expert_operand(name: str, count: Callable[[CatalogueOp], int]) -> OperandSpec:
-    """An operand that names experts."""
+    """Operand of expert indices."""
     return operand(name, input_kind="index", places=count)
 
 
 def mapping_operand() -> OperandSpec:
-    """An operand (..., experts, devices) with a one for the device of each expert."""
+    """Operand (..., experts, devices), one-hot for the device of each expert."""
     return operand("expert_mapping", input_kind="expert_mapping")
 
 
 def chosen_experts(builder: OpBuilder, indices: SSAValue, count: int) -> SSAValue:
-    """(tokens, k, experts), true where the expert is the one that the index names; of indices
-    (tokens, k)."""
+    """Returns the one-hot experts (tokens, k, experts) of indices (tokens, k)."""
     tokens, k = shape_of(indices.type)
     indices = builder.reshape(builder.typecast(indices, si32), (tokens, k, 1))
     line = TensorType(si32, [1, 1, count])
@@ -57,8 +56,9 @@ def chosen_experts(builder: OpBuilder, indices: SSAValue, count: int) -> SSAValu
 
 
 def picked(made: Array, metadata: Array) -> Array:
-    """(k, tokens, hidden) of what experts made of all tokens (experts, tokens, hidden), for experts
-    (..., k)."""
+    """Returns (k, tokens, hidden) of expert outputs (experts, tokens, hidden) for experts
+    (..., k).
+    """
     named = places(metadata, len(made)).reshape(-1, metadata.shape[-1])
     return made[named.T, np.arange(len(named))[np.newaxis]]
 
@@ -90,7 +90,9 @@ def picked_results(
 
 
 def _verify_router(op: CatalogueOp) -> None:
-    """(tokens, hidden) times (hidden, experts) plus (tokens, experts); results are (tokens, k)."""
+    """Input (tokens, hidden), weight (hidden, experts) and bias (tokens, experts); results are
+    (tokens, k).
+    """
     expect_rank(op, 2, "input", "weight", "bias")
     (tokens, hidden), experts = op.shape("input"), op.parameter("num_experts")
     for name, expected in (("weight", (hidden, experts)), ("bias", (tokens, experts))):
@@ -102,8 +104,10 @@ def _verify_router(op: CatalogueOp) -> None:
 
 
 def _router(call: Call) -> list[Array]:
-    """The greatest scores decide, and share a softmax among them. Scores are of the element type of
-    the input, which decides where they are equal."""
+    """Returns the top k experts and the softmax of their scores.
+
+    Scores are rounded to the element type of the input, so that ties are those of the device.
+    """
     dtype = np.dtype(call.operand_dtypes["input"][0])
 
     def held(array: Array) -> Array:
@@ -162,18 +166,17 @@ register(
 )
 
 
-# Experts that are distributed over several devices of a mesh.
+# Experts distributed over the devices of a mesh.
 #
-# The library's fused calls send each token only where its experts are, and leave the rest of
-# their buffers undefined. Here all devices along the axis get the tokens of all, and each picks
-# of the results of its experts what was requested for tokens; what devices have of a token is
-# added up where the token belongs. Experts and devices are those of `expert_mapping`, (1, 1,
-# experts, devices), with a one for the device of each expert; devices are those along the axis,
-# or all of the mesh.
+# The library's fused calls send each token only to the devices of its experts, and leave the rest
+# of their buffers undefined. Here all devices along the axis get all tokens, and each selects the
+# outputs of its experts; the outputs of a token are summed on its device. `expert_mapping`, (1, 1,
+# experts, devices), is one-hot for the device of each expert; devices are those along the axis, or
+# all of the mesh.
 
 
 def other_devices(op: CatalogueOp) -> str | None:
-    """Returns why the device count does not match the mesh axis, or None if it does."""
+    """Returns why the device count does not match the mesh axis, None if it does."""
     devices, axis, mesh = op.parameter("num_devices"), op.parameter("cluster_axis"), _mesh(op)
     if devices not in (1, mesh[axis]):
         return (
@@ -187,11 +190,11 @@ def other_devices(op: CatalogueOp) -> str | None:
 
 
 def needed_devices(mapping: int, dim: int) -> NeededChipsRule:
-    """The chips of an op between experts.
+    """Rule for the devices of an op between experts.
 
     Args:
-        mapping: which operand says on which device each expert is.
-        dim: the dimension of that operand which counts devices, from the end: -1 is the last.
+        mapping: Index of the operand that maps experts to devices.
+        dim: Dimension of that operand that counts devices, from the end: -1 is the last.
     """
 
     def needed(op: Operation) -> NeededChips:
@@ -208,8 +211,10 @@ def _mesh(op: CatalogueOp) -> tuple[int, int]:
 
 
 def token_dim(whole: Sequence[int], part: Sequence[int], devices: int) -> int:
-    """Along which dimension of (.., batch, sequence, ..) devices have parts of tokens: the batch,
-    unless shapes say that it is the sequence."""
+    """Returns the dimension along which devices split the tokens (.., batch, sequence, ..).
+
+    1 for the batch, unless the shapes fit a split sequence only: 2.
+    """
     batch, sequence = whole
     sizes = [size for size in part[:-1] if size != 1]
 
@@ -224,16 +229,19 @@ def token_dim(whole: Sequence[int], part: Sequence[int], devices: int) -> int:
     return 2 if fits(batch, sequence // devices) else 1
 
 
-# Dispatching
+# Dispatch
 
 
-def _places(shape: Sequence[int], result: Sequence[int], devices: int) -> tuple[int, list[int]]:
-    """The dimension of the result along which the tokens of devices are concatenated, and the shape
-    of what one device has of it."""
+def _shard_layout(
+    shape: Sequence[int], result: Sequence[int], devices: int
+) -> tuple[int, list[int]]:
+    """Returns the dimension of the result along which tokens are concatenated, and the shape of a
+    shard.
+    """
     dim = token_dim(result[1:3], shape, devices) if len(result) == 4 else 0
     part = list(result)
     if part[dim] % devices:
-        # Tokens are counted over all dimensions.
+        # Tokens are split over the flattened dimensions.
         return 0, [prod(shape[:-1]), shape[-1]]
     part[dim] //= devices
     return dim, part
@@ -241,15 +249,15 @@ def _places(shape: Sequence[int], result: Sequence[int], devices: int) -> tuple[
 
 def joined_tokens(parts: Sequence[Array], result: Sequence[int]) -> Array:
     """Concatenates the tokens of all devices."""
-    dim, part = _places(parts[0].shape, result, len(parts))
+    dim, part = _shard_layout(parts[0].shape, result, len(parts))
     return np.concatenate([each.reshape(part) for each in parts], axis=dim).reshape(result)
 
 
 def gathered_tokens(
     builder: OpBuilder, op: CatalogueOp, value: SSAValue, result: Sequence[int]
 ) -> SSAValue:
-    """As `joined_tokens`, in ops of TTIR."""
-    dim, part = _places(shape_of(value.type), result, op.parameter("num_devices"))
+    """Emits `joined_tokens` in TTIR ops."""
+    dim, part = _shard_layout(shape_of(value.type), result, op.parameter("num_devices"))
     parts = TensorParts(builder, _mesh(op))
     return parts.gather(builder.reshape(value, part), dim, op.parameter("cluster_axis"))
 
@@ -257,36 +265,40 @@ def gathered_tokens(
 def tokens_of_device(
     shape: Sequence[int], result: Sequence[int], devices: int
 ) -> tuple[int, int] | None:
-    """The tokens that a device has, as (batch, sequence), where those of one device come after
-    those of the other; None if they do not. `result` are those of all devices."""
-    dim, part = _places(shape, result, devices)
+    """Returns the tokens of a device as (batch, sequence).
+
+    None if the tokens of devices are not contiguous in the `result`, which holds those of all.
+    """
+    dim, part = _shard_layout(shape, result, devices)
     if prod(part[:dim]) != 1:
         return None
     return (part[1], part[2]) if dim == 1 else (prod(shape[:-1]), 1)
 
 
-# Combining
+# Combine
 
 
 Home = tuple[int, int]
-"""The index of a device in a group of devices, and the index of an expert among those of it."""
+"""Index of a device in its group, and of an expert among those of the device."""
 
 
 def homes_of_experts(mapping: Array, group: Sequence[int], experts: int) -> list[list[Home]]:
-    """For each expert the devices of a group that have it, each of which has so many experts."""
+    """Returns, for each expert, its homes in a group of devices with `experts` experts each."""
     known, devices = int(mapping.size // mapping.shape[-1]), int(mapping.shape[-1])
     columns = list(range(devices)) if devices == len(group) else list(group)
     homes: list[list[Home]] = [[] for _ in range(known)]
-    for place, column in enumerate(columns):
+    for device, column in enumerate(columns):
         for index, expert in enumerate(experts_of_device(mapping, column)[:experts]):
-            homes[expert].append((place, index))
+            homes[expert].append((device, index))
     return homes
 
 
 def of_homes(made: Sequence[Array], homes: Sequence[Sequence[Home]], metadata: Array) -> Array:
-    """(k, tokens, hidden): for each of the experts (..., k) of a token what it made of that, of
-    what the devices of a group made (experts, tokens, hidden) of all; zeros for one without a
-    home."""
+    """Returns (k, tokens, hidden): the outputs of each token's experts (..., k).
+
+    `made` are the outputs (experts, tokens, hidden) of the devices of a group; experts without a
+    home give zeros.
+    """
     named = places(metadata, len(homes))
     named = named.reshape(-1, named.shape[-1])
     whole = np.zeros((named.shape[1], len(named), made[0].shape[2]), made[0].dtype)
@@ -297,7 +309,7 @@ def of_homes(made: Sequence[Array], homes: Sequence[Sequence[Home]], metadata: A
 
 
 def experts_of_device(mapping: Array, device: int) -> list[int]:
-    """The experts that a device has, in order, of a mapping (..., experts, devices)."""
+    """Returns the experts of a device, in order, from a mapping (..., experts, devices)."""
     owned = mapping.reshape(-1, mapping.shape[-1])[:, device]
     return [expert for expert, mine in enumerate(owned) if mine]
 
@@ -305,8 +317,11 @@ def experts_of_device(mapping: Array, device: int) -> list[int]:
 def experts_here(
     builder: OpBuilder, mesh: MeshShape, mapping: SSAValue, experts: int, axis: int | None
 ) -> SSAValue:
-    """(all experts, experts): a one for each expert that a device has, where it has it; of a
-    mapping (..., all experts, owners). Owners are the devices along an axis, or all of the mesh."""
+    """Returns the one-hot matrix (all experts, experts) of the experts local to a device.
+
+    The mapping is (..., all experts, owners); owners are the devices along an axis, or all of the
+    mesh.
+    """
     known, owners = shape_of(mapping.type)[-2:]
     mapping = builder.reshape(mapping, (known, owners))
     zero = builder.full((1, 1), 0, element_of(mapping.type))
@@ -322,8 +337,9 @@ def experts_here(
 
 
 def owner_table(builder: OpBuilder, owner: SSAValue, devices: int) -> SSAValue:
-    """(experts, devices) with a one for the device of each expert, of a mapping (..., experts) of
-    their numbers."""
+    """Returns the one-hot matrix (experts, devices) of a mapping (..., experts) to device
+    numbers.
+    """
     *_, experts = shape = shape_of(owner.type)
     rows = builder.reshape(owner, (prod(shape) // experts, experts))
     first = builder.slice_dim(rows, 0, 0, 1)
@@ -334,8 +350,7 @@ def owner_table(builder: OpBuilder, owner: SSAValue, devices: int) -> SSAValue:
 
 
 def own_tokens(builder: OpBuilder, op: CatalogueOp, found: SSAValue) -> SSAValue:
-    """Of (k, tokens, hidden), of which each device has what its experts made, the sums for the
-    tokens of each device."""
+    """Sums the partial outputs (k, tokens, hidden) over devices and scatters the tokens."""
     k, _, hidden = shape_of(found.type)
     batch, sequence = op.shape("expert_metadata")[1:3]
     devices = op.parameter("num_devices")
@@ -345,7 +360,7 @@ def own_tokens(builder: OpBuilder, op: CatalogueOp, found: SSAValue) -> SSAValue
     return parts.reduce_scatter(whole, "sum", dim, op.parameter("cluster_axis"))
 
 
-# Mixture of experts: which of the experts that a device has tokens go to.
+# moe_expert_token_remap
 
 
 def _experts_remapped(op: CatalogueOp) -> int:
@@ -353,8 +368,9 @@ def _experts_remapped(op: CatalogueOp) -> int:
 
 
 def _verify_remap(op: CatalogueOp) -> None:
-    """Scores (1, batch, sequence, experts), experts of tokens (1, batch, sequence, k), the device
-    of each expert (1, 1, experts, devices)."""
+    """Scores (1, batch, sequence, experts), experts of tokens (1, batch, sequence, k), and the
+    device of each expert (1, 1, experts, devices).
+    """
     expect_rank(op, 4, "topk_tensor", "expert_mapping", "expert_metadata")
     first, batch, sequence, experts = op.shape("topk_tensor")
     require(op, first == 1, "the scores that one device has", op.shape("topk_tensor"))
@@ -371,8 +387,10 @@ def _verify_remap(op: CatalogueOp) -> None:
 
 
 def _remap(call: Call) -> list[Array]:
-    """The scores of the experts that a token goes to; and, for so many tokens each, which experts
-    any of them goes to."""
+    """Returns the scores of each token's experts, and the experts used by each group of tokens.
+
+    A group has `reduction_size` tokens; other scores are zero.
+    """
     scores = call.array("topk_tensor")
     experts, size = scores.shape[3], call["reduction_size"]
     named = places(call.array("expert_metadata"), experts)
@@ -386,7 +404,7 @@ def _remap(call: Call) -> list[Array]:
 
 
 def _remap_on_chips(calls: Sequence[Call]) -> list[list[Array]]:
-    """As on one device, of the experts that each device has; zeros where it has fewer."""
+    """Restricts the results to the experts of each device, padded with zeros."""
     found: list[list[Array]] = []
     for chip, call in enumerate(calls):
         mapping, of_all = call.array("expert_mapping"), _remap(call)
@@ -402,8 +420,11 @@ def _remap_on_chips(calls: Sequence[Call]) -> list[list[Array]]:
 
 
 def _decompose_remap(builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValue]:
-    """The library's function divides all but the first group of tokens of a core wrongly: it counts
-    one less in them (its writer kernel in tt-metal)."""
+    """Decomposes to one-hot selections.
+
+    The library's function miscounts: on each core, all groups of tokens but the first have one
+    token less (its writer kernel in tt-metal).
+    """
     scores = builder.operand(op, "topk_tensor")
     shape = shape_of(scores.type)
     tokens, experts, size = shape[1] * shape[2], shape[3], op.parameter("reduction_size")
@@ -425,7 +446,7 @@ def _decompose_remap(builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValue]:
         here = experts_here(builder, declared_mesh(op), mapping, local, None)
 
         def of_device(value: SSAValue) -> SSAValue:
-            """The columns of the experts that a device has: products with ones and zeros."""
+            """Selects the columns of the experts of a device by a one-hot matmul."""
             element = element_of(value.type)
             result = TensorType(element, [shape_of(value.type)[0], local])
             return builder.emit("matmul", [value, builder.typecast(here, element)], result)
@@ -438,7 +459,7 @@ def _decompose_remap(builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValue]:
 
 
 def _other_devices(op: CatalogueOp) -> str | None:
-    """Returns why experts cannot be placed on the mesh, or None if they can."""
+    """Returns why experts cannot be placed on the mesh, None if they can."""
     devices, mesh = op.shape("expert_mapping")[3], declared_mesh(op)
     if devices in (1, prod(mesh)):
         return None

@@ -22,35 +22,32 @@ from ttcodegen.ops.core.definition import Call, TTIRDefinition, attribute, opera
 from ttcodegen.ops.core.dimensions import expect_rank, expect_shape, require
 from ttcodegen.ops.core.traits import NeededChips, integer_of, on_axis
 
-# Mixture of experts: the L1 shards that `moe_gpt` leaves results of experts in, and
-# `selective_reduce_combine` reads them from.
+# L1 shards of expert outputs, written by `moe_gpt` and read by `selective_reduce_combine`.
 #
-# The tensor is (cores, 2, 32, hidden): the L1 of a core for each index. The first `height *
-# width` of them are those that combine. The tokens of each expert are split evenly among `height`
-# rows of cores, as `token_work_split_even` of tt-metal does, and what the expert made of a
-# token among the `width` cores of a row. In a core, each expert has `tokens // height` rows of
-# `hidden // width` elements, one after the other (`shard_offset_per_expert_bytes` of the kernel
-# `moe_gpt/device/kernels/dm1.cpp`). What no token fills is undefined on the device, and zero
-# here.
+# The tensor is (cores, 2, 32, hidden), one shard per core. The first `height * width` cores
+# combine. The tokens of each expert are split evenly among `height` rows of cores, like
+# `token_work_split_even` of tt-metal, and the output of a token among the `width` cores of a row.
+# On a core, each expert has `tokens // height` consecutive rows of `hidden // width` elements
+# (`shard_offset_per_expert_bytes` of the kernel `moe_gpt/device/kernels/dm1.cpp`). Unused rows are
+# undefined on the device, and zero here.
 
 _ROWS_OF_SHARD = 64
-"""Two tiles, as high as the shard of a core is."""
+"""Rows of the shard of a core: two tiles."""
 
 ENTRY = 4
-"""Elements between two entries of lists in L1, whose addresses are multiples of 16 bytes."""
+"""Stride of list entries in L1 in elements: addresses are multiples of 16 bytes."""
 
 NO_ENTRY = 0xFFFFFFFF
-"""After the last entry of a list."""
+"""Terminator of a list."""
 
 
 def aligned(count: int) -> int:
-    """Elements of 4 bytes that so many of them take in L1."""
+    """Rounds a number of 4-byte elements up to the L1 alignment."""
     return -(-count // ENTRY) * ENTRY
 
 
 def record_stride(experts: int) -> int:
-    """Elements between the records of two tokens: its number, and for each expert its place among
-    those of the token, and its score."""
+    """Returns the stride of token records: the token, and each expert's slot and score."""
     return aligned(2 * experts + 1)
 
 
@@ -66,7 +63,7 @@ class ExpertShards:
 
     @property
     def rows(self) -> int:
-        """Rows of a core for each expert."""
+        """Rows of each expert on a core."""
         return self.tokens // self.height
 
     @property
@@ -76,7 +73,7 @@ class ExpertShards:
 
     @property
     def misfit(self) -> str | None:
-        """Returns why expert outputs cannot be placed so, or None if they can."""
+        """Returns why expert outputs cannot be placed so, None if they can."""
         if self.height < 1 or self.tokens % self.height:
             return f"tokens that divide among {self.height} rows of cores, found {self.tokens}"
         if self.width < 1 or self.hidden % (32 * self.width):
@@ -89,7 +86,7 @@ class ExpertShards:
         return None
 
     def rows_of_tokens(self, count: int) -> list[tuple[int, int]]:
-        """For each of so many tokens of an expert, its row of cores, and the row there."""
+        """Returns the row of cores and the row there of each of `count` tokens."""
         places: list[tuple[int, int]] = []
         for core in range(self.height):
             size = count // self.height + (core < count % self.height)
@@ -99,7 +96,7 @@ class ExpertShards:
     # numpy
 
     def packed(self, made: list[Array], cores: int) -> Array:
-        """(cores, 2, 32, hidden), of what each expert made of its tokens (tokens, hidden)."""
+        """Packs each expert's outputs (tokens, hidden) to (cores, 2, 32, hidden)."""
         shards = np.zeros(
             (cores, self.experts, self.rows, self.hidden // self.width), made[0].dtype
         )
@@ -123,10 +120,10 @@ class ExpertShards:
             found.append(values)
         return found
 
-    # ops of TTIR
+    # TTIR ops
 
     def places(self, builder: OpBuilder, counts: SSAValue) -> tuple[SSAValue, SSAValue]:
-        """Builds the token index of each row of a core row, and a mask of used rows.
+        """Emits the token index of each row of a core row, and a mask of used rows.
 
         Both are (experts, height * rows), f32, from counts (experts,).
         """
@@ -143,7 +140,7 @@ class ExpertShards:
         return builder.reshape(index, shape), builder.reshape(valid, shape)
 
     def pack(self, builder: OpBuilder, values: SSAValue, cores: int) -> SSAValue:
-        """As `packed`, of (experts, height * rows, hidden)."""
+        """Emits `packed` of (experts, height * rows, hidden)."""
         part = self.hidden // self.width
         values = builder.reshape(values, (self.experts, self.height, self.rows * self.width, part))
         values = builder.reshape(
@@ -157,7 +154,7 @@ class ExpertShards:
         return builder.reshape(values, (cores, 2, _ROWS_OF_SHARD // 2, self.hidden))
 
     def unpack(self, builder: OpBuilder, shards: SSAValue) -> SSAValue:
-        """(experts, height * rows, hidden), of what `pack` gives."""
+        """Emits the inverse of `pack`, (experts, height * rows, hidden)."""
         part = self.hidden // self.width
         shards = builder.reshape(shards, (shape_of(shards.type)[0], _ROWS_OF_SHARD * self.hidden))
         values = builder.slice(shards, (0, 0), (self.height * self.width, self.used))
@@ -169,19 +166,19 @@ class ExpertShards:
 
 
 def line(builder: OpBuilder, count: int, rank: int, dim: int) -> SSAValue:
-    """0, 1, 2, ... along a dimension, f32."""
+    """Returns 0, 1, 2, ... along a dimension, f32."""
     shape = [1] * rank
     shape[dim] = count
     return builder.constant(np.arange(count, dtype=np.float32).reshape(shape))
 
 
 def ones_where_equal(builder: OpBuilder, first: SSAValue, second: SSAValue) -> SSAValue:
-    """f32, of values that broadcast."""
+    """Returns 1 where the values are equal, else 0, in f32."""
     return builder.typecast(builder.broadcasting("eq", first, second, element=i1), f32)
 
 
 def bytes_of(builder: OpBuilder, value: SSAValue) -> list[SSAValue]:
-    """The high and the low byte of integers of less than 65536 in f32."""
+    """Returns the high and low byte of integers below 65536 in f32."""
     ones = [1] * len(shape_of(value.type))
     scaled = builder.broadcasting("multiply", value, builder.full(ones, 1 / 256, f32))
     high = builder.like("floor", scaled)
@@ -190,9 +187,11 @@ def bytes_of(builder: OpBuilder, value: SSAValue) -> list[SSAValue]:
 
 
 def select_rows(builder: OpBuilder, chosen: SSAValue, rows: Sequence[SSAValue]) -> SSAValue:
-    """The rows for which `chosen` (..., rows, tokens) has a one, of integers whose bytes are
-    `rows`, (tokens, columns) each: in products the device rounds f32 to fewer digits than integers
-    have."""
+    """Selects integer rows by a one-hot matmul with `chosen` (..., rows, tokens).
+
+    `rows` are the high and low bytes, (tokens, columns) each: matmuls of f32 have too few bits for
+    the integers themselves.
+    """
     *batch, count, tokens = shape_of(chosen.type)
     columns = shape_of(rows[0].type)[1]
     result = TensorType(f32, [*batch, count, columns])
@@ -209,7 +208,7 @@ def select_rows(builder: OpBuilder, chosen: SSAValue, rows: Sequence[SSAValue]) 
 
 
 def all_bits(builder: OpBuilder, value: SSAValue, where: SSAValue) -> SSAValue:
-    """`value`, of an integer type, with all bits set where `where` is true."""
+    """Sets all bits of an integer tensor where `where` is true."""
     ones = builder.full([1] * len(shape_of(value.type)), 0, element_of(value.type))
     return builder.broadcasting(
         "where", where, builder.like("bitwise_not", ones), value, element=element_of(value.type)
@@ -217,23 +216,25 @@ def all_bits(builder: OpBuilder, value: SSAValue, where: SSAValue) -> SSAValue:
 
 
 def expect_operand(op: CatalogueOp, name: str, expected: Sequence[int]) -> None:
-    """An operand of that shape."""
+    """Raises VerifyException unless the operand has the expected shape."""
     require(op, op.shape(name) == tuple(expected), f"{name} of {tuple(expected)}", op.shape(name))
 
 
 def integers(value: Array) -> Array:
-    """Whatever numbers of an operand, as integers to compute places with."""
+    """Converts an array to int64."""
     return cast("Array", np.asarray(value).astype(np.int64))
 
 
-# Mixture of experts: `selective_reduce_combine`, which sends what `moe_gpt` leaves in the L1 of
-# cores back to where the tokens belong.
+# `selective_reduce_combine` returns the expert outputs of `moe_gpt` to the devices of their tokens.
 
 _HEIGHT, _WIDTH = 4, 3
-"""The rows of cores and the cores of a row that combine: the op does not say, and the runtime of
-tt-mlir takes these (`selective_reduce_combine.cpp`), as `moe_gpt` has them by default."""
+"""Rows and columns of combining cores.
+
+The op does not specify them; these are the values of tt-mlir's runtime
+(`selective_reduce_combine.cpp`) and the defaults of `moe_gpt`.
+"""
 _AXIS = 0
-"""The axis of the mesh along which tokens return, likewise."""
+"""Mesh axis along which tokens return, likewise."""
 
 
 def _shards(op: CatalogueOp) -> ExpertShards:
@@ -243,8 +244,9 @@ def _shards(op: CatalogueOp) -> ExpertShards:
 
 
 def _verify_combine(op: CatalogueOp) -> None:
-    """The results of `moe_gpt`: what experts made (cores, 2, 32, hidden), records of tokens, tokens
-    of experts, and their numbers; to (k, tokens of a device, hidden)."""
+    """The results of `moe_gpt`: expert outputs (cores, 2, 32, hidden), records of tokens, tokens of
+    experts, and their counts; the result is (k, tokens of a device, hidden).
+    """
     for name in ("hidden_size", "batch_size", "seq_size", "select_experts_k", "experts"):
         value = op.parameter(name)
         require(op, value > 0, f"{name} of 1 or more", value)
@@ -271,7 +273,7 @@ def _verify_combine(op: CatalogueOp) -> None:
 
 
 def _own_results(call: Call) -> Array:
-    """(k, tokens, hidden): what the experts of one device made of tokens, zeros elsewhere."""
+    """Returns one device's expert outputs (k, tokens, hidden), zeros for other experts."""
     tokens, hidden = call["batch_size"] * call["seq_size"], call["hidden_size"]
     maps = integers(call.array("dense_token_maps_tensor"))
     experts = len(maps)
@@ -318,7 +320,7 @@ def _decompose_combine(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     index, valid = shards.places(builder, counts)
 
     def column(name: str, lists: int, first: int, count: int) -> SSAValue:
-        """Columns of the entries of lists: (lists, tokens, columns), f32."""
+        """Returns columns of list entries, (lists, tokens, columns), f32."""
         value = builder.operand(op, name)
         size = prod(shape_of(value.type)) // (lists * (tokens + 1))
         value = builder.reshape(value, (lists, tokens + 1, size))
@@ -326,10 +328,10 @@ def _decompose_combine(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
         return builder.typecast(value, f32)
 
     def is_token(value: SSAValue) -> SSAValue:
-        """A one for the token of each entry: (lists, entries, tokens)."""
+        """Returns the one-hot tokens of entries, (lists, entries, tokens)."""
         return ones_where_equal(builder, value, line(builder, tokens, 3, 2))
 
-    # From rows of cores to tokens: of which list entry a row is, and of which token that is.
+    # Maps rows of cores to list entries, and these to tokens.
     named = is_token(column("dense_token_maps_tensor", experts, 0, 1))
     count = shape_of(index.type)[1]
     index, valid = (builder.reshape(each, (experts, count, 1)) for each in (index, valid))
@@ -339,7 +341,7 @@ def _decompose_combine(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     target = builder.typecast(builder.permute(target, [0, 2, 1]), element)
     made = builder.emit("matmul", [target, rows], TensorType(element, [experts, tokens, hidden]))
 
-    # The place of an expert among those of a token, by the record of that.
+    # The slot of each expert in its token's top k, from the token's record.
     ids = column("dense_activations_tensor", 1, 0, 1)
     slots = column("dense_activations_tensor", 1, 1, experts)
     slots = builder.reshape(slots, (tokens, experts, 1))
@@ -347,15 +349,15 @@ def _decompose_combine(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     slots = builder.reshape(slots, (tokens, experts * k))
     owned = builder.reshape(is_token(ids), (tokens, tokens))
     owned = builder.broadcasting("multiply", owned, _before_end(builder, ids, tokens))
-    places = builder.emit(
+    slot_of = builder.emit(
         "matmul",
         [builder.permute(owned, [1, 0]), slots],
         TensorType(f32, [tokens, experts * k]),
     )
-    places = builder.permute(builder.reshape(places, (tokens, experts, k)), [0, 2, 1])
+    slot_of = builder.permute(builder.reshape(slot_of, (tokens, experts, k)), [0, 2, 1])
     found = builder.emit(
         "matmul",
-        [builder.typecast(places, element), builder.permute(made, [1, 0, 2])],
+        [builder.typecast(slot_of, element), builder.permute(made, [1, 0, 2])],
         TensorType(element, [tokens, k, hidden]),
     )
     found = builder.permute(found, [1, 0, 2])
@@ -366,8 +368,10 @@ def _decompose_combine(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
 
 
 def _before_end(builder: OpBuilder, ids: SSAValue, tokens: int) -> SSAValue:
-    """(entries, 1): a one for each entry before the first that names no token, which ends the list;
-    of numbers of tokens in f32."""
+    """Returns 1 for each entry before the terminator, else 0, (entries, 1).
+
+    The terminator is the first entry that names no token; `ids` are token numbers in f32.
+    """
     ids = builder.reshape(ids, (tokens, 1))
 
     def are(name: str, limit: float) -> SSAValue:
@@ -379,7 +383,7 @@ def _before_end(builder: OpBuilder, ids: SSAValue, tokens: int) -> SSAValue:
 
 
 def _chips_of_combine(op: Operation) -> NeededChips:
-    """As many as it takes for all experts, and along the axis as tokens divide among."""
+    """Returns the devices that all experts need, and along the axis those that split the tokens."""
     maps = shape_of(op.operands[2].type) if len(op.operands) > 2 else ()
     result = shape_of(op.results[0].type) if op.results else ()
     batch, sequence, known = (

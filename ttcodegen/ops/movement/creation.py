@@ -1,7 +1,8 @@
-"""Ops that make tensors out of nothing: constants, fills, ranges, random numbers."""
+"""Constants, fills, ranges and random tensors."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any, cast
@@ -55,7 +56,7 @@ CREATION_HEADER = "ttnn/operations/creation/creation.hpp"
 
 def _filled(call: Call, value: float) -> Array:
     info = call.results[0]
-    # A broadcast scalar costs nothing, however many elements it represents.
+    # A broadcast scalar takes no memory, however many elements it represents.
     return np.broadcast_to(number_as(value, _computing(info.dtype)), info.shape)
 
 
@@ -64,7 +65,7 @@ def _computing(dtype: str) -> str:
 
 
 def _verify_shape(op: CatalogueOp) -> None:
-    """The result has the shape that the attribute says."""
+    """The result has the shape in the attribute."""
     shape = op.parameter("shape")
     if shape is not None and tuple(shape) != op.result_shape:
         raise VerifyException(
@@ -73,7 +74,7 @@ def _verify_shape(op: CatalogueOp) -> None:
 
 
 def _number_on_cpu(op: CatalogueOp) -> dict[str, float | int]:
-    """The number that all elements are; of no elements, any."""
+    """Field of the fill value; 0 for empty constants, which have none."""
     value = splat_of(op.results[0]) or 0
     return {"value": number_of(value, declared_data_type(op.results[0]))}
 
@@ -119,7 +120,7 @@ register(
         "ttir.empty",
         (),
         (),
-        # What an uninitialised tensor holds must not matter, so any value will do.
+        # The contents of an uninitialised tensor must not matter, so any value will do.
         numpy=lambda call: _filled(call, 0),
         primitives=lambda builder, op: builder.full(
             op.result_shape, 0.0, op.result_type.element_type
@@ -140,7 +141,7 @@ def _verify_constant(op: CatalogueOp) -> None:
 
 
 def _of_one_number(op: CatalogueOp) -> Dimensions | None:
-    """All dimensions, of a constant of one number."""
+    """Labels of a splat constant; None for others."""
     value = op.parameter("value")
     number = splat_bytes(value)
     if number is None:
@@ -153,7 +154,7 @@ def _of_one_number(op: CatalogueOp) -> Dimensions | None:
 
 
 def _but_the_range(op: CatalogueOp) -> Dimensions:
-    """All dimensions but that which counts."""
+    """Labels of all dimensions but that of the range."""
     rank = len(op.result_shape)
     dim = op.parameter("arange_dimension") % rank
     labels: Labels = tuple([None if each == dim else each for each in range(rank)])
@@ -231,10 +232,10 @@ def _layout_text(placement: TensorPlacement) -> str:
 
 
 def _cpp_full(calls: CppCalls, op: CatalogueOp) -> None:
-    """`zeros` or `ones`, filled with another value where need be.
+    """Emits `zeros` or `ones`, with a `fill` for other values.
 
-    `ttnn::full` is a constrained template, whose symbol GCC before 14 and Clang spell differently:
-    a program of the one does not link with a library of the other.
+    `ttnn::full` is a constrained template, whose symbol GCC before 14 and Clang mangle differently:
+    a program of one does not link with a library of the other.
     """
     calls.include(CREATION_HEADER)
     placement = _placement(op)
@@ -255,7 +256,7 @@ def _cpp_full(calls: CppCalls, op: CatalogueOp) -> None:
         empty = calls.nested("ttnn::zeros", *arguments)
         calls.bind(op.results[0], calls.call("ttnn::fill", empty, number))
         return
-    # Bytes are filled with the bits of a float (unary_op_utils.cpp, tt-metal).
+    # The library fills uint8 tensors with the bits of a float (unary_op_utils.cpp, tt-metal).
     calls.include("ttnn/operations/copy/typecast/typecast.hpp")
     arguments[1] = Text(cpp_text(DataType.INT32))
     filled = calls.nested("ttnn::fill", calls.nested("ttnn::zeros", *arguments), number)
@@ -292,8 +293,9 @@ def _arange(call: Call) -> Array:
 
 
 def _verify_arange(op: CatalogueOp) -> None:
-    """The dimension of the range has as many elements as the range; what is left after the last
-    whole step may be left out."""
+    """The dimension of the range has its number of elements; a last partial step may be
+    left out.
+    """
     start, end, step = (op.parameter(key) for key in ("start", "end", "step"))
     if step == 0:
         raise VerifyException(f"{op.name}: the step must not be 0")
@@ -313,7 +315,7 @@ def _lower_arange(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     start, end, step = (op.parameter(key) for key in ("start", "end", "step"))
     if len(range(start, end, step)) != shape[dim]:
         end = start + step * shape[dim]
-    # The library counts no bytes (docs/library-rules.md).
+    # The library has no uint8 arange (docs/library-rules.md).
     counted = si32 if declared_data_type(op.results[0]) is DataType.UINT8 else element
     line = TensorType(counted, (shape[dim],))
     value = builder.emit("arange", [], line, start=start, end=end, step=step)
@@ -340,7 +342,7 @@ def _arange_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
 
 
 def _verify_range(op: CatalogueOp) -> None:
-    """The result has the elements of the range, along its last dimension."""
+    """The result has the elements of the range."""
     start, end, step = (op.parameter(key) for key in ("start", "end", "step"))
     if step == 0:
         raise VerifyException(f"{op.name}: the step must not be 0")
@@ -409,7 +411,7 @@ _RANDOM = (
 
 
 def _range_of(op: CatalogueOp) -> tuple[float, float]:
-    """Start and extent of the range of random values."""
+    """Returns start and extent of the range of random values."""
     low, high = (float(op.parameter(name)) for name in ("low", "high"))
     is_bfloat16 = declared_data_type(op.results[0]) is DataType.BFLOAT16
     return low, scale_of_range(low, high, is_bfloat16)
@@ -429,14 +431,14 @@ def _rand_tiles(builder: TileBuilder, op: CatalogueOp, _: Sequence[Tile]) -> Til
 
 
 def _verify_rand(op: CatalogueOp) -> None:
-    """The result has the shape that the attribute says; the numbers have a range."""
+    """The result has the shape in the attribute; the range is finite and not empty."""
     size, low, high = (op.parameter(key) for key in ("size", "low", "high"))
     if size is not None and tuple(size) != op.result_shape:
         raise VerifyException(
             f"{op.name}: expected a result of shape {tuple(size)}, found {op.result_shape}"
         )
-    if low >= high:
-        raise VerifyException(f"{op.name}: expected low < high, found {low} and {high}")
+    if not -math.inf < low < high < math.inf:
+        raise VerifyException(f"{op.name}: expected finite low < high, found {low} and {high}")
 
 
 def _lower_rand(builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValue]:

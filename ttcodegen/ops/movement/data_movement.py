@@ -1,4 +1,4 @@
-"""Ops that move elements and change none: shapes, orders, parts and joins of tensors."""
+"""Reshape, permute, repeat and concat."""
 
 from __future__ import annotations
 
@@ -56,18 +56,20 @@ MOVEMENT = "ttnn/operations/data_movement"
 MOVED = (DataType.BFLOAT16, DataType.FLOAT32, DataType.INT32, DataType.UINT32, DataType.BFLOAT8_B)
 """Data types of reshape, concat, repeat and slice (docs/library-rules.md)."""
 MOVED_ROWS = MOVED[:-1]
-"""The same for rows: block floats are tiles always."""
+"""Row-major data types of the same ops: block floats are always tiled."""
 
 
 # reshape, squeeze, unsqueeze
 
 
 MOST_REPEATS = 1 << 31
-"""Dimensions have fewer elements."""
+"""Exclusive upper bound of repeat counts, as of dimension sizes."""
 
 
 def _verify_reshape(op: CatalogueOp) -> None:
-    """As many elements as before; the attribute names the result's shape."""
+    """The number of elements is unchanged; the attribute is the result's shape, with at most one
+    -1.
+    """
     if prod(op.shape("input")) != prod(op.result_shape):
         raise VerifyException(
             f"{op.name}: cannot give {op.shape('input')} the shape {op.result_shape}: "
@@ -79,7 +81,7 @@ def _verify_reshape(op: CatalogueOp) -> None:
             f"{op.name}: attribute 'shape' leaves {shape.count(-1)} sizes open, at most one can be"
         )
     if len(shape) != len(op.result_shape) or any(
-        asked not in (-1, found) for asked, found in zip(shape, op.result_shape, strict=True)
+        size not in (-1, found) for size, found in zip(shape, op.result_shape, strict=True)
     ):
         raise VerifyException(
             f"{op.name}: attribute 'shape' is {tuple(shape)}, the result {op.result_shape}"
@@ -92,12 +94,14 @@ def _reshape(call: Call) -> Array:
 
 
 _MOST_ROW_BYTES = 1 << 18
-"""The library holds rows in the memory of a core when it reshapes them (docs/library-rules.md)."""
+"""Largest row that the library can reshape: it holds rows in L1 (docs/library-rules.md)."""
 
 
 def reshaped(builder: OpBuilder, value: SSAValue, shape: Sequence[int]) -> SSAValue:
-    """A value in that shape: by way of rows where tiles would be little but padding, as those of
-    (2048, 512, 1, 1) are, which take 4 GiB."""
+    """Reshapes a value, in row-major layout where tiles would be mostly padding.
+
+    Tiles of (2048, 512, 1, 1) would take 4 GiB.
+    """
     if shape_of(value.type) != tuple(shape) and suits_rows(value, tuple(shape)):
         result = TensorType(element_of(value.type), shape)
         return builder.emit("reshape_row_major", [value], result, shape=list(shape))
@@ -161,7 +165,7 @@ for _name, _layout, _types in (
 
 
 def _verify_squeeze(op: CatalogueOp) -> None:
-    """The dimension has one element and is gone in the result."""
+    """The dimension has size 1 and is dropped."""
     shape = list(op.shape("input"))
     dim = normalized_dim(op, op.parameter("dim"), len(shape))
     if shape[dim] != 1:
@@ -173,7 +177,7 @@ def _verify_squeeze(op: CatalogueOp) -> None:
 
 
 def _verify_unsqueeze(op: CatalogueOp) -> None:
-    """The result has one dimension of one element more."""
+    """The result has one more dimension of size 1."""
     shape = list(op.shape("input"))
     dim = normalized_dim(op, op.parameter("dim"), len(shape) + 1)
     expect_shape(op, [*shape[:dim], 1, *shape[dim:]])
@@ -200,7 +204,7 @@ for _name, _verify in (("squeeze", _verify_squeeze), ("unsqueeze", _verify_unsqu
 
 
 def inverse_permutation(permutation: Sequence[int]) -> list[int]:
-    """The order of dimensions that takes a permutation back."""
+    """Returns the inverse of a permutation."""
     return sorted(range(len(permutation)), key=permutation.__getitem__)
 
 
@@ -216,6 +220,39 @@ def _verify_permute(op: CatalogueOp) -> None:
     expect_element(op, "input")
 
 
+_OF_IMAGES = frozenset({"ttir.conv2d"})
+"""Ops whose calls also take row-major images."""
+
+
+def permuted(builder: OpBuilder, value: SSAValue, permutation: Sequence[int]) -> SSAValue:
+    """Permutes the operand of a call that also takes rows.
+
+    Uses row-major layout where tiles would be mostly padding, as for images of three channels.
+    """
+    shape = shape_of(value.type)
+    after = [shape[axis] for axis in permutation]
+    if list(permutation) == sorted(permutation) or not is_mostly_padding(value, after):
+        return builder.permute(value, permutation)
+    result = TensorType(element_of(value.type), after)
+    return builder.emit("permute_row_major", [value], result, permutation=list(permutation))
+
+
+def is_mostly_padding(value: SSAValue, shape: Sequence[int]) -> bool:
+    """True if a value that can be row-major would be mostly padding in tiles of that shape."""
+    data_type = normalized_data_type(element_of(value.type))
+    if data_type is None or data_type not in MOVED_ROWS:
+        return False
+    return TensorPlacement(tuple(shape), data_type).tile_padding() > prod(shape)
+
+
+def _lower_permute(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
+    value, permutation = builder.operand(op, "input"), op.parameter("permutation")
+    uses = list(op.results[0].uses)
+    if uses and all(use.index == 0 and use.operation.name in _OF_IMAGES for use in uses):
+        return permuted(builder, value, permutation)
+    return builder.permute(value, permutation)
+
+
 register(
     TTIRDefinition(
         "ttir.permute",
@@ -224,35 +261,42 @@ register(
         verify=_verify_permute,
         dimensions=lambda op: of_permutation(op.parameter("permutation")),
         numpy=lambda call: np.transpose(call.array("input"), call["permutation"]),
-        lower=lambda builder, op: builder.permute(
-            builder.operand(op, "input"), op.parameter("permutation")
-        ),
+        lower=_lower_permute,
         moves=True,
         cpu=cpu_call("movement", same_attributes("permutation")),
         rearranges=True,
     )
 )
 
-register(
-    TTNNDefinition(
-        "ttnn.permute",
-        (OperandSpec("input"),),
-        (attribute("permutation", INTEGERS),),
-        verify=_verify_permute,
-        numpy=lambda call: np.transpose(call.array("input"), call["permutation"]),
-        result_rules=(ResultRule(placed=True),),
-        cpp=cpp_call(
-            "ttnn::permute",
-            f"{MOVEMENT}/permute/permute.hpp",
-            operand_("input"),
-            attribute_("permutation", lambda value: small_vector_text(value, "int64_t")),
-            output_memory,
-        ),
-        flops=no_flops,
-        rearranges=True,
-        call_kind=CallKind.PERMUTATION,
+for _name, _input, _rule in (
+    ("permute", OperandSpec("input"), ResultRule(placed=True)),
+    (
+        "permute_row_major",
+        OperandSpec("input", layout=Layout.ROW_MAJOR, data_types=MOVED_ROWS),
+        ResultRule(layout=Layout.ROW_MAJOR, placed=True),
+    ),
+):
+    register(
+        TTNNDefinition(
+            f"ttnn.{_name}",
+            (_input,),
+            (attribute("permutation", INTEGERS),),
+            verify=_verify_permute,
+            numpy=lambda call: np.transpose(call.array("input"), call["permutation"]),
+            result_rules=(_rule,),
+            cpp=cpp_call(
+                "ttnn::permute",
+                f"{MOVEMENT}/permute/permute.hpp",
+                operand_("input"),
+                attribute_("permutation", lambda value: small_vector_text(value, "int64_t")),
+                output_memory,
+            ),
+            flops=no_flops,
+            rearranges=True,
+            call_kind=CallKind.PERMUTATION,
+            function="permute",
+        )
     )
-)
 
 
 def _transposed(op: CatalogueOp) -> list[int]:
@@ -265,7 +309,7 @@ def _transposed(op: CatalogueOp) -> list[int]:
 
 
 def _verify_transpose(op: CatalogueOp) -> None:
-    """The two dimensions change places."""
+    """The two dimensions are exchanged."""
     shape = op.shape("input")
     expect_shape(op, [shape[axis] for axis in _transposed(op)])
     expect_element(op, "input")
@@ -291,7 +335,7 @@ register(
 
 
 def _verify_broadcast(op: CatalogueOp) -> None:
-    """Every dimension is multiplied by its factor."""
+    """Every dimension is multiplied by its factor; only dimensions of size 1 have one."""
     shape = op.shape("input")
     factors = op.parameter("broadcast_dimensions")
     if len(factors) != len(shape):
@@ -410,7 +454,7 @@ def _lower_repeat_interleave(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
         return value
     if len(op.result_shape) > 1:
         return builder.emit("repeat_interleave", [value], op.result_type, repeats=repeats, dim=dim)
-    # The library repeats nothing of rank 1 (docs/library-rules.md).
+    # The library does not support rank 1 (docs/library-rules.md).
     row = builder.reshape(value, [1, *shape_of(value.type)])
     type_ = TensorType(element_of(value.type), [1, *op.result_shape])
     row = builder.emit("repeat_interleave", [row], type_, repeats=repeats, dim=1)
@@ -460,7 +504,7 @@ register(
 
 
 def _verify_concat(op: CatalogueOp) -> None:
-    """All dimensions but the joined one are equal."""
+    """All dimensions but the concatenated one are equal."""
     shapes = [shape_of(value.type) for value in op.operands]
     if not shapes:
         raise VerifyException(f"{op.name}: expected at least one tensor")

@@ -1,4 +1,4 @@
-"""Changes of data type, page layout and memory, and serialization of tensors to files."""
+"""Data type, page layout, memory and serialization of tensors."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from ttcodegen.ops.core.calls import (
     output_memory,
     trimmed,
 )
+from ttcodegen.ops.core.conversions import typecast_on_card
 from ttcodegen.ops.core.definition import (
     Call,
     Layout,
@@ -55,8 +56,11 @@ def _placement(op: CatalogueOp) -> TensorPlacement:
 
 
 def converted(array: Array, dtype: str) -> Array:
-    """The elements as another dtype: floats are cut off towards zero, out-of-range values saturate,
-    and everything but zero is true."""
+    """Converts elements to another dtype.
+
+    Floats truncate to integers and saturate, NaN becomes 0; integers wrap; as booleans, nonzero
+    values are true.
+    """
     if dtype == "bool":
         return array != 0
     target = np.dtype("float32" if dtype in ("bfloat16", "float16") else dtype)
@@ -68,22 +72,19 @@ def converted(array: Array, dtype: str) -> Array:
 
 
 def _same_shape(op: CatalogueOp) -> None:
-    """The shape stays."""
+    """The shape is unchanged."""
     expect_shape(op, op.shape("input"))
 
 
 def _typecast(call: Call) -> Array:
-    """Of integers the lowest bits."""
+    """Typecast of the golden; integers wrap."""
     return converted(call.array("input"), call.results[0].dtype)
 
 
 def _typecast_on_device(call: Call) -> Array:
-    """Integers that 16 bits cannot hold become the nearest that they can, as on the vector engine
-    (tt-llk, ckernel_sfpu_typecast.h)."""
-    array, dtype = call.array("input"), call.results[0].dtype
-    if dtype == "uint16" and np.issubdtype(array.dtype, np.integer):
-        array = np.clip(array, 0, np.iinfo(dtype).max)
-    return converted(array, dtype)
+    return converted(
+        typecast_on_card(call.array("input"), call.results[0].dtype), call.results[0].dtype
+    )
 
 
 def _typecast_tiles(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:
@@ -103,6 +104,7 @@ register(
         ),
         moves=True,
         tile=_typecast_tiles,
+        tile_numpy=_typecast_on_device,
         cpu=cpu_call("elementwise"),
         rearranges=True,
     )
@@ -151,7 +153,7 @@ register(
 
 
 def _cpp_clone(calls: CppCalls, op: CatalogueOp) -> None:
-    """No argument of the function has a default."""
+    """Emits all arguments: none of the function's parameters has a default."""
     calls.include("ttnn/operations/data_movement/clone/clone.hpp")
     source, config = calls[op.operands[0]], output_memory(calls, op)
     calls.bind(
@@ -182,7 +184,7 @@ register(
 
 
 def _unchanged_input(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
-    """The layout pass decides the placement of tensors, whatever the source requests."""
+    """Drops the layout change: the layout pass decides the placement of tensors."""
     return builder.typecast(builder.operand(op, "input"), op.result_type.element_type)
 
 
@@ -195,12 +197,13 @@ register(
         lower=_unchanged_input,
         moves=True,
         tile=_typecast_tiles,
+        tile_numpy=_typecast_on_device,
         cpu=cpu_call("elementwise", function="typecast", operands=["input"]),
         rearranges=True,
     )
 )
 
-# What the layout pass inserts; `ttnn-decompose-layouts` makes the calls below of it.
+# Inserted by the layout pass; `ttnn-decompose-layouts` replaces it by the calls below.
 register(
     TTNNDefinition(
         "ttnn.composite_to_layout",
@@ -322,7 +325,7 @@ def _dumped(call: Call) -> Sequence[Array]:
 
 
 def _loaded(call: Call) -> Array:
-    """The tensor that the module wrote before: no file is read."""
+    """Returns the tensor that the module dumped before; no file is read."""
     written = call.optional("written")
     if written is None:
         path = call["file_path"]
@@ -367,8 +370,8 @@ register(
     )
 )
 
-# `written` is the tensor that the module dumped to the file before, where it did: what the file
-# holds is known then. The call reads the file all the same.
+# `written` is the tensor that the module dumped to the same file before, if it did: the contents
+# are known then. The call reads the file all the same.
 register(
     TTNNDefinition(
         "ttnn.load_tensor",
@@ -386,12 +389,12 @@ register(
 )
 
 
-_LATER = "it describes memory that a later stage of compilation has placed"
+_LATER = "it describes memory that a later stage of compilation has allocated"
 
 REFUSED = {
     "ttnn_metal_layout_cast": _LATER,
 }
-"""By the name of the op; completes "'ttir.x' is not supported: ..."."""
+"""Refusal reasons by op name; each completes "'ttir.x' is not supported: ..."."""
 
 for _name, _reason in REFUSED.items():
     register(TTIRDefinition(f"ttir.{_name}", (variadic("operands"),), results=-1, refusal=_reason))

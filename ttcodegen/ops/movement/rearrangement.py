@@ -1,4 +1,4 @@
-"""Rearrangement by a pattern, bitcasts, and padding."""
+"""Einops-style rearrange, bitcasts and padding."""
 
 from __future__ import annotations
 
@@ -40,9 +40,6 @@ if TYPE_CHECKING:
     import numpy
 
 
-# Elements in another arrangement that a pattern describes, or read as another type.
-
-
 # rearrange
 
 _TOKEN = re.compile(r"\s*(?:([A-Za-z_]\w*|1)|([()]))")
@@ -50,20 +47,16 @@ _TOKEN = re.compile(r"\s*(?:([A-Za-z_]\w*|1)|([()]))")
 
 @dataclass(frozen=True)
 class Arrangement:
-    """Parsed rearrangement pattern, such as `b (h w) -> (b h) w`.
-
-    It has the axes that the input dimensions divide into, their sizes, their new order, and the
-    dimensions that they are merged into.
-    """
+    """Parsed rearrange pattern, such as `b (h w) -> (b h) w`."""
 
     split: list[int]
-    """The shape of the input with its groups taken apart."""
+    """Shape of the input with its groups expanded to axes."""
     permutation: list[int]
     result: list[int]
 
 
 def _side(text: str) -> list[list[str]]:
-    """The groups of axes of one side of a pattern; raises ValueError if it is malformed."""
+    """Parses one side of a pattern to groups of axes; raises ValueError if it is malformed."""
     groups: list[list[str]] = []
     open_group: list[str] | None = None
     position, text = 0, text.rstrip()
@@ -90,8 +83,11 @@ def _side(text: str) -> list[list[str]]:
     return groups
 
 
-def _learn(sizes: dict[str, int], groups: list[list[str]], shape: tuple[int, ...]) -> None:
-    """Sizes of axes from dimensions that hold at most one unknown one."""
+def _infer_sizes(sizes: dict[str, int], groups: list[list[str]], shape: tuple[int, ...]) -> None:
+    """Infers axis sizes from dimensions with at most one unknown axis.
+
+    Raises ValueError if a group does not fit its dimension.
+    """
     if len(groups) != len(shape):
         raise ValueError(f"{len(groups)} dimensions are described, {shape} has {len(shape)}")
     for group, size in zip(groups, shape, strict=True):
@@ -104,8 +100,10 @@ def _learn(sizes: dict[str, int], groups: list[list[str]], shape: tuple[int, ...
 
 
 def arrangement(pattern: str, shape: tuple[int, ...], result: tuple[int, ...]) -> Arrangement:
-    """Reads a pattern; what it does not say of sizes, the shapes do. Raises ValueError if it is
-    malformed or does not fit them."""
+    """Parses a rearrange pattern and infers its axis sizes from both shapes.
+
+    Raises ValueError if it is malformed or does not fit them.
+    """
     left_text, arrow, right_text = pattern.partition("->")
     if not arrow:
         raise ValueError("expected two sides with '->' between them")
@@ -114,10 +112,10 @@ def arrangement(pattern: str, shape: tuple[int, ...], result: tuple[int, ...]) -
     if sorted(names[0]) != sorted(names[1]) or len(set(names[0])) != len(names[0]):
         raise ValueError("expected the same axes on both sides, each of them once")
     sizes: dict[str, int] = {}
-    # One side may need what the other one says, and its groups in any order.
+    # A size may depend on sizes inferred from the other side, in any order.
     for _ in range(len(names[0]) + 1):
-        _learn(sizes, left, shape)
-        _learn(sizes, right, result)
+        _infer_sizes(sizes, left, shape)
+        _infer_sizes(sizes, right, result)
     if missing := [axis for axis in names[0] if axis not in sizes]:
         raise ValueError(f"the shapes do not determine the sizes of {', '.join(missing)}")
     return Arrangement(
@@ -170,13 +168,13 @@ register(
 
 
 def _width(element: object) -> int | None:
-    """Bits of an element of the source; None if it has no fixed number."""
+    """Returns the bit width of an element type, None if it has no fixed one."""
     width = getattr(element, "bitwidth", None)
     return width if isinstance(width, int) else None
 
 
 def _verify_bitcast(op: CatalogueOp) -> None:
-    """Elements have as many bits as before; the shape stays."""
+    """Elements keep their bit width; the shape is unchanged."""
     found = element_of(op.operands[0].type), element_of(op.result_type)
     widths = [_width(element) for element in found]
     if None in widths or widths[0] != widths[1]:
@@ -187,7 +185,7 @@ def _verify_bitcast(op: CatalogueOp) -> None:
 
 
 def _other_bits(op: CatalogueOp) -> str | None:
-    """Floats of these types are others on the device."""
+    """Refuses f16 and f64, which have another representation on the device."""
     elements = [element_of(value.type) for value in (*op.operands, *op.results)]
     if elements[0] != elements[1]:
         for element in elements:
@@ -200,17 +198,17 @@ def _bitcast(call: Call) -> Array:
     source, target = np.dtype(call.operand_dtypes["input"][0]), np.dtype(call.results[0].dtype)
     array = call.array("input")
     if array.shape == call.results[0].shape and source.itemsize != target.itemsize:
-        # In runs without rounding bf16 is float32, and still has 16 bits.
+        # Runs without rounding hold bf16 in float32; its bits are still those of bf16.
         source, target = (
             np.dtype("bfloat16") if each.name == "float32" else each for each in (source, target)
         )
-    # `ascontiguousarray` would make a dimension of none.
+    # `ascontiguousarray` would turn a scalar into an array of rank 1.
     found = array.astype(source, order="C").view(target)
     return found.astype(np.float32) if target.itemsize == 2 and _is_short(target) else found
 
 
 def _is_short(dtype: numpy.dtype) -> bool:
-    """Floats of 16 bits are computed with in 32."""
+    """True for 16-bit floats, which are computed in float32."""
     return dtype.name in ("bfloat16", "float16")
 
 
@@ -269,7 +267,7 @@ register(
 )
 
 
-# Padding with a number.
+# pad
 
 
 def _pad_widths(op: CatalogueOp) -> list[tuple[int, int]]:
@@ -287,14 +285,14 @@ def _pairs(padding: Sequence[int]) -> list[tuple[int, int]]:
 def _cut(
     shape: Sequence[int], widths: Sequence[tuple[int, int]]
 ) -> tuple[list[int], list[int], list[tuple[int, int]]]:
-    """Begins and ends of what negative widths leave, and the widths that are not negative."""
+    """Returns the slice that negative widths leave, as begins and ends, and the positive widths."""
     begins = [max(0, -before) for before, _ in widths]
     ends = [size + min(0, after) for size, (_, after) in zip(shape, widths, strict=True)]
     return begins, ends, [(max(0, before), max(0, after)) for before, after in widths]
 
 
 def _verify_pad(op: CatalogueOp) -> None:
-    """Every dimension grows by its two widths; negative ones cut off what is there."""
+    """Every dimension grows by its two widths; negative ones crop."""
     widths = _pad_widths(op)
     shape = op.shape("input")
     begins, ends, _ = _cut(shape, widths)
@@ -305,7 +303,7 @@ def _verify_pad(op: CatalogueOp) -> None:
 
 
 def _verify_library_pad(op: CatalogueOp) -> None:
-    """The library only adds: it refuses negative widths."""
+    """Widths are not negative, as the library requires."""
     if any(width < 0 for width in op.parameter("padding")):
         widths = tuple(op.parameter("padding"))
         raise VerifyException(f"{op.name}: expected widths of 0 or more, found {widths}")
@@ -321,8 +319,11 @@ def _pad(call: Call) -> Array:
 
 
 def _lower_pad(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
-    """Padding of dimensions beyond the lowest three is joined on as blocks: the library pads at
-    most the lowest three dimensions of tensors of rank above four (docs/library-rules.md)."""
+    """Pads the last three dimensions by calls, others by concatenated blocks.
+
+    The library pads at most the last three dimensions of tensors of rank above four
+    (docs/library-rules.md).
+    """
     begins, ends, widths = _cut(op.shape("input"), _pad_widths(op))
     value = builder.slice(builder.operand(op, "input"), begins, ends)
     fill = op.parameter("value")
@@ -341,8 +342,11 @@ def _lower_pad(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
 def _pad_with(
     builder: OpBuilder, value: SSAValue, widths: Sequence[tuple[int, int]], fill: float
 ) -> SSAValue:
-    """The library takes the number as a float: integers that are none are padded with 0 between
-    two exclusive disjunctions."""
+    """Pads with a fill value, also with integers that float32 cannot represent.
+
+    The library takes the value as a float: inexact integers are padded as 0 between two XORs with
+    the value.
+    """
     data_type = declared_data_type(value)
     if data_type.is_float or not any(any(pair) for pair in widths):
         return builder.pad(value, widths, fill)
@@ -355,7 +359,7 @@ def _pad_with(
 
 
 def _pad_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
-    """Kernels only add; what negative widths cut off is a slice."""
+    """Pads with nonnegative widths, after a slice for the negative ones."""
     begins, ends, widths = _cut(op.shape("input"), _pad_widths(op))
     padding = [width for pair in widths for width in pair]
     if padding == op.parameter("padding"):
@@ -369,7 +373,7 @@ def _pad_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
 
 
 def _unpadded(op: CatalogueOp) -> Dimensions:
-    """The dimensions that nothing is added to."""
+    """Labels of the dimensions that are not padded."""
     padding = op.parameter("padding")
     return all_but(op, {dim // 2 for dim, width in enumerate(padding) if width})
 
@@ -409,7 +413,7 @@ def _cpp_pad(calls: CppCalls, op: CatalogueOp) -> None:
     calls.bind(op.results[0], call)
 
 
-# Tiles are padded at the back only; padding at the front needs the rows themselves.
+# Tiles can only be padded after the elements; padding before them needs row-major layout.
 for _name, _layout in (("pad", Layout.TILE), ("pad_row_major", Layout.ROW_MAJOR)):
     register(
         TTNNDefinition(

@@ -1,4 +1,4 @@
-"""Batch normalization, with statistics that are given and with those of the batch."""
+"""Batch normalization for inference and training."""
 
 from __future__ import annotations
 
@@ -36,6 +36,7 @@ from ttcodegen.ops.core.definition import (
 from ttcodegen.ops.core.dimensions import Dimensions, expect_shape, known_parameter, normalized_dim
 from ttcodegen.ops.core.engine import element_product, in_destination, in_source, rounded_sums
 from ttcodegen.ops.core.traits import per_element
+from ttcodegen.ops.elementwise.registration import require_floats
 from ttcodegen.ops.reduction.norms import HEADERS, layer_normalized
 
 if TYPE_CHECKING:
@@ -46,7 +47,8 @@ _RUNNING = ("running_mean", "running_variance")
 
 
 def _verify_batch_norm(op: CatalogueOp) -> None:
-    """Rank 2 to 5; scale, offset and statistics have one element a channel."""
+    """Floats of rank 2 to 5; scale, offset and statistics have one element per channel."""
+    require_floats(op)
     shape = op.shape("operand")
     if not 2 <= len(shape) <= 5:
         raise VerifyException(f"{op.name}: expected an operand of rank 2 to 5, found {shape}")
@@ -67,14 +69,14 @@ def _verify_batch_norm(op: CatalogueOp) -> None:
 
 
 def _along_channels(call: Call, name: str) -> numpy.ndarray:
-    """The vector of that name in a shape that broadcasts along the channels."""
+    """Returns a vector operand in a shape that broadcasts along the channels."""
     rank = call.array("operand").ndim
     channel = call["dimension"] % rank
     return call.array(name).reshape([-1 if axis == channel else 1 for axis in range(rank)])
 
 
-def _in_place_of_vectors(op: CatalogueOp) -> Dimensions:
-    """Each element of the result depends on that in its place, and on those of its channel."""
+def _batch_norm_dimensions(op: CatalogueOp) -> Dimensions:
+    """Labels of an elementwise op with vectors along the channel dimension."""
     rank = len(op.shape("operand"))
     channel = op.parameter("dimension") % rank
     image = tuple(range(rank))
@@ -96,8 +98,7 @@ def _batch_norm_inference(call: Call) -> numpy.ndarray:
 
 
 def _batch_norm_training(call: Call) -> list[numpy.ndarray]:
-    """The output is normalised with the statistics of the batch; the other two results are the
-    running statistics after their update."""
+    """Normalizes with batch statistics; also returns the updated running statistics."""
     x = call.array("operand")
     axes = tuple(axis for axis in range(x.ndim) if axis != call["dimension"] % x.ndim)
     normalized = layer_normalized(x, axes, call["epsilon"])
@@ -112,8 +113,10 @@ def _batch_norm_training(call: Call) -> list[numpy.ndarray]:
 
 
 def _batch_norm_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
-    """Elementwise ops with vectors along the channels, in the widest type among them. The factor
-    comes from weights alone, as a rule, and is computed before the program runs."""
+    """Elementwise ops with vectors along the channels, in the widest of their types.
+
+    The scale factor usually depends on weights only and is computed before the program runs.
+    """
     shape = op.shape("operand")
     axis = op.parameter("dimension") % len(shape)
     vector = [size if axis == dim else 1 for dim, size in enumerate(shape)]
@@ -136,10 +139,11 @@ def _batch_norm_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
 
 
 def _lower_batch_norm_inference(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
-    """The library takes (N, C, H, W) and vectors of shape (1, C, 1, 1) that share a data type.
+    """Lowers to the library call for (N, C, H, W) with (1, C, 1, 1) vectors of one data type.
 
-    Where the channels are elsewhere, or positions are missing that tiles would be padded for, three
-    elementwise calls move less than permutes there and back."""
+    Other channel positions and ranks below 4 become elementwise calls, which move less than
+    permutes or tile padding would.
+    """
     shape = op.shape("operand")
     if op.parameter("dimension") % len(shape) != 1 or len(shape) < 4:
         return _batch_norm_primitives(builder, op)
@@ -163,8 +167,10 @@ def _lower_batch_norm_inference(builder: OpBuilder, op: CatalogueOp) -> SSAValue
 
 
 def _decompose_batch_norm_training(builder: OpBuilder, op: CatalogueOp) -> list[SSAValue]:
-    """Spelled out, because the library's training mode writes its new statistics into its operands
-    while TTIR returns them."""
+    """Elementwise ops and reductions.
+
+    The library's training mode updates the statistics in place, while TTIR returns them.
+    """
     value = builder.operand(op, "operand")
     shape = shape_of(value.type)
     rank, element = len(shape), element_of(value.type)
@@ -214,7 +220,7 @@ register(
         _batch_norm_operands(_STATISTICS),
         _BATCH_NORM,
         verify=_verify_batch_norm,
-        dimensions=_in_place_of_vectors,
+        dimensions=_batch_norm_dimensions,
         numpy=_batch_norm_inference,
         primitives=_batch_norm_primitives,
         lower=_lower_batch_norm_inference,
@@ -235,8 +241,11 @@ register(
 
 
 def _library_batch_norm(call: Call) -> numpy.ndarray:
-    """The steps of the kernels. The vector engine computes where sums have 32 bits or anything is
-    float32, the matrix engine elsewhere; what goes from step to step is float32 if anything is."""
+    """Device arithmetic of the batch norm kernels.
+
+    Float32 operands or 32-bit sums use the vector engine, others the matrix engine; intermediates
+    are float32 if any operand is.
+    """
     x, epsilon = call.array("operand"), np.float32(call["epsilon"])
     arithmetic = call.arithmetic
     if arithmetic is None:

@@ -1,18 +1,19 @@
-"""Maxima and minima of float32 that are elements of what they are taken of, bit by bit.
+"""Bit-exact maxima and minima of float32.
 
-The matrix engine, which the library reduces in, cuts float32 to TF32. What it cuts off is found by
-reducing what is left of the elements less the extreme: rounding keeps the order of numbers, and of
-the extreme itself the difference is exact. 24 bits are 11 of the first extreme, and 13 of the
-difference, which take two more. Halves that are compared element by element would be exact too, but
-need a slice of parts of tiles, twice, and a call for each bit of the number of elements.
+The library reduces in the matrix engine, which truncates float32 to TF32. The lost bits come from
+reducing the differences to the first extreme: rounding preserves the order, and the difference to
+the extreme itself is exact. Of 24 bits the first pass gives 11, two more passes the remaining 13. A
+tree of elementwise comparisons would be exact too, but needs two slices of partial tiles and a call
+for each level.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from xdsl.dialects.builtin import IntegerType
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from ttcodegen.dialects.core.datatypes import bf16, element_of, f32
 from ttcodegen.dialects.operations.operation import CatalogueOp
@@ -23,22 +24,24 @@ EXTREMES = frozenset({"ttir.max", "ttir.min", "ttir.max_pool2d"})
 """Ops whose results are elements of the operand, of which the library loses bits."""
 _PASSES = 3
 _LARGEST = 3.4028234663852886e38
-"""Of float32: infinities less infinities would be NaN."""
-_DECIDING = frozenset(
-    f"ttir.{name}"
-    for name in (
-        "eq ne lt le gt ge subtract where floor ceil round trunc sort topk argmax remainder"
-    ).split()
+"""Largest float32; clamping to it avoids infinity - infinity = NaN."""
+_STEPS = frozenset(
+    f"ttir.{name}" for name in "eq ne lt le gt ge floor ceil round trunc remainder sign".split()
 )
-"""Ops that make much of the last bits of an operand."""
-_PASSING = frozenset(f"ttir.{name}" for name in "maximum minimum max min neg abs".split())
-"""Ops whose results have the bits of their operands, beside those that move elements."""
+"""Discontinuous ops, whose result may change with the last bits of a computed operand."""
+_DECIDING = _STEPS | {f"ttir.{name}" for name in "subtract where sort topk argmax".split()}
+"""Ops that amplify the last bits of an operand."""
+_PASSING = frozenset(
+    f"ttir.{name}"
+    for name in "maximum minimum max min neg abs relu clamp_scalar clamp_tensor".split()
+)
+"""Ops besides data movement whose results have the bits of their operands."""
 _MOST_USERS = 256
-"""Largest number of ops looked at; an extreme with more users is taken to be needed exactly."""
+"""Number of visited users above which an extreme is assumed to be needed exactly."""
 
 
 def needs_all_bits(op: CatalogueOp) -> bool:
-    """True if `op`, of TTIR, is an extreme of float32 that is compared, selected or subtracted."""
+    """True if a TTIR op is a float32 extreme that is compared, selected or subtracted."""
     if op.name not in EXTREMES or op.result_type.element_type != f32:
         return False
     if element_of(op.operands[0].type) != f32 or has_few_bits(op.operands[0]):
@@ -47,44 +50,54 @@ def needs_all_bits(op: CatalogueOp) -> bool:
 
 
 def bits_decide(value: SSAValue, but: frozenset[str] = frozenset()) -> bool:
-    """True if a result, of ops other than those of `but`, hangs on the last bits of a value."""
-    seen: set[SSAValue] = set()
-    pending: list[tuple[SSAValue, bool]] = [(value, False)]
+    """True if a result depends on the last bits of a value, ignoring users named in `but`."""
+    seen: set[tuple[SSAValue, bool]] = set()
+    pending: list[tuple[SSAValue, _Path]] = [(value, _Path())]
     visited = 0
     while pending:
-        value, is_negated = pending.pop()
-        if value in seen:
+        value, path = pending.pop()
+        if (value, path.computed) in seen:
             continue
-        seen.add(value)
+        seen.add((value, path.computed))
         for use in value.uses:
             user = use.operation
             visited += 1
-            if visited > _MOST_USERS or (_decides(user, is_negated) and user.name not in but):
+            if visited > _MOST_USERS or (_decides(user, path) and user.name not in but):
                 return True
-            if _passes_on(user) or user.name in but:
-                negated = is_negated or user.name == "ttir.neg"
-                pending += [(result, negated) for result in user.results]
+            if (further := path if user.name in but else path.through(user)) is not None:
+                pending += [(result, further) for result in user.results]
     return False
 
 
-def _decides(user: object, is_negated: bool) -> bool:
+@dataclass(frozen=True)
+class _Path:
+    """Path of ops from a value to one of its users."""
+
+    negated: bool = False
+    computed: bool = False
+    """True if an op on the path changed the bits: a scaling, a root."""
+
+    def through(self, op: Operation) -> _Path | None:
+        """Extends the path by an op; None if the op does not pass on the last bits."""
+        if not isinstance(op, CatalogueOp) or not isinstance(op.definition, TTIRDefinition):
+            return None
+        if op.definition.moves or op.name in _PASSING:
+            return _Path(self.negated or op.name == "ttir.neg", self.computed)
+        return _Path(self.negated, computed=True) if op.definition.tile is not None else None
+
+
+def _decides(user: Operation, path: _Path) -> bool:
     if not isinstance(user, CatalogueOp):
         return False
     if user.name == "ttir.typecast":
         return isinstance(user.result_type.element_type, IntegerType)
-    return user.name in _DECIDING or (is_negated and user.name == "ttir.add")
-
-
-def _passes_on(user: object) -> bool:
-    if not isinstance(user, CatalogueOp):
-        return False
-    definition = user.definition
-    moves = isinstance(definition, TTIRDefinition) and definition.moves
-    return moves or user.name in _PASSING
+    if path.computed:
+        return user.name in _STEPS
+    return user.name in _DECIDING or (path.negated and user.name == "ttir.add")
 
 
 def has_few_bits(value: SSAValue) -> bool:
-    """True if the elements are known to be of bfloat16, all bits of which TF32 has."""
+    """True if the elements are known to be bfloat16, which TF32 represents exactly."""
     op = value.owner
     while isinstance(op, CatalogueOp) and isinstance(op.definition, TTIRDefinition):
         if op.name == "ttir.typecast":
@@ -96,13 +109,13 @@ def has_few_bits(value: SSAValue) -> bool:
 
 
 def exact_extreme(builder: OpBuilder, name: str, value: SSAValue, dims: Sequence[int]) -> SSAValue:
-    """Emits a maximum or minimum of TTNN over `dims`, which are kept as dimensions of one element.
+    """Emits a bit-exact TTNN maximum or minimum over `dims`, which are kept with size 1.
 
     Args:
-        builder: makes the calls.
+        builder: Builder of TTNN ops.
         name: "max" or "min".
-        value: a tensor of float32.
-        dims: the reduced dimensions, not negative.
+        value: A float32 tensor.
+        dims: Reduced dimensions, not negative.
     """
     parts: list[SSAValue] = []
     rest = value

@@ -21,7 +21,6 @@ from ttcodegen.ops.core.calls import (
     attribute_,
     compute_config,
     cpp_call,
-    nullopt,
     operand_,
     output_memory,
     program_config,
@@ -70,29 +69,44 @@ FLOATS = (DataType.BFLOAT16, DataType.FLOAT32, DataType.BFLOAT8_B)
 
 # layer_norm, rms_norm
 
+_VECTORS = ("weight", "bias")
+NORMS = frozenset({"layer_norm", "rms_norm"})
+"""Names of the calls."""
+RESIDUAL = "residual"
+"""Operand that is added to the input before normalization."""
+
 
 def _verify_library_norm(op: CatalogueOp) -> None:
-    """The library normalizes along the last dimension; weight and bias have an element for each
-    position there, in any shape."""
+    """Floats, normalized along the last dimension, which has the size of weight and bias; the
+    residual has the shape of the input.
+    """
+    require_floats(op)
     shape = op.shape("input")
     require(op, bool(shape), "an input of rank 1 or more", shape)
-    for spec in op.definition.operands[1:]:
-        value = op.optional_operand(spec.name)
+    for name in _VECTORS:
+        value = op.optional_operand(name)
         if value is not None:
             found = shape_of(value.type)
-            require(op, prod(found) == shape[-1], f"a {spec.name} of {shape[-1]} elements", found)
+            require(op, prod(found) == shape[-1], f"a {name} of {shape[-1]} elements", found)
+    residual = op.optional_operand(RESIDUAL)
+    if residual is not None:
+        found = shape_of(residual.type)
+        require(op, found == shape, f"a residual of shape {shape}", found)
     expect_shape(op, shape)
 
 
 def _verify_trailing_norm(op: CatalogueOp) -> None:
-    """`normalized_shape` is the end of the input's shape and the shape of weight and bias."""
+    """Floats; `normalized_shape` is the end of the input's shape and the shape of weight
+    and bias.
+    """
+    require_floats(op)
     shape = op.shape("input")
     normalized = tuple(op.parameter("normalized_shape"))
     if not normalized or shape[-len(normalized) :] != normalized:
         raise VerifyException(
             f"{op.name}: normalized_shape {normalized} is not the end of the input's shape {shape}"
         )
-    for name in ("weight", "bias"):
+    for name in _VECTORS:
         value = op.optional_operand(name)
         if value is not None and shape_of(value.type) != normalized:
             raise VerifyException(
@@ -108,7 +122,7 @@ def _scaled(call: Call, normalized: numpy.ndarray) -> numpy.ndarray:
 
 
 def layer_normalized(x: numpy.ndarray, axes: tuple[int, ...], epsilon: float) -> numpy.ndarray:
-    """`x` with a mean of zero and a variance of one along those dimensions."""
+    """Normalizes to zero mean and unit variance along the axes."""
     centered = x - x.mean(axis=axes, keepdims=True)
     variance = np.square(centered).mean(axis=axes, keepdims=True)
     return centered / np.sqrt(variance + np.float32(epsilon))
@@ -119,8 +133,7 @@ def _rms_norm(x: numpy.ndarray, axes: tuple[int, ...], epsilon: float) -> numpy.
 
 
 def _library_norm(call: Call, subtract_mean: bool) -> numpy.ndarray:
-    """The steps of the kernels: operands are cut before the matrix engine, and results pass
-    the destination."""
+    """Device arithmetic of the norm kernels: truncated sources, rounded destination."""
     arithmetic = call.arithmetic
     assert arithmetic is not None
 
@@ -132,6 +145,9 @@ def _library_norm(call: Call, subtract_mean: bool) -> numpy.ndarray:
         return in_destination(total / np.float32(a.shape[-1]), arithmetic)
 
     x = call.array("input")
+    residual = call.optional(RESIDUAL)
+    if residual is not None:
+        x = in_destination(in_source(x, arithmetic) + in_source(residual, arithmetic), arithmetic)
     if subtract_mean:
         center = in_source(mean(x), arithmetic)
         x = in_destination(in_source(x, arithmetic) - center, arithmetic)
@@ -146,7 +162,7 @@ def _library_norm(call: Call, subtract_mean: bool) -> numpy.ndarray:
 
 
 def _lower_trailing_norm(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
-    """The library normalises over the last dimension, so several become one before."""
+    """Merges the normalized dimensions, because the library normalizes the last one only."""
     shape = op.shape("input")
     normalized = op.parameter("normalized_shape")
     width = prod(normalized)
@@ -158,7 +174,7 @@ def _lower_trailing_norm(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     ]
     result = builder.emit(
         op.definition.short_name,
-        [value, *vectors],
+        [value, *vectors, None],
         value.type,
         epsilon=op.parameter("epsilon"),
     )
@@ -166,7 +182,7 @@ def _lower_trailing_norm(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
 
 
 def _trailing_norm_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
-    """Mean squares, of what is left without the mean for a layer norm, scale the input."""
+    """Scales the (for layer norm, centered) input by the root of its mean square."""
     value = builder.operand(op, "input")
     rank = len(op.result_shape)
     axes = list(range(rank - len(op.parameter("normalized_shape")), rank))
@@ -186,7 +202,7 @@ def _trailing_norm_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
 
 
 def _before_normalized(op: CatalogueOp) -> Dimensions:
-    """All dimensions but the last ones, which are normalized."""
+    """Labels of all dimensions but the trailing normalized ones."""
     rank = len(op.shape("input"))
     return all_but(op, range(rank - len(op.parameter("normalized_shape")), rank))
 
@@ -203,14 +219,15 @@ def _register_trailing_norm(
     def library_meaning(call: Call) -> numpy.ndarray:
         if call.arithmetic is not None:
             return _library_norm(call, subtract_mean=name == "layer_norm")
-        return _scaled(call, normalize(call.array("input"), (-1,), call["epsilon"]))
+        residual = call.optional(RESIDUAL)
+        x = call.array("input") if residual is None else call.array("input") + residual
+        return _scaled(call, normalize(x, (-1,), call["epsilon"]))
 
-    vectors = ("weight", "bias")
     folder = name.replace("_", "")
     register(
         TTIRDefinition(
             f"ttir.{name}",
-            (operand("input"), *(optional(vector, input_kind="weight") for vector in vectors)),
+            (operand("input"), *(optional(vector, input_kind="weight") for vector in _VECTORS)),
             (attribute("normalized_shape", INTEGERS), attribute("epsilon", EPSILON, 1e-5)),
             verify=_verify_trailing_norm,
             dimensions=_before_normalized,
@@ -224,7 +241,8 @@ def _register_trailing_norm(
             f"ttnn.{name}",
             (
                 OperandSpec("input", data_types=FLOATS),
-                *(optional(vector, data_types=FLOATS) for vector in vectors),
+                *(optional(vector, data_types=FLOATS) for vector in _VECTORS),
+                optional(RESIDUAL, data_types=FLOATS, is_own=True),
             ),
             (attribute("epsilon", EPSILON), COMPUTE_CONFIG_ATTRIBUTE, NORM_CONFIG_ATTRIBUTE),
             verify=_verify_library_norm,
@@ -240,7 +258,7 @@ def _register_trailing_norm(
                 attribute_("epsilon"),
                 operand_("weight"),
                 operand_("bias"),
-                nullopt,  # residual input
+                operand_(RESIDUAL),
                 output_memory,
                 program_config(NORM_CONFIG_ATTRIBUTE.name),
                 compute_config,
@@ -258,7 +276,10 @@ _register_trailing_norm("rms_norm", _rms_norm, steps=6)
 
 
 def _verify_group_norm(op: CatalogueOp) -> None:
-    """The channels divide into the groups; weight and bias have one element a channel."""
+    """Floats whose channels divide into the groups; weight and bias have one element per
+    channel.
+    """
+    require_floats(op)
     shape = op.shape("input")
     groups, dim = op.parameter("num_groups"), op.parameter("channel_dim")
     if len(shape) < 4:
@@ -286,9 +307,11 @@ def _group_norm(call: Call) -> numpy.ndarray:
 
 
 def _decompose_group_norm(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
-    """A group of channels before its positions is one row to layer_norm, which takes every
-    float type and shape; the library's group_norm takes only bf16 with its height and channels
-    aligned to tiles (docs/library-rules.md), and its mask is of no use here."""
+    """One layer_norm row per group of channels.
+
+    layer_norm takes every float type and shape; the library's group_norm takes only bf16 with
+    height and channels aligned to tiles (docs/library-rules.md). The mask serves that call only.
+    """
     shape = op.shape("input")
     order = channels_second(len(shape), op.parameter("channel_dim") % len(shape))
     value = builder.permute(builder.operand(op, "input"), order)
@@ -316,7 +339,7 @@ def _decompose_group_norm(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
 
 
 def channels_second(rank: int, channel: int) -> list[int]:
-    """The order of dimensions that puts the channels where the library wants them."""
+    """Returns the permutation that moves the channels to dimension 1."""
     others = [axis for axis in range(rank) if axis != channel]
     return [others[0], channel, *others[1:]]
 
@@ -345,14 +368,16 @@ register(
 # Softmax.
 
 LEAST_SCORE = -131072.0
-"""Below it, device programs take all scores of a row for equal, if there is none above. The
-matrix engine finds the maximum of a row with 10 bits of mantissa, which down to here is near enough
-to the true one for the exponential of the distance not to be zero. Where a mask adds the lowest
-float32 to all scores of a row, it would be, and a row of zeros has no sum to be divided by."""
+"""Rows whose maximum is below this get a uniform softmax in device programs.
+
+The matrix engine finds the maximum with 10 bits of mantissa; above this bound the error is small
+enough that exp(distance) is not zero. If a mask adds the lowest float32 to all scores of a row, all
+exponentials would be zero, and the row would be divided by a sum of zero.
+"""
 
 
 def _verify_softmax(op: CatalogueOp) -> None:
-    """The dimension exists; the shape does not change, and the result is of floats."""
+    """The dimension exists, the shape is unchanged and the result is a float tensor."""
     normalized_dim(op, op.parameter("dimension"), len(op.shape("input")))
     expect_shape(op, op.shape("input"))
     require_floats(op, op.results)
@@ -366,16 +391,18 @@ def _softmax(call: Call) -> numpy.ndarray:
 
 
 def _library_softmax(call: Call) -> numpy.ndarray:
-    """The steps of the kernels. The one for attention, which the library takes for the last
-    dimension of rank 4, computes the exponential where the difference is, and lets it be an
-    approximation; the others send the difference through a source register."""
+    """Device arithmetic of the softmax kernels.
+
+    The attention kernel, used for the last dimension at rank 4, exponentiates in the destination,
+    possibly approximated; the others pass the difference through a source register.
+    """
     arithmetic, x = call.arithmetic, call.array("input")
     if arithmetic is None:
         return _softmax(call)
     axis = call["dimension"] % x.ndim
     x = in_source(x, arithmetic)
     difference = in_destination(x - x.max(axis=axis, keepdims=True), arithmetic)
-    # The library compares the dimension of the tensor of rank 4 with that of the tensor itself.
+    # The library compares the dimension after padding to rank 4 with the original rank.
     if x.ndim <= 4 and axis + (4 - x.ndim) + 1 == x.ndim:
         exponential = fast_exponential if arithmetic.approximate else np.exp
     else:
@@ -386,8 +413,11 @@ def _library_softmax(call: Call) -> numpy.ndarray:
 
 
 def _least_distance(builder: OpBuilder, greatest: SSAValue) -> SSAValue:
-    """Zero for rows whose maximum is below `LEAST_SCORE`, so that all of their elements are alike;
-    for others nothing (minus infinity). Rows of minus infinities alone have no softmax."""
+    """Returns the lower bound of the distances to the maximum.
+
+    Zero for rows whose maximum is below `LEAST_SCORE`, so that their elements count as equal, else
+    minus infinity. Rows of only minus infinity have no softmax (NaN).
+    """
     element, ones = element_of(greatest.type), [1] * len(shape_of(greatest.type))
     least, nothing = (builder.full(ones, number, element) for number in (LEAST_SCORE, -np.inf))
     is_low = builder.broadcasting("lt", greatest, least)
@@ -396,10 +426,10 @@ def _least_distance(builder: OpBuilder, greatest: SSAValue) -> SSAValue:
 
 
 def _softmax_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
-    """Exponentials of the distance from the maximum, divided by their sum."""
+    """exp(x - max) divided by its sum."""
     value = builder.operand(op, "input")
     if not declared_data_type(value).is_float:
-        # The distance below is minus infinity for most rows, which integers do not have.
+        # The lower bound is minus infinity for most rows, which integers cannot represent.
         value = builder.typecast(value, op.result_type.element_type)
     axis = op.parameter("dimension") % len(op.result_shape)
     greatest = builder.reduce("max", value, [axis])

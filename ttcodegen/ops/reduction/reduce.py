@@ -60,14 +60,17 @@ DIMS = (attribute("dim_arg", INTEGERS, None), attribute("keep_dim", BOOLEAN, Fal
 
 
 def _named_dims(op: CatalogueOp) -> list[int] | None:
-    """The dimensions that the attributes name: calls that reduce along one have it as `dim`."""
+    """Returns the dimensions in the attributes; ops that reduce one dimension name it `dim`."""
     dim = known_parameter(op, "dim", None)
     return known_parameter(op, "dim_arg", None) if dim is None else [dim]
 
 
 def reduced_dims(op: CatalogueOp) -> list[int]:
-    """The reduced dimensions, counted from the front, in order; all if none are named. An empty
-    list names all of them too, unless the result shows that nothing is reduced."""
+    """Returns the reduced dimensions, counted from the front and sorted.
+
+    Without any, or with an empty list, these are all dimensions; an empty list is taken literally
+    if the result has the shape of the input.
+    """
     shape = op.shape("input")
     dims = _named_dims(op)
     if dims:
@@ -76,7 +79,7 @@ def reduced_dims(op: CatalogueOp) -> list[int]:
 
 
 def _dimensions(how: str | None) -> DimensionRule:
-    """Parts of reduced dimensions become one as `how` says; None if chips cannot do that."""
+    """Rule for reductions whose partial results combine by `how`; None if they cannot."""
     return lambda op: of_reduction(op, reduced_dims(op), how)
 
 
@@ -91,7 +94,7 @@ def _unnamed(dims: list[int] | None, shape: Sequence[int], result: Sequence[int]
 
 
 def _verify_reduction(op: CatalogueOp) -> None:
-    """The reduced dimensions are gone, or have one element if they are kept."""
+    """Reduced dimensions are dropped, or kept with size 1."""
     dims = reduced_dims(op)
     keep = op.parameter("keep_dim")
     shape = op.shape("input")
@@ -108,14 +111,14 @@ def _verify_reduction(op: CatalogueOp) -> None:
 
 
 def verify_extreme(op: CatalogueOp) -> None:
-    """As for sums; there are elements to choose from."""
+    """Verifies a reduction of at least one element."""
     _verify_reduction(op)
     if prod(op.shape("input")) == 0 and prod(op.result_shape) > 0:
         raise VerifyException(f"{op.name}: {op.shape('input')} has no elements to choose from")
 
 
 def axes_of(call: Call, array: Array) -> list[int]:
-    """The reduced dimensions of a call, counted from the front, in order."""
+    """Returns the reduced dimensions of a call, counted from the front and sorted."""
     dims: list[int] | None = call["dim_arg"]
     if dims:
         return sorted({dim % array.ndim for dim in dims})
@@ -132,8 +135,9 @@ def _reduce(function: Callable[..., Array]) -> Callable[[Call], Array]:
 
 
 def accumulator(array: Array) -> Any:
-    """The dtype that sums and products are computed in: integers have room for what their results
-    can hold, whatever that is, and booleans count."""
+    """Returns the accumulation dtype of sums and products: 64-bit integers, else the float
+    dtype.
+    """
     if np.issubdtype(array.dtype, np.floating):
         return array.dtype
     return np.dtype("uint64" if np.issubdtype(array.dtype, np.unsignedinteger) else "int64")
@@ -152,7 +156,7 @@ def _minimum(array: Array, **options: Any) -> Array:
 
 
 def _mean(array: Array, **options: Any) -> Array:
-    """The mean of integers has a fraction; callers that need an integer truncate it."""
+    """Mean; that of integers keeps its fraction, callers truncate it if needed."""
     if np.issubdtype(array.dtype, np.integer):
         return np.mean(array, **options, dtype=np.float64)
     if array.size == 0:
@@ -161,8 +165,10 @@ def _mean(array: Array, **options: Any) -> Array:
 
 
 def _reduce_in_engine(reduction: str, function: Callable[..., Array]) -> Callable[[Call], Array]:
-    """As the matrix engine reduces: elements are in source A, what they are multiplied with is in
-    source B. Integers stay exact."""
+    """Matrix-engine arithmetic of a reduction: elements in source A, scaler in source B.
+
+    Integers stay exact.
+    """
     exact = _reduce(function)
 
     def meaning(call: Call) -> Array:
@@ -171,7 +177,7 @@ def _reduce_in_engine(reduction: str, function: Callable[..., Array]) -> Callabl
             return exact(call)
         axes = tuple(axes_of(call, array))
         if reduction in ("max", "min"):
-            # Extremes know no passes, and the order of numbers survives the cut.
+            # Extremes have no fidelity phases, and truncation preserves the order.
             return in_source(exact(call), arithmetic)
         count = prod(array.shape[axis] for axis in axes) if reduction == "mean" else 1
         wide = call.operand_dtypes["input"][0] == "float32"
@@ -184,16 +190,16 @@ def _reduce_in_engine(reduction: str, function: Callable[..., Array]) -> Callabl
 
 _SCANS = {"sum": "cumsum", "prod": "cumprod"}
 _PAIRWISE = {"max": "maximum", "min": "minimum"}
-"""Integer scans and reductions computed exactly on the vector engine.
+"""Ops that reduce integers exactly on the vector engine.
 
-Running sums and products use the last element of the library's scan; extremes are reduced pairwise.
+Sums and products take the last element of a library scan; extremes are reduced pairwise.
 """
 _JOINED = {**_PAIRWISE, "sum": "add", "prod": "multiply"}
 _WIDE = {DataType.INT32, DataType.UINT32}
 _FEW_TILES = 64
-"""A core each, at least."""
+"""Tiles up to which reducing whole tiles is cheap: at most one per core."""
 _ENGINE_WIDTH = 8
-"""Bits of integers that the matrix engine has all of: a mantissa there has one more."""
+"""Integer bits that the matrix engine represents exactly: its mantissa has one more."""
 
 
 def _is_wide_integer(op: CatalogueOp) -> bool:
@@ -209,7 +215,7 @@ def _is_wide_integer(op: CatalogueOp) -> bool:
 def _reduce_integers(
     builder: OpBuilder, op: CatalogueOp, value: SSAValue, dims: Sequence[int]
 ) -> SSAValue:
-    """The matrix engine would take the first ten bits of them only."""
+    """Reduces wide integers exactly; the matrix engine would truncate them to ten bits."""
     name = op.definition.short_name
     value = builder.typecast(value, op.result_type.element_type)
     for dim in dims:
@@ -224,7 +230,10 @@ def _reduce_integers(
 
 
 def extreme_by_halves(builder: OpBuilder, name: str, value: SSAValue, dim: int) -> SSAValue:
-    """The halves of an odd number share one element, which changes no extreme."""
+    """Reduces a dimension by pairwise extremes of its halves.
+
+    Halves of an odd size overlap in one element, which does not change the extreme.
+    """
     while (size := shape_of(value.type)[dim]) > 1:
         half = (size + 1) // 2
         first = builder.slice_dim(value, dim, 0, half)
@@ -234,8 +243,7 @@ def extreme_by_halves(builder: OpBuilder, name: str, value: SSAValue, dim: int) 
 
 
 def is_on_integer_tiles(op: CatalogueOp) -> bool:
-    """True if a program adds up, multiplies or compares whole tiles of integers of 32 bits: along
-    dimensions that are not within tiles."""
+    """True if a program reduces whole tiles of 32-bit integers along outer dimensions."""
     name = op.definition.short_name
     types = {declared_data_type(value) for value in (*op.operands[:1], *op.results)}
     if name not in (*_SCANS, *_PAIRWISE) or len(types) > 1 or not types <= _WIDE:
@@ -248,8 +256,10 @@ def is_on_integer_tiles(op: CatalogueOp) -> bool:
 def _reduce_integers_on_tiles(
     builder: OpBuilder, op: CatalogueOp, value: SSAValue, dims: Sequence[int]
 ) -> SSAValue:
-    """Dimension by dimension, each of which becomes the first one. Integers of less than 32 bits
-    are wrapped at the end."""
+    """Reduces one dimension at a time, each moved to the front.
+
+    Narrow integers are wrapped at the end.
+    """
     name, element = op.definition.short_name, op.result_type.element_type
     data_type = declared_data_type(op.results[0])
     is_narrow = data_type not in _WIDE
@@ -263,13 +273,16 @@ def _reduce_integers_on_tiles(
 
 
 def _reduce_tiles(builder: OpBuilder, name: str, value: SSAValue, dim: int) -> SSAValue:
-    """Tiles together along a dimension. Where that would be tiles with few elements each, halves
-    come together first: what a second half lacks to be one changes nothing."""
+    """Reduces a dimension by adding or comparing whole tiles.
+
+    Where that would need many mostly empty tiles, halves are combined first; an odd second half is
+    padded with the neutral element.
+    """
     while (size := shape_of(value.type)[dim]) > 1:
         shape = shape_of(value.type)
         others = [axis for axis in range(len(shape)) if axis != dim]
         moved = [1] * (2 - len(others)) + [shape[axis] for axis in others]
-        if size * _tiles(moved) <= max(_FEW_TILES, 4 * _tiles(shape)):
+        if size * _tile_count(moved) <= max(_FEW_TILES, 4 * _tile_count(shape)):
             kept = [1 if axis == dim else length for axis, length in enumerate(shape)]
             value = builder.permute(value, [dim, *others])
             value = builder.reduce(name, builder.reshape(value, [size, *moved]), [0])
@@ -288,8 +301,8 @@ def _reduce_tiles(builder: OpBuilder, name: str, value: SSAValue, dim: int) -> S
     return value
 
 
-def _tiles(shape: Sequence[int]) -> int:
-    """Those of a tensor."""
+def _tile_count(shape: Sequence[int]) -> int:
+    """Returns the number of tiles of a tensor."""
     *batch, height, width = (1, *shape)
     return prod(batch) * tiles_along(height) * tiles_along(width)
 
@@ -302,7 +315,7 @@ def _lower_reduction(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     if op.definition.short_name != "mean" and _is_wide_integer(op):
         return _reduce_integers(builder, op, value, dims)
     if element_of(value.type) == bf16 and isinstance(op.result_type.element_type, IntegerType):
-        # Booleans that are counted: bf16 has the integers up to 256 only.
+        # Counting booleans: bf16 represents integers up to 256 only.
         value = builder.typecast(value, f32)
     return builder.emit(
         op.definition.short_name,
@@ -314,7 +327,7 @@ def _lower_reduction(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
 
 
 def _lower_extreme(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
-    """As other reductions, unless all bits count."""
+    """Lowers like other reductions, unless all float32 bits matter."""
     dims = reduced_dims(op)
     if not dims or not needs_all_bits(op):
         return _lower_reduction(builder, op)
@@ -324,12 +337,12 @@ def _lower_extreme(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
 
 
 def _reduction_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
-    """A reduction that keeps its dimensions, and a reshape if they are to go."""
+    """A reduction that keeps its dimensions, and a reshape that drops them."""
     dims = reduced_dims(op)
     if not dims:
         return builder.typecast(builder.operand(op, "input"), op.result_type.element_type)
     is_float = declared_data_type(op.operands[0]).is_float
-    # The maps of a generic do not show dimensions of one element.
+    # The index maps of a generic omit dimensions of size 1.
     dims = [dim for dim in dims if op.shape("input")[dim] > 1] or dims[:1]
     stays = is_float or is_on_integer_tiles(op)
     if op.parameter("keep_dim") and list(op.parameter("dim_arg") or ()) == dims and stays:
@@ -365,7 +378,7 @@ _TRAITS = {
     "max": Trait.EXACT_ON_INTEGERS | Trait.KEEPS_TRUTH | Trait.SELECTS,
     "min": Trait.EXACT_ON_INTEGERS | Trait.KEEPS_TRUTH | Trait.SELECTS,
 }
-# Extremes of nothing are those of booleans, "or" and "and"; of numbers, the verifier refuses them.
+# Extremes of empty booleans are "or" and "and"; the verifier refuses empty extremes of numbers.
 _OF_NOTHING = {"sum": 0.0, "mean": nan, "max": 0.0, "min": 1.0}
 
 _NOUNS = {"max": ("maxima",), "min": ("minima",)}
@@ -421,8 +434,10 @@ def _product(array: Array, **options: Any) -> Array:
 
 
 def _lower_prod(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
-    """One call per dimension: the library multiplies along one dimension or all of them, in
-    bfloat16 only. Of others the last of the running products covers all."""
+    """One call per dimension: the library reduces one dimension or all, in bfloat16 only.
+
+    Other types take the last element of a cumulative product.
+    """
     value = builder.operand(op, "input")
     if element_of(value.type) != bf16 and prod(op.shape("input")) > 0:
         return _reduce_integers(builder, op, value, reduced_dims(op))
@@ -436,7 +451,7 @@ def _lower_prod(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
 
 
 def _prod_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
-    """A product over leading dimensions: the device multiplies tiles, not the elements of one."""
+    """A product over leading dimensions: the device multiplies whole tiles only."""
     shape = op.shape("input")
     dims = reduced_dims(op)
     if not dims:

@@ -1,4 +1,4 @@
-"""Running sums and products."""
+"""Cumulative sums and products."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from ttcodegen.ops.reduction.reduce import accumulator
 
 
 def _verify_scan(op: CatalogueOp) -> None:
-    """The dimension exists; the shape stays."""
+    """The dimension exists and the shape is unchanged."""
     normalized_dim(op, op.parameter("dim"), len(op.shape("input")))
     expect_shape(op, op.shape("input"))
 
@@ -51,12 +51,14 @@ def _scan(function: str) -> Callable[[Call], Array]:
 
 
 _MOST_SUMMED = 4096
-"""Elements of a running sum that is computed as a matmul."""
+"""Largest extent of a cumulative sum that is computed as a matmul."""
 
 
 def _cumsum_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
-    """A product with the matrix whose row i sums up the elements up to i. None for integers, of
-    which the matrix engine sees the upper bits only, and for long sums."""
+    """Matmul with a lower triangular matrix of ones.
+
+    None for integers, of which the matrix engine takes the upper bits only, and for long rows.
+    """
     shape = op.shape("input")
     if not declared_data_type(op.operands[0]).is_float or 0 in shape or not shape:
         return None
@@ -65,7 +67,7 @@ def _cumsum_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
     if size > _MOST_SUMMED:
         return None
     order = [each for each in range(len(shape)) if each != axis]
-    # The last dimension stays the last, where the one that is summed along is another.
+    # Keeps the last dimension in place unless it is the scanned one.
     last = order.pop() if order else None
     order = [*order, axis, *(() if last is None else (last,))]
     value = builder.permute(builder.operand(op, "input"), order)
@@ -84,19 +86,22 @@ def _cumsum_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
 
 
 _MOST_MULTIPLIED = 1024
-"""Elements of a running product: each is multiplied with all before it anew."""
+"""Largest extent of a cumulative product that is computed in quadratic work."""
 _WIDE_INTEGERS = (DataType.INT32, DataType.UINT32)
 
 
 def _cumprod_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
-    """None for integers and long products."""
+    """Quadratic cumulative product; None for integers and long rows."""
     is_float = declared_data_type(op.operands[0]).is_float
-    return _at_once(builder, op, element_of(op.operands[0].type)) if is_float else None
+    return _masked_scan(builder, op, element_of(op.operands[0].type)) if is_float else None
 
 
-def _at_once(builder: OpBuilder, op: CatalogueOp, element: Attribute) -> SSAValue | None:
-    """For each position what the elements up to it come to, and ones or zeros for those after it:
-    reduced along a leading dimension. None for long rows."""
+def _masked_scan(builder: OpBuilder, op: CatalogueOp, element: Attribute) -> SSAValue | None:
+    """Computes a scan as one masked reduction.
+
+    Position i reduces the elements up to i, and neutral elements after it, along a new leading
+    dimension. None for long rows.
+    """
     shape = op.shape("input")
     if 0 in shape or not shape:
         return None
@@ -120,8 +125,10 @@ def _at_once(builder: OpBuilder, op: CatalogueOp, element: Attribute) -> SSAValu
 
 
 def _scan_program(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
-    """As above, also of integers, and of long rows in steps: what each position has of itself and
-    those before it, together with what the one 1, 2, 4, 8 ... places before has."""
+    """Hillis-Steele scan for integers and long rows: log2(n) steps with shifts 1, 2, 4, 8, ...
+
+    Shorter float rows use a matmul or a masked reduction.
+    """
     shape = op.shape("input")
     if 0 in shape or not shape:
         return None
@@ -132,11 +139,11 @@ def _scan_program(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
     found = (_cumsum_primitives if is_sum else _cumprod_primitives)(builder, op)
     if found is not None:
         return found
-    # Many numbers of 16 bits would lose more with each step.
+    # 16-bit floats would lose precision in each step.
     data_type = declared_data_type(op.results[0])
     computed = f32 if data_type.is_float else op.result_type.element_type
     if data_type in _WIDE_INTEGERS:
-        found = _at_once(builder, op, computed)
+        found = _masked_scan(builder, op, computed)
         if found is not None:
             return found
     value = builder.typecast(builder.operand(op, "input"), computed)

@@ -33,6 +33,7 @@ from ttcodegen.ops.core.calls import (
     bind_elements,
     cpp_call,
     cpp_text,
+    nullopt,
     operand_,
     trimmed,
 )
@@ -58,11 +59,11 @@ from ttcodegen.ops.core.lowering import counted_from_front, cpu_call
 from ttcodegen.ops.core.traits import CallKind, Trait
 from ttcodegen.ops.reduction.reduce import DIMS, axes_of, dims_on_cpu, reduced_dims, verify_extreme
 
-# Ordered elements and their indices: sort and topk.
+# sort and topk
 
 MOST_UINT16 = 0xFFFF
 LARGEST_RANK = 4
-"""Highest rank that sort and topk handle along any dimension.
+"""Highest rank at which sort and topk support every dimension.
 
 Beyond it the library mixes up dimensions (docs/library-rules.md, and the reshapes in sort.cpp and
 topk.cpp of tt-metal).
@@ -70,10 +71,10 @@ topk.cpp of tt-metal).
 
 
 def order(x: Array, axis: int, descending: bool) -> Array:
-    """The indices of the elements of the ordered tensor; the first of equal ones comes first."""
+    """Returns the indices of a stable sort along `axis`."""
     if not descending:
         return np.argsort(x, axis=axis, kind="stable")
-    # Backwards, equal elements come in the opposite order, which turning the result puts right.
+    # Sorting the flipped array and flipping the result keeps equal elements in order.
     last = x.shape[axis] - 1
     return np.flip(last - np.argsort(np.flip(x, axis), axis=axis, kind="stable"), axis)
 
@@ -96,18 +97,21 @@ def _sort(call: Call) -> list[Array]:
 
 
 def _topk(call: Call) -> list[Array]:
-    """In order, whether that is requested or not."""
+    """Top k elements, sorted even if that is not requested."""
     return _ordered(call, call.array("input_tensor"), call["largest"], call["k"])
 
 
-# As rows
+# Reshapes to rows and back
 
 
 def rows_along(
     builder: OpBuilder, value: SSAValue, dim: int
 ) -> tuple[SSAValue, list[int] | None, tuple[int, ...]]:
-    """A matrix whose rows are the lines of `value` along `dim`, the permutation that brought the
-    dimension to the end (None if it was there), and the shape after it."""
+    """Reshapes a tensor to a matrix of its lines along `dim`.
+
+    Returns the matrix, the permutation that moved the dimension to the end (None if it was last),
+    and the permuted shape.
+    """
     rank = len(shape_of(value.type))
     permutation = [axis for axis in range(rank) if axis != dim] + [dim]
     value = builder.permute(value, permutation)
@@ -119,18 +123,18 @@ def rows_along(
 def from_rows(
     builder: OpBuilder, rows: SSAValue, permutation: Sequence[int] | None, shape: Sequence[int]
 ) -> SSAValue:
-    """The inverse of `rows_along`, for rows of any length."""
+    """Inverse of `rows_along`, for rows of any length."""
     value = builder.reshape(rows, [*shape[:-1], shape_of(rows.type)[-1]])
     if permutation is None:
         return value
     inverse = [0] * len(permutation)
-    for place, axis in enumerate(permutation):
-        inverse[axis] = place
+    for position, axis in enumerate(permutation):
+        inverse[axis] = position
     return builder.permute(value, inverse)
 
 
 def _as_float(builder: OpBuilder, value: SSAValue) -> SSAValue:
-    """Integers as f32, which holds those of up to 24 bits: the library sorts no others."""
+    """Converts integers to f32, which is exact up to 24 bits: the library sorts floats only."""
     return value if element_of(value.type) in (bf16, f32) else builder.typecast(value, f32)
 
 
@@ -164,7 +168,9 @@ def _verify_index_type(op: CatalogueOp) -> None:
 
 
 def _sort_index_type(size: int) -> Attribute:
-    """The library sorts powers of two, and counts with 16 bits where they suffice for those."""
+    """Index type of the library: 16 bits where they suffice for the size padded to a power
+    of two.
+    """
     padded = 2 * TILE_SIDE
     while padded < size:
         padded *= 2
@@ -174,7 +180,7 @@ def _sort_index_type(size: int) -> Attribute:
 def _sorted(
     builder: OpBuilder, value: SSAValue, dim: int, descending: bool, stable: bool
 ) -> tuple[SSAValue, SSAValue]:
-    """Values and indices of an ordered float tensor."""
+    """Sorts a float tensor; returns values and indices."""
     shape = shape_of(value.type)
     permutation, moved = None, shape
     direct = _in_supported_rank(len(shape))
@@ -193,7 +199,7 @@ def _sorted(
     values, indices = made.results
     if direct:
         return values, indices
-    # The library reshapes no 16-bit integers.
+    # The library cannot reshape 16-bit integers.
     indices = builder.typecast(indices, ui32)
     return (
         from_rows(builder, values, permutation, moved),
@@ -209,19 +215,20 @@ def _lower_sort(builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValue]:
 
 
 def along_last(builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValue] | None:
-    """The op on a tensor whose last dimension is the one that it works along; None if it is."""
+    """Moves the dimension that the op works along to the end; None if it is last."""
     rank = len(shape_of(op.operands[0].type))
     dim: int = op.parameter("dim") % rank
     if dim == rank - 1:
         return None
     permutation = [axis for axis in range(rank) if axis != dim] + [dim]
-    words = {spec.name: op.parameter(spec.name) for spec in op.definition.attributes}
+    attributes = {spec.name: op.parameter(spec.name) for spec in op.definition.attributes}
     moved = [
         TensorType(element_of(result.type), [shape_of(result.type)[axis] for axis in permutation])
         for result in op.results
     ]
     value = builder.permute(builder[op.operands[0]], permutation)
-    made = builder.emit_op(op.definition.short_name, [value], moved, **{**words, "dim": rank - 1})
+    attributes["dim"] = rank - 1
+    made = builder.emit_op(op.definition.short_name, [value], moved, **attributes)
     inverse = [permutation.index(axis) for axis in range(rank)]
     return [builder.permute(result, inverse) for result in made.results]
 
@@ -271,7 +278,7 @@ register(
         results=2,
         verify=_verify_sort,
         numpy=_sort,
-        # One element is returned as it is.
+        # The library returns a single element unchanged.
         may_alias=True,
         result_rules=(ResultRule(), ResultRule("declared")),
         cpp=_cpp_sort,
@@ -284,7 +291,7 @@ register(
 
 
 def _verify_topk(op: CatalogueOp) -> None:
-    """At most as many elements as there are; results are that long in their dimension."""
+    """k is at most the size of the dimension, and the size of the results there."""
     shape = list(op.shape("input_tensor"))
     dim = normalized_dim(op, op.parameter("dim"), len(shape))
     k = op.parameter("k")
@@ -300,8 +307,10 @@ def _verify_topk(op: CatalogueOp) -> None:
 
 
 def _lower_topk(builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValue]:
-    """The library selects from bf16 only: of other types, everything is sorted. Its results are
-    requested in order in any case, so that every run gives the same."""
+    """Lowers to topk for bf16; the library has no other types, which are sorted in full.
+
+    Results are requested in sorted order, so that every run gives the same.
+    """
     value = builder.operand(op, "input_tensor")
     shape = op.shape("input_tensor")
     dim: int = op.parameter("dim") % len(shape)
@@ -383,12 +392,15 @@ register(
 )
 
 
-# The indices of greatest elements.
+# argmax
 
 
 def _comparable(call: Call) -> Array:
-    """The elements as argmax compares them: of f32 what is no number is never the greatest, of
-    bfloat16, by whose bits the device compares, it is (bfloat16.h, float32.h of tt-metal)."""
+    """Returns the elements as argmax compares them.
+
+    A float32 NaN is never the maximum; bfloat16 is compared by its bits, so that NaN is
+    (bfloat16.h, float32.h of tt-metal).
+    """
     array = call.array("input")
     if call.operand_dtypes.get("input", [""])[0] != "float32":
         return array
@@ -396,8 +408,9 @@ def _comparable(call: Call) -> Array:
 
 
 def _argmax(call: Call) -> Array:
-    """The index of the first of the largest elements; along several dimensions, in the row that
-    they make up, in their order."""
+    """Index of the first maximum; along several dimensions, the index into their row-major
+    order.
+    """
     array = _comparable(call)
     axes = axes_of(call, array)
     kept = [axis for axis in range(array.ndim) if axis not in axes]
@@ -407,7 +420,9 @@ def _argmax(call: Call) -> Array:
 
 
 def _lower_argmax(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
-    """The library finds the maximum along the last dimension of row-major tensors only."""
+    """Moves the dimensions to the end: the library supports only the last one, in row-major
+    layout.
+    """
     value = builder.operand(op, "input")
     shape = op.shape("input")
     dims = reduced_dims(op)
@@ -416,13 +431,15 @@ def _lower_argmax(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
     value = builder.permute(value, [*axes, *dims])
     value = builder.reshape(value, [*kept, prod(shape[axis] for axis in dims)])
     result = TensorType(ui32, [*kept, 1])
-    value = builder.emit("argmax", [value], result, dim=len(kept), keep_dim=True)
+    value = builder.emit(
+        "argmax", [value], result, dim=len(kept), keep_dim=True, use_multicore=True
+    )
     value = builder.typecast(value, op.result_type.element_type)
     return builder.reshape(value, op.result_shape)
 
 
 def _argmax_primitives(builder: OpBuilder, op: CatalogueOp) -> SSAValue | None:
-    """Along the last dimension, which stays as one of one element."""
+    """Argmax along the last dimension, kept with size 1."""
     dims, shape = reduced_dims(op), op.shape("input")
     rank = len(shape)
     if shape and dims == [rank - 1] and op.parameter("keep_dim"):
@@ -473,7 +490,11 @@ register(
                 ),
             ),
         ),
-        (attribute("dim", INTEGER), attribute("keep_dim", BOOLEAN, False)),
+        (
+            attribute("dim", INTEGER),
+            attribute("keep_dim", BOOLEAN, False),
+            attribute("use_multicore", BOOLEAN, False),
+        ),
         verify=verify_extreme,
         numpy=_argmax_along,
         result_rules=(ResultRule(DataType.UINT32, Layout.ROW_MAJOR),),
@@ -483,6 +504,8 @@ register(
             operand_("input"),
             attribute_("dim"),
             attribute_("keep_dim", default=False),
+            nullopt,
+            attribute_("use_multicore", default=False),
         ),
         nouns=("indices",),
         traits=Trait.ORDERS,

@@ -1,9 +1,8 @@
-"""Attention as a training loop has it: the forward pass, which keeps what its gradient needs, and
-that gradient.
+"""Attention of training loops: the forward pass, which saves intermediates, and its gradient.
 
-The reference system calls kernels of tt-train for them (`ttml::metal::sdpa_fw`, `sdpa_bw`), which
-are no part of the ttnn library: it exports no function of these names. They are rewritten with
-products, exponentials and sums; a forward pass that keeps nothing is the library's attention.
+The reference system calls kernels of tt-train (`ttml::metal::sdpa_fw`, `sdpa_bw`), which the ttnn
+library does not export. They are decomposed to matmuls, exponentials and sums; a forward pass
+without intermediates is the library's attention.
 """
 
 from __future__ import annotations
@@ -36,14 +35,16 @@ from ttcodegen.ops.core.traits import Trait
 Shape = tuple[int, ...]
 
 KEPT_WIDTH = 32
-"""The logarithm of the sum of a row is kept in all columns of one tile."""
-_MASKS = ("none", "causal", "arbitrary")
+"""Columns of the saved log-sum-exp, which is repeated over one tile."""
+MASKS = ("none", "causal", "arbitrary")
 _MASK = "attention_mask"
 
 
 def in_four_dimensions(shape: Sequence[int]) -> Shape:
-    """(batch, heads, rows, size) of a tensor of two dimensions or more; unless there are four, all
-    that come before the last two are heads."""
+    """Returns (batch, heads, rows, size) of a shape of rank 2 or more.
+
+    Unless the rank is 4, all leading dimensions are heads.
+    """
     return tuple(shape) if len(shape) == 4 else (1, prod(shape[:-2]), *shape[-2:])
 
 
@@ -56,10 +57,10 @@ class _Sizes:
     groups: int
     """Number of key/value heads."""
     rows: int
-    """Number of queries, and of keys."""
+    """Number of queries and of keys."""
     size: int
     width: int
-    """The size of a value, and of what comes out."""
+    """Head size of values and output."""
 
     @staticmethod
     def of(query: Sequence[int], key: Sequence[int], value: Sequence[int]) -> _Sizes:
@@ -83,7 +84,7 @@ class _Sizes:
         return (self.batch, self.heads, self.rows, KEPT_WIDTH)
 
     def grouped(self, columns: int) -> Shape:
-        """The heads of the query that share one of the keys as more rows of one product."""
+        """Shape with the query heads that share key heads merged into the rows."""
         return (self.batch, self.groups, self.heads // self.groups * self.rows, columns)
 
 
@@ -101,8 +102,9 @@ def _expect_as(op: CatalogueOp, name: str, expected: Shape) -> None:
 
 
 def _verify_operands(op: CatalogueOp) -> _Sizes:
-    """Query (batch, heads, rows, head size), keys and values with heads that divide those of the
-    query and as many rows; a mask of rows x rows if, and only if, the mask is an arbitrary one."""
+    """Query (batch, heads, rows, head size); keys and values with as many rows and heads that
+    divide those of the query. A mask of rows x rows is given exactly for mask_type arbitrary.
+    """
     for name in ("query", "key", "value"):
         require(op, len(op.shape(name)) > 1, f"{name} of rank 2 or more", op.shape(name))
     sizes = _sizes(op)
@@ -112,7 +114,7 @@ def _verify_operands(op: CatalogueOp) -> _Sizes:
     _expect_as(op, "key", (sizes.batch, groups, sizes.rows, sizes.size))
     _expect_as(op, "value", (sizes.batch, groups, sizes.rows, sizes.width))
     kind, mask = op.parameter("mask_type"), op.optional_operand(_MASK)
-    require(op, kind in _MASKS, f"mask_type to be one of {', '.join(_MASKS)}", kind)
+    require(op, kind in MASKS, f"mask_type to be one of {', '.join(MASKS)}", kind)
     if (kind == "arbitrary") != (mask is not None):
         raise VerifyException(
             f"{op.name}: an attention_mask is there if, and only if, mask_type is arbitrary; "
@@ -132,7 +134,7 @@ def _expect_result(op: CatalogueOp, index: int, expected: Shape) -> None:
 
 
 def _verify_forward(op: CatalogueOp) -> None:
-    """The output has the rows of the query and the size of a value; what is kept, 32."""
+    """The output has the rows of the query and the size of a value; intermediates have width 32."""
     sizes = _verify_operands(op)
     wanted = 2 if op.parameter("return_intermediates") else 1
     if len(op.results) != wanted:
@@ -146,7 +148,7 @@ def _verify_forward(op: CatalogueOp) -> None:
 
 
 def _verify_backward(op: CatalogueOp) -> None:
-    """Gradients have the shapes of what they are gradients of."""
+    """Gradients have the shapes of their operands."""
     sizes = _verify_operands(op)
     _expect_as(op, "grad_output", sizes.output)
     _expect_as(op, "attn_output", sizes.output)
@@ -155,11 +157,11 @@ def _verify_backward(op: CatalogueOp) -> None:
         _expect_result(op, index, in_four_dimensions(op.shape(name)))
 
 
-# Meaning
+# Numpy semantics
 
 
 def _scores_of(call: Call, sizes: _Sizes) -> Array:
-    """Scaled products of queries and keys with what hides some of them, for all heads."""
+    """Returns the scaled and masked attention scores of all heads."""
     query = call.array("query").reshape(sizes.grouped(sizes.size))
     key = call.array("key").reshape(sizes.batch, sizes.groups, sizes.rows, sizes.size)
     scores = np.matmul(query, np.swapaxes(key, -1, -2)) * default_scale(sizes.size)
@@ -209,13 +211,13 @@ def _sdpa_bw(call: Call) -> list[Array]:
     return [x.reshape(info.shape) for x, info in zip(results, call.results, strict=True)]
 
 
-# Rewriting
+# Decomposition
 
 
 def _product(
     builder: OpBuilder, a: SSAValue, b: SSAValue, element: Attribute, **transposes: bool
 ) -> SSAValue:
-    """The product of two tensors of matrices, one of which may be transposed."""
+    """Emits a batched matmul."""
     left, right = shape_of(a.type), shape_of(b.type)
     rows = left[-1] if transposes.get("transpose_a") else left[-2]
     columns = right[-2] if transposes.get("transpose_b") else right[-1]
@@ -226,7 +228,7 @@ def _product(
 def _scores(
     builder: OpBuilder, op: CatalogueOp, sizes: _Sizes, query: SSAValue, key: SSAValue
 ) -> SSAValue:
-    """As `_scores_of`, in f32."""
+    """Attention scores of `_scores_of` in f32."""
     scores = _product(builder, query, key, f32, transpose_b=True)
     scores = builder.reshape(scores, sizes.scores)
     factor = builder.full([1] * 4, default_scale(sizes.size), f32)
@@ -236,15 +238,15 @@ def _scores(
         mask = builder.reshape(builder.typecast(mask, f32), (1, 1, sizes.rows, sizes.rows))
         scores = builder.broadcasting("add", scores, mask)
     if op.parameter("mask_type") == "causal":
-        rows, columns = (_places(builder, sizes.rows, axis) for axis in (2, 3))
+        rows, columns = (_positions(builder, sizes.rows, axis) for axis in (2, 3))
         visible = builder.broadcasting("ge", rows, columns, element=i1)
         hidden = builder.full([1] * 4, float("-inf"), f32)
         scores = builder.broadcasting("where", visible, scores, hidden, element=f32)
     return scores
 
 
-def _places(builder: OpBuilder, count: int, axis: int) -> SSAValue:
-    """0, 1, ... along one axis of a tensor of rank 4."""
+def _positions(builder: OpBuilder, count: int, axis: int) -> SSAValue:
+    """Returns 0, 1, ... along one axis of a tensor of rank 4."""
     line = TensorType(f32, [count if dim == axis else 1 for dim in range(4)])
     return builder.emit("arange", [], line, start=0, end=count, arange_dimension=axis)
 
@@ -280,7 +282,7 @@ def _decompose_forward(builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValue
 def _as_results(
     builder: OpBuilder, op: CatalogueOp, values: Sequence[SSAValue]
 ) -> Sequence[SSAValue]:
-    """The values in the shapes and of the element types of the op's results."""
+    """Converts values to the shapes and element types of the op's results."""
     return [
         builder.typecast(builder.reshape(value, shape_of(result.type)), element_of(result.type))
         for value, result in zip(values, op.results, strict=True)
@@ -290,7 +292,7 @@ def _as_results(
 def _in_library(
     builder: OpBuilder, op: CatalogueOp, sizes: _Sizes, operands: Sequence[SSAValue]
 ) -> SSAValue:
-    """The op that the library has a function for."""
+    """Emits the attention op that the library has a function for."""
     query, key, value = operands
     mask = builder.optional(op, _MASK)
     if mask is not None:
@@ -329,7 +331,7 @@ def _decompose_backward(builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValu
     factor = builder.full([1] * 4, default_scale(sizes.size), f32)
     slopes = builder.typecast(builder.broadcasting("multiply", slopes, factor), element)
     weights = builder.typecast(weights, element)
-    # Rows of all heads that share keys are summed up by the products.
+    # The matmuls sum over all query heads that share a key head.
     return _as_results(
         builder,
         op,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import TensorType
@@ -32,7 +33,7 @@ from ttcodegen.ops.core.definition import (
     optional,
     register,
 )
-from ttcodegen.ops.core.dimensions import expect_element, expect_shape
+from ttcodegen.ops.core.dimensions import expect_element, expect_shape, require
 from ttcodegen.ops.core.engine import are_kept, dropout_threshold
 from ttcodegen.ops.core.lowering import Tile, TileBuilder, cpu_call
 from ttcodegen.ops.core.traits import Trait
@@ -43,13 +44,13 @@ from ttcodegen.ops.elementwise.unary import erf
 
 
 def _exact_slope(x: Array) -> Array:
-    """The derivative of x * Phi(x), with the normal distribution function Phi."""
+    """Derivative of x * Phi(x), with the normal distribution function Phi."""
     density = np.exp(-0.5 * np.square(x)) / np.sqrt(2.0 * np.pi)
     return 0.5 * (1.0 + erf(x / np.sqrt(2.0))) + x * density
 
 
 def _tanh_slope(x: Array) -> Array:
-    """The derivative of 0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))."""
+    """Derivative of 0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))."""
     factor, cubic = np.sqrt(2.0 / np.pi), 0.044715
     t = np.tanh(factor * (x + cubic * x**3))
     inner = factor * (1.0 + 3.0 * cubic * np.square(x))
@@ -79,7 +80,7 @@ def _gelu_bw_on_cpu(op: CatalogueOp) -> str:
 
 
 def _lower_gelu_bw(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
-    """The library takes two floats of one shape and data type."""
+    """Brings both operands to one shape and data type, as the library requires."""
     element = element_of(op.result_type)
     computed = element if element in (bf16, f32) else f32
     shape = op.result_shape
@@ -94,7 +95,7 @@ def _lower_gelu_bw(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
 
 
 def _gelu_bw_tiles(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile]) -> Tile:
-    """By the exact slope, which the one with tanh is an approximation of."""
+    """Uses the exact derivative for both forms."""
     slope = builder.call("gelu_derivative_tile", tiles[1], fast_and_approx=False)
     return builder.call("mul_binary_tile", tiles[0], slope)
 
@@ -139,7 +140,7 @@ register(
 
 
 def _verify_dropout(op: CatalogueOp) -> None:
-    """The probability is one and the scale positive; floats, whose shape and type stay."""
+    """Floats of unchanged shape and type; prob is from 0 to 1 and the scale positive."""
     probability, scale = op.parameter("prob"), op.parameter("scale")
     if not 0 <= probability <= 1:
         raise VerifyException(f"{op.name}: expected prob from 0 to 1, found {probability}")
@@ -171,7 +172,7 @@ def _dropout_tiles(builder: TileBuilder, op: CatalogueOp, tiles: Sequence[Tile])
 
 
 def _lower_dropout(builder: OpBuilder, op: CatalogueOp) -> SSAValue:
-    """The library computes in bf16."""
+    """Computes in bf16, as the library does."""
     value = builder.typecast(builder.operand(op, "input"), bf16)
     names = ("prob", "scale", "seed", "use_per_device_seed")
     result = builder.like("dropout", value, **{name: op.parameter(name) for name in names})
@@ -229,13 +230,13 @@ register(
 # adamw
 
 
-_MOMENTS = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq")
+MOMENTS = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq")
 
 
 def _verify_adamw(op: CatalogueOp) -> None:
-    """All tensors have one shape; each result is the operand after the step, of its type."""
+    """All tensors have one shape, and results the types of their operands."""
     shape = op.shape("param")
-    for name in ("grad", *_MOMENTS):
+    for name in ("grad", *MOMENTS):
         value = op.optional_operand(name)
         if value is not None and shape_of(value.type) != shape:
             raise VerifyException(
@@ -252,14 +253,18 @@ def _verify_adamw(op: CatalogueOp) -> None:
                 f"{op.name}: expected the updated {name} as {op.operand(name).type}, found "
                 f"{result.type}"
             )
+    for name in ADAMW_NUMBERS:
+        require(op, math.isfinite(op.parameter(name)), f"a finite {name}", op.parameter(name))
+    epsilon = op.parameter("epsilon")
+    require(op, epsilon >= 0, "an epsilon of 0 or more", epsilon)
     for name in ("beta1_pow", "beta2_pow"):
         if op.parameter(name) == 1:
             raise VerifyException(f"{op.name}: expected {name} below 1, which it is from step 1 on")
 
 
 def _updated(op: CatalogueOp) -> list[str]:
-    """The operands that the step updates, in the order of the results."""
-    return ["param"] + [name for name in _MOMENTS if op.optional_operand(name) is not None]
+    """Returns the operands that the step updates, in the order of the results."""
+    return ["param"] + [name for name in MOMENTS if op.optional_operand(name) is not None]
 
 
 def _adamw(call: Call) -> list[Array]:
@@ -277,8 +282,11 @@ def _adamw(call: Call) -> list[Array]:
 
 
 def _decompose_adamw(builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValue]:
-    """Elementwise ops in f32. The library's `moreh_adamw` takes the number of the step instead of
-    the powers, and numbers as bfloat16, in which the usual beta2 of 0.999 is 1."""
+    """Elementwise ops in f32.
+
+    The library's `moreh_adamw` takes the step number instead of the powers, and scalars as
+    bfloat16, in which the usual beta2 of 0.999 is 1.
+    """
 
     def taken(name: str) -> SSAValue:
         return builder.typecast(builder.operand(op, name), f32)
@@ -314,7 +322,7 @@ def _refuse_adamw(op: CatalogueOp) -> str | None:
     return None
 
 
-_ADAMW_NUMBERS = ("lr", "beta1", "beta2", "beta1_pow", "beta2_pow", "epsilon", "weight_decay")
+ADAMW_NUMBERS = ("lr", "beta1", "beta2", "beta1_pow", "beta2_pow", "epsilon", "weight_decay")
 
 register(
     TTIRDefinition(
@@ -327,7 +335,7 @@ register(
             optional("max_exp_avg_sq", input_kind="variance"),
         ),
         (
-            *(attribute(name, NUMBER) for name in _ADAMW_NUMBERS),
+            *(attribute(name, NUMBER) for name in ADAMW_NUMBERS),
             attribute("stochastic_rounding", BOOLEAN, False),
         ),
         results=-1,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
+from math import prod
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
 from ttcodegen.dialects.operations.operation import CatalogueOp
-from ttcodegen.dialects.ttcore.device import chips_of
+from ttcodegen.dialects.ttcore.device import ONE_CHIP, MeshShape, chips_of
 from ttcodegen.dialects.ttcore.dialect import system_of
 from ttcodegen.dialects.ttnn.placement import TensorPlacement
 from ttcodegen.layout import placements
@@ -25,7 +26,7 @@ from ttcodegen.optimizer.cost import program_work, transfers
 from ttcodegen.optimizer.cost import program_work as product_work
 from ttcodegen.optimizer.cost.measurements import call_key
 from ttcodegen.optimizer.cost.work import LinkWork, Machine, Work, WorkRule
-from ttcodegen.systems.cards import Performance, default_system, links_between, performance
+from ttcodegen.systems.cards import Performance, default_system, links_along, performance
 from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, ChipDescription
 from ttcodegen.transforms.const_eval import constant_calls
 from ttcodegen.transforms.rewriting import body_of
@@ -83,10 +84,17 @@ class CostModel:
     Args:
         chip: the chip.
         measured: seconds of calls that were measured on it, by `call_key`.
+        hosts: rows and columns of the hosts that have the mesh.
     """
 
-    def __init__(self, chip: ChipDescription, measured: Mapping[str, float] | None = None) -> None:
+    def __init__(
+        self,
+        chip: ChipDescription,
+        measured: Mapping[str, float] | None = None,
+        hosts: MeshShape = ONE_CHIP,
+    ) -> None:
         self.chip = chip
+        self._hosts = hosts
         self.measured = measured or {}
         self.machine = Machine(chip)
         self.speed: Performance = self.machine.speed
@@ -173,7 +181,8 @@ class CostModel:
 
     def exchange(self, link_bytes: int, hops: int) -> CallCost:
         """Cost of exchanging pages between device programs over one link per direction."""
-        seconds = link_bytes / self.speed.link_bandwidth + hops * self.speed.link_latency
+        hop = links_along(self.chip.arch, 1, 1, 1).hop
+        seconds = link_bytes / self.speed.link_bandwidth + hops * hop
         return CallCost(
             cores=1,
             noc_bytes=link_bytes,
@@ -185,9 +194,14 @@ class CostModel:
         )
 
     def _link_seconds(self, call: LibraryCall, work: LinkWork) -> float:
-        links = links_between(self.chip.arch, chips_of(call.attributes))
-        speed = self.speed
-        return work.bytes / (links * speed.link_bandwidth) + work.hops * speed.link_latency
+        chips, hosts = chips_of(call.attributes), prod(self._hosts)
+        axis: int | None = call.attributes.get("cluster_axis")
+        seconds = 0.0
+        for along, sent, hops in work.axes or ((axis, work.bytes, work.hops),):
+            passed = hosts if along is None else self._hosts[along]
+            links = links_along(self.chip.arch, chips, hosts, passed)
+            seconds += sent / (links.count * self.speed.link_bandwidth) + hops * links.hop
+        return seconds
 
 
 def _overlapped(times: tuple[float, ...], exponent: float) -> float:
@@ -209,7 +223,7 @@ def is_view(call: LibraryCall) -> bool:
     if call_has_trait(call.name, Trait.PLACES):
         # typecast copies even a tensor that has the data type already.
         return source == target and call.name != "typecast"
-    if call.name == "permute":
+    if call.name in ("permute", "permute_row_major"):
         order = list(call.attributes.get("permutation", ()))
         return order == sorted(order)
     return call_kind(call.name) is CallKind.RESHAPE and placements.is_view(source, target)
@@ -252,7 +266,9 @@ def apply_if_faster(
         if isinstance(function, FuncOp) and _has_calls(function, names):
             changed = function.clone()
             change(changed)
-            if _seconds(context, changed, model) <= _seconds(context, function.clone(), model):
+            if unplaced_seconds(context, changed, model) <= unplaced_seconds(
+                context, function.clone(), model
+            ):
                 change(function)
 
 
@@ -263,12 +279,26 @@ def _has_calls(function: FuncOp, names: Collection[str]) -> bool:
     )
 
 
-def _seconds(context: Context, function: FuncOp, model: CostModel) -> float:
-    """Assigns layouts to a function and returns its estimated time without const-eval calls."""
+def unplaced_seconds(
+    context: Context,
+    function: FuncOp,
+    model: CostModel,
+    price: Callable[[LibraryCall], float] | None = None,
+) -> float:
+    """Assigns layouts to a function and returns its estimated time without const-eval calls.
+
+    Args:
+        context: the context of passes.
+        function: a function that nothing else needs.
+        model: the model of cost.
+        price: seconds of a call; by default those with the placements and the program config that
+            it has at level 0.
+    """
     TTNNLayout().apply(context, ModuleOp([function]))
     once = constant_calls(function)
-    return sum(
-        model.cost(call_of(op)).seconds
+    calls = (
+        call_of(op)
         for op in body_of(function).ops
         if isinstance(op, CatalogueOp) and op not in once
     )
+    return sum(model.cost(each).seconds if price is None else price(each) for each in calls)

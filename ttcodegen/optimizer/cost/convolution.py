@@ -491,7 +491,7 @@ def _halo(placed: TensorPlacement) -> int:
 
 
 def convolved(chip: Machine, call: LibraryCall) -> Work:
-    """A product whose left factor is gathered from an image in L1: in DRAM it comes as slices
+    """Work of a convolution: a matmul whose left operand is gathered from an image in L1, in slices
     through L1, by programs of their own."""
     image, weights = call.operands[0], call.operands[1]
     result = call.result

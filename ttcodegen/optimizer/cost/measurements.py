@@ -71,9 +71,14 @@ class Fitted:
     2 interleaved ones, on n300, n150 and Blackhole)."""
     rms_norm: tuple[int, int] = (5300, 600)
     """The same without a mean (4 sharded calls and 5 interleaved ones)."""
-    softmax_row: int = 12500
-    """Cycles of a row of tiles of a softmax, besides those of its tiles, which are counted as those
-    of a normalisation without a mean (2 calls of heads of one tile)."""
+    softmax: tuple[int, int] = (12500, 400)
+    """The same of a softmax (2 calls of heads of one tile; those of tiles: what is left of the
+    self-attention of BERT, 0.34 ms, for 288 tiles of a core)."""
+
+    searched: int = 23
+    """Cycles to read an element of a row and compare it (tt-metal issue 15736: 32 rows of 128,256
+    on one core, by which a step of decoding takes 84.6 ms longer; pull request 43255: 1,024 rows
+    of 1,024, 26.4 ms)."""
 
     # Products
 

@@ -18,8 +18,10 @@ from ttcodegen.dialects.ttnn.program_configs import (
 from ttcodegen.layout.placements import tile_bytes, tiles, whole_bytes
 from ttcodegen.ops.core.definition import call_has_trait, takes_two_tensors, vector_cycles
 from ttcodegen.ops.core.traits import Trait
+from ttcodegen.ops.elementwise.binary import OPERAND_ACTIVATIONS
 from ttcodegen.optimizer import call as footprint
 from ttcodegen.optimizer.call import LibraryCall, bank_bytes
+from ttcodegen.optimizer.circular_buffers import cores_of_search
 from ttcodegen.optimizer.circular_buffers import elementwise as elementwise_buffers
 from ttcodegen.optimizer.cost.transfers import in_tiles, tile_by_tile
 from ttcodegen.optimizer.cost.work import Machine, Work, cores_of, traffic
@@ -258,10 +260,11 @@ def elementwise(chip: Machine, call: LibraryCall) -> Work:
         work.engine_cycles = each * fitted.one_tile * len(placements) // 2
     else:
         work.engine_cycles = each * fitted.two_tiles
-    if (activation := call.attributes.get("activation")) is not None:
-        # It is applied in the destination registers, whichever engine filled them.
-        steps = TILE_SIDE * TILE_SIDE // chip.speed.vector_lanes
-        work.vector_cycles += each * steps * vector_cycles(activation)
+    for name in ("activation", *OPERAND_ACTIVATIONS):
+        if (activation := call.attributes.get(name)) is not None:
+            # It is applied in the destination registers, whichever engine filled them.
+            steps = TILE_SIDE * TILE_SIDE // chip.speed.vector_lanes
+            work.vector_cycles += each * steps * vector_cycles(activation)
     in_rows = any(p.layout is Layout.ROW_MAJOR for p in placements)
     if takes_two_tensors(call.name) and in_rows and any(p.shards for p in placements):
         # ttnn tilizes row-major shards first, and untilizes the result.
@@ -282,17 +285,30 @@ def normalised(chip: Machine, call: LibraryCall) -> Work:
     fitted = chip.fitted
     work = Work(cores)
     traffic(work, call)
-    if call.name == "softmax":
-        rows = -(-each // max(1, width))
-        work.engine_cycles = each * fitted.rms_norm[1] + rows * fitted.softmax_row
-        return work
     steps = fitted.rms_norm if "rms" in call.name else fitted.layer_norm
+    if call.name == "softmax":
+        steps = fitted.softmax
     work.engine_cycles = steps[0] + each * steps[1]
+    return work
+
+
+def _searched(chip: Machine, call: LibraryCall) -> Work:
+    """Rows that processors read one element after another, each a part of them; one of them
+    compares what all have found."""
+    source = call.operands[0]
+    cores, part = cores_of_search(call, chip.description)
+    work = Work(cores)
+    traffic(work, call)
+    rows = prod(source.shape[:-1])
+    compared = part + (cores if cores > 1 else 0)
+    work.movement_cycles = rows * (compared * chip.fitted.searched + chip.fitted.read_wait)
     return work
 
 
 def reduced(chip: Machine, call: LibraryCall) -> Work:
     source = call.operands[0]
+    if call_has_trait(call.name, Trait.ORDERS):
+        return _searched(chip, call)
     units = tiles(source)
     cores = cores_of(chip, call, max(1, tiles(call.result)))
     work = Work(cores)

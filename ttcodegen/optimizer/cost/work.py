@@ -31,6 +31,9 @@ class LinkWork:
     """Bytes over the busiest pair of neighbours, in one direction."""
     hops: int
     """Number of sequential hops between devices."""
+    axes: tuple[tuple[int, int, int], ...] = ()
+    """The axes that it goes along, each with its bytes and hops; empty for the one of the call, or
+    the whole mesh."""
 
 
 def _all_gather(size: int, chips: int) -> LinkWork:
@@ -65,13 +68,16 @@ def _along_axes(
 
     def rule(call: LibraryCall) -> LinkWork:
         axis = call.attributes.get("cluster_axis")
-        size, sent, hops = whole_bytes(call.operands[0]), 0, 0
+        size = whole_bytes(call.operands[0])
+        axes: list[tuple[int, int, int]] = []
         for each in [first, 1 - first] if axis is None else [axis]:
             chips = _mesh(call)[each]
             if chips > 1:
                 work = along(size, chips)
-                sent, hops, size = sent + work.bytes, hops + work.hops, after(size, chips)
-        return LinkWork(sent, hops)
+                axes.append((each, work.bytes, work.hops))
+                size = after(size, chips)
+        sent, hops = (sum(each[place] for each in axes) for place in (1, 2))
+        return LinkWork(sent, hops, tuple(axes))
 
     return rule
 

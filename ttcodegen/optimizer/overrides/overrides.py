@@ -13,6 +13,7 @@ from xdsl.ir import Operation
 from ttcodegen.dialects.core.datatypes import DataType
 from ttcodegen.dialects.operations.compute_config import ComputeConfig, MathFidelity
 from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.dialects.ttcore.shards import SHARDED
 from ttcodegen.dialects.ttir.annotations import Sharding
 from ttcodegen.dialects.ttnn.placement import TensorPlacement
 from ttcodegen.dialects.ttnn.program_configs import PROGRAM_CONFIGS, Conv2dConfig, ProgramConfig
@@ -87,7 +88,7 @@ class CallNames:
 
 OPTIONS = ("override-output-layout", "override-conv2d-config", "insert-memreconfig")
 BUFFERS = ("dram", "l1")
-SHARDINGS = ("interleaved", "height_sharded", "width_sharded", "block_sharded")
+SHARDINGS = ("interleaved", *SHARDED)
 PAGES = ("tile", "row_major")
 DATA_TYPES = tuple(data_type.mlir for data_type in DataType)
 

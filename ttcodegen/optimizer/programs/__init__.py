@@ -1,1 +1,7 @@
-"""Work split of the library's programs over cores, by kind of op."""
+"""Work split of the library's programs over cores, by kind of op.
+
+- `attention_and_norms`: Core assignment of decode attention, and program configs of sharded norms
+- `convolution`: Core assignment and L1 shards of convolutions
+- `matmul`: Core assignment of matmuls, automatic or by program config
+- `windows`: Blocking plan of 2D convolutions, and core assignment and L1 shards of pools
+"""

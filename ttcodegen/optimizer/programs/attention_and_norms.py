@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 from ttcodegen.dialects.ttcore.shards import CoreRange, Shards
 from ttcodegen.dialects.ttcore.tile import TILE_SIDE, tiles_along
@@ -11,6 +12,7 @@ from ttcodegen.dialects.ttnn.program_configs import SDPA, CoreGrid, LayerNormSha
 from ttcodegen.layout.collapse import align_up
 from ttcodegen.layout.placements import tile_bytes
 from ttcodegen.ops.attention.primitives import CONFIGURED_CORES, DecodeCores, default_chunk
+from ttcodegen.ops.reduction.norms import NORMS
 from ttcodegen.optimizer.call import BF16_TILE, LibraryCall
 from ttcodegen.optimizer.programs.matmul import divisors
 
@@ -18,10 +20,6 @@ from ttcodegen.optimizer.programs.matmul import divisors
 #
 # The rules are those of sdpa_decode_program_factory.cpp and sdpa_decode.cpp of tt-metal.
 
-DECODING = (
-    "scaled_dot_product_attention_decode",
-    "paged_scaled_dot_product_attention_decode",
-)
 DYNAMIC_CHUNK = 8
 """Tiles of a chunk whose size the kernels choose: as many as the registers hold."""
 HALF_TILE_HEADS = 16
@@ -133,6 +131,14 @@ class DecodeAttention:
 
 
 # The program configurations of normalisations whose rows are sharded.
+
+
+def has_residual(call: LibraryCall) -> bool:
+    """True if a normalization of several rows adds its last operand to its input first."""
+    shape = call.operands[0].shape
+    last = call.operands[-1].shape
+    return call.name in NORMS and len(call.operands) > 1 and last == shape and prod(shape[:-1]) > 1
+
 
 MOST_NORM_SUBBLOCK = 4
 """Tiles of 32 bits that the registers hold, in which normalisations sum up by default."""

@@ -56,7 +56,7 @@ class Convolution:
 
     @staticmethod
     def of(call: LibraryCall) -> Convolution:
-        """That of a call."""
+        """Program of a call."""
         given = call.attributes
         pairs = [
             (int(pair[0]), int(pair[1]))
@@ -340,7 +340,7 @@ class DividedCores:
 
     @staticmethod
     def of(placement: TensorPlacement) -> DividedCores:
-        """Those of a sharded tensor."""
+        """Shards of a tensor."""
         assert placement.shards is not None
         assert placement.memory_layout is not None
         kind: MemoryLayout = placement.memory_layout  # pyright: ignore[reportAssignmentType]

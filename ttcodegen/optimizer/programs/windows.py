@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from ttcodegen.dialects.core.datatypes import DataType
-from ttcodegen.dialects.ttcore.shards import Layout, MemoryLayout
+from ttcodegen.dialects.ttcore.shards import SHARDED, Layout, MemoryLayout
 from ttcodegen.dialects.ttcore.tile import FACE_SIDE, TILE_SIDE, tiles_along
 from ttcodegen.dialects.ttnn.placement import TensorPlacement
 from ttcodegen.dialects.ttnn.program_configs import Conv2dConfig, CoreGrid
@@ -310,7 +310,6 @@ class Plan:
 
 SCHEME = "applied_shard_scheme"
 """The attribute of a call that requests one; no op of ours does."""
-_KINDS: tuple[MemoryLayout, ...] = ("height_sharded", "width_sharded", "block_sharded")
 
 
 @dataclass(frozen=True)
@@ -342,7 +341,7 @@ def pool_shards(call: LibraryCall, chip: ChipDescription, local: LocalBuffers) -
     if asked is not None:
         alignment = TILE_SIDE if _in_tiles(image) else LEAST_ALIGNMENT
         return _divided(call, chip, asked, alignment)
-    several = {kind: _divided(call, chip, kind, TILE_SIDE) for kind in _KINDS}
+    several = {kind: _divided(call, chip, kind, TILE_SIDE) for kind in SHARDED}
     height, width, block = (
         _size(call, each, local, chip.noc_dram_address_align_bytes) for each in several.values()
     )

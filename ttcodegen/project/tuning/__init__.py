@@ -1,1 +1,18 @@
-"""Tuning edits of a project: read back from its C++ as decisions, and applied again by op."""
+"""Tuning edits of a project: read from its C++ as decisions, and reapplied by op.
+
+- `application`: Reapplies tuning edits to the C++ of a changed model by rewriting its calls
+- `decisions`: Compares edited C++ with the generated one, call by call
+- `edited_calls`: Calls of a program as generated and as edited in its C++
+- `edited_files`: Edits of a project's C++ by file: decisions of its calls and constants, and edits
+  of text
+- `legality`: Legality of decisions by the library's rules for the shapes of their ops
+- `matching`: Matches the calls of a program with those of a changed model
+- `meanings`: Equivalence of library calls, tested by the catalogue's numpy semantics
+- `order`: Dependences between statements: legal reorderings and last uses of variables
+- `rearranged_calls`: Reapplies moves and replacements of calls to the C++ of a changed model
+- `rearrangements`: Detection of moved calls, and of replacements by equivalent calls, in edited C++
+- `report`: User's decisions as entries of the overrides file and as text
+- `rewritten_calls`: Calls of generated C++ with other arguments, rendered as statements
+- `search`: Search of faster alternatives of ops by the cost model, written as edits
+- `statements`: Parser of the projects' subset of C++: statements, calls, arguments, values
+"""

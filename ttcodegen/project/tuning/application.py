@@ -1,4 +1,4 @@
-"""Applies tuning edits again to the C++ of a changed model, by rewriting its calls."""
+"""Reapplies tuning edits to the C++ of a changed model by rewriting its calls."""
 
 from __future__ import annotations
 
@@ -16,17 +16,27 @@ from ttcodegen.ops.core.traits import Trait
 from ttcodegen.project.tuning.decisions import (
     SHARED_CONSTANTS,
     TUNING_FILE,
+    activation_named,
+    uses_constant,
+)
+from ttcodegen.project.tuning.edited_files import (
     Change,
     EditedCall,
     EditedConstant,
     EditedFile,
-    activation_named,
-    uses_constant,
     with_edits,
 )
 from ttcodegen.project.tuning.legality import Legality
 from ttcodegen.project.tuning.matching import Node, matched, program
-from ttcodegen.project.tuning.report import constant_text, described, names_text
+from ttcodegen.project.tuning.order import with_last_uses
+from ttcodegen.project.tuning.rearranged_calls import RearrangedCalls
+from ttcodegen.project.tuning.report import (
+    constant_text,
+    described,
+    names_text,
+    place_text,
+    replacement_text,
+)
 from ttcodegen.project.tuning.rewritten_calls import EditedNode, option_names, source_of
 from ttcodegen.project.tuning.statements import (
     ACTIVATIONS,
@@ -34,6 +44,7 @@ from ttcodegen.project.tuning.statements import (
     TUNING,
     Argument,
     Constant,
+    Statement,
     braced_fields,
     constants_of,
     joined,
@@ -46,14 +57,14 @@ from ttcodegen.project.tuning.statements import (
 
 @dataclass(frozen=True)
 class LostDecision:
-    """A decision that could not be applied again."""
+    """Decision that could not be reapplied."""
 
     path: str
     ops: tuple[LoweredOp, ...]
     decision: str
     reason: str
     nearest: str = ""
-    """The nearest legal decision, or another call that it may belong to."""
+    """Nearest legal decision, or another call that it may belong to."""
 
     def __str__(self) -> str:
         hint = f"; {self.nearest}" if self.nearest else ""
@@ -62,7 +73,7 @@ class LostDecision:
 
 @dataclass
 class AppliedDecisions:
-    """Files of a project with the decisions of the user."""
+    """Files of a project with the user's decisions."""
 
     texts: dict[str, str] = field(default_factory=dict[str, str])
     """The new files with decisions, by path."""
@@ -83,13 +94,13 @@ def apply_decisions(
 
     Args:
         files: the edited files.
-        before: the texts as they were generated when they were edited, by path.
+        before: the generated texts that were edited, by path.
         ops_before: the lines of their ops.
-        now: the texts as they are generated now.
+        now: the texts as generated now.
         ops_now: the lines of their ops.
         legality: the rules for the calls of the new program.
     """
-    if not any(file.calls or file.constants for file in files):
+    if not any(file.has_decisions for file in files):
         return AppliedDecisions()
     old = program(before, ops_before)
     new = program(now, ops_now)
@@ -120,13 +131,14 @@ class _Application:
         edited = next((f.after for f in files if f.path == TUNING_FILE), None)
         text = before.get(TUNING_FILE, "") if edited is None else edited
         self._known = constants_of(statements(text))
-        """The constants as the person had them."""
+        """Constants as edited by the user."""
         self._edited_constants = {**self._constants, **self._known}
-        """All constants, with the values of the person."""
+        """All constants, with the user's values."""
         self._texts = {f.path: f.after for f in files}
         self._declared: dict[str, str] = {}
         """Constants to add, by name."""
         self._tuning_edits: list[tuple[int, int, str]] = []
+        self._rearranged = RearrangedCalls(now, self._counterpart)
         self._result = AppliedDecisions()
 
     def run(self) -> AppliedDecisions:
@@ -136,8 +148,26 @@ class _Application:
         for file in self._files:
             for call in file.calls:
                 self._apply_call(call)
+        for file in self._files:
+            for group in file.replaced:
+                lost = self._rearranged.replace(group)
+                if lost is not None:
+                    node = self._counterpart(group.path, group.before[-1])
+                    nearest = f"{_description(node)} is there now" if node is not None else ""
+                    before = self._old.get((group.path, group.before[-1].start))
+                    nearest = lost[1] or nearest or self._nearest(before)
+                    self._lose(group.path, group.ops, replacement_text(group), lost[0], nearest)
+            for moved in file.moved:
+                lost = self._rearranged.move(moved)
+                if lost is not None:
+                    self._lose(moved.path, moved.ops, place_text(moved), *lost)
         self._write()
         return self._result
+
+    def _counterpart(self, path: str, statement: Statement) -> Node | None:
+        """Counterpart in the new program of a previously generated statement."""
+        node = self._old.get((path, statement.start))
+        return None if node is None else self._match.get(node)
 
     # Calls
 
@@ -165,7 +195,7 @@ class _Application:
             self._node(target).comments += call.comments
 
     def _is_applied(self, call: EditedCall) -> bool:
-        """True if the calls that took the place of one apply its activation already."""
+        """Returns whether the successors of a call already apply its activation."""
         if call.fused is None or call.fused.call is None:
             return False
         name, ops = call.fused.call.callee.rpartition("::")[2], {op.name for op in call.fused_ops}
@@ -183,10 +213,10 @@ class _Application:
             memory = self._sharded(target)
             if memory is not None and joined(current) != joined(change.before):
                 return self._sharded_reason(target, memory, change)
-        return self._judged(target, change)
+        return self._illegality(target, change)
 
-    def _judged(self, target: Node, change: Change) -> tuple[str, str] | None:
-        """Reason for which the library, or what is computed, does not allow a decision."""
+    def _illegality(self, target: Node, change: Change) -> tuple[str, str] | None:
+        """Reason for which the library, or the semantics, do not allow a decision."""
         constants = self._edited_constants
         applied = _activation(self._current(target, change), self._constants)
         if applied != _activation(change.words, constants):
@@ -202,7 +232,7 @@ class _Application:
         return found[0].words if found else ()
 
     def _sharded(self, target: Node) -> str | None:
-        """The constant by which the result of a call is sharded; None if it is not."""
+        """Memory config constant that shards the result of a call, None if it is not sharded."""
         for each in (*target.call.options, *target.call.positional):
             constant = self._constants.get(each.text.removeprefix(TUNING))
             if constant is not None and "_SHARDED" in joined(constant.value):
@@ -210,7 +240,7 @@ class _Application:
         return None
 
     def _sharded_reason(self, target: Node, memory: str, change: Change) -> tuple[str, str]:
-        """Refusal of a placement that the optimizer made for the calls around as well."""
+        """Refusal of a placement that the optimizer also chose for neighbouring calls."""
         entry = override_fields(change.parameter, change.words, self._edited_constants)
         said = f"the optimizer shards its result as {memory}"
         if not entry or not target.ops:
@@ -219,7 +249,7 @@ class _Application:
         return said, f"with --overrides, {override} places the calls around it as well"
 
     def _fuse(self, call: EditedCall, target: Node, change: Change) -> tuple[str, str] | None:
-        """Takes out the call of an activation that another call applies; or why it cannot."""
+        """Fuses the call of an activation into another call; returns the reason if it cannot."""
         gone = call.fused
         assert gone is not None
         assert gone.call is not None
@@ -238,7 +268,7 @@ class _Application:
             applied = next((each for each in around if self._applies(each, name)), None)
             nearest = "" if other is None else f"'{other.callee}' is there now"
             if applied is not None:
-                nearest = f"{_shown(applied)} applies {name} already"
+                nearest = f"{_description(applied)} applies {name} already"
             return f"the op '{names_text(call.fused_ops)}' ({name}) is gone", nearest
         statement = unary.statement
         if unary.operands[:1] == [target] and target.users == [(unary, 0)]:
@@ -259,14 +289,15 @@ class _Application:
         return None
 
     def _applies(self, node: Node, activation: str) -> bool:
-        """True if a call applies an activation to its result, by its options or its program."""
+        """Returns whether a call applies an activation to its result, by options or program
+        config."""
         return any(
             activation in (activation_named(each.words), _activation(each.words, self._constants))
             for each in (*node.call.options, *node.call.positional)
         )
 
     def _set(self, target: Node, change: Change) -> tuple[str, str] | None:
-        """Gives a call an argument; or why it cannot be given."""
+        """Sets an argument of a call; returns the reason if it cannot."""
         edited, call = self._node(target), target.call
         value = self._value(change.words)
         labels = [each.label for each in call.positional]
@@ -319,7 +350,7 @@ class _Application:
         return None
 
     def _value(self, words: Sequence[str]) -> str:
-        """A value as text; constants that it names are declared."""
+        """Text of a value; declares the constants that it uses."""
         for word in words:
             name = word.removeprefix(TUNING)
             if word.startswith(TUNING) and name not in self._constants and name in self._known:
@@ -338,12 +369,12 @@ class _Application:
         return self._edited[target]
 
     def _nearest(self, node: Node | None) -> str:
-        """The call that took the place of one that is gone, in words."""
+        """Describes the call that replaced a removed one."""
         if node is None:
             return ""
         shared = [each for each in self._new if each.names & node.names]
         if shared:
-            return f"{_shown(shared[0])} is there now"
+            return f"{_description(shared[0])} is there now"
         sources = [self._match.get(e) if isinstance(e, Node) else None for e in node.operands]
         others = [each for each in self._new if each not in self._found]
         found = [
@@ -359,7 +390,7 @@ class _Application:
         if not found:
             alike = [each for each in others if each.callee == node.callee]
             found = alike if len(alike) == 1 else []
-        return f"{_shown(found[0])} is there now" if found else ""
+        return f"{_description(found[0])} is there now" if found else ""
 
     def _lose(
         self,
@@ -402,7 +433,7 @@ class _Application:
     def _merged_value(
         self, edited: EditedConstant, there: Constant
     ) -> tuple[str, tuple[str, str] | None]:
-        """The value of a constant that is generated differently now; or why it has none."""
+        """Merged value of a constant whose generated value changed; or the reason without one."""
         assert edited.before is not None
         was, wanted = edited.before, edited.constant
         words = wanted.value
@@ -433,7 +464,7 @@ class _Application:
         return joined(words), None
 
     def _give_constant(self, path: str, edited: EditedConstant, said: str) -> None:
-        """Makes the calls use a constant that used it when it was edited."""
+        """Makes calls use a constant that they used when it was edited."""
         name = edited.constant.name
         parameter = SHARED_CONSTANTS.get(name)
         parameter = parameter or kind_of((f"{TUNING}{name}",), self._edited_constants)
@@ -480,30 +511,43 @@ class _Application:
             f"{TUNING}{name}" in "".join(e.options.values()) for e in self._edited.values()
         )
         if gone and (others or is_unused) and edited.ops:
-            nearest = f"{', '.join(map(_shown, others))} is there now" if others else ""
+            nearest = f"{', '.join(map(_description, others))} is there now" if others else ""
             self._lose(path, tuple(gone), said, "there is no such call any more", nearest)
 
     def _constant_refusal(self, target: Node, change: Change) -> tuple[str, str] | None:
         memory = self._sharded(target)
         if memory is not None and change.parameter in ("memory_config", "program_config"):
             return self._sharded_reason(target, memory, change)
-        return self._judged(target, change)
+        return self._illegality(target, change)
 
     # The files
 
     def _write(self) -> None:
         edits: dict[str, list[tuple[int, int, str]]] = {}
-        for node, edited in self._edited.items():
-            if node in self._removed:
+        rearranged = self._rearranged
+        removed = {**self._removed, **rearranged.removed}
+        written: dict[Node, str] = {}
+        for node in dict.fromkeys((*self._edited, *rearranged.texts, *rearranged.comments)):
+            if node in removed:
                 continue
             statement, text = node.statement, self._now[node.path]
             indent = text[text.rfind("\n", 0, statement.start) + 1 : statement.start]
-            above = "".join(f"// {comment}\n{indent}" for comment in edited.comments)
-            if edited.changed or above:
-                edits.setdefault(node.path, []).append(
-                    (statement.start, statement.end, above + edited.render())
-                )
-        for node in self._removed:
+            edited = self._edited.get(node)
+            comments = [*(edited.comments if edited else ()), *rearranged.comments.get(node, ())]
+            above = "".join(f"// {comment}\n{indent}" for comment in dict.fromkeys(comments))
+            made = rearranged.texts.get(node)
+            if made is None and edited is not None and edited.changed:
+                made = edited.render()
+            if made is not None or above:
+                source = text[statement.start : statement.end]
+                written[node] = above + (source if made is None else made)
+        for node, text in written.items():
+            if node not in rearranged.moved:
+                place = node.statement.start, node.statement.end, text
+                edits.setdefault(node.path, []).append(place)
+        for path in dict.fromkeys(node.path for node in rearranged.moved):
+            edits.setdefault(path, []).extend(rearranged.edits(path, written))
+        for node in removed:
             text, statement = self._now[node.path], node.statement
             start = text.rfind("\n", 0, statement.start) + 1
             end = text.find("\n", statement.end) + 1
@@ -514,34 +558,35 @@ class _Application:
             added = "".join(f"{text}\n\n" for text in self._declared.values())
             edits[TUNING_FILE] = [*self._tuning_edits, *([(place, place, added)] if added else [])]
         for file in self._files:
-            if file.calls or file.constants:
+            if file.has_decisions:
                 self._result.texts[file.path] = self._now[file.path]
                 self._result.rest[file.path] = file.rest
         for path, found in edits.items():
             text = with_edits(self._now[path], found)
+            text = with_last_uses(text, rearranged.functions.get(path, ()))
             self._result.texts[path] = _formatted_like(self._now[path], path, text)
 
 
 def _formatted_like(before: str, path: str, text: str) -> str:
-    """A text in the style of the project, if that is what it was in before."""
+    """Formats a text in the project's style if its previous version was formatted."""
     style = clang_format_style()
     try:
         if format_files({path: before}, style)[path] == before:
             return format_files({path: text}, style)[path]
     except CompileError:
-        # Projects can be written without clang-format.
+        # clang-format is optional.
         pass
     return text
 
 
 def _activation(words: Sequence[str], constants: Mapping[str, Constant]) -> str:
-    """The activation that a configuration applies; empty if it applies none."""
+    """Activation that a config applies; empty without one."""
     constant = constants.get(joined(words).removeprefix(TUNING))
     given = braced_fields(words if constant is None else constant.value)
     text = joined(given.get("activation", given.get("fused_activation", ())))
     return "" if text in NOTHING else text.rpartition("::")[2].rstrip(")}").lower()
 
 
-def _shown(node: Node) -> str:
-    """A call by the variable that it makes, and its op."""
+def _description(node: Node) -> str:
+    """Describes a call by its result variable and its op."""
     return f"'{node.statement.target}' ({names_text(node.ops)})"

@@ -1,14 +1,12 @@
-"""Compares the C++ that a person edited with what was generated, call by call.
+"""Compares edited C++ with the generated one, call by call.
 
-What only says how a call is made, and not what it computes, is a decision; everything else is an
+An argument that configures a call without changing its result is a decision; everything else is an
 edit of text.
 """
 
 from __future__ import annotations
 
-import re
-from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from itertools import zip_longest
@@ -19,7 +17,24 @@ from ttcodegen.naming.modules import (
     PRODUCT_MEMORY,
     PRODUCT_PROGRAM,
 )
-from ttcodegen.project.manifest import CodeLines
+from ttcodegen.project.tuning.edited_files import (
+    Change,
+    EditedCall,
+    EditedConstant,
+    EditedFile,
+    OpIndex,
+    TextEdits,
+    line_of_comment,
+    new_comments,
+    with_edits,
+)
+from ttcodegen.project.tuning.order import borrowed, plain
+from ttcodegen.project.tuning.rearrangements import (
+    Pair,
+    Rearrangement,
+    is_explained,
+    restored_statements,
+)
 from ttcodegen.project.tuning.statements import (
     ACTIVATIONS,
     BINARY_ACTIVATIONS,
@@ -39,110 +54,15 @@ from ttcodegen.project.tuning.statements import (
 TUNING_FILE = "src/tuning.hpp"
 
 
-@dataclass(frozen=True)
-class Change:
-    """An argument that the user changed."""
-
-    parameter: str
-    """The parameter that it decides: a key of `KINDS`."""
-    words: tuple[str, ...]
-    """The new value; empty if the argument was taken out."""
-    before: tuple[str, ...]
-    """The value as it was generated; empty if there was none."""
-    option: bool
-    """True for a field of options, False for a positional argument."""
-    position: int = -1
-    fillers: tuple[tuple[str, ...], ...] = ()
-    """All positional arguments as the person wrote them, from the first that was not there."""
-
-
-@dataclass(frozen=True)
-class EditedCall:
-    """A call with decisions of the user."""
-
-    path: str
-    ops: tuple[LoweredOp, ...]
-    """Its ops: several for a function that all layers call."""
-    before: Statement
-    after: Statement
-    changes: tuple[Change, ...]
-    fused: Statement | None = None
-    """The activation, as it was generated, that the call applies now."""
-    fused_ops: tuple[LoweredOp, ...] = ()
-    comments: tuple[str, ...] = ()
-    """The comments of the person at the call."""
-    line: int = 0
-
-
-@dataclass(frozen=True)
-class EditedConstant:
-    """A constant of tuning.hpp that a person changed or added."""
-
-    constant: Constant
-    before: Constant | None
-    """The constant as it was generated; None if the person added it."""
-    ops: tuple[LoweredOp, ...]
-    """The ops whose calls use it."""
-    text: str
-    """The declaration."""
-    comments: tuple[str, ...] = ()
-    line: int = 0
-
-
-@dataclass(frozen=True)
-class TextEdit:
-    """An edit that is no decision."""
-
-    place: CodeLines
-    ops: tuple[LoweredOp, ...]
-
-
-@dataclass
-class EditedFile:
-    """A file of a project as it was generated and as it is."""
-
-    path: str
-    before: str
-    after: str
-    ops: Sequence[OpLines]
-    """The lines of its ops as it was generated."""
-    calls: list[EditedCall] = field(default_factory=list[EditedCall])
-    constants: list[EditedConstant] = field(default_factory=list[EditedConstant])
-    constants_known: Mapping[str, Constant] = field(default_factory=dict[str, Constant])
-    """The constants of tuning.hpp as they are, by name."""
-    rest: str = ""
-    """The file with the edits that are no decisions alone."""
-
-    @property
-    def text_edits(self) -> list[TextEdit]:
-        """The edits that are no decisions, by their lines in the file as it was generated."""
-        if self.rest == self.before:
-            return []
-        old, new = self.before.split("\n"), self.rest.split("\n")
-        found: list[TextEdit] = []
-        for kind, low, high, _, _ in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
-            if kind == "equal":
-                continue
-            first, last = min(low + 1, len(old)), max(high, low + 1)
-            # Between two ops, what is inserted belongs to the one before.
-            inside = [each for each in self.ops if each.first <= last and each.last >= first]
-            if not inside:
-                above = [each for each in self.ops if each.last <= first]
-                inside = above[-1:]
-            ops = tuple(dict.fromkeys(each.op for each in inside))
-            found.append(TextEdit(CodeLines(self.path, first, last), ops))
-        return found
-
-
 def compared(
     before: Mapping[str, str], edited: Mapping[str, str], ops: Iterable[OpLines]
 ) -> list[EditedFile]:
-    """The edited files, with the decisions that are read from them.
+    """Reads the decisions of edited files.
 
     Args:
-        before: the texts as they were generated, by path.
+        before: the generated texts, by path.
         edited: the texts that differ, by path.
-        ops: the lines of the ops as they were generated.
+        ops: the generated lines of the ops.
     """
     known = list(ops)
     constants = {
@@ -163,98 +83,40 @@ def compared(
     return files
 
 
-class OpIndex:
-    """The ops of a file by its lines.
-
-    Args:
-        text: the file.
-        ops: the lines of its ops; those of other files are left out.
-        path: the path of the file.
-    """
-
-    def __init__(self, text: str, ops: Iterable[OpLines], path: str) -> None:
-        self._starts = [0, *(match.end() for match in re.finditer("\n", text))]
-        self._ops = [each for each in ops if each.path == path]
-        self._by_line: dict[int, list[int]] = {}
-        for index, each in enumerate(self._ops):
-            for line in range(each.first, each.last + 1):
-                self._by_line.setdefault(line, []).append(index)
-
-    def line(self, place: int) -> int:
-        """The line of a place in the text, counted from 1."""
-        return bisect_right(self._starts, place)
-
-    def at(self, statement: Statement) -> tuple[LoweredOp, ...]:
-        """The ops that a statement belongs to."""
-        lines = range(self.line(statement.start), self.line(statement.end) + 1)
-        found = {index for line in lines for index in self._by_line.get(line, ())}
-        return tuple(dict.fromkeys(self._ops[index].op for index in sorted(found)))
-
-
-def new_comments(before: Statement | None, after: Statement) -> list[tuple[int, int, str]]:
-    """Comments that the user wrote at a statement, with their positions."""
-    old = [] if before is None else [each.text for each in before.comments]
-    found: list[tuple[int, int, str]] = []
-    for each in after.comments:
-        if each.text in old:
-            old.remove(each.text)
-        elif not (each.start >= after.start and each.end <= after.end):
-            text = each.text.removeprefix("//").removeprefix("/*").removesuffix("*/").strip()
-            found.append((each.start, each.end, text))
-    return found
-
-
-_Edits = list[tuple[int, int, str]]
-"""Parts of a text, and what takes their place."""
-
-
-def with_edits(text: str, edits: _Edits) -> str:
-    """A text with parts of it replaced, from the first to the last."""
-    made: list[str] = []
-    position = 0
-    for start, end, new in sorted(edits, key=lambda each: each[:2]):
-        made += [text[position:start], new]
-        position = max(position, end)
-    return "".join([*made, text[position:]])
-
-
-def line_of_comment(text: str, start: int, end: int) -> tuple[int, int]:
-    """A comment with the rest of its line if nothing else is in it, else with the spaces before."""
-    left = start
-    while left and text[left - 1] in " \t":
-        left -= 1
-    if left == 0 or text[left - 1] == "\n":
-        right = text.find("\n", end)
-        return left, len(text) if right < 0 else right + 1
-    return left, end
-
-
 @dataclass
 class _Comparison:
     file: EditedFile
     constants: Mapping[str, Constant]
     index: OpIndex
-    """The ops of the file as it was generated."""
+    """Ops of the generated file."""
+    loose: set[str] = field(default_factory=set[str])
+    """Variables whose last use may be in another statement, as calls were moved."""
 
     def run(self) -> None:
         """Finds the decisions, and the text without them."""
         file = self.file
         old, new = statements(file.before), statements(file.after)
-        pairs, removed = _aligned(old, new)
-        places = {id(o): n for o, n in pairs}
-        edits: _Edits = []
+        pairs, removed, added = _align(old, new)
+        edits: TextEdits = []
         renamed: dict[str, str] = {}
-        """Results of calls that others apply, and the variables that are read instead."""
+        """Results of fused calls, with the variables that are read instead."""
+        changes = Rearrangement(file, self.index, pairs, removed, added)
+        self.loose = changes.take_moved()
+        unresolved: list[Pair] = []
         for o, n in pairs:
             if o.words == n.words:
+                continue
+            if plain(o.words) == plain(n.words) and self._uses_last_elsewhere(o, n):
+                edits.append((n.start, n.end, file.before[o.start : o.end]))
                 continue
             if _is_renamed(o, n, removed, renamed, self.constants):
                 edits.append((n.start, n.end, file.before[o.start : o.end]))
                 continue
-            if o.call is None or n.call is None:
-                continue
-            found = self._edited_call(o, n, removed, renamed)
+            found = None
+            if o.call is not None and n.call is not None:
+                found = self._edited_call(o, n, removed, renamed)
             if found is None:
+                unresolved.append((o, n))
                 continue
             file.calls.append(found)
             edits.append((n.start, n.end, file.before[o.start : o.end]))
@@ -264,21 +126,23 @@ class _Comparison:
             ]
             if found.fused is not None:
                 removed.remove(found.fused)
-                edits += self._restored(old, found.fused, places)
+                edits += restored_statements(
+                    file.before, [found.fused], {id(each): place for each, place in pairs}
+                )
                 if found.fused.target and n.target and n.target != found.fused.target:
                     renamed[found.fused.target] = n.target
+        replaced = changes.take_replaced(unresolved, self.constants)
+        left = [pair for pair in unresolved if pair not in replaced]
+        if file.moved or file.replaced:
+            edits += changes.edits(replaced)
+            if not left and is_explained(file, changes.gone, changes.added):
+                file.rest = file.before
+                return
         file.rest = with_edits(file.after, edits)
 
-    def _restored(
-        self, old: Sequence[Statement], gone: Statement, places: Mapping[int, Statement]
-    ) -> _Edits:
-        """A removed statement, put back after the one before it."""
-        index = next(i for i, each in enumerate(old) if each is gone)
-        if not index or id(old[index - 1]) not in places:
-            return []
-        previous = old[index - 1]
-        place = places[id(previous)].end
-        return [(place, place, self.file.before[previous.end : gone.end])]
+    def _uses_last_elsewhere(self, before: Statement, after: Statement) -> bool:
+        """Returns whether statements differ only by last-use marks, because another one moved."""
+        return borrowed(before.words) ^ borrowed(after.words) <= self.loose
 
     def _edited_call(
         self,
@@ -287,14 +151,14 @@ class _Comparison:
         removed: Sequence[Statement],
         renamed: Mapping[str, str],
     ) -> EditedCall | None:
-        changes = _changes(before, after, removed, renamed, self.constants)
+        changes = _changes(before, after, removed, renamed, self.constants, self.loose)
         if not changes:
             return None
         activations = [each for each in changes if each.parameter in ACTIVATIONS]
         fused: Statement | None = None
         if activations:
             # An activation more is a decision if it is taken out elsewhere.
-            fused = _fused(before, after, activations, removed)
+            fused = _fused_activation(before, after, activations, removed)
             if fused is None:
                 return None
         elif tuple(renamed.get(v, v) for v in before.variables) != after.variables:
@@ -312,14 +176,17 @@ class _Comparison:
         )
 
 
-def _aligned(
+def _align(
     old: Sequence[Statement], new: Sequence[Statement]
-) -> tuple[list[tuple[Statement, Statement]], list[Statement]]:
-    """Pairs of statements before and now, and the statements that are gone."""
-    pairs: list[tuple[Statement, Statement]] = []
+) -> tuple[list[Pair], list[Statement], list[Statement]]:
+    """Aligns statements: pairs of old and new ones, removed ones and added ones."""
+    pairs: list[Pair] = []
     gone: list[Statement] = []
     matcher = SequenceMatcher(
-        None, [(s.function, s.words) for s in old], [(s.function, s.words) for s in new], False
+        None,
+        [(s.function, plain(s.words)) for s in old],
+        [(s.function, plain(s.words)) for s in new],
+        autojunk=False,
     )
     for kind, low, high, first, last in matcher.get_opcodes():
         if kind == "equal":
@@ -334,11 +201,12 @@ def _aligned(
             else:
                 pairs.append((each, match))
                 del left[: left.index(match) + 1]
-    return pairs, gone
+    paired = {id(n) for _, n in pairs}
+    return pairs, gone, [each for each in new if id(each) not in paired]
 
 
 def _applies_next(old: Statement, new: Statement, around: Sequence[Statement]) -> bool:
-    """True if a call makes at once what a call on its result made before."""
+    """Returns whether a call fuses a call on its previous result."""
     if old.call is None or new.call is None or old.call.callee != new.call.callee:
         return False
     return old.variables == new.variables and any(
@@ -353,8 +221,7 @@ def _is_renamed(
     renamed: Mapping[str, str],
     constants: Mapping[str, Constant],
 ) -> bool:
-    """True if a statement only reads the result of another call than before, for that one applies
-    an activation whose result it read."""
+    """Returns whether a statement only reads another variable because an activation was fused."""
     if old.call is None or new.call is None:
         return tuple(renamed.get(each, each) for each in old.words) == new.words
     if not set(old.variables) & renamed.keys():
@@ -377,8 +244,9 @@ def _changes(
     removed: Sequence[Statement],
     renamed: Mapping[str, str],
     constants: Mapping[str, Constant],
+    loose: Container[str | None] = (),
 ) -> list[Change] | None:
-    """The arguments that were changed; None if one of them is no decision."""
+    """Changed arguments of a call; None if one of them is no decision."""
     assert before.call is not None
     assert after.call is not None
     if before.is_declaration != after.is_declaration:
@@ -389,6 +257,9 @@ def _changes(
     fillers = tuple(each.words for each in new.positional)
     for index, (was, given) in enumerate(zip_longest(old.positional, new.positional)):
         if _words(was) == _words(given) or (was is None and given.text in NOTHING):
+            continue
+        variable = was.variable if was is not None else None
+        if variable in loose and given and given.variable == variable:
             continue
         if was and given and was.variable and others.get(was.variable) == given.variable:
             continue
@@ -409,14 +280,14 @@ def _changes(
 
 
 def _words(argument: Argument | None) -> tuple[str, ...]:
-    """The tokens of an argument; none of one that is not given."""
+    """Tokens of an argument; empty for an absent one."""
     return () if argument is None else argument.words
 
 
 def _parameter(
     index: int, was: Argument | None, is_: Argument | None, constants: Mapping[str, Constant]
 ) -> str | None:
-    """The parameter that a positional argument is for, if it is one of decisions."""
+    """Decision parameter of a positional argument, None if it has none."""
     for each in (is_, was):
         if each is not None and each.label in KINDS:
             return each.label
@@ -428,7 +299,7 @@ def _parameter(
 
 
 def activation_named(words: Sequence[str]) -> str | None:
-    """The activation that a value names: `"silu"`, or a unary op."""
+    """Activation that a value names: `"silu"`, or a unary op."""
     text = joined(words)
     if text.startswith('"'):
         return text.strip('"')
@@ -436,13 +307,13 @@ def activation_named(words: Sequence[str]) -> str | None:
     return marked[0].rpartition("::")[2].lower() if len(marked) == 1 else None
 
 
-def _fused(
+def _fused_activation(
     before: Statement,
     after: Statement,
     changes: Sequence[Change],
     removed: Sequence[Statement],
 ) -> Statement | None:
-    """The activation, gone as a call, that a call applies instead."""
+    """Removed activation call that a call applies instead, None if there is none."""
     if len(changes) != 1 or (changes[0].before and joined(changes[0].before) not in NOTHING):
         return None
     name = activation_named(changes[0].words)
@@ -466,7 +337,7 @@ def _fused(
 def _compare_constants(file: EditedFile, before: Mapping[str, str], ops: Sequence[OpLines]) -> None:
     old = constants_of(statements(file.before))
     new = constants_of(statements(file.after))
-    edits: _Edits = []
+    edits: TextEdits = []
     for name, constant in new.items():
         was = old.get(name)
         if was is not None and was.statement.words == constant.statement.words:
@@ -506,7 +377,7 @@ def _compare_constants(file: EditedFile, before: Mapping[str, str], ops: Sequenc
 
 
 def _changes_activation(before: Constant | None, now: Constant) -> bool:
-    """True if a constant changes what the calls with it compute."""
+    """Returns whether a constant changes the activation of the calls that use it."""
     old = {} if before is None else braced_fields(before.value)
     new = braced_fields(now.value)
     return any(
@@ -517,7 +388,7 @@ def _changes_activation(before: Constant | None, now: Constant) -> bool:
 
 
 def uses_of(name: str, texts: Mapping[str, str], ops: Sequence[OpLines]) -> Iterator[LoweredOp]:
-    """The ops whose calls a constant of tuning.hpp decides."""
+    """Ops whose calls use a constant of tuning.hpp."""
     seen: set[LoweredOp] = set()
     for path in sorted({each.path for each in ops}):
         text = texts.get(path, "")
@@ -535,11 +406,11 @@ SHARED_CONSTANTS = {
     PRODUCT_PROGRAM: "program_config",
     PRODUCT_COMPUTE: "compute_kernel_config",
 }
-"""Constants that calls use where their options do not say otherwise."""
+"""Constants that are the default of calls' options."""
 
 
 def uses_constant(statement: Statement, name: str, text: str) -> bool:
-    """True if a call takes a constant, by its name or as the default of its options."""
+    """Returns whether a call uses a constant, by name or as the default of its options."""
     call = statement.call
     if f"{TUNING}{name}" in statement.words:
         return True

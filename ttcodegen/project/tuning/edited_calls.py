@@ -1,4 +1,4 @@
-"""The calls of a program as its edited C++ makes them, beside those that were generated."""
+"""Calls of a program as generated and as edited in its C++."""
 
 from __future__ import annotations
 
@@ -19,10 +19,12 @@ from ttcodegen.flatbuffer.modules import module_of
 from ttcodegen.flatbuffer.program import Binary
 from ttcodegen.optimizer.call import COMPUTE_CONFIG, LibraryCall, call_of
 from ttcodegen.optimizer.candidates import sharded_as
+from ttcodegen.optimizer.cost.calls import CostModel
 from ttcodegen.optimizer.overrides.overrides import CallNames
 from ttcodegen.project.manifest import Node
-from ttcodegen.project.tuning.decisions import EditedFile, activation_named
-from ttcodegen.project.tuning.report import described, parameters_of
+from ttcodegen.project.tuning.decisions import activation_named
+from ttcodegen.project.tuning.edited_files import EditedFile
+from ttcodegen.project.tuning.report import described, parameters_of, rearranged
 from ttcodegen.project.tuning.statements import (
     ACTIVATIONS,
     NOTHING,
@@ -33,25 +35,36 @@ from ttcodegen.project.tuning.statements import (
 )
 
 TEXT = "text"
-"""Mark of an op whose C++ has an edit that is no decision."""
+"""Mark of an op with an edit that is no decision."""
 
 
 @dataclass
 class _Edit:
-    """Decisions of the user for one op."""
+    """User's decisions for one op."""
 
     fields: dict[str, Any] = field(default_factory=dict[str, Any])
-    """As those of the overrides file."""
+    """Fields as in the overrides file."""
     activation: str | None = None
     left: list[str] = field(default_factory=list[str])
-    """Parameters that were taken out."""
+    """Removed parameters."""
     words: list[str] = field(default_factory=list[str])
 
 
 def words_of(files: Iterable[EditedFile]) -> dict[Node, str]:
-    """The decisions of the user by op, in words."""
+    """Describes the user's decisions, by op."""
     edits, _ = _edits(files)
     return {node: ", ".join(edit.words) for node, edit in edits.items()}
+
+
+@dataclass(frozen=True)
+class Gain:
+    """Estimated time of a call before and after edits, by the cost model."""
+
+    op: str
+    before: float
+    """Seconds."""
+    now: float
+    """Seconds; zero if the op was fused into another call."""
 
 
 @dataclass
@@ -59,9 +72,9 @@ class EditedCalls:
     """Library calls of a program, by function and name of the op.
 
     Args:
-        binary: the program as it was generated.
+        binary: the generated program.
         files: the edited files of its project.
-        grid: the cores of the card.
+        grid: worker cores of the card.
     """
 
     binary: Binary
@@ -69,12 +82,12 @@ class EditedCalls:
     grid: CoreGrid
     generated: dict[Node, LibraryCall] = field(default_factory=dict[Node, LibraryCall])
     now: dict[Node, LibraryCall] = field(default_factory=dict[Node, LibraryCall])
-    """Without those that another call applies."""
+    """Calls after the edits, without fused ones."""
     ops: dict[Node, CatalogueOp] = field(default_factory=dict[Node, CatalogueOp])
     names: list[CallNames] = field(default_factory=list[CallNames])
-    """The names of the ops of each function."""
+    """Op names of each function."""
     words: dict[Node, str] = field(default_factory=dict[Node, str])
-    """Edits of each op that a person changed, in words; those that are no decisions as `text`."""
+    """Descriptions of the edits of each op; `text` for edits that are no decisions."""
 
     def __post_init__(self) -> None:
         edits, gone = _edits(self.files)
@@ -88,8 +101,18 @@ class EditedCalls:
 
     @property
     def gone(self) -> set[Node]:
-        """Ops that other calls apply now."""
+        """Ops that the edits fused into other calls."""
         return self.generated.keys() - self.now.keys()
+
+    def gains(self, model: CostModel) -> dict[Node, Gain]:
+        """Times of the calls that are edited, or affected by edits of others."""
+        found: dict[Node, Gain] = {}
+        for node, call in self.generated.items():
+            now = self.now.get(node)
+            if now != call or node in self.words:
+                seconds = 0.0 if now is None else model.cost(now).seconds
+                found[node] = Gain(self.ops[node].name, model.cost(call).seconds, seconds)
+        return found
 
     def _collect(
         self, function: FuncOp, edits: Mapping[Node, _Edit], gone: Mapping[Node, Node]
@@ -123,7 +146,7 @@ class EditedCalls:
                     placed[value] = result
 
     def _edited(self, call: LibraryCall, edit: _Edit) -> LibraryCall:
-        """A call with the decisions of the user."""
+        """Applies the user's decisions to a call."""
         fields = edit.fields
         attributes = dict(call.attributes)
         result = call.result
@@ -153,7 +176,7 @@ class EditedCalls:
 def _edits(
     files: Iterable[EditedFile],
 ) -> tuple[dict[Node, _Edit], dict[Node, Node]]:
-    """The decisions by op, and the ops that are applied by others, with these."""
+    """Decisions by op, and fused ops with the ops that apply them."""
     known = list(files)
     edits: dict[Node, _Edit] = {}
     gone: dict[Node, Node] = {}
@@ -167,6 +190,9 @@ def _edits(
             edit.left.append(parameter)
         else:
             edit.fields.update(override_fields(parameter, words, file.constants_known))
+    for words, decided in (pair for file in known for pair in rearranged(file)):
+        for op in decided.ops:
+            edits.setdefault((op.function, op.name), _Edit()).words.append(words)
     for call in (call for file in known for call in file.calls):
         for fused, by in zip(call.fused_ops, call.ops, strict=False):
             gone[fused.function, fused.name] = (by.function, by.name)
@@ -176,7 +202,7 @@ def _edits(
 
 
 def _config_name(call: LibraryCall) -> str:
-    """The attribute that holds the program configuration of a call."""
+    """Attribute of a call's program config."""
     given = [name for name in PROGRAM_CONFIGS if call.attributes.get(name) is not None]
     return given[0] if given else "matmul_program_config"
 
@@ -184,28 +210,30 @@ def _config_name(call: LibraryCall) -> str:
 def _decided(
     files: Iterable[EditedFile],
 ) -> Iterator[tuple[LoweredOp, str, Sequence[str], EditedFile, str]]:
-    """Each decision of an op: its parameter, its value, the file, and both in words; those of
-    constants first, for a call may say otherwise."""
+    """Yields each decision of an op: parameter, value, file and short description.
+
+    Constants precede calls, which may override them.
+    """
     known = list(files)
     for file in known:
         for constant in file.constants:
             words = (f"{TUNING}{constant.constant.name}",)
             for parameter in parameters_of(constant):
                 fields = override_fields(parameter, words, file.constants_known)
-                said = _said(parameter, constant.constant.value, fields)
+                said = _short_description(parameter, constant.constant.value, fields)
                 for op in constant.ops:
                     yield op, parameter, words, file, said
     for file in known:
         for call in file.calls:
             for change in call.changes:
                 fields = override_fields(change.parameter, change.words, file.constants_known)
-                said = _said(change.parameter, change.words, fields)
+                said = _short_description(change.parameter, change.words, fields)
                 for op in call.ops:
                     yield op, change.parameter, change.words, file, said
 
 
-def _said(parameter: str, words: Sequence[str], fields: Mapping[str, Any]) -> str:
-    """A decision in as few words as a table has room for."""
+def _short_description(parameter: str, words: Sequence[str], fields: Mapping[str, Any]) -> str:
+    """Short description of a decision for a table."""
     if "math_fidelity" in fields:
         return f"fidelity {MathFidelity(fields['math_fidelity']).cpp}"
     if fields.get("sharding") == "interleaved":

@@ -1,4 +1,4 @@
-"""Rules of the library for decisions, judged by the shapes of the ops that they are given to."""
+"""Legality of decisions by the library's rules for the shapes of their ops."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from ttcodegen.systems.cards import default_system
 from ttcodegen.systems.description import DEFAULT_ARCHITECTURE
 
 Refusal = tuple[str, str]
-"""Reason for which an op cannot have a decision, and the nearest that it can; empty if unknown."""
+"""Reason for which an op cannot have a decision, and the nearest legal one; empty if unknown."""
 
 
 @dataclass(frozen=True)
@@ -37,9 +37,9 @@ class Legality:
     """Rules for the calls of a program.
 
     Args:
-        flatbuffer: the program; of none, every decision is legal.
+        flatbuffer: the program; empty if unknown, which makes every decision legal.
         architecture: the card.
-        measured: times of calls on it, by their keys.
+        measured: measured times of calls, by key.
     """
 
     flatbuffer: bytes
@@ -48,7 +48,7 @@ class Legality:
 
     @cached_property
     def calls(self) -> Mapping[tuple[str, str], LibraryCall]:
-        """The calls by their function and their name in it."""
+        """Calls by their function and name."""
         from xdsl.dialects.func import FuncOp
 
         from ttcodegen.dialects.operations.operation import CatalogueOp
@@ -74,7 +74,7 @@ class Legality:
 
     @cached_property
     def generator(self) -> CandidateGenerator:
-        """The candidates of calls that the library was measured to accept."""
+        """Generator of candidates that the library was measured to accept."""
         chip = default_system(self.architecture).chip
         return CandidateGenerator(CostModel(chip, self.measured), True, placed_calls())
 
@@ -85,13 +85,12 @@ class Legality:
         words: Sequence[str],
         constants: Mapping[str, Constant],
     ) -> Refusal | None:
-        """Reason for which ops cannot have a decision, and the nearest that they can; None if they
-        can.
+        """Reason for which ops cannot have a decision, and the nearest legal one; None if legal.
 
         Args:
             ops: the ops of a call.
-            parameter: what is decided.
-            words: the value, as C++.
+            parameter: the decision's parameter.
+            words: the value as C++ tokens.
             constants: the constants of tuning.hpp by name.
         """
         entry = override_fields(parameter, words, constants)
@@ -160,7 +159,7 @@ class Legality:
     def _nearest_program(
         self, call: LibraryCall, config: ProgramConfig
     ) -> MatmulProgramConfig | None:
-        """The legal configuration of the same kind that differs least."""
+        """Legal program config of the same type that differs least."""
         found: list[tuple[int, str, MatmulProgramConfig]] = []
         grids = [self.generator]
         grid = getattr(config, "compute_with_storage_grid_size", None)
@@ -180,7 +179,7 @@ class Legality:
 
 
 def _type_misfit(call: LibraryCall, wanted: DataType) -> Refusal | None:
-    """Reason for which a result cannot have a data type, as was measured of the library."""
+    """Reason for which a result cannot have a data type, by measurements of the library."""
     if not wanted.is_block_float or call.result.layout is Layout.TILE:
         return None
     nearest = f"the nearest legal one is ttnn::DataType::{call.result.data_type.cpp}"
@@ -192,7 +191,7 @@ def _interleaved(placement: TensorPlacement) -> TensorPlacement:
 
 
 def _distance(one: ProgramConfig, other: ProgramConfig) -> int:
-    """Number of fields that differ, sizes by how many times they are larger."""
+    """Distance of two configs: differing fields, sizes weighted by their ratio."""
     total = 0
     for each in fields(one):
         left, right = getattr(one, each.name), getattr(other, each.name)

@@ -1,7 +1,7 @@
-"""Finds the calls of a program again in one that was generated from a changed model.
+"""Matches the calls of a program with those of a changed model.
 
-A call is found by the name of its op where the model gave it one, else by its place among its
-neighbours: what it calls, what makes its operands, and who reads its result.
+Calls match by the op's name if the model gave it one, else by their neighbourhood: the callee, the
+producers of the operands and the users of the result.
 """
 
 from __future__ import annotations
@@ -12,46 +12,45 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from ttcodegen.emission.manifest_entries import LoweredOp, OpLines
-from ttcodegen.project.tuning.decisions import OpIndex
+from ttcodegen.project.tuning.edited_files import OpIndex
 from ttcodegen.project.tuning.statements import Call, Statement, statements
 
 _ROUNDS = 4
-"""Largest distance from a call, in calls, at which its neighbours are compared."""
+"""Radius of the neighbourhood that is compared, in calls."""
 
 
 @dataclass(eq=False)
 class Node:
-    """A call of a program, with its neighbours."""
+    """Call of a program, with its neighbours."""
 
     path: str
     statement: Statement
     ops: tuple[LoweredOp, ...]
     operands: list[Node | str] = field(default_factory=list["Node | str"])
-    """The producer of each operand: a call, or the variable that it comes from."""
+    """Producer of each operand: a call, or the variable that it comes from."""
     users: list[tuple[Node, int]] = field(default_factory=list[tuple["Node", int]])
-    """The calls that read the result, and as which operand."""
+    """Calls that read the result, with the operand index."""
 
     @property
     def call(self) -> Call:
-        """The call of the statement."""
+        """Call of the statement."""
         assert self.statement.call is not None
         return self.statement.call
 
     @cached_property
     def callee(self) -> str:
-        """The function that is called, without its namespace."""
+        """Name of the callee without its namespace."""
         return self.call.callee.rpartition("::")[2]
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """The names that the model gave its ops; those that follow from the kind of op do not
-        count."""
+        """Names that the model gave the call's ops, without those derived from the op's kind."""
         kinds = {self.callee, "matmul", "reshape", "permute", "add", "multiply", "concat"}
         return frozenset(op.name for op in self.ops if op.name.partition("#")[0] not in kinds)
 
 
 def program(texts: Mapping[str, str], ops: Iterable[OpLines]) -> list[Node]:
-    """The calls of the files of a program, in their order."""
+    """Calls of a program's files, in order."""
     known = list(ops)
     nodes: list[Node] = []
     for path in sorted(texts):
@@ -79,7 +78,7 @@ def matched(before: Sequence[Node], now: Sequence[Node]) -> dict[Node, Node]:
     """Calls of `before` with their counterparts in `now`; ambiguous calls are left out."""
     found: dict[Node, Node] = {}
     taken: set[Node] = set()
-    doubtful = _doubtful(before, now)
+    doubtful = _ambiguous_chains(before, now)
 
     def pair_up(key: Callable[[Node], Hashable | None]) -> int:
         old = _unique(before, key, found)
@@ -98,7 +97,7 @@ def matched(before: Sequence[Node], now: Sequence[Node]) -> dict[Node, Node]:
 
     def by_variable(node: Node) -> Hashable | None:
         target = node.statement.target
-        # The variable of a call is named after the value in the model.
+        # Variables are named after values of the model.
         return (target, node.callee, _uses(node)) if target and node.names else None
 
     def by_variable_alone(node: Node) -> Hashable | None:
@@ -113,7 +112,7 @@ def matched(before: Sequence[Node], now: Sequence[Node]) -> dict[Node, Node]:
     _by_neighbours(before, now, found, taken, doubtful)
 
     def by_kind(node: Node) -> Hashable | None:
-        # The only call of its kind, beside one that is still there.
+        # The only call of its kind, next to a matched one.
         known = found.keys() if node in olds else taken
         around = [*node.operands, *(user for user, _ in node.users)]
         return node.callee if any(each in known for each in around) else None
@@ -132,7 +131,7 @@ def matched(before: Sequence[Node], now: Sequence[Node]) -> dict[Node, Node]:
 
 
 def _by_weights(node: Node) -> Hashable | None:
-    """The weights that a call reads, in their places; None without any."""
+    """Key of the weights that a call reads and their operand indices; None without any."""
     weights = tuple(
         (index, each.partition(".")[2])
         for index, each in enumerate(node.operands)
@@ -144,8 +143,10 @@ def _by_weights(node: Node) -> Hashable | None:
 def _by_shared_names(
     before: Sequence[Node], now: Sequence[Node], found: dict[Node, Node], taken: set[Node]
 ) -> None:
-    """Finds calls that share an op by name: of one layer before, and in a function of several
-    layers now, or the other way round."""
+    """Matches calls that share an op's name.
+
+    A call may be of one layer before and in a function of several layers now, or the reverse.
+    """
 
     def by_op(nodes: Iterable[Node]) -> dict[tuple[str, str], list[Node]]:
         named: dict[tuple[str, str], list[Node]] = {}
@@ -167,7 +168,7 @@ def _by_shared_names(
 
 
 def _single_kinds(nodes: Sequence[Node]) -> set[str]:
-    """The functions that a program calls once."""
+    """Functions that a program calls once."""
     return {name for name, count in Counter(node.callee for node in nodes).items() if count == 1}
 
 
@@ -176,7 +177,7 @@ def _unique(
     key: Callable[[Node], Hashable | None],
     done: Container[Node],
 ) -> dict[Hashable, Node]:
-    """The nodes whose key no other has, by it."""
+    """Nodes whose key is unique, by key."""
     keys = [(key(node), node) for node in nodes if node not in done]
     counts = Counter(value for value, _ in keys)
     return {value: node for value, node in keys if value is not None and counts[value] == 1}
@@ -186,9 +187,9 @@ def _uses(node: Node) -> tuple[tuple[str, int], ...]:
     return tuple(sorted((user.callee, index) for user, index in node.users))
 
 
-def _doubtful(before: Sequence[Node], now: Sequence[Node]) -> set[Node]:
-    """Calls in a row of the same kind where there are more or fewer of it now: any of them may be
-    the one that is new, or gone."""
+def _ambiguous_chains(before: Sequence[Node], now: Sequence[Node]) -> set[Node]:
+    """Calls in chains of the same callee whose number changed: any may be the new or
+    removed one."""
     old, new = (Counter(node.callee for node in nodes) for nodes in (before, now))
     found: set[Node] = set()
     for node in (*before, *now):
@@ -206,7 +207,7 @@ def _by_neighbours(
     taken: set[Node],
     doubtful: set[Node],
 ) -> None:
-    """Finds calls whose operands, and the readers of whose results, were found."""
+    """Matches calls whose operands and users are matched."""
     numbers = {node: index for index, node in enumerate(now)}
     places = {node: index for index, node in enumerate(before)}
     old = _KeyedNodes(before, {node: numbers[other] for node, other in found.items()}, doubtful)
@@ -250,23 +251,24 @@ def _by_users(node: Node, numbers: Mapping[Node, int]) -> Hashable:
 
 
 _KEYS = ((_by_operands, False), (_by_operands_and_readers, False), (_by_users, True))
-"""Keys of nodes, from the surest on, and if they are of the users instead of the operands."""
+"""Keys of nodes, most reliable first, and whether they are of users instead of operands."""
 
 
 class _KeyedNodes:
-    """The calls of one program that are not found yet, by keys of their neighbours.
+    """Unmatched calls of one program, by keys of their neighbours.
 
-    A key is made once, when the last neighbour that it is of is found: from then on it stays.
+    A key is computed once, when the last neighbour that it depends on is matched, and then stays
+    valid.
     """
 
     def __init__(
         self, nodes: Sequence[Node], numbers: dict[Node, int], doubtful: Container[Node]
     ) -> None:
         self._numbers = numbers
-        """The calls that are found, with numbers that are the same in both programs."""
-        self._doubtful = doubtful
+        """Matched calls, with the same numbers in both programs."""
+        self._ambiguous_chains = doubtful
         self._waiting: dict[tuple[Node, bool], int] = {}
-        """The number of operands, or users, that are not found."""
+        """Numbers of unmatched operands, or users."""
         self._by_key: list[dict[Hashable, dict[Node, None]]] = [{} for _ in _KEYS]
         self._changed: list[dict[Hashable, None]] = [{} for _ in _KEYS]
         for node in nodes:
@@ -278,19 +280,19 @@ class _KeyedNodes:
             self._add(node, of_users=True)
 
     def taken_changes(self, kind: int) -> dict[Hashable, None]:
-        """The keys whose calls are others than when this was last asked."""
+        """Returns and clears the keys whose calls changed."""
         found, self._changed[kind] = self._changed[kind], {}
         return found
 
     def only(self, kind: int, key: Hashable) -> Node | None:
-        """The only call with a key."""
+        """The only call with a key, None if there are none or several."""
         nodes = self._by_key[kind].get(key, {})
         return next(iter(nodes)) if len(nodes) == 1 else None
 
     def settle(self, node: Node, number: int) -> None:
-        """Notes that a call is found."""
+        """Records a matched call."""
         for kind, (make, of_users) in enumerate(_KEYS):
-            if not self._waiting[node, of_users] and node not in self._doubtful:
+            if not self._waiting[node, of_users] and node not in self._ambiguous_chains:
                 key = make(node, self._numbers)
                 if key is not None:
                     del self._by_key[kind][key][node]
@@ -307,7 +309,7 @@ class _KeyedNodes:
         self._add(node, of_users)
 
     def _add(self, node: Node, of_users: bool) -> None:
-        if self._waiting[node, of_users] or node in self._numbers or node in self._doubtful:
+        if self._waiting[node, of_users] or node in self._numbers or node in self._ambiguous_chains:
             return
         for kind, (make, reads_users) in enumerate(_KEYS):
             if reads_users is of_users:
@@ -318,12 +320,12 @@ class _KeyedNodes:
 
 
 def _root(variable: str) -> str:
-    """The structure that a variable is in."""
+    """Root variable of a member path."""
     return variable.partition(".")[0]
 
 
 def _colours(nodes: Sequence[Node], rounds: int) -> dict[Node, int]:
-    """Numbers of nodes, equal where everything within that many calls around them is."""
+    """Weisfeiler-Lehman colours: equal for nodes with equal neighbourhoods of radius `rounds`."""
     colours = _numbered({node: node.callee for node in nodes})
     for _ in range(rounds):
         around: dict[Node, Hashable] = {}
@@ -336,6 +338,6 @@ def _colours(nodes: Sequence[Node], rounds: int) -> dict[Node, int]:
 
 
 def _numbered(keys: Mapping[Node, Hashable]) -> dict[Node, int]:
-    """Equal numbers for equal keys."""
+    """Numbers keys: equal numbers for equal keys."""
     numbers: dict[Hashable, int] = {}
     return {node: numbers.setdefault(key, len(numbers)) for node, key in keys.items()}

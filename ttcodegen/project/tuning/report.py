@@ -1,4 +1,4 @@
-"""Decisions of the user as entries of the overrides file, and in words."""
+"""User's decisions as entries of the overrides file and as text."""
 
 from __future__ import annotations
 
@@ -8,15 +8,19 @@ from typing import Any
 
 from ttcodegen.emission.manifest_entries import LoweredOp
 from ttcodegen.naming.modules import PRODUCT_WEIGHTS
-from ttcodegen.project.tuning.decisions import (
-    SHARED_CONSTANTS,
+from ttcodegen.project.tuning.decisions import SHARED_CONSTANTS
+from ttcodegen.project.tuning.edited_files import (
     EditedConstant,
     EditedFile,
+    MovedCall,
+    ReplacedCalls,
 )
+from ttcodegen.project.tuning.order import plain
 from ttcodegen.project.tuning.statements import (
     APPLIED_AFTER,
     KINDS,
     TUNING,
+    Statement,
     braced_fields,
     joined,
     kind_of,
@@ -27,10 +31,11 @@ from ttcodegen.project.tuning.statements import (
 
 
 def entries(files: Iterable[EditedFile]) -> dict[str, dict[str, dict[str, Any]]]:
-    """Decisions as the functions of an overrides file; what it cannot say is left out."""
+    """Decisions as entries of an overrides file, by function; those that it cannot express are
+    skipped."""
     found: dict[str, dict[str, dict[str, Any]]] = {}
     known = list(files)
-    # A call that applies an activation is called after it where the optimizer names it.
+    # The optimizer names a call after the activation that it applies.
     called: dict[LoweredOp, LoweredOp] = {}
     for call in (call for file in known for call in file.calls):
         if any(change.parameter in APPLIED_AFTER for change in call.changes):
@@ -52,7 +57,7 @@ def entries(files: Iterable[EditedFile]) -> dict[str, dict[str, dict[str, Any]]]
 
 
 def parameters_of(edited: EditedConstant) -> list[str]:
-    """The parameter that a constant is for; none if it is for no decision."""
+    """Decision parameter of a constant; empty if it has none."""
     kind = SHARED_CONSTANTS.get(edited.constant.name)
     if kind is None and edited.constant.name != PRODUCT_WEIGHTS:
         words = (f"{TUNING}{edited.constant.name}",)
@@ -75,12 +80,12 @@ def _add(
 
 
 def overrides_text(files: Iterable[EditedFile]) -> str:
-    """The decisions as a file for `--overrides`."""
+    """Decisions as text of a `--overrides` file."""
     return json.dumps({"version": 1, "functions": entries(files)}, indent=2) + "\n"
 
 
 def report_lines(files: Iterable[EditedFile]) -> Iterator[str]:
-    """A line for each edit: the decisions by op, then what stays text."""
+    """Lines that list decisions by op, then edits of text."""
     known = list(files)
     for file in known:
         for call in file.calls:
@@ -90,6 +95,9 @@ def report_lines(files: Iterable[EditedFile]) -> Iterator[str]:
                     f"{names_text(call.ops)}: {described(change.parameter, change.words)}"
                     f"  ({file.path}:{call.line}){comment}"
                 )
+        for words, decided in rearranged(file):
+            comment = f'  "{" ".join(decided.comments)}"' if decided.comments else ""
+            yield f"{names_text(decided.ops)}: {words}  ({file.path}:{decided.line}){comment}"
         for constant in file.constants:
             comment = f'  "{" ".join(constant.comments)}"' if constant.comments else ""
             used = f", used by {names_text(constant.ops)}" if constant.ops else ""
@@ -103,8 +111,16 @@ def report_lines(files: Iterable[EditedFile]) -> Iterator[str]:
             yield f"text{inside}: {edit.place}"
 
 
+def rearranged(file: EditedFile) -> Iterator[tuple[str, ReplacedCalls | MovedCall]]:
+    """Replaced and moved calls of a file, with their description."""
+    for group in file.replaced:
+        yield replacement_text(group), group
+    for moved in file.moved:
+        yield place_text(moved), moved
+
+
 def constant_text(edited: EditedConstant) -> str:
-    """A constant with its new value; of a structure only the fields that a person changed."""
+    """Description of a changed constant; for a structure, only of its changed fields."""
     name, value = edited.constant.name, edited.constant.value
     before = braced_fields(edited.before.value) if edited.before is not None else {}
     now = braced_fields(value)
@@ -115,7 +131,7 @@ def constant_text(edited: EditedConstant) -> str:
 
 
 def described(parameter: str, words: Sequence[str]) -> str:
-    """A decision in words."""
+    """Description of a decision."""
     config = program_config(words) if parameter == "program_config" else None
     value = joined(words) if config is None else program_summary(config)
     return f"{KINDS[parameter]} {value or 'left to the default'}"
@@ -125,3 +141,28 @@ def names_text(ops: Sequence[LoweredOp]) -> str:
     names = list(dict.fromkeys(op.name for op in ops))
     shown = ", ".join(names[:4])
     return f"{shown}, ..." if len(names) > 4 else shown or "?"
+
+
+def replacement_text(group: ReplacedCalls) -> str:
+    """Description of a replacement."""
+    before, after = _callees(group.before), _callees(group.after)
+    if before == after:
+        return "; ".join(joined(plain(each.words)) for each in group.after)
+    return f"{after} instead of {before}"
+
+
+def place_text(moved: MovedCall) -> str:
+    """Description of a moved call's position."""
+    if moved.previous is not None:
+        return f"called after {_name(moved.previous)}"
+    return "called first" if moved.following is None else f"called before {_name(moved.following)}"
+
+
+def _name(statement: Statement) -> str:
+    if statement.target:
+        return f"'{statement.target}'"
+    return f"'{statement.call.callee}'" if statement.call else "a statement"
+
+
+def _callees(calls: Iterable[Statement]) -> str:
+    return ", ".join(each.call.callee for each in calls if each.call is not None)

@@ -10,7 +10,7 @@ from ttcodegen.project.tuning.statements import Argument, Statement
 
 @dataclass
 class EditedNode:
-    """A call as it is generated, with the arguments that it is to have."""
+    """Generated call with edited arguments."""
 
     text: str
     statement: Statement
@@ -32,7 +32,7 @@ class EditedNode:
         }
 
     def render(self) -> str:
-        """The statement."""
+        """Renders the statement."""
         statement, call = self.statement, self.statement.call
         assert call is not None
         head = self.text[statement.start : statement.end]
@@ -42,7 +42,7 @@ class EditedNode:
             head = f"{before}{self.target}{after}" if name else head
         arguments = list(self.positional)
         if self.options:
-            # Designated fields are in the order of their declaration.
+            # Designated initializers have to be in the order of declaration.
             order = option_names(self.text, call.callee)
             names = [*(n for n in order if n in self.options), *(self.options.keys() - set(order))]
             fields = ", ".join(f".{name} = {self.options[name]}" for name in names)
@@ -51,7 +51,7 @@ class EditedNode:
 
 
 def option_names(text: str, callee: str) -> list[str]:
-    """The fields of the options of a function, in the order of their declaration."""
+    """Fields of a function's options, in the order of declaration."""
     name = callee.rpartition("::")[2]
     options = re.search(rf"\b{name}\([^;{{}}]*?const (\w+)& options", text)
     declared = options and re.search(rf"struct {options[1]} {{(.*?)\n}};", text, re.DOTALL)

@@ -1,4 +1,4 @@
-"""Alternatives of ops under the model of cost, and the fastest of them as edits."""
+"""Search of faster alternatives of ops by the cost model, written as edits."""
 
 from __future__ import annotations
 
@@ -24,13 +24,15 @@ from ttcodegen.project.manifest import Edits, Node
 from ttcodegen.project.tuning.application import apply_decisions
 from ttcodegen.project.tuning.decisions import (
     TUNING_FILE,
+    compared,
+)
+from ttcodegen.project.tuning.edited_calls import EditedCalls
+from ttcodegen.project.tuning.edited_files import (
     Change,
     EditedCall,
     EditedFile,
     OpIndex,
-    compared,
 )
-from ttcodegen.project.tuning.edited_calls import EditedCalls
 from ttcodegen.project.tuning.legality import Legality
 from ttcodegen.project.tuning.statements import (
     Constant,
@@ -44,20 +46,20 @@ from ttcodegen.project.tuning.statements import (
 )
 
 MOST_SHOWN = 5
-"""Alternatives that are listed, and judged by the library."""
+"""Limit on the alternatives that are listed and judged by the library."""
 BUDGET = 10_000
-"""Alternatives that are tried if nothing else is said."""
+"""Default limit on the alternatives that are tried."""
 _LEAST_GAIN = 0.01
-"""Of the time, below which an alternative is not worth an edit."""
+"""Minimum relative gain of an alternative."""
 
 
 @dataclass(frozen=True)
 class Alternative:
-    """A form of a call, with the time of it and of the calls that read its result."""
+    """Form of a call, with its time and that of the users of its result."""
 
     call: LibraryCall
     own_seconds: float
-    """Of the call itself."""
+    """Time of the call itself."""
     seconds: float
     l1_bytes: int
     is_measured: bool = False
@@ -65,23 +67,23 @@ class Alternative:
 
     @property
     def placement(self) -> TensorPlacement:
-        """The placement of its result."""
+        """Placement of the result."""
         return self.call.result
 
     @property
     def program(self) -> ProgramConfig | None:
-        """Its program configuration."""
+        """Program config of the call."""
         return self.call.program_config
 
     def measured(self, seconds: float) -> Alternative:
-        """The same with the time of the call on a card."""
+        """Copy with a measured time of the call."""
         total = self.seconds - self.own_seconds + seconds
         return replace(self, own_seconds=seconds, seconds=total, is_measured=True)
 
 
 @dataclass(frozen=True)
 class Trial:
-    """A form of a call that the library is asked about."""
+    """Form of a call that the library judges."""
 
     node: Node
     call: LibraryCall
@@ -89,11 +91,11 @@ class Trial:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Answer of the library to a trial."""
+    """Library's answer to a trial."""
 
     refused: str | None = None
     seconds: float | None = None
-    """The time on a card, if there is one."""
+    """Measured time on a card, if there is one."""
 
 
 Judge = Callable[[Sequence[Trial]], Sequence[Verdict]]
@@ -101,41 +103,41 @@ Judge = Callable[[Sequence[Trial]], Sequence[Verdict]]
 
 @dataclass(frozen=True)
 class Tuning:
-    """Alternatives of an op: as it is, and others from the fastest on."""
+    """Alternatives of an op: the current form, and others by time."""
 
     op: str
     current: Alternative
     found: tuple[Alternative, ...]
     refused: tuple[tuple[Alternative, str], ...] = ()
-    """Alternatives that the library does not take, with the reason."""
+    """Alternatives that the library refuses, with the reason."""
 
     @property
     def is_better(self) -> bool:
-        """True if the fastest alternative is worth an edit."""
+        """Returns whether the fastest alternative is worth an edit."""
         return bool(self.found) and self.found[0].seconds < self.current.seconds * (1 - _LEAST_GAIN)
 
     @property
     def best(self) -> Alternative:
-        """The one to take: the fastest, or the call as it is."""
+        """The fastest alternative, or the current form if it is not worth an edit."""
         return self.found[0] if self.is_better else self.current
 
 
 def program_text(config: ProgramConfig) -> str:
-    """A program configuration as C++."""
+    """Program config as C++."""
     return f"{config.cpp}{program_initializer(config)}"
 
 
 @dataclass
 class TunedProject:
-    """The files of a project as they were generated, and as they are.
+    """Generated and current files of a project.
 
     Args:
-        before: the texts as they were generated, by path.
-        now: the texts as they are.
-        lines: the lines of its ops as they were generated.
+        before: the generated texts, by path.
+        now: the current texts.
+        lines: the generated lines of its ops.
         flatbuffer: its program.
         architecture: its card.
-        measured: times of calls on the card, by their keys.
+        measured: measured times of calls, by key.
     """
 
     before: Mapping[str, str]
@@ -152,16 +154,16 @@ def tune(
     budget: int = BUDGET,
     judge: Judge | None = None,
 ) -> tuple[list[Tuning], dict[str, str]]:
-    """The alternatives of ops, and the files that change if the fastest are chosen, by path.
+    """Searches alternatives of ops; returns them and the files that change, by path.
 
     Args:
         project: the project.
-        names: the ops, or none for all, from the one that takes longest on.
-        budget: the number of alternatives after which no other op is begun.
+        names: the ops, or empty for all, slowest first.
+        budget: limit on alternatives after which no other op is started.
         judge: asks the library about the fastest ones.
 
     Raises:
-        CompileError: if there is no such op, or its call cannot be given anything else.
+        CompileError: if there is no such op, or its call has no alternatives.
     """
     search = _Search(project)
     nodes = [search.named(name) for name in names] if names else search.longest()
@@ -183,7 +185,7 @@ def tune(
 
 
 class _Search:
-    """The search in one project."""
+    """Search in one project."""
 
     def __init__(self, project: TunedProject) -> None:
         self._project = project
@@ -204,7 +206,7 @@ class _Search:
         self._decided: dict[str, EditedFile] = {}
 
     def named(self, name: str) -> Node:
-        """The op of a name."""
+        """Op of a name; raises CompileError if it is unknown or has no call."""
         known: list[str] = []
         for names in self._edited.names:
             known += names.known
@@ -221,26 +223,24 @@ class _Search:
         )
 
     def longest(self) -> list[Node]:
-        """The ops that can be given something else, from the one that takes longest on; of those
-        that share a statement, the first."""
+        """Ops with alternatives, slowest first; one op per statement."""
         found: dict[tuple[str, int], Node] = {}
         for node in self._calls:
             if node[0] not in self._entries or node not in self._statements:
                 continue
             path, statement = self._statements[node]
-            if any(True for _ in _places(self._now(path, statement), self._constants)):
+            if any(True for _ in _tunable_arguments(self._now(path, statement), self._constants)):
                 found.setdefault((path, statement.start), node)
         times = {node: self._model.cost(self._calls[node]).seconds for node in found.values()}
         return sorted((node for node in times if times[node] > 0), key=lambda node: -times[node])
 
     def alternatives(self, node: Node) -> Tuning:
-        """The call as it is, and its alternatives from the fastest on; operands stay as they are,
-        and so do the calls that read the result."""
+        """Alternatives of a call, fastest first, with unchanged operands and users."""
         call = self._calls[node]
         readers = [(self._calls[reader], index) for reader, index in self._readers(node)]
         current = self._timed(call, readers)
         found: list[Alternative] = []
-        seen = {_form(call)}
+        seen = {_form_key(call)}
         for candidate in self._legality.generator.of(call, [True] * len(call.operands)):
             if (
                 candidate.operands != call.operands
@@ -256,12 +256,17 @@ class _Search:
             timed = self._timed(
                 replace(call, results=candidate.results, attributes=attributes), readers
             )
-            form = _form(timed.call)
+            form = _form_key(timed.call)
             if timed.l1_bytes <= self._model.speed.usable_l1 and form not in seen:
                 seen.add(form)
                 found.append(timed)
         found.sort(
-            key=lambda each: (each.seconds, each.l1_bytes, str(each.placement), *_form(each.call))
+            key=lambda each: (
+                each.seconds,
+                each.l1_bytes,
+                str(each.placement),
+                *_form_key(each.call),
+            )
         )
         return Tuning(node[1], current, tuple(found))
 
@@ -275,7 +280,7 @@ class _Search:
         return Alternative(call, cost.seconds, seconds, cost.l1_bytes)
 
     def _readers(self, node: Node) -> Iterator[tuple[Node, int]]:
-        """The calls that read the result of an op, and as which of their tensors."""
+        """Calls that read an op's result, with the operand index."""
         for use in self._edited.ops[node].results[0].uses:
             op = use.operation
             reader = self._nodes.get(op) if isinstance(op, CatalogueOp) else None
@@ -286,7 +291,7 @@ class _Search:
                     yield reader, index
 
     def take(self, node: Node, best: Alternative) -> None:
-        """Makes a form of a call the one that others are searched beside."""
+        """Fixes a form of a call for the search of others."""
         self._calls[node] = best.call
         for reader, index in self._readers(node):
             operands = list(self._calls[reader].operands)
@@ -297,7 +302,7 @@ class _Search:
     def judged(
         self, tried: Sequence[tuple[Node, Tuning]], judge: Judge
     ) -> list[tuple[Node, Tuning]]:
-        """The alternatives that the library takes, with the times of a card if it gives them."""
+        """Alternatives that the library accepts, with measured times if available."""
         judged = [(node, (t.current, *t.found[:MOST_SHOWN])) for node, t in tried]
         trials = [Trial(node, each.call) for node, forms in judged for each in forms]
         answers = iter(judge(trials))
@@ -317,11 +322,11 @@ class _Search:
         return found
 
     def _now(self, path: str, statement: Statement) -> Statement:
-        """The statement as a person edited it."""
+        """Statement as edited by the user."""
         return self._after.get((path, statement.start), statement)
 
     def decide(self, node: Node, tuning: Tuning, *, needed: bool) -> None:
-        """Notes the fastest alternative as an edit."""
+        """Records the fastest alternative as an edit."""
         path, statement = self._statements[node]
         edited, best = self._now(path, statement), tuning.found[0]
         changes = tuple(_changes(edited, best, tuning.current, self._constants))
@@ -345,7 +350,7 @@ class _Search:
         file.calls.append(decided)
 
     def written(self) -> dict[str, str]:
-        """The files with the edits, by path."""
+        """Files with the edits, by path."""
         if not self._decided:
             return {}
         project = self._project
@@ -354,7 +359,7 @@ class _Search:
             project.before,
             project.lines,
             project.now,
-            list(_moved(project)),
+            list(_current_lines(project)),
             self._legality,
         )
         if applied.lost:
@@ -363,8 +368,7 @@ class _Search:
 
 
 def _with_activation(attributes: Mapping[str, Any], known: ProgramConfig) -> dict[str, Any] | None:
-    """Attributes whose program configuration applies the activation of another one; None if it
-    cannot."""
+    """Transfers a fused activation to the attributes' program config; None if it has none."""
     found = dict(attributes)
     for name in PROGRAM_CONFIGS:
         config = found.get(name)
@@ -377,14 +381,14 @@ def _with_activation(attributes: Mapping[str, Any], known: ProgramConfig) -> dic
     return found
 
 
-def _form(call: LibraryCall) -> tuple[str, str]:
-    """Identity of a form of a call among its alternatives."""
+def _form_key(call: LibraryCall) -> tuple[str, str]:
+    """Key of a form of a call among its alternatives."""
     config = call.program_config
     return str(call.result), "" if config is None else config.text
 
 
 def _statements(project: TunedProject) -> Iterator[tuple[Node, tuple[str, Statement]]]:
-    """The statement that makes the result of each op, as it was generated."""
+    """Generated statement that produces each op's result."""
     made: dict[str, tuple[list[int], list[Statement]]] = {}
     seen: set[Node] = set()
     for each in project.lines:
@@ -403,8 +407,8 @@ def _statements(project: TunedProject) -> Iterator[tuple[Node, tuple[str, Statem
             yield node, (each.path, calls[place])
 
 
-def _moved(project: TunedProject) -> Iterator[OpLines]:
-    """The lines of the ops as the files are now."""
+def _current_lines(project: TunedProject) -> Iterator[OpLines]:
+    """Current lines of the ops."""
     edits = {
         path: Edits(text, project.now[path])
         for path, text in project.before.items()
@@ -422,7 +426,7 @@ def _changes(
     current: Alternative,
     constants: Mapping[str, Constant],
 ) -> Iterator[Change]:
-    """The arguments that differ, where the call has a place for them."""
+    """Changed arguments for which the call has a parameter."""
     if best.placement != current.placement:
         value = f"ttnn::{best.placement.buffer_type.upper()}_MEMORY_CONFIG"
         yield from _change(statement, "memory_config", value, constants)
@@ -435,14 +439,14 @@ def _change(
     statement: Statement, parameter: str, value: str, constants: Mapping[str, Constant]
 ) -> Iterator[Change]:
     words = tuple(token.text for token in tokens(value))
-    for place in _places(statement, constants):
+    for place in _tunable_arguments(statement, constants):
         if place.option or same_parameter(place.parameter, parameter):
             yield replace(place, parameter=parameter, words=words)
             return
 
 
-def _places(statement: Statement, constants: Mapping[str, Constant]) -> Iterator[Change]:
-    """Arguments of a call that a search may give something else; one for all options."""
+def _tunable_arguments(statement: Statement, constants: Mapping[str, Constant]) -> Iterator[Change]:
+    """Arguments of a call that the search may change; one stands for all options."""
     call = statement.call
     assert call is not None
     if call.callee.startswith("call::"):
@@ -459,7 +463,7 @@ def _places(statement: Statement, constants: Mapping[str, Constant]) -> Iterator
 
 
 def table(tuning: Tuning) -> str:
-    """The alternatives as text, from the fastest on, with the call as it is among them."""
+    """Table of alternatives, fastest first, with the current form among them."""
     rows = [("us", "L1 KiB", "result", "program", "")]
     shown = sorted([tuning.current, *tuning.found[:MOST_SHOWN]], key=lambda each: each.seconds)
     rows += [
@@ -471,7 +475,7 @@ def table(tuning: Tuning) -> str:
 
 
 def summary(tunings: Iterable[Tuning]) -> str:
-    """The ops as text: what each takes, and what its fastest alternative does."""
+    """Summary of ops: current time, and the fastest alternative."""
     known = list(tunings)
     rows = [("op", "us now", "us", "L1 KiB", "result", "program")]
     rows += [

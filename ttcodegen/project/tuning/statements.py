@@ -1,4 +1,4 @@
-"""Reader of the subset of C++ that projects consist of: statements, calls, arguments, values."""
+"""Parser of the projects' subset of C++: statements, calls, arguments, values."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ _BLOCKS = frozenset(
 _TRAILING = frozenset((")", "const", "noexcept", "override"))
 """Tokens between a parameter list and the body of a function."""
 _PATH = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*|\[\w+\])*")
-"""A variable, or a member of one: `weights.layers[0].up.weight`."""
+"""Variable or member path: `weights.layers[0].up.weight`."""
 _BORROWING = frozenset(("last_use", "std::move"))
-"""Functions that only say that a variable is not used any more."""
+"""Functions that mark the last use of a variable."""
 
 
 class Token(NamedTuple):
-    """A token of C++ and its place in the text."""
+    """C++ token and its position in the text."""
 
     kind: str
     text: str
@@ -52,13 +52,13 @@ class Token(NamedTuple):
 
 
 def tokens(text: str) -> list[Token]:
-    """The tokens of a text, comments and directives of the preprocessor among them."""
+    """Tokens of a text, including comments and preprocessor directives."""
     found: list[Token] = []
     position = 0
     while position < len(text):
         matched = _TOKEN.match(text, position)
         if matched is None:
-            # A quote without its end.
+            # An unterminated quote.
             found.append(Token("punctuation", text[position], position, position + 1))
             position += 1
             continue
@@ -73,23 +73,23 @@ def tokens(text: str) -> list[Token]:
 
 @dataclass(frozen=True)
 class Argument:
-    """An argument of a call."""
+    """Argument of a call."""
 
     label: str | None
-    """The name of the parameter where the text has it: in a comment, or as a designator."""
+    """Parameter name from a comment or a designator, if there is one."""
     words: tuple[str, ...]
-    """The tokens without comments."""
+    """Tokens without comments."""
     start: int
     end: int
 
     @property
     def text(self) -> str:
-        """The tokens with spaces only where they are needed."""
+        """Text of the tokens with minimal spacing."""
         return joined(self.words)
 
     @property
     def variable(self) -> str | None:
-        """The variable that is passed, moved or not; None for other expressions."""
+        """Variable that is passed, possibly moved; None for other expressions."""
         words = self.words
         if len(words) == 4 and words[0] in _BORROWING and words[1] == "(":
             words = words[2:3]
@@ -99,49 +99,49 @@ class Argument:
 
 @dataclass(frozen=True)
 class Call:
-    """A call with its positional arguments, and the fields of the options that follow them."""
+    """Call with positional arguments, followed by fields of an options structure."""
 
     callee: str
     positional: tuple[Argument, ...]
     options: tuple[Argument, ...]
     options_span: tuple[int, int] | None
-    """The braces of the options; None without any."""
+    """Range of the options' braces; None without options."""
     end: int
-    """The place of the closing parenthesis."""
+    """Position of the closing parenthesis."""
 
 
 @dataclass(frozen=True)
 class Statement:
-    """A statement of a function, or a declaration outside of all functions."""
+    """Statement of a function, or declaration at namespace scope."""
 
     function: str
-    """The function; empty outside of all of them."""
+    """Enclosing function; empty at namespace scope."""
     words: tuple[str, ...]
-    """The tokens without comments."""
+    """Tokens without comments."""
     start: int
     end: int
-    """The place after its semicolon."""
+    """Position after the semicolon."""
     target: str | None
-    """The variable that is assigned or declared."""
+    """Variable that is assigned or declared."""
     call: Call | None
     comments: tuple[Token, ...]
-    """Comments above it and inside of it, and the one after it on its last line."""
+    """Comments above and inside, and a trailing one on the last line."""
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """The variables that the call reads, in the order of its arguments."""
+        """Variables that the call reads, in argument order."""
         if self.call is None:
             return ()
         return tuple(v for each in self.call.positional if (v := each.variable) is not None)
 
     @property
     def is_declaration(self) -> bool:
-        """True if the statement declares the variable that it assigns."""
+        """Returns whether the statement declares the variable that it assigns."""
         return self.target is not None and self.words[0] != self.target
 
 
 def joined(words: Sequence[str]) -> str:
-    """Tokens as text."""
+    """Text of tokens."""
     text = ""
     for word in words:
         needs_space = text and (text[-1].isalnum() or text[-1] == "_") and re.match(r"\w", word)
@@ -152,7 +152,7 @@ def joined(words: Sequence[str]) -> str:
 
 
 def braced_fields(words: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """The designated fields of a structure, by name: `T{.a = 1}` or `{.a = 1}`."""
+    """Designated initializers of a structure, by name: `T{.a = 1}` or `{.a = 1}`."""
     found = tokens(joined(words))
     opening = next((i for i, token in enumerate(found) if token.text == "{"), None)
     if opening is None:
@@ -164,7 +164,7 @@ def braced_fields(words: Sequence[str]) -> dict[str, tuple[str, ...]]:
 
 @lru_cache(maxsize=64)
 def statements(text: str) -> tuple[Statement, ...]:
-    """The statements of a file in their order, those of nested blocks included."""
+    """Statements of a file in order, including nested blocks."""
     return tuple(_Reader(text).statements())
 
 
@@ -177,7 +177,7 @@ class _Reader:
         current: list[Token] = []
         comments: list[Token] = []
         blocks: list[str] = []
-        """The function of each block that is open."""
+        """Function of each open block."""
         depth = 0
         last: Statement | None = None
         for token in self._tokens:
@@ -232,7 +232,7 @@ def _opens_block(current: Sequence[Token]) -> bool:
 
 
 def _function_name(current: Sequence[Token]) -> str:
-    """The name before the first parenthesis; empty for a namespace or a structure."""
+    """Name before the first parenthesis; empty for a namespace or structure."""
     if current and current[0].text in _BLOCKS:
         return ""
     for before, token in pairwise(current):
@@ -251,7 +251,7 @@ def _statement(
 
 
 def _assignment(current: Sequence[Token]) -> tuple[str | None, Sequence[Token]]:
-    """The variable that is assigned, and what it becomes."""
+    """Assigned variable and the tokens of its value."""
     depth = 0
     for index, token in enumerate(current):
         if token.text == "=" and depth == 0 and index:
@@ -259,9 +259,12 @@ def _assignment(current: Sequence[Token]) -> tuple[str | None, Sequence[Token]]:
             if before.text == "]":
                 names = [each.text for each in current[:index] if each.kind == "name"]
                 return ",".join(names[1:]), current[index + 1 :]
+            member = "".join(each.text for each in current[:index])
+            if current[index - 2].text == "." and _PATH.fullmatch(member):
+                return member, current[index + 1 :]
             return (before.text if before.kind == "name" else None), current[index + 1 :]
         if token.text == "{" and depth == 0 and index and current[0].text in ("const", "inline"):
-            # A constant with its value in braces.
+            # A brace-initialized constant.
             before = current[index - 1]
             return (before.text if before.kind == "name" else None), current[index:]
         if token.text in _OPENING:
@@ -273,9 +276,8 @@ def _assignment(current: Sequence[Token]) -> tuple[str | None, Sequence[Token]]:
 
 
 def _call(value: Sequence[Token], comments: Sequence[Token]) -> Call | None:
-    """The call that an expression is, or that it takes one of several results of; None if it is
-    something else."""
-    value = _without_choice(value)
+    """Parses an expression as a call, possibly with selection of a result; None for others."""
+    value = _strip_selection(value)
     if len(value) < 3 or value[0].kind != "name" or value[1].text != "(":
         return None
     if value[-1].text != ")" or _closing(value, 1) != len(value) - 1:
@@ -291,8 +293,8 @@ def _call(value: Sequence[Token], comments: Sequence[Token]) -> Call | None:
     return Call(value[0].text, tuple(parts), options, span, value[-1].start)
 
 
-def _without_choice(value: Sequence[Token]) -> Sequence[Token]:
-    """A call without what takes one of its results: `std::get<0>(call)`, `call[0]`."""
+def _strip_selection(value: Sequence[Token]) -> Sequence[Token]:
+    """Strips the selection of a result: `std::get<0>(call)`, `call[0]`."""
     if [token.text for token in value[:2]] == ["std::get", "<"] and len(value) > 6:
         if value[4].text == "(" and _closing(value, 4) == len(value) - 1:
             return value[5:-1]
@@ -302,7 +304,7 @@ def _without_choice(value: Sequence[Token]) -> Sequence[Token]:
 
 
 def _designated(argument: Argument) -> Argument:
-    """An argument `.name = value` as one with a label."""
+    """Converts an argument `.name = value` to a labelled one."""
     words = argument.words
     if len(words) > 3 and words[0] == "." and words[2] == "=":
         return Argument(words[1], words[3:], argument.start, argument.end)
@@ -355,7 +357,7 @@ def _arguments(value: Sequence[Token], comments: Sequence[Token]) -> list[Argume
 
 
 def _template_end(value: Sequence[Token], opening: int) -> int:
-    """The place of the `>` of template arguments; -1 if it is a comparison."""
+    """Position of the `>` of template arguments; -1 for a comparison."""
     depth = 0
     for index in range(opening, len(value)):
         text = value[index].text
@@ -368,7 +370,7 @@ def _template_end(value: Sequence[Token], opening: int) -> int:
 
 
 TUNING = "tuning::"
-"""The namespace of the constants of tuning.hpp."""
+"""Namespace of the constants of tuning.hpp."""
 _MEMORIES = {"ttnn::DRAM_MEMORY_CONFIG": "dram", "ttnn::L1_MEMORY_CONFIG": "l1"}
 _CORES = re.compile(r"CoreRange\(\{(\d+), ?(\d+)\}, ?\{(\d+), ?(\d+)\}\)")
 _SHARD = re.compile(r"\{(\d+), ?(\d+)\}\)?[,)} ]*(?:ttnn::ShardOrientation::\w+\)?\}?)?$")
@@ -389,22 +391,22 @@ KINDS = {
     "rhs_activations": "activation of an operand",
     "post_activations": "activation",
 }
-"""Parameters that say how a call is made, and not what it computes, as a person calls them."""
+"""Parameters that configure a call without changing its result, with their description."""
 ACTIVATIONS = frozenset(("activation", "lhs_activations", "rhs_activations", "post_activations"))
 APPLIED_AFTER = frozenset(("activation", "post_activations"))
 """Activations of the result, which the optimizer fuses as well."""
 BINARY_ACTIVATIONS = {5: "post_activations", 6: "lhs_activations", 7: "rhs_activations"}
-"""Positions of activations of binary ops among their arguments (binary.hpp of all releases)."""
+"""Argument positions of activations of binary ops (binary.hpp of all releases)."""
 
 
 def same_parameter(one: str | None, other: str) -> bool:
-    """True if two names are those of one parameter, which calls name differently."""
+    """Returns whether two parameter names are spellings of one parameter."""
     return one is not None and one.replace("_kernel_", "_") == other.replace("_kernel_", "_")
 
 
 @dataclass(frozen=True)
 class Constant:
-    """A constant of tuning.hpp."""
+    """Constant of tuning.hpp."""
 
     name: str
     type_words: tuple[str, ...]
@@ -413,7 +415,7 @@ class Constant:
 
 
 def constants_of(declared: Sequence[Statement]) -> dict[str, Constant]:
-    """The constants among the declarations of a file, by name."""
+    """Constants among the declarations of a file, by name."""
     found: dict[str, Constant] = {}
     for each in declared:
         if each.function or each.target is None or each.words[0] not in ("const", "inline"):
@@ -426,7 +428,7 @@ def constants_of(declared: Sequence[Statement]) -> dict[str, Constant]:
 
 
 def kind_of(words: Sequence[str], constants: Mapping[str, Constant]) -> str | None:
-    """The parameter that a value is for by its type; None if the type is of no such parameter."""
+    """Decision parameter of a value by its type, None if it has none."""
     text = joined(words)
     constant = constants.get(text.removeprefix(TUNING)) if text.startswith(TUNING) else None
     if constant is not None:
@@ -445,16 +447,16 @@ _KINDS_OF_TYPES = {
     "Conv2dConfig": "conv_config",
     "DataType": "dtype",
 }
-"""Parameters by what the types of their values have in their names."""
+"""Decision parameter by a substring of the value's type."""
 
 
 def override_fields(
     parameter: str, words: Sequence[str], constants: Mapping[str, Constant]
 ) -> dict[str, Any]:
-    """A value as fields of the overrides file; empty if they cannot say it.
+    """Value as fields of the overrides file; empty if they cannot express it.
 
     Args:
-        parameter: the parameter that gets the value.
+        parameter: the parameter of the value.
         words: the tokens of the value.
         constants: the constants of tuning.hpp by name.
     """
@@ -482,7 +484,7 @@ def override_fields(
 
 
 def _convolution(words: Sequence[str]) -> dict[str, Any]:
-    """The numbers and flags of a convolution's configuration."""
+    """Integers and flags of a convolution config."""
     known = {field.name for field in fields(Conv2dConfig)}
     found: dict[str, Any] = {}
     for name, value in braced_fields(words).items():
@@ -517,11 +519,11 @@ def _data_type(text: str) -> dict[str, Any]:
 
 
 def program_config(words: Sequence[str], type_text: str = "") -> ProgramConfig | None:
-    """The program configuration that a structure of C++ is; None if it is not read.
+    """Parses a program config from a C++ structure; None if it is not supported.
 
     Args:
-        words: the tokens of the structure, with its name or in braces alone.
-        type_text: the declared type where it is in braces alone.
+        words: the tokens of the structure, with its name or only braces.
+        type_text: the declared type for the latter.
     """
     head = words[0] if words and words[0] != "{" else type_text.replace("const ", "").strip()
     cls = next((each for each in _configs() if each.cpp.endswith(head.rpartition("::")[2])), None)
@@ -545,7 +547,7 @@ def program_config(words: Sequence[str], type_text: str = "") -> ProgramConfig |
 
 
 def program_summary(config: ProgramConfig) -> str:
-    """A program configuration by its kind and its blocks, as tables show it."""
+    """Short description of a program config for tables: kind and block sizes."""
     name = config.cpp.rpartition("::")[2].removesuffix("ProgramConfig")
     names = ("in0_block_w", "per_core_m", "per_core_n", "q_chunk_size", "k_chunk_size", "block_w")
     sizes = [

@@ -1,4 +1,4 @@
-"""The arguments of the sub-commands: one table for the command line and for Python."""
+"""Table of the sub-commands' arguments, for the command line and for Python."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.foundation.messages import closest, did_you_mean
+from ttcodegen.systems.description import ARCHITECTURES
 
 Kind = Literal["flag", "integer", "number", "text", "path"]
 
@@ -17,12 +18,11 @@ Kind = Literal["flag", "integer", "number", "text", "path"]
 INIT_KINDS = ("arange", "ones", "rand", "randn", "scaled", "zeros")
 SECTIONS = ("all", "version", "system_desc", "mlir", "cpp", "inputs", "outputs")
 LOG_LEVELS = ("CRITICAL", "ERROR", "WARNING", "INFO", "DEBUG")
-ARCHITECTURES = ("wormhole_b0", "blackhole")
 
 
 @dataclass(frozen=True)
 class Argument:
-    """An argument; those without `--` are given by their position on the command line."""
+    """Argument; positional on the command line unless its name begins with `--`."""
 
     name: str
     kind: Kind
@@ -32,18 +32,18 @@ class Argument:
     minimum: float | None = None
     maximum: float | None = None
     refusal: str | None = None
-    """Reason for the refusal of an argument that other tools have."""
+    """Reason to refuse an argument that other tools accept."""
 
     @property
     def key(self) -> str:
-        """The name without leading dashes, with underscores."""
+        """Name without leading dashes, with underscores."""
         return self.name.lstrip("-").replace("-", "_")
 
     def checked(self, value: Any) -> Any:
-        """The value in the argument's type; text is converted.
+        """Converts a value to the argument's type.
 
         Raises:
-            CompileError: if it is no value of the argument.
+            CompileError: if it is not valid.
         """
         if self.refusal is not None and value not in (None, False):
             raise CompileError(f"{self.name} is not possible here: {self.refusal}")
@@ -166,7 +166,7 @@ _RUNNING = (
 
 
 def _system(files: str, default: str) -> tuple[Argument, ...]:
-    """The arguments that name a system, of which one is given."""
+    """Arguments that name a system; at most one may be given."""
     return (
         Argument("--system-desc", "path", f"{files}, or a machine by name; {default}"),
         Argument("--machine", "text", "a machine by name (n150, n300, t3000, p150, p100...)"),
@@ -177,7 +177,7 @@ def _system(files: str, default: str) -> tuple[Argument, ...]:
 _SYSTEM = _system(
     "a .ttsys file, a folder of them", "the device of the CPU backend if none is given"
 )
-"""The system that files should have been compiled for."""
+"""System that files should have been compiled for."""
 
 COMMANDS: Mapping[str, tuple[Argument, ...]] = {
     "read": (
@@ -264,7 +264,7 @@ COMMANDS: Mapping[str, tuple[Argument, ...]] = {
         *_COMMON,
     ),
 }
-"""The arguments of each sub-command."""
+"""Arguments of each sub-command."""
 
 DESCRIPTIONS: Mapping[str, str] = {
     "read": "Shows what a flatbuffer or a built shared object holds.",
@@ -278,10 +278,10 @@ DESCRIPTIONS: Mapping[str, str] = {
 
 
 def resolved(command: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """All arguments of a sub-command by their keys, those that are not given by default.
+    """All arguments of a sub-command by key, with defaults for missing ones.
 
     Raises:
-        CompileError: if there is no such argument, or a value is not possible.
+        CompileError: if an argument is unknown, or a value is invalid.
     """
     arguments = {argument.name: argument for argument in COMMANDS[command]}
     for name in given:
@@ -302,7 +302,7 @@ _EXCLUDED = {
     "quiet": ("log_level",),
     "disable_golden": ("rtol", "atol", "pcc", "save_golden_tensors"),
 }
-"""Arguments that would have no effect beside others."""
+"""Arguments that others make ineffective."""
 
 
 def _dashed(key: str) -> str:
@@ -310,5 +310,5 @@ def _dashed(key: str) -> str:
 
 
 def shown(command: str) -> Iterator[Argument]:
-    """The arguments that --help lists."""
+    """Arguments that --help lists."""
     return (argument for argument in COMMANDS[command] if argument.refusal is None)

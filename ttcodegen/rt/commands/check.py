@@ -1,4 +1,4 @@
-"""`check` and `query`: systems, and whether a flatbuffer fits one."""
+"""`check` and `query`: system descriptions, and compatibility of a flatbuffer with one."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.rt.commands.command import Command, FileResult, json_text
 from ttcodegen.rt.commands.read import system_of
 from ttcodegen.runtime.executable import (
+    ENDINGS,
     Executable,
     FlatbufferExecutable,
     find_files,
@@ -27,8 +28,7 @@ from ttcodegen.systems.description import SystemDescription, differences
 
 
 def named_systems(arguments: Mapping[str, Any]) -> dict[str, SystemDescription]:
-    """The systems that --system-desc, --machine or --arch name, by their names; that of the CPU
-    backend if none is given.
+    """Systems of --system-desc, --machine or --arch by name; by default the CPU backend's.
 
     Raises:
         CompileError: if several are given, or a file is no description.
@@ -42,17 +42,17 @@ def named_systems(arguments: Mapping[str, Any]) -> dict[str, SystemDescription]:
 
 
 def given_system(arguments: Mapping[str, Any]) -> tuple[str, SystemDescription] | None:
-    """The name and the description of the system that is named; None if none is.
+    """Name and description of the requested system; None if none is given.
 
     Raises:
-        CompileError: if several are given, there is no such machine, or a file is no description.
+        CompileError: if several are given, the machine is unknown, or a file is no description.
     """
     name = _name_of_system(arguments)
     return None if name is None else (name, load_system(name))
 
 
 def names_system(arguments: Mapping[str, Any]) -> bool:
-    """True if a system is named."""
+    """Returns whether a system is given."""
     return _name_of_system(arguments) is not None
 
 
@@ -66,11 +66,10 @@ def _name_of_system(arguments: Mapping[str, Any]) -> str | None:
 
 
 def refuse_other_system(executable: Executable, systems: Mapping[str, SystemDescription]) -> None:
-    """Makes sure that a file was compiled for one of the systems, if any are given. What a shared
-    object was built for is known if its flatbuffer is beside it.
+    """Refuses a file that was compiled for none of the given systems.
 
-    Raises:
-        CompileError: if it was compiled for another one.
+    The system of a shared object is known only with its flatbuffer next to it. Raises:
+    CompileError: if it was compiled for another one.
     """
     flatbuffer = executable if isinstance(executable, FlatbufferExecutable) else None
     if flatbuffer is None and (beside := flatbuffer_beside(executable.path)) is not None:
@@ -90,17 +89,14 @@ def refuse_other_system(executable: Executable, systems: Mapping[str, SystemDesc
 
 # `check`: whether a flatbuffer fits a system.
 
-ENDINGS = (".ttnn", ".ttm", ".so")
-
 
 class Check(Command):
-    """Compares the system that a file was compiled for with one or more system descriptions, and
-    what the file needs with what they have."""
+    """Compares a file's target system and resource needs with system descriptions."""
 
     name: ClassVar[str] = "check"
 
     def execute(self) -> list[FileResult]:
-        """A result for each file and description; its content says in which fields they differ."""
+        """Returns a result per file and description, whose content lists the differing fields."""
         systems = named_systems(self.arguments)
         paths = find_files(self.arguments["binary"], ENDINGS)
         return [
@@ -139,7 +135,7 @@ def _flatbuffer(path: Path) -> FlatbufferExecutable:
 
 
 def unmet_needs(functions: Sequence[Program], system: SystemDescription) -> list[str]:
-    """Needs of functions' tensors that a system does not meet: data types and memory."""
+    """Data types and memory that functions need and a system lacks."""
     chip = system.chip
     types = {tensor.type.data_type for function in functions for tensor in function.tensors}
     missing = sorted(types - set(chip.supported_data_types))
@@ -160,12 +156,12 @@ def unmet_needs(functions: Sequence[Program], system: SystemDescription) -> list
 
 
 class Query(Command):
-    """Describes the device that the CPU backend emulates by default, or a machine that is named."""
+    """Describes the CPU backend's default device, or a named machine."""
 
     name: ClassVar[str] = "query"
 
     def execute(self) -> list[FileResult]:
-        """One result; its content is the description."""
+        """Returns one result, whose content is the description."""
         name, system = given_system(self.arguments) or ("cpu", default_machine())
         data = write_ttsys(system)
         written: list[str] = []

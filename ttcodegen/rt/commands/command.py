@@ -40,15 +40,15 @@ from ttcodegen.version import __version__
 LEVELS = ("critical", "error", "warning", "info", "debug")
 LEVEL_VARIABLE = "TTCODEGEN_RT_LOG_LEVEL"
 OTHER_LEVEL_VARIABLE = "TTRT_LOGGER_LEVEL"
-"""Log level variable of ttrt; ours comes first."""
+"""Log level variable of ttrt, overridden by ours."""
 _MARK = ".ttcodegen-artifacts"
 
 
 class Logger:
-    """Writes messages, a line each: to the terminal, or to a file that is begun anew.
+    """Writes messages as lines to the terminal, or to a new file.
 
-    The environment variable TTCODEGEN_RT_LOG_LEVEL chooses from which level on, by the names of
-    Python's `logging`; INFO without it.
+    The environment variable TTCODEGEN_RT_LOG_LEVEL sets the minimum level by the names of Python's
+    `logging`; INFO by default.
     """
 
     def __init__(self, file_name: str | os.PathLike[str] = "", level: str | None = None) -> None:
@@ -63,11 +63,11 @@ class Logger:
         self._mode = "w"
 
     def error(self, message: str) -> None:
-        """Reports what went wrong."""
+        """Reports an error."""
         self._write("error", message, sys.stderr)
 
     def warning(self, message: str) -> None:
-        """Reports what may be a mistake."""
+        """Reports a possible mistake."""
         self._write("warning", message, sys.stderr)
 
     def info(self, message: str) -> None:
@@ -75,7 +75,7 @@ class Logger:
         self._write("info", message, sys.stdout)
 
     def debug(self, message: str) -> None:
-        """Reports what is being done."""
+        """Reports progress."""
         self._write("debug", message, sys.stderr)
 
     def _write(self, level: str, message: str, stream: TextIO) -> None:
@@ -93,7 +93,7 @@ class Logger:
 
 
 class Artifacts:
-    """A folder of what the sub-commands make. It is marked as theirs: no other one is emptied."""
+    """Folder of the sub-commands' output, with a mark that permits emptying it."""
 
     def __init__(
         self,
@@ -107,7 +107,7 @@ class Artifacts:
         """Empties the folder.
 
         Raises:
-            CompileError: if it was not made by the sub-commands.
+            CompileError: if the sub-commands did not create it.
         """
         if not self.folder.exists():
             return
@@ -120,10 +120,10 @@ class Artifacts:
         shutil.rmtree(self.folder)
 
     def mark(self) -> None:
-        """Makes the folder, and marks it as one that may be emptied.
+        """Creates the folder and marks it as one that may be emptied.
 
         Raises:
-            CompileError: if it cannot be made, or is a link.
+            CompileError: if it cannot be created, or is a link.
         """
         self._refuse_link()
         try:
@@ -137,7 +137,7 @@ class Artifacts:
         refuse_link(self.folder.parent, self.folder.name)
 
     def write(self, name: str, content: str | bytes) -> Path:
-        """Writes a file of that path in the folder.
+        """Writes a file at a path in the folder.
 
         Raises:
             CompileError: if it cannot be written.
@@ -169,7 +169,7 @@ class Artifacts:
 
 
 def json_text(content: Any) -> str:
-    """The text of a JSON file."""
+    """Serializes JSON."""
     text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
     return printable_json(text) + "\n"
 
@@ -177,11 +177,11 @@ def json_text(content: Any) -> str:
 # What the sub-commands have in common: arguments, messages, artifacts, results.
 
 SCHEMA_VERSION = 1
-"""Of result files: goes up when an entry is taken away or means something else."""
+"""Version of result files; incremented when an entry is removed or changes its meaning."""
 
 
 class ResultCode(IntEnum):
-    """Result of a sub-command; the exit statuses of the program have the same numbers."""
+    """Result of a sub-command, equal to the program's exit status."""
 
     PASSED = 0
     WRONG_INPUT = 1
@@ -201,17 +201,16 @@ class FileResult:
     content: dict[str, Any] = field(default_factory=dict[str, Any])
 
     def to_json(self) -> dict[str, Any]:
-        """The entry of a result file."""
+        """Entry of a result file."""
         entry = {"file": self.file, "kind": self.kind, "passed": self.passed, "error": self.error}
         return {**entry, **self.content}
 
 
 class Command(ABC):
-    """A sub-command with its arguments. Calls are independent of each other.
+    """Sub-command with its arguments; calls are independent of each other.
 
     Arguments have the names of the command line, as in `{"binary": "out.ttnn", "--loops": 10}`.
-    Messages go to the terminal and artifacts to their folder, unless a logger or artifacts are
-    given; --log-file and --artifact-dir come before these.
+    `--log-file` and `--artifact-dir` take precedence over a given logger and artifacts.
     """
 
     name: ClassVar[str]
@@ -239,11 +238,11 @@ class Command(ABC):
         """Runs the sub-command.
 
         Returns:
-            A `ResultCode`, and the results as a result file has them.
+            A `ResultCode`, and the content of a result file.
 
         Raises:
-            CompileError: if the arguments name no files, or a file cannot be written. What is wrong
-                with one of several files is in its result.
+            CompileError: if no files are given, or a file cannot be written. Errors of single files
+                are in their results.
         """
         if "binary" in self.arguments and self.arguments["binary"] is None:
             raise CompileError(f"'{self.name}' needs the argument 'binary'")
@@ -270,17 +269,16 @@ class Command(ABC):
 
     @abstractmethod
     def execute(self) -> list[FileResult]:
-        """Does the work; a result for each file."""
+        """Does the work; returns a result per file."""
 
     def artifact_folder(self, path: Path) -> str:
-        """Artifact folder of a file: by its name, or by its path in the folder that was
-        searched."""
+        """Artifact folder of a file: by its name, or by its path in the searched folder."""
         root: Path = self.arguments["binary"]
         relative = path.relative_to(root) if root.is_dir() else Path(path.name)
         return str(relative.with_suffix(""))
 
     def failed(self, path: Path, kind: str, error: CompileError) -> FileResult:
-        """The result of a file that cannot be used; its message is reported."""
+        """Reports an error of a file and returns it as a result."""
         text = error.render()
         self.logger.error(f"{path}: {text}")
         message = "; ".join(diagnostic.message for diagnostic in error.diagnostics)
@@ -304,11 +302,9 @@ class Command(ABC):
 
 @contextmanager
 def blamed_on(path: Path) -> Generator[None]:
-    """For what works on any program that the compiler writes: a failure says that the file at
-    `path` holds another one, in which ops, tensors and attributes do not fit each other.
+    """Converts exceptions to a CompileError that the file at `path` is damaged.
 
-    Raises:
-        CompileError: in place of what is raised then.
+    For work that succeeds on any program that the compiler wrote.
     """
     try:
         yield
@@ -325,7 +321,7 @@ def blamed_on(path: Path) -> Generator[None]:
 
 
 def chosen_programs(arguments: Mapping[str, Any], executable: Executable) -> list[int]:
-    """The programs that --program-index names.
+    """Indices of the programs that --program-index selects.
 
     Raises:
         CompileError: if there is no such program.
@@ -344,7 +340,7 @@ def chosen_programs(arguments: Mapping[str, Any], executable: Executable) -> lis
 def program_inputs(
     arguments: Mapping[str, Any], executable: Executable, program: int
 ) -> ProgramInputs:
-    """The values for a program, as the arguments choose them.
+    """Input values of a program, as the arguments request.
 
     Raises:
         CompileError: as `choose_inputs`.
@@ -358,8 +354,7 @@ def program_inputs(
 
 
 class Progress:
-    """Shows a person how far a long run is: on a terminal only, on one line that is wiped in the
-    end."""
+    """Progress display of a long run on one terminal line."""
 
     def __init__(self, files: int, loops: int, quiet: bool) -> None:
         self._files = files
@@ -370,7 +365,7 @@ class Progress:
 
     @contextmanager
     def step(self, what: str) -> Generator[None]:
-        """The work on one file."""
+        """Context of the work on one file."""
         self._file += 1
         self._what = what
         self._show("")
@@ -380,12 +375,12 @@ class Progress:
             self.wipe()
 
     def loop(self, number: int) -> None:
-        """A run of a program of that file begins; they count from 0."""
+        """Shows that run `number`, counted from 0, begins."""
         if self._loops > 1:
             self._show(f", run {number + 1} of {self._loops}")
 
     def wipe(self) -> None:
-        """Leaves the line to something else."""
+        """Clears the line."""
         self._write("\r\x1b[K")
 
     def _show(self, more: str) -> None:
@@ -401,7 +396,7 @@ class Progress:
 
 
 def flatbuffer_of_project(folder: Path) -> Path | None:
-    """The flatbuffer of the project in `folder`; None if that is no folder of a project."""
+    """Flatbuffer of the project in `folder`; None if it is no project."""
     manifest = read_manifest(folder)
     if manifest is None:
         return None
@@ -410,10 +405,10 @@ def flatbuffer_of_project(folder: Path) -> Path | None:
 
 
 def build_as_it_is(folder: Path) -> Path:
-    """Builds the shared object of a project, with all that was edited; nothing else is written.
+    """Builds the shared object of a project with its edits; writes nothing else.
 
     Raises:
-        BuildError: if it does not build.
+        BuildError: if the build fails.
     """
     manifest = read_manifest(folder) or {}
     library = build_project(folder, str(manifest.get("module")), find_toolchain(), "so").library

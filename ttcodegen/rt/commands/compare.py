@@ -1,4 +1,4 @@
-"""`compare`: two programs side by side, output by output, and op by op where both have ops."""
+"""`compare`: comparison of two programs by outputs and by ops."""
 
 from __future__ import annotations
 
@@ -53,22 +53,22 @@ from ttcodegen.runtime.executable import (
     open_flatbuffer,
 )
 
-_MOST_NAMED = 5
-"""Largest number of one-sided ops that are named."""
+_MAX_LISTED = 5
+"""Limit on the one-sided ops that are listed."""
 
 
 @dataclass(frozen=True)
 class Side:
-    """One of the two that are compared."""
+    """One of the two compared programs."""
 
     executable: Executable
     """Executable that computes the outputs."""
     flatbuffer: FlatbufferExecutable | None
-    """Flatbuffer that knows the ops, if there is any."""
+    """Flatbuffer that lists the ops, if there is one."""
 
     @cached_property
     def places(self) -> OpPlaces:
-        """Places of its ops in its C++."""
+        """Positions of its ops in its C++."""
         return OpPlaces(self.flatbuffer)
 
 
@@ -78,25 +78,25 @@ class Run:
 
     outputs: Sequence[np.ndarray]
     ops: Callable[[bool], Sequence[OpValues]]
-    """Results of its ops; with True also the functions that their C++ calls."""
+    """Returns the results of its ops; with True, also the functions that their C++ calls."""
     of_calls: bool = False
     """True if the ops are calls of C++."""
     of_flatbuffer: bool = False
-    """True if the ops are those of the flatbuffer that belongs to C++ of kernels."""
+    """True if the ops are those of the flatbuffer of a C++ program with kernels."""
 
 
 class Compare(Command):
     """Runs two programs on the same values: projects, shared objects or flatbuffers.
 
-    A project is its C++ as it is now if that was edited or built before, else its flatbuffer. The
-    ops of C++ are the calls of ttnn that it makes.
+    A project is its current C++ if that was edited or built before, else its flatbuffer. The ops of
+    C++ are its ttnn calls.
     """
 
     name: ClassVar[str] = "compare"
 
     def execute(self) -> list[FileResult]:
-        """One result; its content has a row for each output, the first op that drifts, and what
-        each op takes on both sides."""
+        """Returns one result: a row per output, the first op that drifts, and op times of both
+        sides."""
         first = _open(self.arguments["binary"])
         second = _open(self.arguments["other"])
         path = first.executable.path
@@ -146,8 +146,7 @@ class Compare(Command):
         ]
 
     def _gains(self, *sides: tuple[Side, int, Sequence[np.ndarray]]) -> list[dict[str, Any]]:
-        """Times of each op on the second side, and on the first: measured where both are C++, and
-        as the model of cost estimates it."""
+        """Op times of both sides: measured if both are C++, and estimated by the cost model."""
         loops: int = self.arguments["loops"]
         is_measured = all(isinstance(side.executable, LibraryExecutable) for side, _, _ in sides)
         if loops > 1 and not is_measured:
@@ -198,15 +197,15 @@ class Compare(Command):
         ops = side_by_side(our_ops, other_ops, by_function=by_function)
         for which, alone in (("first", ops.only_first), ("second", ops.only_second)):
             if alone:
-                more = "" if len(alone) <= _MOST_NAMED else ", ..."
-                names = ", ".join(op.name for op in alone[:_MOST_NAMED])
+                more = "" if len(alone) <= _MAX_LISTED else ", ..."
+                names = ", ".join(op.name for op in alone[:_MAX_LISTED])
                 self.logger.info(f"only the {which} has: {names}{more}")
         for pair in ops.common:
             first, second = pair.first, pair.second
             found = _difference(first, second)
             if found is not None and not _is_fused(pair):
                 location = first.location or second.location
-                name, line = _place(program, pair, places)
+                name, line = _position(program, pair, places)
                 where = line or location or f"op {first.index}"
                 said = f"{first.name} {name}" if name else first.name
                 self.logger.error(f"the first op that drifts: {said} at {where}: {_text(found)}")
@@ -227,11 +226,13 @@ class Compare(Command):
         return None
 
 
-def _place(
+def _position(
     program: str, pair: Pair, places: tuple[OpPlaces, OpPlaces]
 ) -> tuple[str | None, str | None]:
-    """The variable and the line of an op: in the C++ of the second side, which is looked into, or
-    else of the first. Calls that belong to no op have neither."""
+    """Variable and line of an op: in the second side's C++, else in the first's.
+
+    Calls that belong to no op have neither.
+    """
     found: list[tuple[str | None, str | None]] = [
         (at.variable(program, op.index), at.line(program, op.index))
         for op, at in ((pair.second, places[1]), (pair.first, places[0]))
@@ -244,7 +245,7 @@ def _place(
 
 
 def _open(path: Path) -> Side:
-    """Opens a path: a project's folder, a shared object or a flatbuffer.
+    """Opens a project's folder, a shared object or a flatbuffer.
 
     Raises:
         CompileError: if it is none of them, or cannot be read.
@@ -280,7 +281,7 @@ def _program_named(executable: Executable, name: str) -> int:
 def _reordered(
     info: ProgramInfo, other: ProgramInfo, arrays: Sequence[np.ndarray]
 ) -> list[np.ndarray]:
-    """The values for another program, whose arguments have the same names in any order."""
+    """Values for another program whose arguments have the same names in any order."""
     values = {t.name: array for t, array in zip(info.arguments, arrays, strict=True)}
     missing = [tensor.name for tensor in other.arguments if tensor.name not in values]
     if missing:
@@ -289,7 +290,7 @@ def _reordered(
 
 
 def _run(side: Side, index: int, arrays: Sequence[np.ndarray], reports: ExitStack) -> Run:
-    """Runs a program; what its calls gave can be read as long as the reports are open."""
+    """Runs a program; results of its calls are readable while the reports are open."""
     executable = side.executable
     if isinstance(executable, FlatbufferExecutable):
         return _run_flatbuffer(executable, index, arrays)
@@ -301,7 +302,7 @@ def _run(side: Side, index: int, arrays: Sequence[np.ndarray], reports: ExitStac
     if calls or side.flatbuffer is None:
         values = values_of_calls(calls, side.flatbuffer, info.name)
         return Run(outputs, lambda _: values, of_calls=True)
-    # Kernels do not say what single ops gave.
+    # Kernels do not report results of single ops.
     known = side.flatbuffer
     same = _program_named(known, info.name)
     ops = _run_flatbuffer(known, same, _reordered(info, known.programs[same], arrays)).ops
@@ -337,7 +338,7 @@ def _difference(first: OpValues, second: OpValues) -> Agreement | None:
 
 
 def _is_fused(pair: Pair) -> bool:
-    """True if the op of one side gives what ops after that of the other side give."""
+    """Returns whether the op of one side computes a later op of the other side."""
     return any(
         op.shapes == pair.second.shapes and _difference(op, pair.second) is None
         for op in pair.after_first

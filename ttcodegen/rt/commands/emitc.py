@@ -1,4 +1,4 @@
-"""`run --emitc`: the translated C++ of a program, built and judged beside its flatbuffer."""
+"""`run --emitc`: builds the translated C++ of a program and compares it with its flatbuffer."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ from ttcodegen.transforms.pass_runner import PassRunner
 
 @dataclass(frozen=True)
 class Check:
-    """A check of an output: with what it was compared, and how that went."""
+    """Check of an output: its kind and its result."""
 
     name: str
     """golden, flatbuffer, identity or non-zero."""
     agreement: Agreement
 
     def to_json(self) -> dict[str, Any]:
-        """The entry of a result file."""
+        """Entry of a result file."""
         agreement = self.agreement
         return {
             "check": self.name,
@@ -70,7 +70,7 @@ class Check:
 
 
 def _number(value: float | None) -> float | None:
-    """JSON has no infinity."""
+    """Replaces infinities, which JSON lacks, by None."""
     return value if value is not None and math.isfinite(value) else None
 
 
@@ -82,8 +82,8 @@ def device_data_type(tensor: TensorInfo) -> DataType:
 def check_golden(
     arguments: Mapping[str, Any], tensor: TensorInfo, actual: np.ndarray, golden: np.ndarray
 ) -> Check:
-    """Compares an output with its golden value: as the check of the compiler does, or as --pcc,
-    --rtol and --atol say."""
+    """Compares an output with its golden value, by default tolerances or --pcc, --rtol and
+    --atol."""
     if tensor.source_dtype == "bool" and golden.dtype.kind != "b":
         golden = golden != 0
     if has_element_bounds(arguments):
@@ -92,14 +92,14 @@ def check_golden(
 
 
 def has_element_bounds(arguments: Mapping[str, Any]) -> bool:
-    """True if errors of elements were bounded on the command line."""
+    """Returns whether the command line bounds elementwise errors."""
     return arguments["rtol"] is not None or arguments["atol"] is not None
 
 
 def within(
     arguments: Mapping[str, Any], actual: np.ndarray, expected: np.ndarray, default: float = 0.0
 ) -> Agreement:
-    """Compares element by element: |actual - expected| <= atol + rtol * |expected|."""
+    """Compares elementwise: |actual - expected| <= atol + rtol * |expected|."""
     if actual.shape != expected.shape:
         reason = f"the shape is {actual.shape} instead of {expected.shape}"
         return Agreement(False, "none", None, math.inf, reason)
@@ -116,12 +116,12 @@ def within(
 
 
 def check_identity(arguments: Mapping[str, Any], actual: np.ndarray, given: np.ndarray) -> Check:
-    """Compares an output with the input of its index."""
+    """Compares an output with the input of the same index."""
     return Check("identity", within(arguments, actual, given, default=1e-5))
 
 
 def check_non_zero(actual: np.ndarray) -> Check:
-    """Checks that an output is not zero throughout."""
+    """Checks that an output is not zero everywhere."""
     passed = actual.size == 0 or bool(np.any(actual != 0))
     reason = "" if passed else "all elements are zero"
     return Check("non-zero", Agreement(passed, "none", None, 0.0, reason))
@@ -152,15 +152,9 @@ def compare_with_flatbuffer(
 ) -> list[Check]:
     """Runs a program of a shared object on the inputs of a flatbuffer run, and compares.
 
-    As in the compiler's check, what other roundings move in the flatbuffer run is no error.
-
-    Args:
-        arguments: those of the command.
-        flatbuffer: the file that was run.
-        library: the shared object that belongs to it.
-        index: the program in the flatbuffer.
-        inputs: what it was run on.
-        expected: what it gave.
+    Differences that perturbed rounding of the flatbuffer run also causes are accepted. Args:
+    arguments: those of the command. flatbuffer: the file that was run. library: its shared object.
+    index: the program in the flatbuffer. inputs: the inputs of the run. expected: its outputs.
 
     Returns:
         A check for each output.
@@ -178,13 +172,13 @@ def run_library(
     index: int,
     inputs: Sequence[np.ndarray],
 ) -> list[np.ndarray]:
-    """The outputs of the function of a shared object that is a program of a flatbuffer.
+    """Outputs of the shared object's function for a program of a flatbuffer.
 
     Args:
         flatbuffer: the file.
-        library: the shared object that belongs to it.
+        library: its shared object.
         index: the program in the flatbuffer.
-        inputs: those of that program, in its order.
+        inputs: inputs of the program, in its order.
 
     Raises:
         CompileError: if the shared object has no such function, or the run fails.
@@ -196,13 +190,12 @@ def run_library(
     function = library.programs[names.index(program.name)]
     if not _same_signature(flatbuffer.programs[index], function):
         raise CompileError(f"'{library.path}' and '{flatbuffer.path}' are not the same program")
-    ordered = [inputs[place] for place in _places(flatbuffer.programs[index], function)]
+    ordered = [inputs[place] for place in _argument_order(flatbuffer.programs[index], function)]
     return library.run(names.index(program.name), ordered)
 
 
 def _same_signature(program: ProgramInfo, function: ProgramInfo) -> bool:
-    """True if a function takes and gives the tensors of a program, in its order among the inputs,
-    the weights and the outputs."""
+    """Returns whether inputs, weights and outputs have the same names and shapes in order."""
 
     def signature(tensors: Iterable[TensorInfo]) -> list[tuple[str, tuple[int, ...]]]:
         return [(tensor.name, tensor.shape) for tensor in tensors]
@@ -215,9 +208,11 @@ def _same_signature(program: ProgramInfo, function: ProgramInfo) -> bool:
     return parts(program) == parts(function)
 
 
-def _places(program: ProgramInfo, function: ProgramInfo) -> Iterator[int]:
-    """For each argument of a function, the index of the program's that it is: a library that has
-    no manifest lists its inputs before its weights."""
+def _argument_order(program: ProgramInfo, function: ProgramInfo) -> Iterator[int]:
+    """Index of the program's argument for each argument of a function.
+
+    A library without manifest lists its inputs before its weights.
+    """
     arguments = program.arguments
     weights = iter([place for place, t in enumerate(arguments) if t.is_weight])
     inputs = iter([place for place, t in enumerate(arguments) if not t.is_weight])
@@ -226,7 +221,7 @@ def _places(program: ProgramInfo, function: ProgramInfo) -> Iterator[int]:
 
 
 class _Comparison:
-    """The outputs of a flatbuffer run, and what is known of them."""
+    """Outputs of a flatbuffer run, with their data dependences."""
 
     def __init__(
         self,
@@ -249,7 +244,7 @@ class _Comparison:
         self._tolerances = flatbuffer.output_tolerances(index)
 
     def checks(self, actual: Sequence[np.ndarray]) -> list[Check]:
-        """A check of each output of another run."""
+        """Checks each output of another run."""
         functions = {function.name: function for function in self._flatbuffer.functions}
         drawn = drawn_outputs(functions, self._flatbuffer.entries[self._index])
         found = [
@@ -278,7 +273,7 @@ class _Comparison:
             for i, places in undecided_places(self._raw, written, self._perturbed()).items():
                 given = written[i]
                 assert given is not None
-                # Where integers are chosen among floats, ties are settled before this.
+                # Ties of integers that select among floats are resolved before.
                 most = MOST_UNDECIDED if self._expected[i].dtype.kind == "b" else 0.0
                 agreement = compare_decided(given, self._expected[i], EQUAL, places, most)
                 found[i] = Check("flatbuffer", agreement)
@@ -298,14 +293,14 @@ class _Comparison:
 
 
 def drawn_outputs(functions: Mapping[str, Program], program: Program) -> set[int]:
-    """The outputs that random numbers took part in computing: no two generators draw the same."""
+    """Outputs that depend on random numbers: no two generators agree."""
     return _outputs_computed_by(functions, program, _draws)
 
 
 def _outputs_computed_by(
     functions: Mapping[str, Program], program: Program, matters: Callable[[str], bool]
 ) -> set[int]:
-    """The outputs that were computed with ops whose names matter."""
+    """Outputs that depend on ops with matching names."""
     found: set[int] = set()
     for operation in program.operations:
         callee = None if operation.callee is None else functions[operation.callee]
@@ -331,16 +326,16 @@ _NAMESPACE = re.compile(r"^namespace (\w+) \{$", re.MULTILINE)
 
 
 def build_translated(flatbuffer: Path, source: Path, out: Path) -> Path:
-    """The shared object of a C++ file.
+    """Builds the shared object of a C++ file.
 
     Args:
         flatbuffer: the `.ttnn` file of the same module.
         source: the C++, as one file.
-        out: the folder of the project that is made of it.
+        out: the folder of the generated project.
 
     Raises:
-        CompileError: if the C++ cannot be read, is not what the tools translate, does not belong
-            to the flatbuffer, or does not build.
+        CompileError: if the C++ cannot be read, is not the tools' translation, does not belong to
+            the flatbuffer, or does not build.
     """
     try:
         text = source.read_text("utf-8")
@@ -350,7 +345,7 @@ def build_translated(flatbuffer: Path, source: Path, out: Path) -> Path:
     if namespace is None:
         raise CompileError(f"'{source}' has no namespace of a module")
     compiled = _compiled(flatbuffer, namespace[1])
-    # One file of the project includes the C++; that which usually holds it stays empty.
+    # The header holds the C++; the project's source file stays empty.
     header, body = f"src/{namespace[1]}.hpp", f"src/{namespace[1]}.cpp"
     files = {header: f"#pragma once\n{text}", body: f"// {source.name} is in the header.\n"}
     description = _without_tuning(compiled.description)
@@ -364,7 +359,7 @@ def build_translated(flatbuffer: Path, source: Path, out: Path) -> Path:
 
 
 def _without_tuning(module: ModuleDescription) -> ModuleDescription:
-    """A module whose C++ has no src/tuning.hpp that the types of weights could come from."""
+    """Clears the tuned weight types, which would come from the missing src/tuning.hpp."""
     functions = tuple(
         replace(function, arguments=tuple(replace(a, tuned_type="") for a in function.arguments))
         for function in module.functions
@@ -383,7 +378,7 @@ def _compiled(flatbuffer: Path, name: str) -> CompiledModule:
 
 
 def _source_dtypes(program: Program) -> tuple[list[str], list[str]]:
-    """The numpy dtypes of arguments and results, those of the device if they are unknown."""
+    """numpy dtypes of arguments and results; the device's if unknown."""
 
     def name(tensor: int, known: str | None) -> str:
         return known or program.tensors[tensor].type.placement.data_type.numpy

@@ -1,4 +1,4 @@
-"""`perf`: how long each op takes, and how long it would have to take."""
+"""`perf`: measured and estimated times of ops."""
 
 from __future__ import annotations
 
@@ -97,25 +97,26 @@ COLUMNS: tuple[str, ...] = (
     "estimated_before_us",
     "edit",
 )
-"""The columns of the table. Calls, times, bytes and flops are those of one run, the mean of those
-that were measured; `name` names the op and its variable in the C++, `line` its place. The last
-three are those of edited projects."""
+"""Columns of the table.
+
+Calls, times, bytes and flops are means over the measured runs. `name` is the op's name and C++
+variable, `line` its position. The last three are for edited projects.
+"""
 
 
 class Perf(Command):
-    """Measures flatbuffers op by op, and shared objects by the calls of ttnn that they make: as the
-    ops of the flatbuffer that belongs to them, if there is one. A project is built as it is.
+    """Measures flatbuffers by op, and shared objects by their ttnn calls.
 
-    One that was edited is measured as it was generated as well.
-
-    Writes `perf/<file>/op_times.csv`, `ops_perf_results.csv` and `trace.json` into the folder of
-    artifacts, and `profile_log_device.csv` if the emulated device ran programs of kernels.
+    Calls are attributed to the ops of the flatbuffer, if there is one. A project is built first; an
+    edited one is also measured as generated. Writes `perf/<file>/op_times.csv`,
+    `ops_perf_results.csv` and `trace.json` into the folder of artifacts, and
+    `profile_log_device.csv` if the emulated device ran kernels.
     """
 
     name: ClassVar[str] = "perf"
 
     def execute(self) -> list[FileResult]:
-        """A result for each file; its content are the rows of the table."""
+        """Returns a result per file, whose content is the table's rows."""
         paths = self._files(self.arguments["binary"])
         self._host = host_roofline()
         loops: int = self.arguments["loops"]
@@ -127,7 +128,7 @@ class Perf(Command):
         return results
 
     def _files(self, binary: Path) -> list[Path]:
-        """Measured files: of a project its C++ as it is now."""
+        """Measured files; for a project, its current C++."""
         flatbuffer = flatbuffer_of_project(binary)
         if flatbuffer is None:
             return find_files(binary, ENDINGS)
@@ -138,7 +139,7 @@ class Perf(Command):
     def _measure(self, path: Path) -> FileResult:
         kind = path.suffix.lstrip(".")
         self._launched: list[ProgramCounts] = []
-        """Counts of the emulated device for the programs that a shared object runs."""
+        """Emulated device's counts for the programs of a shared object."""
         try:
             executable = open_executable(path)
             try:
@@ -192,7 +193,7 @@ class Perf(Command):
     def _card_report(
         self, folder: str, ops: Sequence[OpTimes], chip: ChipDescription, speed: Performance
     ) -> Path:
-        """Writes the estimate as a report of the profiler; returns its folder."""
+        """Writes the estimate as a profiler report; returns its folder."""
         words = {} if self._edits is None or folder.endswith("generated") else self._edits.words
         calls: list[CardCall] = []
         for op in ops:
@@ -269,8 +270,8 @@ class Perf(Command):
         inputs: Sequence[np.ndarray],
         ops: list[OpTimes],
     ) -> list[OpTimes]:
-        """Adds what the emulated device counts in a run of the shared object that belongs to the
-        file, if there is one."""
+        """Adds the emulated device's counts of a run of the file's shared object, if there
+        is one."""
         library = library_beside(flatbuffer.path)
         launches = [op for op in ops if op.fidelity is not None]
         if not launches or library is None or self.arguments["host_only"]:
@@ -324,7 +325,7 @@ class Perf(Command):
 def _device_counts(
     flatbuffer: FlatbufferExecutable, library: Path, index: int, inputs: Sequence[np.ndarray]
 ) -> list[ProgramCounts]:
-    """The programs of kernels that a shared object runs for a program of a flatbuffer.
+    """Counts of the kernel programs that a shared object runs for a program of a flatbuffer.
 
     Raises:
         CompileError: if the shared object cannot be run, or is of another program.
@@ -341,7 +342,7 @@ def _device_counts(
 
 
 def flatbuffer_of(executable: Executable) -> FlatbufferExecutable | None:
-    """The flatbuffer that belongs to what runs, if there is one."""
+    """Flatbuffer of an executable, if there is one."""
     if isinstance(executable, FlatbufferExecutable):
         return executable
     path = flatbuffer_beside(executable.path)
@@ -349,13 +350,13 @@ def flatbuffer_of(executable: Executable) -> FlatbufferExecutable | None:
 
 
 def chip_of(executable: Executable) -> ChipDescription:
-    """The chip that a program was compiled for."""
+    """Chip that a program was compiled for."""
     flatbuffer = flatbuffer_of(executable)
     return (default_machine() if flatbuffer is None else system_of(flatbuffer.header)).chip
 
 
 def edits_of(executable: Executable, chip: ChipDescription, places: OpPlaces) -> OpEdits | None:
-    """The edits of the project that a shared object was built of; None if it is not edited."""
+    """Edits of a shared object's project; None if it is not edited."""
     flatbuffer = flatbuffer_of(executable)
     is_library = isinstance(executable, LibraryExecutable)
     if not is_library or not isinstance(flatbuffer, TTNNExecutable):
@@ -374,8 +375,7 @@ def times_of_library(
     loops: int,
     progress: Progress | None = None,
 ) -> list[OpTimes]:
-    """Measurements of the calls of ttnn that a program of a shared object makes; it has run
-    before."""
+    """Measures the ttnn calls of a program of a shared object, after a warm-up run."""
     runs: list[LibraryRun] = []
     with CallReport() as report:
         for loop in range(loops):
@@ -391,7 +391,7 @@ def times_of_library(
 def rows_of_ops(
     ops: Sequence[OpTimes], host: Roofline, card: Roofline, places: OpPlaces, runs: int
 ) -> list[dict[str, Any]]:
-    """The rows of a table of measurements."""
+    """Table rows of measurements."""
     total = sum(op.seconds for op in ops) / runs or 1.0
     rows: list[dict[str, Any]] = []
     for op in ops:
@@ -425,7 +425,7 @@ def rows_of_ops(
 
 
 def _whole(number: float) -> int | float:
-    """A mean, as an integer where it is one."""
+    """Rounds a mean, to an integer if it is one."""
     return int(number) if number == int(number) else round(number, 6)
 
 

@@ -1,4 +1,4 @@
-"""`read`: what a file holds, section by section."""
+"""`read`: sections of a file."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ ENDINGS = (".ttnn", ".ttm", ".so", ".ttsys")
 class Read(Command):
     """Shows sections of flatbuffers, shared objects and system descriptions.
 
-    No code of a file is run: a shared object is described by the manifest that its build put into
-    it. What it does not hold itself is taken from the flatbuffer of its project.
+    No code of a file is run: a shared object is described by its embedded manifest, completed from
+    its project's flatbuffer.
     """
 
     name: ClassVar[str] = "read"
 
     def execute(self) -> list[FileResult]:
-        """A result for each file; its content are the sections by name."""
+        """Returns a result per file, whose content are the sections by name."""
         from ttcodegen.runtime.executable import find_files
 
         paths = find_files(self.arguments["binary"], ENDINGS)
@@ -68,7 +68,7 @@ Sections = Mapping[str, Callable[[], Any]]
 
 
 def _sections(path: Path) -> Sections:
-    """The sections of a file, each computed when it is called."""
+    """Sections of a file, computed on demand."""
     match path.suffix:
         case ".ttsys":
             return _system_sections(path)
@@ -117,16 +117,16 @@ def _flatbuffer_sections(path: Path) -> Sections:
 
 
 def _kernels(programs: Sequence[DeviceProgram]) -> str:
-    """The C++ of all kernels, each once."""
+    """C++ of all kernels without duplicates."""
     texts = {kernel.source: f"{p.name}: {kernel.name}" for p in programs for kernel in p.kernels}
     return "\n".join(f"// {name}\n{text}" for text, name in texts.items())
 
 
 def system_of(binary: Binary | DeviceBinary) -> SystemDescription:
-    """The system that a file was compiled for.
+    """System that a file was compiled for.
 
     Raises:
-        CompileError: if what it says of it is damaged.
+        CompileError: if its description is damaged.
     """
     from ttcodegen.flatbuffer.system import read_ttsys
     from ttcodegen.systems.cards import default_system
@@ -147,7 +147,7 @@ def _mlir(binary: Binary) -> str:
 
 
 def _cpp(binary: Binary, path: Path) -> str:
-    """The C++ of the program, as it is generated anew."""
+    """C++ of the program, generated again."""
     from ttcodegen.conversions.ttnn_to_emitc import ConvertTTNNToEmitC
     from ttcodegen.emission.interface_description import module_name
     from ttcodegen.emitc.printer import print_module
@@ -177,7 +177,7 @@ def _interface_sections(executable: Executable) -> Sections:
 
 
 def _library_sections(path: Path) -> Sections:
-    """The sections of a shared object, which is not loaded: that would run its code."""
+    """Sections of a shared object, which is not loaded, as that would run its code."""
     from ttcodegen.runtime.c_api import API_VERSION, describe_library
     from ttcodegen.runtime.executable import flatbuffer_beside
 
@@ -202,7 +202,7 @@ def _library_sections(path: Path) -> Sections:
 
 
 def _library_tensors(library: LibraryDescription, group: str) -> dict[str, Any]:
-    """The inputs or outputs of each function, as the manifest has them.
+    """Inputs or outputs of each function by the manifest.
 
     Raises:
         CompileError: if the manifest is damaged.
@@ -231,8 +231,10 @@ def _library_tensors(library: LibraryDescription, group: str) -> dict[str, Any]:
 def _in_order(
     library: LibraryDescription, rows: Sequence[Mapping[str, Any]]
 ) -> Sequence[Mapping[str, Any]]:
-    """The order of the source for a library in its project; by itself that of its C API, in which
-    weights follow the inputs."""
+    """Orders tensors as in the source for a library in its project, else as in its C API.
+
+    There, weights follow the inputs.
+    """
     if library.is_in_project:
         return rows
     return sorted(rows, key=lambda row: row["kind"] in ("parameter", "constant"))

@@ -1,4 +1,4 @@
-"""`run`: runs programs, and compares what they compute with what they should."""
+"""`run`: runs programs and compares their outputs with golden values."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ from ttcodegen.systems.description import SystemDescription
 
 @dataclass
 class ProgramRun:
-    """A run of a program, as far as it is known."""
+    """State of a program's run."""
 
     executable: Executable
     index: int
@@ -61,30 +61,30 @@ class ProgramRun:
     outputs: list[np.ndarray] = field(default_factory=list[np.ndarray])
     seconds: list[float] = field(default_factory=list[float])
     checks: dict[int, list[Check]] = field(default_factory=dict[int, list[Check]])
-    """By output."""
+    """Checks by output."""
     golden_origin: str | None = None
-    """embedded (in the flatbuffer), unrounded (computed by it without rounding), or None."""
+    """embedded (in the flatbuffer), unrounded (computed from it without rounding), or None."""
     drifting: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
-    """The ops whose outputs do not meet their golden values, in order."""
+    """Ops whose outputs differ from their golden values, in order."""
     memory: MemoryUse | None = None
     leaks_matter: bool = False
     stopped: bool = False
     goldens: dict[int, np.ndarray] = field(default_factory=dict[int, np.ndarray])
-    """By output."""
+    """Golden values by output."""
 
     @property
     def passed(self) -> bool:
-        """True if the program ran to its end and all checks passed."""
+        """Returns whether the program completed and all checks passed."""
         leaking = self.leaks_matter and self.memory is not None and bool(self.memory.leaks)
         failed = any(not c.agreement.passed for checks in self.checks.values() for c in checks)
         return not (self.stopped or leaking or failed)
 
     def add_check(self, output: int, check: Check) -> None:
-        """Adds what was found of an output."""
+        """Adds a check of an output."""
         self.checks.setdefault(output, []).append(check)
 
     def to_json(self) -> dict[str, Any]:
-        """The entry of a result file."""
+        """Entry of a result file."""
         info = self.executable.programs[self.index]
         return {
             "program": info.name,
@@ -104,12 +104,12 @@ class ProgramRun:
 
 
 class Run(Command):
-    """Runs flatbuffers and shared objects. The folder of a project is built first, as it is now,
-    and its C++ is compared with its flatbuffer.
+    """Runs flatbuffers and shared objects.
 
-    `callback` is called for each op of a flatbuffer: its location, its outputs, and their golden
-    values where the file has them. If it returns False the run ends there; so it does if it raises,
-    and what it raises reaches the caller.
+    A project's folder is built first, with its edits, and its C++ is compared with its flatbuffer.
+    `callback` is called for each op of a flatbuffer with its location, its outputs, and their
+    golden values if the file has them. Returning False stops the run; exceptions propagate to the
+    caller.
     """
 
     name: ClassVar[str] = "run"
@@ -130,7 +130,7 @@ class Run(Command):
         self._built: Path | None = None
 
     def execute(self) -> list[FileResult]:
-        """A result for each file; its content are the programs."""
+        """Returns a result per file, whose content are the programs."""
         binary: Path = self.arguments["binary"]
         project = flatbuffer_of_project(binary)
         if project is not None:
@@ -178,7 +178,7 @@ class Run(Command):
         return FileResult(str(path), kind, all(run.passed for run in runs), content=content)
 
     def _library(self, path: Path) -> Executable | None:
-        """The shared object that a flatbuffer is compared with, if it is to be."""
+        """Shared object to compare a flatbuffer with, if requested."""
         if self._built is not None:
             return open_executable(self._built)
         if not self.arguments["emitc"]:
@@ -227,7 +227,7 @@ class Run(Command):
         return bool(self.arguments["check_memory_leak"])
 
     def _execute(self, run: ProgramRun) -> None:
-        """Runs a program as often as it is wanted; all runs have to give the same."""
+        """Runs a program the requested number of times; all runs have to agree."""
         observe = None
         if isinstance(run.executable, FlatbufferExecutable):
             if self._callback is not None or run.inputs.origin == "golden":
@@ -321,9 +321,9 @@ class Run(Command):
         return f"run/{self.artifact_folder(path)}/program_{run.index}"
 
     def _save_goldens(self, run: ProgramRun, event: OpEvent) -> None:
-        """Writes the outputs of an op beside their golden values."""
+        """Writes the outputs of an op and their golden values."""
         folder = self._folder(run.executable.path, run)
-        # A file may call its programs anything.
+        # Program names in a file are arbitrary.
         program = re.sub(r"[^\w.-]", "_", event.program)
         for number, (output, golden) in enumerate(zip(event.outputs, event.goldens, strict=True)):
             if golden is not None:
@@ -332,7 +332,7 @@ class Run(Command):
                 self.artifacts.write_array(f"{name}_device.npy", output)
 
     def _save(self, path: Path, run: ProgramRun) -> None:
-        """Writes the arrays of a run as artifacts, if that is wanted."""
+        """Writes the arrays of a run as artifacts, if requested."""
         folder = self._folder(path, run)
         if self.arguments["save_artifacts"]:
             for index, array in enumerate(run.inputs.arrays):
@@ -347,7 +347,7 @@ class Run(Command):
 
 
 def _flatbuffer_of(executable: Executable) -> FlatbufferExecutable | None:
-    """The flatbuffer that says what a file should compute; None if there is none."""
+    """Flatbuffer with the reference semantics of a file; None if there is none."""
     if isinstance(executable, FlatbufferExecutable):
         return executable
     path = flatbuffer_beside(executable.path)
@@ -368,7 +368,7 @@ def _memory_csv(use: MemoryUse) -> str:
 
 
 def _debug(event: OpEvent) -> None:
-    """Stops in the debugger; `event` is the op."""
+    """Breaks into the debugger; `event` is the op."""
     import pdb
 
     print(f"{event.program}, op {event.index}: {event.name} at {event.location}")

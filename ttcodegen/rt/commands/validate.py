@@ -1,4 +1,4 @@
-"""`validate`: whether the real library takes each call of a program, and gives what we say."""
+"""`validate`: validation of a program's calls by the real library."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from ttcodegen.flatbuffer import program as file
 from ttcodegen.flatbuffer.reader import read_ttm_file, read_ttnn_file
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.optimizer.cost.measurements import call_key
+from ttcodegen.project.running import last_words
 from ttcodegen.project.tuning.search import Trial, Verdict
 from ttcodegen.rt.commands.check import given_system
 from ttcodegen.rt.commands.command import Command, FileResult
@@ -32,7 +33,6 @@ from ttcodegen.rt.judging.python_calls import (
 from ttcodegen.rt.judging.simulated_project import (
     device_project,
     lacking,
-    last_words,
     package_of,
     simulated_verdicts,
 )
@@ -45,25 +45,27 @@ JUDGE = Path(__file__).parents[1] / "judging" / "judge.py"
 VARIABLE = "TTCODEGEN_TTNN_PYTHON"
 _GB = 1 << 30
 _REPEATS = 20
-"""Number of runs of a call that is measured."""
+"""Number of runs of a measured call."""
 _COLUMN_ORDER = (1, 16, 2, 15, 3, 14, 4, 13, 5, 12, 6, 11, 7, 10)
-"""Columns of workers of a blackhole, by the bits of the driver's mask (HARVESTING_NOC_LOCATIONS of
-its blackhole_implementation.hpp)."""
+"""Worker columns of blackhole by bit of the driver's harvesting mask.
+
+Source: HARVESTING_NOC_LOCATIONS of the driver's blackhole_implementation.hpp.
+"""
 _NO_MEMORY = "bad_alloc"
-"""In what the library says where it gets no more memory."""
+"""Part of the library's message when it runs out of memory."""
 
 
 class Validate(Command):
-    """Makes the calls of flatbuffers on the Python package `ttnn`, on a mocked device or a card.
+    """Makes the calls of flatbuffers with the Python package `ttnn`, on a mocked device or a card.
 
-    The package has wheels for Python 3.10 and 3.12: it runs in a Python of its own.
+    The package has wheels for Python 3.10 and 3.12, so it runs in another interpreter.
     """
 
     name: ClassVar[str] = "validate"
 
     def execute(self) -> list[FileResult]:
-        """A result for each file; its content lists the calls that the library refuses, those whose
-        results have another layout, and the ops that are not judged."""
+        """Returns a result per file: refused calls, results with another layout, and
+        unjudged ops."""
         memory = memory_limit(self.arguments["memory"])
         project = device_project(self.arguments["binary"])
         if project is not None:
@@ -76,7 +78,7 @@ class Validate(Command):
                 options = self._options(binary, memory)
                 found = [
                     verdict
-                    for programs in _runs(binary)
+                    for programs in _program_groups(binary)
                     for verdict in self._judged(path, binary, programs, [python, *options])
                 ]
             except CompileError as error:
@@ -86,7 +88,7 @@ class Validate(Command):
         return results
 
     def _simulated(self, project: Path) -> FileResult:
-        """The result of a project of device programs, which runs on a simulator as a whole."""
+        """Result of a project of device programs, run as a whole on a simulator."""
         path = project / "model.ttm"
         try:
             simulator = self._simulator()
@@ -104,7 +106,7 @@ class Validate(Command):
         return self._result(path, found, "ttm", "runs")
 
     def _simulator(self) -> Path | None:
-        """The simulator that is named."""
+        """Simulator that the arguments name, if any."""
         simulator: Path | None = self.arguments["simulator"]
         if simulator is not None:
             if self.arguments["card"]:
@@ -120,8 +122,7 @@ class Validate(Command):
         programs: Sequence[file.Program],
         options: Sequence[str],
     ) -> list[dict[str, Any]]:
-        """Verdicts on programs that run one after another, with those on values if a simulator
-        computes them."""
+        """Verdicts on consecutive programs, including values if a simulator computes them."""
         python, *rest = options
         command = [python, str(JUDGE), *rest]
         joined = joined_steps(programs)
@@ -137,7 +138,7 @@ class Validate(Command):
             return _verdicts(programs, joined, answers, values.differences(joined))
 
     def _options(self, binary: file.Binary, memory: int) -> list[str]:
-        """The device that a file is for, as the library is given it."""
+        """Command-line options that select a file's device for the judge."""
         given = given_system(self.arguments)
         simulator = self._simulator()
         if simulator is not None:
@@ -145,7 +146,7 @@ class Validate(Command):
         if self.arguments["card"]:
             if given is not None:
                 raise CompileError("--card judges on the card that is there: name no system")
-            return ["--card"]  # Tensors of a card are not in the process.
+            return ["--card"]  # No memory limit: a card's tensors are not in the process.
         system = system_of(binary) if given is None else given[1]
         card = json.dumps(harvesting(system.chip))
         return ["--memory", str(memory), "--mocked", card]
@@ -171,11 +172,11 @@ class Validate(Command):
 
 
 class LibraryJudge:
-    """The library's answers to forms of the calls of a flatbuffer.
+    """Library's answers to forms of a flatbuffer's calls.
 
     Args:
         path: the flatbuffer.
-        python: the Pythons that the package is installed in, as `--python` names them.
+        python: interpreters with the package, as `--python`.
         card: whether calls are measured on a card; else the device is mocked.
     """
 
@@ -184,10 +185,10 @@ class LibraryJudge:
         self._python = python_of_release(python, self._binary.release)
         self._card = card
         self.measured: dict[str, float] = {}
-        """The times of calls on the card, by their keys."""
+        """Measured times of calls on the card, by key."""
 
     def __call__(self, trials: Sequence[Trial]) -> list[Verdict]:
-        """The answers to trials; a call that the library is not asked about is taken."""
+        """Answers to trials; a call that cannot be judged is accepted."""
         operations = named_operations(self._binary)
         listed: list[dict[str, Any]] = []
         places: list[int | None] = []
@@ -213,9 +214,9 @@ class LibraryJudge:
 
 
 def python_of_release(given: str | None, release: str) -> str:
-    """The Python, among those that are named, whose package is of a release.
+    """First of the given Pythons whose ttnn package is of a release.
 
-    Raises CompileError if one of them is not there, or the package of none is of that release.
+    Raises CompileError if one does not exist, or none has that release.
     """
     named = given or os.environ.get(VARIABLE) or ""
     remedy = (
@@ -228,10 +229,10 @@ def python_of_release(given: str | None, release: str) -> str:
         if found is None:
             raise CompileError(f"there is no Python with the package 'ttnn' at {each}",
                                remedy=remedy)  # fmt: skip
-        # The library runs in another folder; links of an environment stay what they are.
+        # Absolute for another working directory, unresolved to keep the environment.
         python = str(Path(found).absolute())
         installed = _installed_release(python)
-        # Where no package says what it is of, the process that makes the calls says what is wrong.
+        # Without any known release, errors are left to the process that makes the calls.
         if installed in (release, None):
             return python
         others.append(f"that of {each} is {installed}")
@@ -245,33 +246,32 @@ def python_of_release(given: str | None, release: str) -> str:
 
 
 def _installed_release(python: str) -> str | None:
-    """The release of the package that a Python has, None if it does not say."""
+    """Release of a Python's ttnn package, None if unknown."""
     query = "import importlib.metadata; print(importlib.metadata.version('ttnn'))"
     done = subprocess.run([python, "-c", query], capture_output=True, text=True, check=False)
-    # A build of one's own has a suffix.
+    # Local builds have a version suffix.
     return done.stdout.strip().partition("+")[0] or None if done.returncode == 0 else None
 
 
 def memory_limit(given: int | None) -> int:
-    """Bytes that the library's process may take: half of the machine's if nothing is given."""
+    """Memory limit of the library's process in bytes, by default half of the machine's memory."""
     if given is None:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
     return given * _GB
 
 
 def harvesting(chip: ChipDescription) -> dict[str, Any]:
-    """Harvesting of a chip by the driver, as masks: of its workers, in the order in which it counts
-    their columns, and of its DRAM banks."""
+    """Driver's harvesting masks of a chip: worker columns in the driver's order, and DRAM banks."""
     columns = _COLUMN_ORDER if chip.arch == "blackhole" else ()
     workers = sum(1 << bit for bit, x in enumerate(columns) if x in chip.harvested_columns)
     banks = default_system(chip.arch).chip.num_dram_channels
-    # Of a p100 the fourth bank is switched off.
+    # On a p100 the fourth bank is harvested.
     dram = sum(1 << (bit + 3) for bit in range(banks - chip.num_dram_channels))
     return {"arch": chip.arch, "workers": workers, "dram": dram}
 
 
-def _runs(binary: file.Binary) -> list[list[file.Program]]:
-    """The programs that run on a device, each with those before it whose constants it takes."""
+def _program_groups(binary: file.Binary) -> list[list[file.Program]]:
+    """Groups of programs that run together: entries with the const-eval programs that they call."""
     waiting = {each.name: each for each in binary.programs if each.kind == "const_eval"}
     runs: list[list[file.Program]] = []
     for entry in binary.programs:
@@ -296,10 +296,10 @@ def _verdicts(
     """Verdicts on programs by the answers to their steps.
 
     Args:
-        programs: those that ran one after another.
+        programs: consecutive programs.
         joined: the steps of each.
-        answers: those to all steps.
-        compared: by program, the steps whose values were compared, with what differs.
+        answers: answers to all steps.
+        compared: by program, the steps with compared values, and their differences.
     """
     verdicts: list[dict[str, Any]] = []
     for program, calls in zip(programs, joined, strict=True):
@@ -351,12 +351,15 @@ def _verdict(
 def library_answers(
     calls: Sequence[dict[str, Any]], command: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """An answer to each call. A call that ends the library's process counts as refused, and the
-    others are made again without it; a tensor in its place that ends it is not made."""
+    """Returns an answer to each call.
+
+    A call that ends the library's process counts as refused, and the remaining calls are repeated
+    without it; a replacement tensor that ends it is not created.
+    """
     ended: dict[int, str] = {}
     unmade: dict[int, set[int]] = defaultdict(set)
     while True:
-        # What a call that is left out would have given is made as tensors of inputs are.
+        # Results of a skipped call are created like input tensors.
         left = [
             {**call, "callee": None} if index in ended else call for index, call in enumerate(calls)
         ]
@@ -392,14 +395,14 @@ class _Run:
     """Output of the library's process."""
 
     answers: list[dict[str, Any]]
-    """To the first calls, to all if it lived."""
+    """Answers to the first calls; to all if the process survived."""
     making: tuple[int, int] | None
-    """The call and the result in whose place it was making a tensor when it ended."""
+    """Call and result index of the replacement tensor that was being created at the end."""
     end: str
 
 
 def _run(calls: Sequence[dict[str, Any]], command: Sequence[str]) -> _Run:
-    """Makes calls in a process of their own."""
+    """Makes calls in a separate process."""
     with tempfile.TemporaryDirectory() as folder:
         listed = Path(folder) / "steps.json"
         listed.write_text(json.dumps(calls))
@@ -413,12 +416,14 @@ def _run(calls: Sequence[dict[str, Any]], command: Sequence[str]) -> _Run:
 
 
 def _end(done: subprocess.CompletedProcess[str]) -> str:
-    """End of a process in words."""
+    """Describes how a process ended."""
     if _NO_MEMORY in done.stderr:
         return f"{_NO_MEMORY}: out of memory"
     if done.returncode > 0 and (said := last_words(done.stdout + done.stderr)):
         return said
     if done.returncode < 0:
         return signal.Signals(-done.returncode).name
-    last = done.stderr.strip().splitlines()[-1:] or ["it said nothing"]
-    return f"status {done.returncode}: {last[0]}"
+    lines = [line.strip() for line in done.stderr.strip().splitlines()]
+    # The library's message follows this line, before a stack trace.
+    said = lines[lines.index("info:") + 1 :][:1] if "info:" in lines else lines[-1:]
+    return f"status {done.returncode}: {said[0] if said else 'it said nothing'}"

@@ -1,1 +1,1 @@
-"""The places where ttrt has its Python interface, so that its scripts need another name only."""
+"""Modules at the import paths of ttrt, so that its scripts only change the package name."""

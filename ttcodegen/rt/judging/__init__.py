@@ -1,1 +1,10 @@
-"""The real library as a judge: its Python package makes the calls of a program."""
+"""Validation of a program's calls by the real library's Python package.
+
+- `call_json`: JSON serialization of a program's calls for the judge
+- `call_values`: Comparison of the results of ttnn calls with the interpreter's for the same
+  operands
+- `judge`: Makes the calls of a file with the real library
+- `mocked_device`: Mocked device for the Python package of ttnn
+- `python_calls`: Translation of a program's calls to the Python package of ttnn
+- `simulated_project`: Runs of a project with the real library on the vendor's simulator
+"""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +14,18 @@ from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.numerics.comparison import compare
 from ttcodegen.numerics.execution import ExecutionError, Executor, Function, Observation, Step
 from ttcodegen.numerics.interpreter import Interpreter
-from ttcodegen.numerics.tolerances import tensor_tolerance
+from ttcodegen.numerics.tolerances import SIXTEEN_BITS, Tolerance, tensor_tolerance
+from ttcodegen.ops.core.definition import traits_of
+from ttcodegen.ops.core.traits import Trait
 from ttcodegen.rt.judging.python_calls import NO_CALLS
 
 _PREPARED = "prepare_"
-"""Ops whose results are in a form of the library's own."""
+"""Prefix of ops whose results have an opaque layout."""
 
 
 @dataclass(frozen=True)
 class TensorNumber:
-    """A tensor of a program among those of programs that run one after another."""
+    """Tensor of one of several consecutive programs."""
 
     program: str
     tensor: int
@@ -34,9 +36,9 @@ class CallValues:
 
     Args:
         binary: the file of the programs.
-        programs: those that run one after another, an entry last.
+        programs: consecutive programs, an entry last.
         inputs: the values of the entry's inputs.
-        folder: where the two processes leave arrays to each other.
+        folder: exchange folder of the two processes.
 
     Raises:
         CompileError: if a program cannot be run in numpy.
@@ -52,7 +54,7 @@ class CallValues:
         self._programs = programs
         self._folder = folder
         self._arrays: dict[TensorNumber, np.ndarray] = {}
-        """Values in numpy, as they are when an op has just made them."""
+        """numpy values, as ops produced them."""
         interpreter = Interpreter(binary, self._observe)
         self._functions = interpreter.functions
         entry = programs[-1]
@@ -80,7 +82,8 @@ class CallValues:
                         self._arrays[TensorNumber(callee.name, given.tensor)] = array
 
     def give(self, joined: Sequence[Sequence[dict[str, Any]]]) -> None:
-        """Writes the values of what no call makes, and asks for those of the calls' results."""
+        """Writes the values of tensors that no call produces, and requests those of the calls'
+        results."""
         for program, steps in zip(self._programs, joined, strict=True):
             function = self._functions[program.name]
             numbers: dict[int, int] = {}
@@ -92,7 +95,7 @@ class CallValues:
                     array = self._arrays.get(TensorNumber(program.name, tensor))
                     if array is not None:
                         path = self._folder / f"given-{result['id']}.npy"
-                        np.save(path, _plain(array))
+                        np.save(path, _to_native(array))
                         result["values"] = str(path)
                 if step["callee"] not in NO_CALLS:
                     step["read"] = str(self._folder)
@@ -103,9 +106,9 @@ class CallValues:
     def differences(
         self, joined: Sequence[Sequence[dict[str, Any]]]
     ) -> dict[str, list[tuple[int, str | None]]]:
-        """By program, each call whose values were read with what differs, None if they agree.
+        """By program, each call with read values, and its difference or None.
 
-        A call is compared with ours for the operands that it had on the device.
+        A call is compared with numpy on the operands that it had on the device.
         """
         found: dict[str, list[tuple[int, str | None]]] = {}
         for program, steps in zip(self._programs, joined, strict=True):
@@ -124,7 +127,7 @@ class CallValues:
     def _device_values(
         self, program: file.Program, function: Function, steps: Sequence[dict[str, Any]]
     ) -> Mapping[int, np.ndarray]:
-        """Values of tensors on the device before any call has changed them in place."""
+        """Device values of tensors before calls overwrite them."""
         found = {
             number.tensor: array
             for number, array in self._arrays.items()
@@ -146,7 +149,7 @@ class CallValues:
     def _read(
         self, function: Function, op: Step, step: dict[str, Any]
     ) -> dict[int, np.ndarray] | None:
-        """Values of the results and of the operands that a call changed, None if none was read."""
+        """Values of the results and overwritten operands of a call, None if none were read."""
         results = zip(op.results, step["results"], strict=True)
         names = {tensor: f"{result['id']}.npy" for tensor, result in results}
         for tensor, number in zip(_changed(op), step["changed"], strict=True):
@@ -180,16 +183,80 @@ class CallValues:
         for tensor, actual in read.items():
             if tensor not in expected:
                 continue
-            tolerance = tensor_tolerance(functions, function.name, tensor)
-            agreement = compare(actual, expected[tensor], tolerance)
+            tolerance = _on_cards(op, tensor_tolerance(functions, function.name, tensor))
+            agreement = compare(
+                _accept_equivalent(function, op, device, actual, expected[tensor]),
+                expected[tensor],
+                tolerance,
+            )
             if not agreement.passed:
                 return f"{agreement.reason}; largest error {agreement.max_abs_err:.3g}"
         return None
 
 
+_ACCURACY = {
+    "ttnn.softmax": replace(
+        SIXTEEN_BITS, correlation=0.99, range_error=0.06, relative_error=0.06, rounding=2.0**-4
+    )
+}
+"""Tolerances of calls whose kernels are less exact than the model (docs/numbers.md, Edges of the
+kernels).
+
+16-bit softmax accumulates a row in 16 bits in a different order.
+"""
+
+
+def _on_cards(op: Step, tolerance: Tolerance) -> Tolerance:
+    """Tolerance of a call's result on the device."""
+    known = _ACCURACY.get(op.name)
+    return known if known is not None and tolerance == SIXTEEN_BITS else tolerance
+
+
+def _accept_equivalent(
+    function: Function,
+    op: Step,
+    device: Mapping[int, np.ndarray],
+    actual: np.ndarray,
+    expected: np.ndarray,
+) -> np.ndarray:
+    """Result of a call with equivalent deviations replaced by the expected values.
+
+    These are 16-bit infinities in place of NaN, which the device lacks, and indices of equal
+    values.
+    """
+    if actual.shape != expected.shape:
+        return actual
+    if expected.dtype.kind == "f":
+        narrow = all(function.tensors[each].dtype == "bfloat16" for each in op.results)
+        is_none = np.isnan(expected) & np.isinf(actual)
+        return np.where(is_none, expected, actual) if narrow else actual
+    return _accept_equal_indices(op, device[op.operands[0]], actual, expected)
+
+
+def _accept_equal_indices(
+    op: Step, values: np.ndarray, actual: np.ndarray, expected: np.ndarray
+) -> np.ndarray:
+    """Indices that a call selected; the expected ones where the values are equal."""
+    attributes = op.attributes or {}
+    if op.name == "ttnn.max_pool2d_with_indices":
+        batch, channels = attributes["batch_size"], attributes["channels"]
+        values, shape, axis = values.reshape(batch, -1, channels), (batch, -1, channels), 1
+    elif op.definition is not None and Trait.ORDERS in traits_of(op.definition):
+        shape, axis = actual.shape, int(attributes.get("dim", -1))
+    else:
+        return actual
+    places, wanted = (each.astype(np.int64).reshape(shape) for each in (actual, expected))
+    if places.ndim != values.ndim or not places.size:
+        return actual
+    if places.min() < 0 or places.max() >= values.shape[axis]:
+        return actual
+    found, chosen = (np.take_along_axis(values, each, axis) for each in (places, wanted))
+    settled = np.where(found == chosen, wanted, places)
+    return settled.reshape(actual.shape).astype(actual.dtype)
+
+
 def _is_compared(op: Step, step: Mapping[str, Any]) -> bool:
-    """True if a call's values mean the same in numpy: neither prepared for the library alone nor
-    drawn at random."""
+    """Returns whether a call's values can be compared: neither opaque nor random."""
     if step["callee"] in NO_CALLS or op.definition is None or op.definition.draws:
         return False
     return not op.name.partition(".")[2].startswith(_PREPARED)
@@ -203,6 +270,6 @@ def _changed(op: Step) -> tuple[int, ...]:
     return op.groups()[definition.in_place]
 
 
-def _plain(array: np.ndarray) -> np.ndarray:
-    """Elements in a dtype that numpy knows by itself."""
+def _to_native(array: np.ndarray) -> np.ndarray:
+    """Converts elements to a dtype that numpy has natively."""
     return array.astype(np.float32) if array.dtype.kind not in "biuf" else array

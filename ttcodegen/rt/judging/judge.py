@@ -1,4 +1,4 @@
-"""Makes the calls of a file on the real library, one after the other.
+"""Makes the calls of a file with the real library.
 
 Runs in the Python that ttnn is installed in. Reads JSON from the file that it is given, writes a
 line of JSON for each call: what the library said, or the layout of its result.
@@ -21,9 +21,12 @@ DTYPES = {
     "u32": "uint32", "u16": "uint16", "u8": "uint8", "si32": "int32",
 }  # fmt: skip
 
+_REMOVED = ("use_multicore",)
+"""Parameters that a later release has no more, for what it always does."""
+
 
 class Judge:
-    """A device, and the tensors that calls have given so far."""
+    """Device and the tensors produced so far."""
 
     def __init__(self, ttnn, device):
         self.ttnn = ttnn
@@ -32,7 +35,7 @@ class Judge:
         self.names = {getattr(ttnn, name): key for key, name in DTYPES.items()}
 
     def memory(self, spec):
-        """A memory configuration."""
+        """Converts a memory config."""
         ttnn = self.ttnn
         layout = getattr(ttnn.TensorMemoryLayout, spec["layout"].upper())
         buffer = getattr(ttnn.BufferType, spec["buffer"].upper())
@@ -44,14 +47,14 @@ class Judge:
         return ttnn.MemoryConfig(layout, buffer, shard)
 
     def cores(self, ranges):
-        """A set of cores."""
+        """Converts a set of cores."""
         ttnn = self.ttnn
         return ttnn.CoreRangeSet(
             {ttnn.CoreRange(ttnn.CoreCoord(a, b), ttnn.CoreCoord(c, d)) for a, b, c, d in ranges}
         )
 
     def value(self, spec):
-        """The value of an argument."""
+        """Converts an argument."""
         ttnn = self.ttnn
         if isinstance(spec, list):
             return [self.value(one) for one in spec]
@@ -66,6 +69,10 @@ class Judge:
             return ttnn.TILE_LAYOUT if data == "tile" else ttnn.ROW_MAJOR_LAYOUT
         if kind == "memory":
             return self.memory(data)
+        if kind == "call":
+            return self.called(*data)
+        if kind == "array":
+            return np.zeros(data[0], data[1])
         if kind == "device":
             return self.device
         if kind == "compute":
@@ -88,7 +95,7 @@ class Judge:
         return getattr(ttnn, name)(**fields)
 
     def create(self, spec, values=None):
-        """A tensor placed as a type says, with the elements of a file if one is named."""
+        """Creates a tensor of a type, with the elements of a file if given."""
         ttnn = self.ttnn
         dtype, page = getattr(ttnn, DTYPES[spec["dtype"]]), self.value({"page": spec["page"]})
         if values is not None:
@@ -99,7 +106,7 @@ class Judge:
         return ttnn.empty(spec["shape"], dtype, page, self.device, memory)
 
     def filled(self, array, dtype, page, spec):
-        """A tensor with those elements."""
+        """Creates a tensor with the given elements."""
         ttnn = self.ttnn
         carrier = np.float32 if array.dtype.kind == "f" else np.int32
         if dtype == ttnn.uint32:
@@ -116,7 +123,7 @@ class Judge:
         return tensor.to(self.device, self.memory(spec["memory"]))
 
     def elements(self, tensor):
-        """The elements of a tensor as numpy has them, floats in 32 bits."""
+        """Elements of a tensor in numpy, floats as 32 bits."""
         ttnn = self.ttnn
         tensor = tensor.cpu() if tensor.storage_type() == ttnn.StorageType.DEVICE else tensor
         if tensor.layout != ttnn.ROW_MAJOR_LAYOUT:
@@ -127,11 +134,11 @@ class Judge:
         return tensor.to_numpy()
 
     def is_block(self, tensor):
-        """True for block floats."""
+        """Returns whether a tensor is of block floats."""
         return tensor.dtype in (self.ttnn.bfloat8_b, self.ttnn.bfloat4_b)
 
     def read(self, step):
-        """Leaves the values of what a call made, or changed, in the folder that its step names."""
+        """Saves the values that a call produced or overwrote in the step's folder."""
         folder = Path(step["read"])
         for result in step["results"]:
             np.save(folder / f"{result['id']}.npy", self.elements(self.tensors[result["id"]]))
@@ -140,7 +147,7 @@ class Judge:
             np.save(path, self.elements(self.tensors[number]))
 
     def described(self, tensor):
-        """The layout of a tensor, in the form of the types that came in."""
+        """Layout of a tensor, in the form of the input types."""
         memory = None
         if tensor.storage_type() == self.ttnn.StorageType.DEVICE:
             memory = self.described_memory(tensor.memory_config())
@@ -149,7 +156,7 @@ class Judge:
         return {"shape": list(tensor.shape), "dtype": dtype, "page": page, "memory": memory}
 
     def described_memory(self, config):
-        """A memory configuration in that form."""
+        """Memory config in that form."""
         found = {
             "layout": str(config.memory_layout).rpartition(".")[2].lower(),
             "buffer": str(config.buffer_type).rpartition(".")[2].lower(),
@@ -164,14 +171,22 @@ class Judge:
             }  # fmt: skip
         return found
 
-    def call(self, step):
-        """Makes one call; the answer is a list of the layouts of its results."""
+    def called(self, callee, arguments, keywords):
+        """Returns the result of a function of the package."""
         function = self.ttnn
-        for part in step["callee"].split("."):
+        for part in callee.split("."):
             function = getattr(function, part)
-        arguments = [self.value(one) for one in step["arguments"]]
-        keywords = {key: self.value(one) for key, one in step["keywords"].items()}
-        found = function(*arguments, **keywords)
+        arguments = [self.value(one) for one in arguments]
+        keywords = {key: self.value(one) for key, one in keywords.items()}
+        for name in _REMOVED:
+            # The text is all that a function says of its parameters.
+            if name not in (function.__doc__ or ""):
+                keywords.pop(name, None)
+        return function(*arguments, **keywords)
+
+    def call(self, step):
+        """Makes a call; returns the layouts of its results."""
+        found = self.called(step["callee"], step["arguments"], step["keywords"])
         found = list(found) if isinstance(found, tuple | list) else [found]
         found = found[: len(step["results"])]
         for result, tensor in zip(step["results"], found, strict=False):
@@ -181,8 +196,10 @@ class Judge:
         return [self.described(tensor) for tensor in found]
 
     def replace(self, index, step):
-        """Makes what a step should have given; what cannot be made is missing from then on, as are
-        those results of which it is known that making them ends the process."""
+        """Creates the results of a skipped step.
+
+        Those that cannot be created, or are known to end the process, are missing from then on.
+        """
         for number, result in enumerate(step["results"]):
             if number in step.get("unmade", ()):
                 self.tensors.pop(result["id"], None)
@@ -195,7 +212,7 @@ class Judge:
             print(json.dumps({"making": None}), flush=True)
 
     def lacks(self, spec):
-        """True if a tensor that an argument names is missing."""
+        """Returns whether a tensor of an argument is missing."""
         if isinstance(spec, list):
             return any(self.lacks(one) for one in spec)
         if isinstance(spec, dict):
@@ -206,7 +223,7 @@ class Judge:
         return False
 
     def seconds(self, step, repeats):
-        """The time of a call, the mean of some that follow each other on the device."""
+        """Mean time of a call over consecutive repetitions on the device."""
         self.ttnn.synchronize_device(self.device)
         begin = time.perf_counter()
         for _ in range(repeats):
@@ -215,7 +232,7 @@ class Judge:
         return (time.perf_counter() - begin) / repeats
 
     def step(self, index, step):
-        """A call, or what only makes or forgets tensors."""
+        """Executes a step: a call, or creation or deallocation of tensors."""
         if step["callee"] is None:
             self.replace(index, step)
             return None
@@ -230,7 +247,7 @@ class Judge:
 
 
 def message_of(error):
-    """Message of the library, without the place in its source."""
+    """Library's message without its source location."""
     lines = str(error).splitlines()
     said = [line.strip() for line in lines if line.strip()]
     for index, line in enumerate(said):

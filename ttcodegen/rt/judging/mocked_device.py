@@ -1,4 +1,4 @@
-"""Mock of a device for the Python package of ttnn, where there is no card.
+"""Mocked device for the Python package of ttnn.
 
 Runs in the Python that the package is installed in, and uses nothing else.
 """
@@ -19,25 +19,25 @@ chips_with_mmio: [{{0: 0}}]
 harvesting: {{0: {{noc_translation: true, {masks}}}}}
 boards: [[{{board_id: 1649267441665}}, {{board_type: {board}}}, {{chips: [0]}}]]
 """
-"""One card, in the form of the driver's descriptions of clusters."""
+"""Cluster description of one card, in the driver's format."""
 
 _SYMBOL = "_ZN2tt8tt_metal12experimental19configure_mock_modeENS_4ARCHEj"
 _ARCHITECTURES = {"wormhole_b0": 2, "blackhole": 3}
 """`tt::ARCH` of the driver."""
 _WORMHOLE_ROW = 64
-"""The row of workers that is switched off of the mocked n150."""
+"""Harvested worker row of the mocked n150."""
 _BLACKHOLE_EDGES = "eth_harvesting_mask: 288, pcie_harvesting_mask: 2"
-"""Links to ethernet and to the host that a p150 lacks."""
+"""Harvesting masks of a p150's ethernet and PCIe."""
 
 
 class Card:
-    """A mocked card: its architecture, and masks of what is switched off of it."""
+    """Mocked card: architecture and harvesting masks."""
 
     def __init__(self, arch: str = "wormhole_b0", workers: int = 0, dram: int = 0) -> None:
         self.arch, self.workers, self.dram = arch, workers, dram
 
     def description(self) -> "tuple[str, str]":
-        """The name and the text of its description."""
+        """Name and text of the cluster description."""
         if self.arch == "wormhole_b0":
             masks = f"harvest_mask: {self.workers or _WORMHOLE_ROW}"
             return "wormhole_N150.yaml", CLUSTER.format(arch=self.arch, masks=masks, board="n150")
@@ -50,14 +50,16 @@ _COMPILER_PATH = "runtime/sfpi/compiler/bin/riscv-tt-elf-g++"
 
 
 def has_compiler(package: Path) -> bool:
-    """True if the package has a device compiler that compiles."""
+    """Returns whether the package has a real device compiler."""
     compiler = package / _COMPILER_PATH
     return compiler.is_file() and compiler.read_bytes()[:2] != b"#!"
 
 
 def prepare(package: Path, card: Card) -> TextIO:
-    """Puts a description of the cluster, and a compiler that compiles nothing, into the package.
-    Nobody else does so until what is returned is closed, once the device is open."""
+    """Installs a cluster description and a dummy compiler in the package.
+
+    Returns the held lock, to be closed once the device is open.
+    """
     examples = package / "tt_metal/third_party/umd/tests/cluster_descriptor_examples"
     examples.mkdir(parents=True, exist_ok=True)
     name, text = card.description()
@@ -73,7 +75,7 @@ def prepare(package: Path, card: Card) -> TextIO:
 
 
 def _write(path: Path, text: str, mode: int = 0o644) -> None:
-    """Writes a file, at no moment of which another process sees a part."""
+    """Writes a file atomically."""
     if path.is_file() and path.read_text() == text:
         return
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -84,17 +86,18 @@ def _write(path: Path, text: str, mode: int = 0o644) -> None:
 
 
 def switch(package: Path, card: Card) -> None:
-    """Makes the package open a mocked card; after it was imported, before it opens one."""
+    """Makes the package open a mocked card; to be called after its import and before it
+    opens one."""
     library = ctypes.CDLL(str(package / "build/lib/libtt_metal.so"))
     getattr(library, _SYMBOL)(_ARCHITECTURES[card.arch], 1)
 
 
 def environment(simulator: "str | None" = None) -> "dict[str, str]":
-    """The variables that keep the package quiet, and its cache in memory.
+    """Environment variables that silence the package and keep its cache in memory.
 
     Args:
-        simulator: the library of a simulated device. It has no cores that dispatch, and of the
-            vector engine no macros.
+        simulator: shared object of a simulated device, which has no dispatch cores and no SFPU
+            macros.
     """
     simulated = {
         "TT_METAL_SIMULATOR": simulator,
@@ -112,12 +115,14 @@ def environment(simulator: "str | None" = None) -> "dict[str, str]":
 
 
 _held: "list[TextIO]" = []
-"""Keeps the lock of the cache as long as this process runs."""
+"""Lock of the cache, held while this process runs."""
 
 
 def _free_cache(name: str) -> str:
-    """The first of the caches that no other process uses: the package writes into its cache as if
-    it had it for itself, and dies where another one does so at the same time."""
+    """First cache folder that no other process uses.
+
+    The package assumes exclusive use of its cache, and fails if another process writes to it.
+    """
     folder = Path("/dev/shm") if Path("/dev/shm").is_dir() else Path("/tmp")
     for number in count():
         cache = folder / f"ttcodegen-{name}-{os.getuid()}-{number}"
@@ -153,17 +158,18 @@ done
 if [ -n "$object" ]; then : >"$output"; else printf 'EXECUTABLE' >"$output"; fi
 [ -z "$depends" ] || echo "$output:" >"${dependencies:-${output%.*}.d}"
 """
-"""Uses what the shell has built in only: the package calls it ten times for each device program."""
+"""Dummy compiler of shell built-ins only, as the package runs it ten times per device program."""
 
 
 def compiler_of_nothing() -> str:
-    """A shell script in place of the device compiler; its objects and executables are empty."""
+    """Shell script that replaces the device compiler; its outputs are empty objects and
+    executables."""
     escaped = "".join(f"\\{byte:03o}" for byte in executable())
     return _COMPILER.replace("EXECUTABLE", escaped)
 
 
 def executable() -> bytes:
-    """A 32-bit RISC-V executable of one instruction, with symbols and a relocation of nothing."""
+    """Minimal 32-bit RISC-V executable with symbols and an empty relocation."""
     text = struct.pack("<I", 0x00008067)
     names = b"\0.text\0.symtab\0.strtab\0.rela.text\0.shstrtab\0"
     symbols = struct.pack("<IIIBBH", 0, 0, 0, 0, 0, 0) + struct.pack(

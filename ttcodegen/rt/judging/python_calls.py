@@ -1,166 +1,58 @@
-"""Calls of a program as those of the Python package of ttnn."""
+"""Translation of a program's calls to the Python package of ttnn."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from typing import Any, cast
+from dataclasses import dataclass, field, replace
+from typing import cast
 
 from xdsl.dialects.func import FuncOp
 
-from ttcodegen.dialects.operations.compute_config import ComputeConfig
-from ttcodegen.dialects.ttcore.shards import CoreRange
-from ttcodegen.dialects.ttnn.placement import TensorPlacement
+from ttcodegen.dialects.core.datatypes import DataType
 from ttcodegen.dialects.ttnn.program_configs import (
     Conv2dConfig,
-    CoreGrid,
-    CoreSet,
-    FusedActivation,
-    ProgramConfig,
     Word,
 )
 from ttcodegen.flatbuffer import program as file
 from ttcodegen.flatbuffer.modules import module_of
 from ttcodegen.ops.elementwise.activations import ACTIVATION_PARAMETERS
-from ttcodegen.optimizer.call import LibraryCall, call_in_file
+from ttcodegen.optimizer.call import LibraryCall
 from ttcodegen.optimizer.overrides.overrides import CallNames
 from ttcodegen.optimizer.rewrites import elementwise
+from ttcodegen.rt.judging.call_json import (
+    Json,
+    Step,
+    config_json,
+    memory_json,
+    type_json,
+)
 from ttcodegen.transforms.rewriting import body_of
-
-# What a call of a program consists of, in the form that the judge reads: JSON.
-
-Json = Any
-
-
-class Step:
-    """One call: its tensors by their numbers in the program, and what is written for them."""
-
-    def __init__(self, program: file.Program, operation: file.Operation) -> None:
-        self.program = program
-        self.operation = operation
-        self.call: LibraryCall = call_in_file(program, operation)
-        self.groups: list[list[Json]] = []
-        numbers = iter(operation.operands)
-        for size in operation.operand_sizes:
-            self.groups.append([{"tensor": next(numbers)} for _ in range(size)])
-
-    def operand(self, index: int) -> Json:
-        """The operand of that index in the definition, None if it is absent."""
-        if index >= len(self.groups) or not self.groups[index]:
-            return None
-        return self.groups[index][0]
-
-    def __getitem__(self, name: str) -> Any:
-        return self.call.attributes.get(name)
-
-    @property
-    def memory(self) -> Json:
-        """The memory configuration of the result, None where none is passed."""
-        placements = (*self.call.operands, *self.call.results)
-        if all(p.buffer_type != "l1" and p.shards is None for p in placements):
-            return None
-        return {"memory": memory_json(self.call.result)}
-
-    @property
-    def compute(self) -> Json:
-        """The configuration of the kernels."""
-        return compute_json(self.call.compute_config)
-
-    @property
-    def config(self) -> Json:
-        """The configuration of the programs."""
-        return config_json(self.call.program_config)
-
-
-def memory_json(placement: TensorPlacement) -> Json:
-    """The placement of a tensor."""
-    found: dict[str, Json] = {
-        "layout": placement.memory_layout,
-        "buffer": placement.buffer_type,
-        "shards": None,
-    }
-    if placement.shards is not None:
-        found["shards"] = {
-            "shape": list(placement.shards.shape),
-            "ranges": ranges_json(placement.shards.core_ranges),
-            "orientation": placement.shards.orientation.value,
-        }
-    return found
-
-
-def ranges_json(ranges: Sequence[CoreRange]) -> Json:
-    """Cores, as rectangles of them."""
-    return sorted([r.first_column, r.first_row, r.last_column, r.last_row] for r in ranges)
-
-
-def type_json(placement: TensorPlacement) -> Json:
-    """The layout of a tensor."""
-    on_host = placement.buffer_type == "system_memory"
-    return {
-        "shape": list(placement.shape),
-        "dtype": placement.data_type.mlir,
-        "page": placement.layout.value,
-        "memory": None if on_host else memory_json(placement),
-    }
-
-
-def compute_json(config: ComputeConfig | None) -> Json:
-    """A compute kernel configuration."""
-    if config is None:
-        return None
-    values = {field.name: getattr(config, field.name) for field in fields(config)}
-    return {"compute": {**values, "math_fidelity": config.math_fidelity.cpp}}
-
-
-def config_json(config: ProgramConfig | None) -> Json:
-    """A program configuration, by the name of its class."""
-    if config is None:
-        return None
-    given: dict[str, Json] = {}
-    for name, value in config.given():
-        given[config.spelled.get(name, name)] = _field(value)
-    name = config.cpp.rpartition("::")[2]
-    return {"program": [name, given]}
-
-
-def _field(value: object) -> Json:
-    match value:
-        case CoreGrid():
-            return {"grid": [value.columns, value.rows]}
-        case CoreSet():
-            return {"cores": ranges_json(value.ranges)}
-        case FusedActivation():
-            return {"activation": [value.op_type, list(value.params)]}
-        case Word(text) if text in ("tile", "row_major"):
-            return {"page": text}
-        case Word(text) if "sharded" in text:
-            return {"shard_layout": text}
-        case Word(text):
-            return {"dtype": text}
-        case _:
-            return value
-
 
 # The calls of a program as the Python package of ttnn takes them: which operands and attributes.
 #
 # The names of the keywords are those of the bindings of tt-metal.
 
+_CARRIERS = {
+    DataType.UINT32: DataType.UINT32,
+    **dict.fromkeys((DataType.INT32, DataType.UINT16, DataType.UINT8), DataType.INT32),
+}
+"""Types of numpy arrays that integers come in; floats come in float32."""
+
 Source = int | str | Callable[[Step], Json]
-"""Source of an argument: the operand of that index in the definition, the attribute of that name,
-or a derived value."""
+"""Source of an argument: an operand's index, an attribute's name, or a derived value."""
 
 
 @dataclass(frozen=True)
 class PythonCall:
-    """A call: its arguments by position, then those by name, of which absent ones are left out."""
+    """Python call: positional arguments, and keyword arguments, which are omitted if absent."""
 
     positional: tuple[Source, ...] = ()
     keywords: Mapping[str, Source] = field(default_factory=dict[str, Source])
     callee: str = ""
-    """Callee, if it is not the name of the op."""
+    """Callee, if it differs from the op's name."""
 
     def written(self, step: Step) -> tuple[str, list[Json], dict[str, Json]]:
-        """The function, its arguments by position and by name."""
+        """Function, positional and keyword arguments."""
         named = {key: _value(step, source) for key, source in self.keywords.items()}
         return (
             self.callee or step.call.name,
@@ -176,12 +68,12 @@ def _value(step: Step, source: Source) -> Json:
 
 
 def _memory(step: Step) -> Json:
-    """The memory configuration of the result, None where nothing is passed."""
+    """Memory config of the result, None to omit it."""
     return step.memory
 
 
-def _place(step: Step) -> Json:
-    """The same, where it is always passed."""
+def _required_memory(step: Step) -> Json:
+    """Memory config of the result, always passed."""
     return {"memory": memory_json(step.call.result)}
 
 
@@ -205,8 +97,8 @@ def _result_type(step: Step) -> Json:
     return {"dtype": step.call.result.data_type.mlir}
 
 
-def _asked_type(step: Step) -> Json:
-    """The data type that the call requests, None if it requests none."""
+def _requested_type(step: Step) -> Json:
+    """Data type that the call requests, None if it requests none."""
     return None if step["dtype"] is None else {"dtype": step["dtype"].mlir}
 
 
@@ -215,7 +107,7 @@ def _flag(name: str) -> Callable[[Step], bool]:
 
 
 def _tensor_or_number(place: int, attribute: str) -> Callable[[Step], Json]:
-    """The operand of that index, where there is none the number of that name."""
+    """Operand at an index, else a numeric attribute."""
 
     def source(step: Step) -> Json:
         tensor = step.operand(place)
@@ -228,8 +120,48 @@ def _first_group(step: Step) -> Json:
     return step.groups[0]
 
 
+def _result_shape(step: Step) -> Json:
+    return list(step.call.result.shape)
+
+
+def _filled(step: Step) -> PythonCall:
+    """Tensors of one number as programs make them: zeros, ones, or zeros that are filled; bytes
+    are filled as integers."""
+    number = step["fill_value"]
+    if number in (0, 1):
+        return PythonCall((_result_shape,), _CREATED, "ones" if number else "zeros")
+    result = step.call.result
+    is_byte = result.data_type is DataType.UINT8
+    number = float(number) if result.data_type.is_float else int(number)
+
+    def zeros(step: Step) -> Json:
+        made: dict[str, Json] = {key: _value(step, source) for key, source in _CREATED.items()}
+        if is_byte:
+            made["dtype"] = {"dtype": DataType.INT32.mlir}
+        return {"call": ["zeros", [_result_shape(step)], made]}
+
+    if not is_byte:
+        return PythonCall((zeros, lambda step: number), {}, "fill")
+
+    def filled(step: Step) -> Json:
+        return {"call": ["fill", [zeros(step), number], {}]}
+
+    return PythonCall((filled, _result_type), {}, "typecast")
+
+
+def _from_host(step: Step) -> PythonCall:
+    """Tensors on the host of the elements that programs read from a file."""
+    result = step.call.result
+    carrier = _CARRIERS.get(result.data_type, DataType.FLOAT32)
+    array: Json = {"array": [list(result.shape), carrier.name.lower()]}
+    if carrier is result.data_type:
+        return PythonCall((lambda step: array,), {}, "Tensor")
+    made: Json = {"call": ["Tensor", [array], {}]}
+    return PythonCall((lambda step: made, _result_type), {}, "to_dtype")
+
+
 def _amounts(step: Step) -> Json:
-    """Pairs of what is added before and after, by dimension."""
+    """Padding pairs (before, after) by dimension."""
     flat = step["padding"]
     return [{"pair": list(pair)} for pair in zip(flat[::2], flat[1::2], strict=True)]
 
@@ -239,25 +171,42 @@ def _shared(step: Step) -> Json:
 
 
 def _reduction(step: Step) -> Json:
-    """Reduction of scattered numbers with those that are there, None if they replace them."""
+    """Reduction of a scatter, None for replacement."""
     return {"sum": "add", "prod": "multiply"}.get(step["scatter_reduce_type"])
 
 
-def _activations(step: Step) -> Json:
-    """The activation of a sum, as a list; None if it has none."""
-    name = step["activation"]
-    if name is None:
-        return None
-    return [{"activation": [name, list(ACTIVATION_PARAMETERS.get(name, ()))]}]
+def _activations(attribute: str) -> Callable[[Step], Json]:
+    """Activation list of an attribute; None if it names none."""
+
+    def source(step: Step) -> Json:
+        name = step[attribute]
+        if name is None:
+            return None
+        return [{"activation": [name, list(ACTIVATION_PARAMETERS.get(name, ()))]}]
+
+    return source
 
 
+_CREATED: Mapping[str, Source] = {"dtype": _result_type, "layout": _page, "device": _device}
+_IN_DRAM: Mapping[str, Source] = {
+    **_CREATED,
+    "memory_config": lambda step: {
+        "memory": {"layout": "interleaved", "buffer": "dram", "shards": None}
+    },
+}
 _PLACED: Mapping[str, Source] = {"memory_config": _memory}
 _COMPUTED: Mapping[str, Source] = {**_PLACED, "compute_kernel_config": _compute}
 _CONFIGURED: Mapping[str, Source] = {**_COMPUTED, "program_config": _config}
 _UNARY = PythonCall((0,), _PLACED)
 _BINARY = PythonCall(
     (0, _tensor_or_number(1, "scalar")),
-    {"dtype": _asked_type, "activations": _activations, **_PLACED},
+    {
+        "dtype": _requested_type,
+        "activations": _activations("activation"),
+        "input_tensor_a_activations": _activations("lhs_activation"),
+        "input_tensor_b_activations": _activations("rhs_activation"),
+        **_PLACED,
+    },
 )
 _PRODUCT = PythonCall(
     (0, 1),
@@ -265,15 +214,24 @@ _PRODUCT = PythonCall(
         "bias": 2,
         "transpose_a": _flag("transpose_a"),
         "transpose_b": _flag("transpose_b"),
-        "dtype": _asked_type,
+        "dtype": _requested_type,
         "activation": "activation",
         **_CONFIGURED,
     },
 )
-_NORM = PythonCall((0,), {"epsilon": "epsilon", "weight": 1, "bias": 2, **_CONFIGURED})
+_NORM = PythonCall(
+    (0,),
+    {
+        "epsilon": "epsilon",
+        "weight": 1,
+        "bias": 2,
+        "residual_input_tensor": 3,
+        **_CONFIGURED,
+    },
+)
 _REDUCED = PythonCall((0,), {"dim": "dim_arg", "keepdim": _flag("keep_dim"), **_COMPUTED})
 _ALONG = PythonCall((0,), {"dim": "dim", "keepdim": _flag("keep_dim"), **_PLACED})
-_SUMMED_UP = PythonCall((0, "dim"), {"dtype": _asked_type})
+_SUMMED_UP = PythonCall((0, "dim"), {"dtype": _requested_type})
 _OF_ONE: Mapping[str, Source] = {
     "cur_pos_tensor": 4,
     "attention_sink": 5,
@@ -295,7 +253,7 @@ _CONVOLUTION: Mapping[str, Source] = {
     "bias_tensor": 2,
     "device": _device,
     **_IMAGE,
-    "dtype": _asked_type,
+    "dtype": _requested_type,
     "conv_config": _config,
     "compute_config": _compute,
     **_PLACED,
@@ -306,7 +264,7 @@ _PREPARATION: Mapping[str, Source] = {
     "input_memory_config": lambda step: {"memory": memory_json(step["image"])},
     "input_layout": lambda step: {"page": step["image"].layout.value},
     "input_dtype": lambda step: {"dtype": step["image"].data_type.mlir},
-    "output_dtype": _asked_type,
+    "output_dtype": _requested_type,
     "conv_config": lambda step: config_json(
         step.call.program_config
         or Conv2dConfig(weights_dtype=Word(step.call.result.data_type.mlir))
@@ -324,11 +282,11 @@ _POOL: Mapping[str, Source] = {
     "padding": "padding",
     "ceil_mode": _flag("ceil_mode"),
     # By default the library leaves its result in L1, in shards.
-    "memory_config": _place,
+    "memory_config": _required_memory,
 }
 _MAXIMUM: Mapping[str, Source] = {**_POOL, "dilation": "dilation"}
 
-CALLS: Mapping[str, PythonCall] = {
+CALLS: Mapping[str, PythonCall | Callable[[Step], PythonCall]] = {
     **dict.fromkeys(elementwise(), _UNARY),
     **dict.fromkeys(
         """
@@ -350,6 +308,14 @@ CALLS: Mapping[str, PythonCall] = {
     "clamp_scalar": PythonCall((0, "min", "max"), _PLACED, "clamp"),
     "clamp_tensor": PythonCall((0, 1, 2), _PLACED, "clamp"),
     "typecast": PythonCall((0, _result_type), _PLACED),
+    "elu": PythonCall((0,), {"alpha": "alpha", **_PLACED}),
+    "leaky_relu": PythonCall((0, "parameter"), _PLACED),
+    "selu": PythonCall((0,), {"scale": "scale", "alpha": "alpha", **_PLACED}),
+    "div_trunc": PythonCall(
+        (0, 1),
+        {"fast_and_approximate_mode": lambda step: False, "rounding_mode": lambda step: "trunc"},
+        "div",
+    ),
     "clone": PythonCall((0,), _PLACED),
     **dict.fromkeys(("matmul", "linear"), _PRODUCT),
     **dict.fromkeys(("rms_norm", "layer_norm"), _NORM),
@@ -367,7 +333,10 @@ CALLS: Mapping[str, PythonCall] = {
         "batch_norm",
     ),
     **dict.fromkeys(("sum", "mean", "max", "min"), _REDUCED),
-    **dict.fromkeys(("prod", "argmax"), _ALONG),
+    "prod": _ALONG,
+    "argmax": replace(
+        _ALONG, keywords={**_ALONG.keywords, "use_multicore": _flag("use_multicore")}
+    ),
     **dict.fromkeys(("cumsum", "cumprod"), _SUMMED_UP),
     "sort": PythonCall((0,), {"dim": "dim", "descending": _flag("descending"), **_PLACED}),
     "topk": PythonCall(
@@ -400,6 +369,16 @@ CALLS: Mapping[str, PythonCall] = {
         "experimental.paged_update_cache",
     ),
     "fill_cache": PythonCall((0, 1, "batch_offset")),
+    "paged_fill_cache": PythonCall(
+        (0, 1, 2),
+        {"batch_idx_tensor": 3, "batch_idx": lambda step: 0, "compute_kernel_config": _compute},
+        "experimental.paged_fill_cache",
+    ),
+    "rotary_embedding": PythonCall(
+        (0, 1, 2, "token_index"),
+        {"memory_config": _memory, "compute_kernel_config": _compute},
+        "experimental.rotary_embedding",
+    ),
     "nlp_create_qkv_heads_decode": PythonCall(
         (0,),
         {"num_heads": "num_heads", "num_kv_heads": "num_kv_heads"},
@@ -419,19 +398,30 @@ CALLS: Mapping[str, PythonCall] = {
         "transformer.split_query_key_value_and_split_heads",
     ),
     "concatenate_heads": PythonCall((0,), {}, "transformer.concatenate_heads"),
+    # Creation.
+    "full": _filled,
+    "constant": _from_host,
+    "arange": PythonCall(("start", "end", "step"), _IN_DRAM),
+    "rand": PythonCall(
+        (_result_shape,), {**_IN_DRAM, "low": "low", "high": "high", "seed": "seed"}
+    ),
+    "to_device": PythonCall((0, _device), {"memory_config": _required_memory}),
     # Movement.
+    "bitcast": PythonCall((0, _result_type)),
     **dict.fromkeys(("reshape", "reshape_row_major"), _RESHAPED),
     **dict.fromkeys(("pad", "pad_row_major"), _PADDED),
     "repeat": PythonCall((0, "repeat_dimensions"), _PLACED),
     "repeat_interleave": PythonCall((0, "repeats", "dim"), _PLACED),
-    "permute": PythonCall((0, "permutation"), _PLACED),
+    **dict.fromkeys(
+        ("permute", "permute_row_major"), PythonCall((0, "permutation"), _PLACED, "permute")
+    ),
     "slice_static": PythonCall((0, "begins", "ends", "step"), _PLACED, "slice"),
     "concat": PythonCall((_first_group,), {"dim": "dim", **_PLACED}),
     "gather": PythonCall((0, "dim", 1), _PLACED),
     "scatter": PythonCall((0, "dim", 1, 2), {"reduce": _reduction, **_PLACED}),
     "embedding": PythonCall((0, 1), _PLACED),
     "to_layout": PythonCall((0, _page), _PLACED),
-    "to_memory_config": PythonCall((0, _place)),
+    "to_memory_config": PythonCall((0, _required_memory)),
     "from_device": PythonCall((0,)),
     # Images.
     "conv2d": PythonCall((), _CONVOLUTION),
@@ -464,8 +454,10 @@ CALLS: Mapping[str, PythonCall] = {
 
 
 def steps(program: file.Program) -> list[Json]:
-    """The arguments of a program, then its operations; those that are not judged have no callee
-    and give tensors with the right layout."""
+    """Arguments of a program, followed by its operations.
+
+    Operations that are not judged have no callee and produce tensors of the right layout.
+    """
     found = [_made([entry.tensor for entry in program.inputs], program)]
     for operation in program.operations:
         if operation.name == "ttnn.deallocate":
@@ -476,24 +468,32 @@ def steps(program: file.Program) -> list[Json]:
             continue
         made = _made(operation.results, program)
         step = Step(program, operation) if operation.callee is None else None
-        call = None if step is None else CALLS.get(step.call.name)
-        if step is not None and call is not None:
-            made["callee"], made["arguments"], made["keywords"] = call.written(step)
+        written = None if step is None else _written(step)
+        if written is not None:
+            made["callee"], made["arguments"], made["keywords"] = written
         found.append(made)
     return found
 
 
+def _written(step: Step) -> tuple[str, list[Json], dict[str, Json]] | None:
+    """The call of a step in Python, None if it is not judged."""
+    known = CALLS.get(step.call.name)
+    if known is None:
+        return None
+    return (known if isinstance(known, PythonCall) else known(step)).written(step)
+
+
 TAKE = "take"
-"""A step whose results are tensors that other steps gave."""
+"""Step whose results are tensors of other steps."""
 NO_CALLS = (None, "deallocate", TAKE)
-"""Steps that call no op of the library."""
+"""Callees of steps that call no library op."""
 
 
 def joined_steps(programs: Sequence[file.Program]) -> list[list[Json]]:
-    """The steps of programs that run one after another on the same device.
+    """Steps of consecutive programs on the same device.
 
-    Where one calls a program before it, it takes the tensors that this gave, as they are: prepared
-    weights have a padding that their type does not say.
+    A program takes the tensors of programs that it calls as they are: prepared weights have a
+    padding that their type lacks.
     """
     joined: list[list[Json]] = []
     outputs: dict[str, list[int]] = {}
@@ -514,7 +514,7 @@ def joined_steps(programs: Sequence[file.Program]) -> list[list[Json]]:
 def named_operations(
     binary: file.Binary,
 ) -> dict[tuple[str, str], tuple[file.Program, file.Operation]]:
-    """The operations of a file by their program and the name of what they make."""
+    """Operations of a file by program and result name."""
     found: dict[tuple[str, str], tuple[file.Program, file.Operation]] = {}
     for function in module_of(binary).walk():
         if isinstance(function, FuncOp) and function.body.blocks:
@@ -527,26 +527,26 @@ def named_operations(
 
 
 _TENSORS = 1000
-"""Most tensors of one call."""
+"""Limit on the tensors of one call."""
 
 
 def steps_of_call(
     program: file.Program, operation: file.Operation, call: LibraryCall, number: int
 ) -> list[Json]:
-    """Steps that make the operands of one operation, call it in another form, and forget its
-    tensors; none if it is not judged.
+    """Steps that create an operation's operands, call it in another form, and drop its tensors.
+
+    Empty if it is not judged.
 
     Args:
         program: the program of the operation.
         operation: the operation.
         call: its form.
-        number: that of the call among others, which have other tensors.
+        number: index of the call, which offsets its tensor numbers.
     """
-    known = CALLS.get(call.name)
     tensors = dict.fromkeys([*operation.operands, *operation.results])
     given = dict(zip([*operation.operands, *operation.results],
                      [*call.operands, *call.results], strict=False))  # fmt: skip
-    if known is None or len(given) < len(tensors) or len(tensors) > _TENSORS:
+    if call.name not in CALLS or len(given) < len(tensors) or len(tensors) > _TENSORS:
         return []
     numbers = {tensor: number * _TENSORS + place for place, tensor in enumerate(tensors)}
 
@@ -557,8 +557,9 @@ def steps_of_call(
     step = Step(program, operation)
     step.call = call
     called = made(operation.results)
-    callee, arguments, keywords = known.written(step)
-    called["callee"] = callee
+    written = _written(step)
+    assert written is not None
+    called["callee"], arguments, keywords = written
     called["arguments"], called["keywords"] = (
         _renumbered(each, numbers) for each in (arguments, keywords)
     )
@@ -575,7 +576,7 @@ def steps_of_call(
 
 
 def _renumbered(spec: Json, numbers: Mapping[int, int]) -> Json:
-    """An argument with other numbers of tensors."""
+    """Renumbers the tensors of an argument."""
     if isinstance(spec, list):
         return [_renumbered(each, numbers) for each in cast("list[Json]", spec)]
     if isinstance(spec, dict):

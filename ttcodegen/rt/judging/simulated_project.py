@@ -1,4 +1,4 @@
-"""Runs of a project as it is, with the real library, on the vendor's simulator.
+"""Runs of a project with the real library on the vendor's simulator.
 
 The shared object of the project is built with tt-metal in place of the CPU backend. Each program
 runs in a process of its own, since a simulator ends the process at what it does not simulate.
@@ -19,34 +19,27 @@ from typing import Any
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.project.building import build_with_tt_metal
 from ttcodegen.project.manifest import read_manifest
-from ttcodegen.project.running import TIMEOUT, simulator_environment
+from ttcodegen.project.running import TIMEOUT, last_words, simulator_environment
 from ttcodegen.runtime.executable import open_flatbuffer
 
 _RUN = "import sys; from ttcodegen.cli.rt import main; sys.exit(main(sys.argv[1:]))"
 _DIFFERS = 4
-"""Exit status of `ttcodegen-rt run` where a comparison failed."""
+"""Exit status of `ttcodegen-rt run` after a failed comparison."""
 
-_SIMULATOR_SAID = re.compile(r"^\[\d+\] ERROR: (.*)$", re.MULTILINE)
 _SIMULATOR_LACKS = re.compile(
     r"(Unsupported|Unimplemented|Untested)Functionality:.*|MissingSpecification:?.*"
 )
-"""Last words of a simulator about what it does not simulate."""
-
-
-def last_words(output: str) -> str | None:
-    """The fault that a simulator ended its process for; None if it names none."""
-    said = _SIMULATOR_SAID.findall(output)
-    return said[-1] if said else None
+"""Messages of a simulator about functionality that it lacks."""
 
 
 def lacking(words: str) -> str | None:
-    """The part that a simulator lacks, if that is the fault that it names."""
+    """Functionality that a simulator's message reports as lacking, None for other messages."""
     found = _SIMULATOR_LACKS.search(words)
     return None if found is None else found[0]
 
 
 def device_project(path: Path) -> Path | None:
-    """The folder of the project of device programs that `path`, it or its flatbuffer, names."""
+    """Folder of the device program project at `path`, its folder or its flatbuffer, else None."""
     folder = path.parent if path.name == "model.ttm" else path
     manifest = read_manifest(folder) if folder.is_dir() else None
     if manifest is None or manifest.get("target") != "ttmetal":
@@ -57,14 +50,14 @@ def device_project(path: Path) -> Path | None:
 def simulated_verdicts(
     folder: Path, simulator: Path, package: Path | None, timeout: float = TIMEOUT
 ) -> list[dict[str, Any]]:
-    """Verdicts on what the programs of a project compute on a simulator, beside their flatbuffer.
+    """Verdicts on a project's programs on a simulator, compared with the flatbuffer.
 
     Args:
-        folder: that of the project.
-        simulator: the shared object of the simulator.
-        package: the folder of the Python package `ttnn`, which has the kernels of the library and
-            the vendor's compiler; those of `TT_METAL_HOME` if it is not given.
-        timeout: seconds that a program may take.
+        folder: the project.
+        simulator: shared object of the simulator.
+        package: folder of the Python package `ttnn` with kernels and compiler; by default those of
+            `TT_METAL_HOME`.
+        timeout: time limit of a program in seconds.
 
     Returns:
         For each program what `validate` reports.
@@ -126,9 +119,9 @@ def verdict_of(
 
     Args:
         name: the program.
-        status: the exit status of `ttcodegen-rt run`.
-        said: what that wrote, and the simulator with it.
-        results: its result file, None if it did not get that far.
+        status: exit status of `ttcodegen-rt run`.
+        said: its output and the simulator's.
+        results: its result file, None if there is none.
     """
     verdict = _verdict(name)
     files = [] if results is None else results["results"]
@@ -155,7 +148,7 @@ def verdict_of(
 
 
 def package_of(python: str) -> Path:
-    """The folder of the package `ttnn` of a Python.
+    """Folder of the package `ttnn` of a Python.
 
     Raises:
         CompileError: if it has none.

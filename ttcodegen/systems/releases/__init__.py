@@ -1,4 +1,9 @@
-"""The releases of tt-metal that C++ is written for, each a table of where it differs."""
+"""Supported releases of tt-metal, as tables of differences.
+
+- `release`: Release tables: differences to the calls in the catalogue
+- `tt_metal_0_70_1`: tt-metal 0.70.1: the release of the calls in the catalogue
+- `tt_metal_0_81_1`: tt-metal 0.81.1: differences to 0.70.1
+"""
 
 from __future__ import annotations
 
@@ -8,18 +13,23 @@ from ttcodegen.systems.releases.release import Release
 _KNOWN = {each.RELEASE.name: each.RELEASE for each in (tt_metal_0_70_1, tt_metal_0_81_1)}
 
 RELEASES = tuple(_KNOWN)
-"""The names of all of them, the oldest first."""
+"""Names of the supported releases, the oldest first."""
 
 CATALOGUE_RELEASE = tt_metal_0_70_1.RELEASE
-"""The one whose calls the catalogue and the tables of the dialects state."""
+"""Release of the calls in the catalogue and the dialect tables."""
 
 DEFAULT_RELEASE = RELEASES[-1]
-"""The one that is written for unless another is named: the newest."""
+"""Default target release: the newest."""
 
 PARAMETERS = tt_metal_0_70_1.PARAMETERS
-"""The names of parameters as the catalogue has them, by the last part of a function's name."""
+"""Parameter names in the catalogue, by the last part of a function's name."""
+
+
+def l1_base(arch: str) -> int:
+    """Returns the L1 address from which on all releases leave memory to programs."""
+    return max(each.l1_bases[arch] for each in _KNOWN.values())
 
 
 def release_named(name: str) -> Release:
-    """The release of that name; raises KeyError if it is not known."""
+    """Returns the release of that name; raises KeyError if it is not known."""
     return _KNOWN[name]

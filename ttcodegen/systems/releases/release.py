@@ -1,8 +1,8 @@
-"""A release of tt-metal, as a table of where it differs from what the catalogue states.
+"""Release tables: differences to the calls in the catalogue.
 
-The catalogue and the tables of the dialects state each call once, as the oldest release has it
+The catalogue and the dialect tables state each call once, for the oldest release
 (tt_metal_0_70_1.py). A later release is a table of rows: calls whose arguments or names changed,
-calls that it lacks, and functions of kernels that are spelled otherwise.
+missing calls, and kernel functions with other names or arguments.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from functools import cached_property
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of a library function.
+    """Parameter of a library function.
 
     Attributes:
-        name: what it is called.
-        value: what is passed where the catalogue has no argument of that name.
-        is_written: true if the function assumes nothing, so that it is passed also at the end.
+        name: Name of the parameter.
+        value: Argument where the catalogue has none of that name.
+        is_written: True if the parameter has no default, so that it is passed also at the end.
     """
 
     name: str
@@ -28,8 +28,11 @@ class Parameter:
 
 
 def parameters(text: str) -> tuple[Parameter, ...]:
-    """`dim keepdim kv_tied!=false tile=ttnn::Tile()`: names, and what is passed where the catalogue
-    has no such argument; `!=` for what the function assumes no value of."""
+    """Parses a parameter list such as `dim keepdim kv_tied!=false tile=ttnn::Tile()`.
+
+    `name=value` gives the argument where the catalogue has none of that name; `!=` marks parameters
+    without a default.
+    """
     found: list[Parameter] = []
     for word in text.split():
         name, separator, value = word.partition("=")
@@ -43,15 +46,15 @@ def parameters(text: str) -> tuple[Parameter, ...]:
 
 @dataclass(frozen=True)
 class CallChange:
-    """A ttnn call that a release takes in another form.
+    """A ttnn call with another signature in a release.
 
     Attributes:
-        before: the names of the catalogue's arguments, in its order.
-        after: the parameters of the release, in its order; what is not among them is not passed.
-        values: by parameter, what a value of the catalogue is called in the release.
-        callee: the qualified name in the release, where that is another one.
-        is_first_option: whether the release gives a vector of optional tensors, the first of which
-            is the catalogue's result.
+        before: Names of the catalogue's arguments, in order.
+        after: Parameters of the release, in order; other arguments are dropped.
+        values: By parameter, the release's spelling of a value of the catalogue.
+        callee: Qualified name in the release, if it differs.
+        is_first_option: True if the release returns a vector of optional tensors, the first of
+            which is the catalogue's result.
     """
 
     before: tuple[str, ...]
@@ -63,17 +66,16 @@ class CallChange:
 
 @dataclass(frozen=True)
 class KernelChange:
-    """The function of an op of the kernel dialect, where a release spells it otherwise; `None`
-    where that is the same.
+    """Function of a kernel dialect op in a release; `None` fields are unchanged.
 
     Attributes:
-        function: its name; `{attribute}` in it is the word of an attribute of the op.
-        header: the header that declares it, below tt_metal/hw/inc.
-        arguments: the names of operands and attributes of the op, in the order of the call, with
+        function: Name; `{attribute}` in it is replaced by an attribute of the op.
+        header: Header that declares it, below tt_metal/hw/inc.
+        arguments: Names of operands and attributes of the op, in the order of the call, with
             defaults as in `transpose=0`.
-        template: its template arguments, attributes of the op or `=text`.
-        before: what is called before it.
-        conversion: the function that makes its argument of the operand.
+        template: Template arguments: attributes of the op or `=text`.
+        before: Call that precedes it.
+        conversion: Function that converts the operand to its argument.
     """
 
     function: str | None = None
@@ -89,18 +91,22 @@ class Release:
     """A release of tt-metal.
 
     Attributes:
-        name: as in `0.70.1`, the version of the package `ttnn`.
-        parameters: the names of parameters that calls are labelled with, by function.
-        calls: by qualified name, calls that take another form than the catalogue's.
-        absent_calls: by qualified name, functions that it lacks, and what to do without.
-        headers: by header that the catalogue includes, the one in its place.
-        numbers: ops that take a number for an operand only if their tensors have one data type, and
-            none of 16-bit integers: by operand, the attribute of the number.
-        wide_indices: ops whose second result, indices, has 32 bits where the operand is float32.
-        kernels: by op of the kernel dialect, functions that are spelled otherwise.
-        absent_kernels: ops of the kernel dialect that it has no function for.
-        formats_prints: whether debug output of kernels takes a format, as in `DPRINT("{}", x)`.
-        names: texts in the support files of projects, and what it has in their place.
+        name: Version of the package `ttnn`, as in `0.70.1`.
+        parameters: Parameter names that label the arguments of calls, by function.
+        calls: Calls with another signature than the catalogue's, by qualified name.
+        absent_calls: Missing functions by qualified name, with a remedy.
+        headers: Replaced headers of the catalogue.
+        numbers: Ops that take a scalar operand only if their tensors have one data type, none of
+            narrow integers, and the result's type represents the scalar. By operand, the
+            attribute of the scalar.
+        wide_indices: Ops whose second result, indices, has 32 bits where the operand is float32
+            or of 16-bit integers.
+        kernels: Changed functions, by op of the kernel dialect.
+        absent_kernels: Ops of the kernel dialect without a function.
+        formats_prints: True if debug output of kernels takes a format, as in `DPRINT("{}", x)`.
+        names: Replaced texts in the support files of projects.
+        l1_bases: By architecture, the L1 address where tensors and circular buffers begin, after
+            firmware and kernels.
     """
 
     name: str
@@ -114,31 +120,31 @@ class Release:
     absent_kernels: frozenset[str] = frozenset()
     formats_prints: bool = False
     names: Mapping[str, str] = field(default_factory=dict[str, str])
+    l1_bases: Mapping[str, int] = field(default_factory=dict[str, int])
 
     @cached_property
     def number(self) -> int:
-        """The name as one number, 8101 for 0.81.1: two digits for each part but the first."""
+        """Version as a number, 8101 for 0.81.1: two digits for each part but the first."""
         major, minor, patch = map(int, self.name.split("."))
         return (major * 100 + minor) * 100 + patch
 
     @property
     def definitions(self) -> tuple[str, ...]:
-        """The macros by which declarations know the release that a program is written for; those of
-        the catalogue's release are what they are without."""
+        """Macros that select the release in declarations; none for the catalogue's release."""
         return (f"TTCODEGEN_TT_METAL={self.number}",) if self.calls else ()
 
 
 def function_name(callee: str) -> str:
-    """The last part of a qualified name, without template arguments."""
+    """Returns the last part of a qualified name, without template arguments."""
     return callee.partition("<")[0].rpartition("::")[2]
 
 
 def moved(callee: str, names: str) -> CallChange:
-    """A function of the same parameters under another qualified name."""
+    """Change of a function's qualified name."""
     return CallChange(tuple(names.split()), parameters(names), callee=callee)
 
 
 def changed(before: Sequence[str] | str, after: str) -> CallChange:
-    """A change from the catalogue's arguments to those of a release, as `parameters` reads them."""
+    """Change of the arguments of a call, in the syntax of `parameters`."""
     names = before.split() if isinstance(before, str) else before
     return CallChange(tuple(names), parameters(after))

@@ -1,4 +1,4 @@
-"""tt-metal 0.70.1: the release whose calls the catalogue of ops states.
+"""tt-metal 0.70.1: the release of the calls in the catalogue.
 
 Names and order of parameters are those of its declarations (`ttnn/operations/`).
 """
@@ -108,6 +108,6 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = {
         "slice": "input_tensor begins ends step memory_config output_tensor pad_value",
     }.items()
 }
-"""By the last part of the name of the function."""
+"""Parameter names by the last part of a function's name."""
 
-RELEASE = Release("0.70.1", PARAMETERS)
+RELEASE = Release("0.70.1", PARAMETERS, l1_bases={"wormhole_b0": 103_712, "blackhole": 111_104})

@@ -1,8 +1,8 @@
-"""tt-metal 0.81.1, where it differs from 0.70.1.
+"""tt-metal 0.81.1: differences to 0.70.1.
 
 Types and order of parameters are those of the functions that `ttnn==0.81.1` exports; names and
-defaults those of its bindings, and of the headers that the wheel has. Most functions only gained
-parameters at the end, which calls leave out: they have no row.
+defaults are those of its bindings and of the headers in its wheel. Most functions only gained
+trailing parameters, which calls leave out: they have no row.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ _BLOCK = f"{_PRODUCT} ct_dim=1 rt_dim=1 kt_dim=1"
 
 
 def _start(arguments: str, order: str = "") -> KernelChange:
-    """The start-up of the hardware for some circular buffers."""
+    """Hardware start-up for some circular buffers."""
     template = f"!=SrcOrder::{order}" if order else ""
     header = _API + "compute_kernel_hw_startup.h"
     return KernelChange("compute_kernel_hw_startup", header, arguments, template)
 
 
 def _formats(arguments: str) -> KernelChange:
-    """Another data format of source register A."""
+    """Reconfiguration of the data format of source register A."""
     return KernelChange("reconfig_data_format_srca", _FORMATS, arguments, "")
 
 
 def _broadcasts(verb: str) -> dict[str, KernelChange]:
-    """The initialisations of add, sub or mul of tiles."""
+    """Initialisations of tile add, sub or mul."""
     return {
         f"{verb}_tiles_init": KernelChange(f"{verb}_init"),
         f"{verb}_bcast_init": KernelChange(
@@ -97,10 +97,10 @@ KERNELS: dict[str, KernelChange] = {
     "left_shift_tile": KernelChange(header=_SHIFT, template="!=DataFormat::Int32"),
     "right_shift_tile_init": KernelChange(header=_SHIFT),
     "right_shift_tile": KernelChange(header=_SHIFT, template="!=DataFormat::Int32"),
-    # Their initialisations take the divisor.
+    # The initialisations of these take the divisor.
     "fmod_tile": KernelChange(arguments="dst_index"),
     "remainder_tile": KernelChange(arguments="dst_index"),
-    # Their precision follows the destination registers.
+    # The precision of these follows the destination registers.
     "binary_dest_reuse_tiles_init": KernelChange(
         "{eltwise_binary_type}_reuse_dest_init", template="reuse_type"
     ),
@@ -128,7 +128,7 @@ _LATER_ALL_GATHER = (
 )
 
 CALLS: dict[str, CallChange] = {
-    # The whole grid computes anyway; the flag went.
+    # The flag use_multicore was removed: the whole grid always computes.
     "ttnn::argmax": changed(
         PARAMETERS["argmax"], "input_tensor dim keepdim sub_core_grids memory_config"
     ),
@@ -137,7 +137,7 @@ CALLS: dict[str, CallChange] = {
         "num_links topology",
         _LATER_ALL_GATHER,
     ),
-    # What reciprocals were given for is computed.
+    # The parameter `reciprocals` was removed: they are computed.
     "ttnn::group_norm": changed(
         PARAMETERS["group_norm"],
         " ".join(name for name in PARAMETERS["group_norm"] if name != "reciprocals"),
@@ -160,8 +160,8 @@ CALLS: dict[str, CallChange] = {
     "ttnn::fill_cache": changed(
         PARAMETERS["fill_cache"], f"{' '.join(PARAMETERS['fill_cache'])} update_idx!=0"
     ),
-    # It is no experiment any more, its slope is named by an enumeration, and it gives the gradient
-    # of each operand that has one.
+    # No longer experimental: the variant is an enumeration, and the result a vector of the
+    # gradients of all operands.
     "ttnn::experimental::gelu_bw": CallChange(
         ("grad_tensor", "input_tensor", "variant"),
         parameters(f"grad_tensor input_tensor variant!={_GELU}::ACCURATE"),
@@ -169,7 +169,7 @@ CALLS: dict[str, CallChange] = {
         callee="ttnn::gelu_bw",
         is_first_option=True,
     ),
-    # They moved along with the tensors.
+    # Moved to another namespace together with the tensors.
     "tt::tt_metal::dump_tensor_flatbuffer": moved(
         "ttnn::dump_tensor_flatbuffer", "file_name tensor"
     ),
@@ -186,7 +186,7 @@ RELEASE = Release(
     formats_prints=True,
     names={
         "using Tensor = tt::tt_metal::Tensor;": "using Tensor = ttnn::Tensor;",
-        # Found by its arguments: it moved along with the tensors.
+        # Found by argument-dependent lookup: it moved together with the tensors.
         "tt::tt_metal::copy_to_device(": "copy_to_device(",
     },
     headers={
@@ -194,7 +194,8 @@ RELEASE = Release(
             "ttnn/operations/eltwise/unary_backward/unary_backward.hpp"
         ),
     },
-    # Measured on its mocked device: numbers go to programs of two tensors, which have one type.
+    # Measured on its mocked device: scalars run the program of two tensors, which have one type.
     numbers={"ttnn.where": {"first": "true_value", "second": "false_value"}},
     wide_indices=frozenset({"ttnn.sort"}),
+    l1_bases={"wormhole_b0": 105_824, "blackhole": 111_744},
 )

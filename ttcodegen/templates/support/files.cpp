@@ -306,8 +306,8 @@ bool is_directory(const std::string& path) {
     return stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
 }
 
-/// Refuses a path below something that is no folder, as a link to nothing: its files are lost,
-/// which is not the same as not given.
+/// Refuses a path below something that is not a folder, such as a dangling link: its files are
+/// lost, not merely omitted.
 void require_folders(const std::string& path) {
     for (std::size_t end = path.rfind('/'); end != std::string::npos && end > 0;
          end = path.rfind('/', end - 1)) {
@@ -430,7 +430,7 @@ std::string installed_directory(const char* variable, const std::string& name) {
     const std::string own = own_directory();
     for (const char* relative : {"/", "/../"}) {
         struct stat status{};
-        // One that is no folder is an error by name as soon as a file of it is looked for.
+        // A path that is not a folder is reported by name as soon as a file in it is needed.
         if (!own.empty() && lstat((own + relative + name).c_str(), &status) == 0) {
             return own + relative + name;
         }

@@ -17,9 +17,8 @@ Array read_npy(const std::string& path);
 /// @throws std::runtime_error, with the path, if the file cannot be written.
 void write_npy(const std::string& path, const ArrayView& array);
 
-/// @throws std::runtime_error, with the path, if there is something that is no regular file: a
-/// folder,
-///     a pipe, a link to nothing.
+/// @throws std::runtime_error, with the path, if it exists but is not a regular file: a folder, a
+/// pipe or a dangling link.
 bool file_exists(const std::string& path);
 
 /// The folder with the files of weights and constants.

@@ -20,15 +20,15 @@ struct GenerationOptions {
     std::string mask;
     /// The number of new tokens.
     std::uint64_t count = 0;
-    /// Tokens that end a sequence, instead of those of the model.
+    /// Tokens that end a sequence, instead of the model's.
     std::optional<std::vector<std::int32_t>> stop_tokens;
     /// The file of the new tokens; none if it is empty.
     std::string output;
     /// 0 takes the token of the highest score; others draw.
     double temperature = 0;
-    /// Draws among so many of the most likely tokens; 0 for all.
+    /// Samples from this number of the most likely tokens; 0 for all.
     std::uint32_t top_k = 0;
-    /// Draws among the fewest tokens whose probabilities sum to this.
+    /// Samples from the fewest tokens whose probabilities sum to this (top-p).
     double top_p = 1;
     std::uint64_t seed = 0;
     /// The folder of the weights; the usual one if it is empty.
@@ -52,7 +52,7 @@ struct Decoder {
     std::uint64_t batch;
     /// Positions of the cache, for prompt and new tokens.
     std::uint64_t length;
-    /// Tokens are below it.
+    /// Size of the vocabulary: tokens are below it.
     std::uint64_t vocabulary;
     /// Tokens that end a sequence.
     std::span<const std::int32_t> stop_tokens;

@@ -16,7 +16,7 @@ using tt::tt_metal::distributed::multihost::DistributedContext;
 /// Mostly all processes fail alike: the first one reports it and ends the others before they do.
 void wait_for_first() { std::this_thread::sleep_for(std::chrono::seconds(1)); }
 
-/// A process that waits for this one would wait forever.
+/// Ends processes that would otherwise wait for this one forever.
 void abort_job(int status) { DistributedContext::get_current_world()->abort(status); }
 
 }  // namespace

@@ -10,7 +10,7 @@ namespace support {
 
 namespace {
 
-/// The index of the tensor of the state that an input or output is; their number if it is none.
+/// The index of the state tensor of an input or output; the number of state tensors if it has none.
 std::size_t place_of(std::span<const StateTensor> tensors, const char* StateTensor::* name,
                      const TensorDescription& description) {
     const auto found = std::ranges::find_if(tensors, [&](const StateTensor& tensor) {

@@ -24,7 +24,7 @@ struct Stage {
     /// The index of its function in the module.
     std::size_t function;
     std::span<const StageTensor> inputs;
-    /// Its weights, as indices of those of the whole function.
+    /// Its weights, as indices into the weights of the whole function.
     std::span<const std::uint32_t> weights;
 };
 
@@ -32,7 +32,7 @@ struct Stage {
 struct Pipeline {
     std::span<const Stage> stages;
     std::span<const StageTensor> outputs;
-    /// Parts of the batch that go through the stages one after the other.
+    /// Number of micro-batches, which pass through the stages one after the other.
     std::uint32_t micro_batches = 1;
 };
 
@@ -71,18 +71,18 @@ class PipelineModel : public Runnable {
     /// Enqueues a stage on a part of the batch.
     std::vector<Tensor> submit(const Pipeline& pipeline, std::size_t stage,
                                std::span<const ArrayView> inputs, std::size_t micro_batch);
-    /// An output of the function in the first process, put together of the parts of the batch.
+    /// An output of the function in the first process, concatenated from the micro-batches.
     std::optional<Array> gathered(const Pipeline& pipeline, const TensorDescription& description,
                                   const StageTensor& output, std::span<const Tensor> parts) const;
 
     const Pipelines& pipelines_;
     std::size_t stages_;
-    /// Calls an action for each stage here that takes a weight, with the weight among those of it.
+    /// Calls an action for each stage of this process that takes a weight, with the weight's index.
     template <typename Action>
     void for_stages_with(std::size_t function, std::size_t weight, const Action& action) const;
     Device mesh_;
     std::unique_ptr<Sockets> sockets_;
-    /// By stage; empty for those of other processes.
+    /// By stage; empty for stages of other processes.
     std::vector<std::unique_ptr<Model>> models_;
 };
 

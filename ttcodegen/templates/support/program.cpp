@@ -211,7 +211,7 @@ class Program {
         const auto functions = model_->functions();
         require_some_input();
         for (std::size_t i = 0; i < functions.size(); ++i) {
-            if (is_selected(functions[i])) {
+            if (is_selected(i)) {
                 run_function(i);
             }
         }
@@ -224,11 +224,14 @@ class Program {
     }
 
   private:
-    bool is_selected(const Function& function) const {
+    bool is_selected(std::size_t index) const {
         const auto& names = options_.functions;
-        return names.empty() || std::ranges::any_of(names, [&](const std::string& name) {
-                   return is_called(function, name);
-               });
+        if (names.empty()) {
+            return parts_.unnamed_functions == 0 || index < parts_.unnamed_functions;
+        }
+        const Function& function = model_->functions()[index];
+        return std::ranges::any_of(
+            names, [&](const std::string& name) { return is_called(function, name); });
     }
 
     /// Checks that a given folder contains at least one expected file.
@@ -236,10 +239,11 @@ class Program {
         if (options_.input_directory.empty()) {
             return;
         }
-        for (const Function& function : model_->functions()) {
+        for (std::size_t i = 0; i < model_->functions().size(); ++i) {
+            const Function& function = model_->functions()[i];
             for (const auto tensors : {function.inputs, function.weights}) {
                 for (const TensorDescription& tensor : tensors) {
-                    if (is_selected(function) &&
+                    if (is_selected(i) &&
                         file_exists(file_of(options_.input_directory, function, tensor))) {
                         return;
                     }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <charconv>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -41,13 +42,15 @@ struct ProgramParts {
     /// Compares outputs with golden ones: see support/comparison.hpp.
     bool (*compare)(const ArrayView& actual, const ArrayView& expected,
                     const Tolerance& tolerance) = nullptr;
-    /// The functions that are called, if they are others than those of the module.
+    /// The functions to call, if they differ from those of the module.
     std::span<const Function> functions = {};
-    /// Opens the devices for these functions; null for those of the module, on its mesh.
+    /// Opens the devices for these functions; null opens the mesh of the module.
     std::unique_ptr<Runnable> (*open)(const std::string& data, std::uint64_t device) = nullptr;
+    /// The number of functions, from the first on, that run where the options name none; 0 for all.
+    std::size_t unnamed_functions = 0;
     /// Follows the help on the options.
     const char* further_help = "";
-    /// False for a process that computes the same as another one, which writes and compares.
+    /// False for a process that repeats the computation of another one, which writes and compares.
     bool writes_outputs = true;
 };
 

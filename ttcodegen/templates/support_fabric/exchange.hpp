@@ -30,7 +30,7 @@ struct Sharing {
     /// The number of consecutive pages of a share in the source and in the target.
     std::uint32_t source_run;
     std::uint32_t target_run;
-    /// Each device gets another part of the source; else all get the whole source.
+    /// Each device gets a different part of the source; otherwise all get the whole source.
     bool divides;
     /// The target concatenates the shares of all devices; else each device keeps its own share, or
     /// gets the one that `pairs` assign.

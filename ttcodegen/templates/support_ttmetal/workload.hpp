@@ -26,7 +26,7 @@ class Workload {
     /// A workload that is not built yet.
     Workload() = default;
     /// @param kernels the kernels of the program, in an order known to the caller.
-    /// @param circular_buffers those in the memory of tensors, likewise.
+    /// @param circular_buffers its circular buffers in the memory of tensors, likewise.
     Workload(const tt::tt_metal::distributed::MeshDevice& device, tt::tt_metal::Program&& program,
              std::vector<tt::tt_metal::KernelHandle> kernels,
              std::vector<tt::tt_metal::CBHandle> circular_buffers = {});

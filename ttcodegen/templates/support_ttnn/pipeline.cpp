@@ -30,7 +30,7 @@ using tt::tt_metal::distributed::multihost::DistributedContext;
 using tt::tt_metal::distributed::multihost::Rank;
 using tt::tt_metal::distributed::multihost::Tag;
 
-// Pages of a socket wait in DRAM, so that all of L1 is left to the programs of the stages.
+// Pages of a socket are buffered in DRAM, so that all of L1 is left to the programs of the stages.
 constexpr std::uint32_t socket_bytes = 1 << 20;
 
 std::size_t process_count() {
@@ -60,7 +60,7 @@ Device open_stages(std::size_t devices) {
             }};
 }
 
-/// A tensor for what arrives, as the description says.
+/// A tensor of the description that receives data.
 ttnn::Tensor empty_tensor(const TensorDescription& description, ttnn::MeshDevice& device) {
     std::vector<std::uint32_t> sizes(description.shape().begin(), description.shape().end());
     const BufferType memory = description.memory == Memory::l1 ? BufferType::L1 : BufferType::DRAM;
@@ -82,7 +82,7 @@ SocketConfig socket_config(std::size_t sender, std::size_t receiver, std::size_t
     return config;
 }
 
-/// Division of an array into parts: all but one dimension are those of the parts.
+/// Division of an array into parts along one dimension.
 struct Parts {
     std::size_t outer = 1;
     /// Bytes of a part, and of the whole, between two runs.
@@ -90,7 +90,7 @@ struct Parts {
     std::size_t whole = 0;
 };
 
-/// @throws std::runtime_error if the shapes are not those of a tensor and its parts.
+/// @throws std::runtime_error unless the whole consists of `count` parts along one dimension.
 Parts parts_of(std::span<const std::uint64_t> whole, std::span<const std::uint64_t> part,
                std::size_t element, std::size_t count) {
     std::size_t dim = 0;
@@ -111,7 +111,7 @@ Parts parts_of(std::span<const std::uint64_t> whole, std::span<const std::uint64
     return found;
 }
 
-/// A part of the batch of an input; the input where the stage takes all of it.
+/// A micro-batch of an input; the input itself if the stage takes all of it.
 Array part_of(const ArrayView& whole, const TensorDescription& description, std::size_t place,
               std::size_t count) {
     Array found{whole.type, {description.shape().begin(), description.shape().end()}, {}};
@@ -129,7 +129,7 @@ Array part_of(const ArrayView& whole, const TensorDescription& description, std:
     return found;
 }
 
-/// Puts the parts of an output together; one where the shape equals that of the parts.
+/// Concatenates the parts of an output; returns a part if it has the shape of the whole.
 Array joined(std::span<const Array> parts, std::span<const std::uint64_t> shape) {
     if (std::ranges::equal(parts.front().shape, shape)) {
         return parts.front();

@@ -175,7 +175,7 @@ ttnn::Tensor on_first_device(const ttnn::Tensor& tensor) {
     const MeshDevice& mesh = *tensor.device();
     const auto columns = static_cast<std::uint32_t>(mesh.num_cols());
     for (std::uint32_t i = 0; i < shards.size() && shards.size() == mesh.num_devices(); ++i) {
-// Nothing has taken its place yet.
+// Deprecated without a replacement.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
         if (mesh.is_local(ttnn::MeshCoordinate(i / columns, i % columns))) {

@@ -1,14 +1,14 @@
 """Logical dimensions of a function, sharded together, and propagation of shardings.
 
-The rules of ops (`ttcodegen.ops.core.dimensions`) relate dimensions of operands and results. Those
-that are related through all ops of a function are one logical dimension: the batch, the heads of a
-layer, its hidden units. Dividing one along an axis of the mesh divides every tensor that has it,
-so that there are few ways to divide a function, each of which has an estimate that is linear in
-the number of ops.
+The rules of ops (`ttcodegen.ops.core.dimensions`) relate dimensions of operands and results.
+Dimensions that are related through all ops of a function form one logical dimension: the batch, the
+heads of a layer, its hidden units. Dividing one along an axis of the mesh divides every tensor that
+has it, so that there are few ways to divide a function, and the estimate of each is linear in the
+number of ops.
 
-What is said of arguments, results and values in between goes from operands to results and back,
-along the dimensions that go together (`ttcodegen.ops.core.dimensions`), until nothing changes: the
-method of Shardy and GSPMD (https://openxla.org/shardy/propagation), with fewer priorities.
+Shardings of arguments, results and intermediate values propagate forward and backward along related
+dimensions until nothing changes, as in Shardy and GSPMD (https://openxla.org/shardy/propagation),
+with fewer priorities.
 """
 
 from __future__ import annotations
@@ -57,8 +57,10 @@ def dimensions_of(op: CatalogueOp) -> Dimensions | None:
 
 
 def divisible(shape: Sequence[int], sharding: Sharding, mesh: MeshShape) -> Sharding:
-    """As much of a sharding as divides a tensor of that shape into equal parts; axes of one chip
-    divide nothing."""
+    """Returns the part of a sharding that divides a tensor of that shape evenly.
+
+    Mesh axes of one device are dropped.
+    """
     kept: list[Axes] = []
     for size, axes in zip(shape, sharding, strict=True):
         several = [axis for axis in axes if mesh[axis] > 1]
@@ -69,7 +71,7 @@ def divisible(shape: Sequence[int], sharding: Sharding, mesh: MeshShape) -> Shar
 
 
 def sharding_of_parts(op: CatalogueOp) -> Sharding:
-    """Sharding of the whole tensor of an op on shards."""
+    """Returns the sharding of the whole tensor that `mesh_shard` divides or assembles."""
     dims: list[int] = op.parameter("shard_dims") or []
     dims = [-1] * (2 - len(dims)) + dims
     return tuple(
@@ -81,7 +83,7 @@ def sharding_of_parts(op: CatalogueOp) -> Sharding:
 
 
 class Assignment:
-    """Gives the labels of an op axes of the mesh; no two labels have the same axis."""
+    """Assigns mesh axes to the labels of an op; no two labels share an axis."""
 
     def __init__(self, largest: Mapping[int, int], mesh: MeshShape) -> None:
         self.axes: dict[int, Axes] = {}
@@ -89,7 +91,7 @@ class Assignment:
         self._mesh = mesh
 
     def offer(self, labels: Labels, sharding: Sharding) -> None:
-        """Takes over what a tensor of the op is divided by, as far as nothing else was before."""
+        """Adopts the sharding of a tensor as far as it is compatible with earlier offers."""
         for label, axes in zip(labels, sharding, strict=True):
             if label is None or not axes:
                 continue
@@ -107,12 +109,12 @@ class Assignment:
                 self.axes[label] = tuple(chosen)
 
     def of(self, labels: Labels) -> Sharding:
-        """Sharding of a tensor with these labels."""
+        """Returns the sharding of a tensor with these labels."""
         return tuple([() if label is None else self.axes.get(label, ()) for label in labels])
 
 
 class Propagation:
-    """The shardings of the values of a function."""
+    """Shardings of the values of a function."""
 
     def __init__(self, function: FuncOp, mesh: MeshShape) -> None:
         self._mesh = mesh
@@ -186,9 +188,11 @@ class Propagation:
         dimensions: Dimensions,
         current: Mapping[SSAValue, Sharding] | None = None,
     ) -> Assignment:
-        """The axes of the labels of an op: those of its largest tensors come first, for they are
-        what costs most to bring from chip to chip. `current` has what values are divided by that
-        are there already."""
+        """Returns the assignment of axes to the labels of an op.
+
+        Larger tensors come first, for they cost most to reshard. `current` overrides the planned
+        sharding of values that are already divided.
+        """
         assignment = Assignment(dimensions.largest(op), self._mesh)
         values = [*op.operands, *op.results]
         labels = [*dimensions.operands, *dimensions.results]
@@ -202,7 +206,7 @@ class Propagation:
         return assignment
 
     def _extend(self, value: SSAValue, sharding: Sharding) -> bool:
-        """Divides a value further, where it is open; gives whether anything changed."""
+        """Shards a value further along its open dimensions; returns whether anything changed."""
         before, wanted = self[value], self.wanted.get(value)
         used = {axis for axes in before for axis in axes}
         after: list[Axes] = []
@@ -221,15 +225,15 @@ class Propagation:
         return True
 
 
-def _moves_one(op: Operation) -> bool:
-    """True for ops that may be between a weight and the op that it is a weight of."""
+def _is_unary_movement(op: Operation) -> bool:
+    """Returns whether an op of one operand only moves data, as between a weight and its use."""
     if not isinstance(op, CatalogueOp) or len(op.operands) != 1:
         return False
     return isinstance(op.definition, TTIRDefinition) and op.definition.moves
 
 
 def weights_of(function: FuncOp) -> set[SSAValue]:
-    """Arguments that are weights: as they are declared, else by the operands that they become."""
+    """Returns the arguments that are weights: as declared, else as inferred from their uses."""
     arguments = body_of(function).args
     declared = {
         argument: argument_type(function, argument.index)
@@ -242,12 +246,12 @@ def weights_of(function: FuncOp) -> set[SSAValue]:
 
 
 def _is_used_as_weight(argument: SSAValue) -> bool:
-    """True if all uses of an argument are those of a weight."""
+    """Returns whether all uses of an argument, through movement ops, are as a weight."""
     pending = [argument]
     while pending:
         for use in pending.pop().uses:
             op = use.operation
-            if _moves_one(op):
+            if _is_unary_movement(op):
                 pending += op.results
             elif not isinstance(op, CatalogueOp) or not _takes_weight(op, op.operands[use.index]):
                 return False
@@ -255,7 +259,7 @@ def _is_used_as_weight(argument: SSAValue) -> bool:
 
 
 def _takes_weight(op: CatalogueOp, value: SSAValue) -> bool:
-    """True if an operand is a weight of an op: its right factor, its bias, or the like."""
+    """Returns whether an operand is a weight of an op: its right factor, its bias, or the like."""
     if any(
         spec.input_kind == "weight" and op.optional_operand(spec.name) is value
         for spec in op.definition.operands
@@ -266,19 +270,21 @@ def _takes_weight(op: CatalogueOp, value: SSAValue) -> bool:
         return True
     if not is_product(op) or op.operands[0] is value:
         return False
-    # Batches of two arguments are activations, such as queries and keys.
-    return len(shape_of(value.type)) <= 2 or not isinstance(_stored(op.operands[0]), BlockArgument)
+    # A batched matmul of two arguments is of activations, such as queries and keys.
+    return len(shape_of(value.type)) <= 2 or not isinstance(
+        _before_movement(op.operands[0]), BlockArgument
+    )
 
 
-def _stored(value: SSAValue) -> SSAValue:
-    """The value that layout ops make a value of."""
-    while isinstance(owner := value.owner, Operation) and _moves_one(owner):
+def _before_movement(value: SSAValue) -> SSAValue:
+    """Returns the value before the movement ops that produce a value."""
+    while isinstance(owner := value.owner, Operation) and _is_unary_movement(owner):
         value = owner.operands[0]
     return value
 
 
 def is_product(op: CatalogueOp) -> bool:
-    """True for matmuls, dense ones and those of convolutions."""
+    """Returns whether an op is a matmul, a linear op or a convolution."""
     definition = op.definition
     return (
         isinstance(definition, TTIRDefinition)
@@ -290,18 +296,17 @@ def is_product(op: CatalogueOp) -> bool:
 
 @dataclass
 class LogicalDimension:
-    """Dimensions of tensors that are divided together."""
+    """Dimensions of tensors that are sharded together."""
 
     size: int = 0
-    """Greatest common divisor of their sizes: every number of parts divides it."""
+    """Greatest common divisor of their sizes; the number of shards has to divide it."""
     members: list[tuple[SSAValue, int]] = field(default_factory=list[tuple[SSAValue, int]])
     is_batch_of_weights: bool = False
-    """True if products have it as a batch, and the right factor is a weight: each part has weights
-    of its own, such as experts."""
-    is_of_products: bool = False
-    """True if a product has it in a weight."""
+    """True if it is a batch dimension of a matmul by weights, such as experts."""
+    is_of_weights: bool = False
+    """True if it is a dimension of a matmul's weight."""
     conflicts: set[int] = field(default_factory=set[int])
-    """Logical dimensions that an op has beside it: one axis cannot divide both."""
+    """Logical dimensions of the same op: one axis cannot divide both."""
 
 
 @dataclass(frozen=True)
@@ -309,9 +314,9 @@ class Rates:
     """Performance figures of a mesh, for estimates before lowering."""
 
     flops: float
-    """Operations of one device per second."""
+    """Operations per second of one device."""
     dram: float
-    """Bytes of its DRAM per second."""
+    """Bytes per second of its DRAM."""
     link: float
     """Bytes per second between neighbours, in one direction."""
 
@@ -321,13 +326,13 @@ class Gain:
     """Estimated effect of dividing a logical dimension."""
 
     saved: float = 0.0
-    """Seconds that devices compute less."""
+    """Seconds of computation that each device saves."""
     sent: float = 0.0
     """Seconds of the collectives that it needs."""
 
     @property
     def net(self) -> float:
-        """Seconds that are saved."""
+        """Seconds saved less those of the collectives."""
         return self.saved - self.sent
 
 
@@ -372,7 +377,7 @@ class LogicalDimensions:
         return place
 
     def of(self, value: SSAValue, dim: int) -> int:
-        """Number of the logical dimension of a dimension of a value."""
+        """Returns the number of the logical dimension of a dimension of a value."""
         return self._root(self._first[value] + dim)
 
     def _join(self, op: CatalogueOp, dimensions: Dimensions) -> None:
@@ -388,7 +393,7 @@ class LogicalDimensions:
                 self._parents[high] = low
 
     def _made_of_weights(self) -> set[SSAValue]:
-        """The weights, and what is made of weights and constants alone."""
+        """Returns the weights, and values computed from weights and constants alone."""
         found = set(self.weights)
         for op in body_of(self.function).ops:
             if isinstance(op, CatalogueOp) and all(value in found for value in op.operands):
@@ -424,12 +429,12 @@ class LogicalDimensions:
             for label in labels:
                 if label is not None:
                     found = self.found[numbers[label]]
-                    found.is_of_products = True
+                    found.is_of_weights = True
                     is_batch = label in left or label in batch
                     found.is_batch_of_weights |= is_batch and label in results
 
     def numbers(self, op: CatalogueOp, dimensions: Dimensions) -> dict[int, int]:
-        """Numbers of the logical dimensions of the labels of an op."""
+        """Returns the numbers of the logical dimensions of an op's labels."""
         return {
             label: self.of(value, dim)
             for value, labels in _labelled(op, dimensions)
@@ -438,7 +443,7 @@ class LogicalDimensions:
         }
 
     def gains(self, parts: int, rates: Rates) -> dict[int, Gain]:
-        """Estimated effect of dividing each logical dimension into so many parts."""
+        """Returns the estimated effect of dividing each logical dimension into `parts`."""
         saved = dict.fromkeys(self.found, 0.0)
         sent = dict.fromkeys(self.found, 0.0)
         gathered: set[tuple[SSAValue, int]] = set()
@@ -462,7 +467,7 @@ class LogicalDimensions:
             counted: set[int] = set()
             for label, number in numbers.items():
                 if number in counted:
-                    # The op has it twice: one of both has to be whole.
+                    # The op has the dimension twice: one of them has to be gathered.
                     for value, labels in values[: len(op.operands)]:
                         if label in labels:
                             gather(value, labels.index(label))
@@ -490,19 +495,19 @@ class LogicalDimensions:
 def _labelled(
     op: CatalogueOp, dimensions: Dimensions
 ) -> Sequence[tuple[SSAValue, tuple[int | None, ...]]]:
-    """Operands, then results, each with its labels."""
+    """Pairs operands, then results, with their labels."""
     values = [*op.operands, *op.results]
     return list(zip(values, [*dimensions.operands, *dimensions.results], strict=True))
 
 
 def bytes_before_lowering(value: SSAValue) -> int:
-    """Bytes on the device, as far as an estimate before lowering needs them."""
+    """Returns the estimated bytes of a value on the device: 2 per bf16 element, else 4."""
     data_type = normalized_data_type(element_of(value.type))
     return prod(shape_of(value.type)) * (2 if data_type is DataType.BFLOAT16 else 4)
 
 
 def seconds_before_lowering(op: Operation, rates: Rates) -> float:
-    """Estimated time of an op on one device: of its operations, or of the bytes that it moves."""
+    """Returns the roofline estimate of an op on one device: operations or bytes moved."""
     if not isinstance(op, CatalogueOp):
         return 0.0
     dimensions = dimensions_of(op)
@@ -512,11 +517,11 @@ def seconds_before_lowering(op: Operation, rates: Rates) -> float:
 
 
 def _operations(op: CatalogueOp, dimensions: Dimensions) -> float:
-    """Operations of the matrix engine."""
+    """Returns the floating-point operations of the matrix engine."""
     definition = op.definition
     if not isinstance(definition, TTIRDefinition) or not definition.matrix_engine:
         return 0.0
-    if len(op.operands) < 2:  # Sums are products with ones.
+    if len(op.operands) < 2:  # Sums are matmuls by ones.
         return 2.0 * prod(shape_of(op.operands[0].type))
     kept = {label for labels in dimensions.results for label in labels}
     right = zip(shape_of(op.operands[1].type), dimensions.operands[1], strict=True)

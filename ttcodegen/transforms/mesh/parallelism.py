@@ -1,8 +1,8 @@
-"""Kinds of parallelism: how whole functions are divided along the axes of a mesh.
+"""Kinds of parallelism: division of whole functions along the axes of a mesh.
 
 `data=0,tensor=1` divides the batch along axis 0 of the mesh, and weights along axis 1. A kind
-chooses logical dimensions (`logical_dimensions`), and these say how arguments are divided; what
-follows for all other values is left to the propagation of shardings.
+chooses logical dimensions (`logical_dimensions`), which determine the shardings of arguments; those
+of all other values follow by propagation.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from ttcodegen.transforms.mesh.logical_dimensions import (
 from ttcodegen.transforms.rewriting import functions
 
 KINDS = ("data", "sequence", "expert", "tensor")
-"""Kinds of parallelism, in the order in which they take logical dimensions."""
+"""Kinds of parallelism, in the order in which they claim logical dimensions."""
 AUTO = "auto"
-"""Leaves the kinds to the model of cost."""
+"""Lets the cost model choose the kinds."""
 
 _NOTHING = {
     "data": "no input has a batch, a first dimension of its own, to divide",
@@ -45,30 +45,30 @@ _NOTHING = {
     "expert": "no matmul has a batch of weights, experts, to divide",
     "tensor": "no weight of a matmul is left to divide",
 }
-"""Reasons why a kind divides nothing."""
+"""Reasons for a kind to divide nothing."""
 
 _TIE = 1e-6
-"""Relative difference of sums that are equal but for rounding."""
+"""Relative difference below which sums are equal but for rounding."""
 
 _ENTRY = re.compile(r"\s*([a-z_]+)\s*=\s*(\d{1,3})\s*", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class Parallelism:
-    """Kinds of parallelism, each with the axis of the mesh that it divides along."""
+    """Kinds of parallelism, each with its mesh axis."""
 
     entries: tuple[tuple[str, int], ...] = ()
 
     def __str__(self) -> str:
-        """As the command line has it."""
+        """Text of the command-line option."""
         return ",".join(f"{kind}={axis}" for kind, axis in self.entries) or "none"
 
     @staticmethod
     def parse(text: str, mesh: MeshShape) -> Parallelism:
-        """The parallelism that a text says.
+        """Parses the text of the command-line option.
 
         Raises:
-            CompileError: if it names another kind, an axis that the mesh lacks or that has one
+            CompileError: if it names an unknown kind, an axis that the mesh lacks or that has one
                 device, or an axis twice for a kind.
         """
         entries: list[tuple[str, int]] = []
@@ -96,7 +96,7 @@ class Parallelism:
 
 
 class Divisions:
-    """Divisions of a function along the axes of a mesh."""
+    """Possible divisions of a function along the axes of a mesh."""
 
     def __init__(self, function: FuncOp, mesh: MeshShape, rates: Rates) -> None:
         self.function = function
@@ -106,13 +106,13 @@ class Divisions:
         self._gains: dict[int, dict[int, Gain]] = {}
 
     def gains(self, parts: int) -> Mapping[int, Gain]:
-        """Estimated effect of dividing logical dimensions into so many parts."""
+        """Returns the estimated effect of dividing logical dimensions into `parts`."""
         if parts not in self._gains:
             self._gains[parts] = self.dimensions.gains(parts, self._rates)
         return self._gains[parts]
 
     def _input_dimensions(self) -> Iterator[tuple[int, int]]:
-        """Places and numbers of the dimensions of inputs with several elements."""
+        """Yields index and logical dimension of the input dimensions larger than 1."""
         for argument in body_of(self.function).args:
             if argument not in self.dimensions.weights:
                 for dim, size in enumerate(shape_of(argument.type)):
@@ -121,16 +121,16 @@ class Divisions:
 
     @cached_property
     def _batches(self) -> frozenset[int]:
-        """First dimensions of inputs that are no other dimension of an input, and no weight's."""
+        """Leading dimensions of inputs that are neither another input dimension nor a weight's."""
         later = {number for dim, number in self._input_dimensions() if dim}
         return frozenset(
             number
             for dim, number in self._input_dimensions()
-            if dim == 0 and number not in later and not self.dimensions.found[number].is_of_products
+            if dim == 0 and number not in later and not self.dimensions.found[number].is_of_weights
         )
 
     def _candidates(self, kind: str, parts: int) -> list[int]:
-        """Logical dimensions that a kind may divide, those that save most first."""
+        """Returns the logical dimensions that a kind may divide, the most profitable first."""
         found, gains = self.dimensions.found, self.gains(parts)
         if kind == "data":
             return sorted(self._batches, key=lambda each: (-gains[each].saved, each))
@@ -138,18 +138,18 @@ class Divisions:
             numbers = {
                 number
                 for dim, number in self._input_dimensions()
-                if dim and not found[number].is_of_products and gains[number].saved > 0
+                if dim and not found[number].is_of_weights and gains[number].saved > 0
             }
             return sorted(numbers - self._batches, key=lambda each: (-gains[each].net, each))
         experts = {number for number, each in found.items() if each.is_batch_of_weights}
         if kind == "expert":
             return sorted(experts - self._batches)
-        weights = {number for number, each in found.items() if each.is_of_products}
+        weights = {number for number, each in found.items() if each.is_of_weights}
         numbers = weights - experts - self._batches
         return sorted(numbers, key=lambda each: (-gains[each].net, each))
 
     def indivisible(self, kind: str, parts: int) -> str:
-        """Elements of an argument that a kind cannot divide into so many parts, for messages."""
+        """Describes an argument dimension that a kind cannot divide into `parts`, for messages."""
         for number in self._candidates(kind, parts):
             found = self.dimensions.found[number]
             for value, dim in found.members:
@@ -160,7 +160,7 @@ class Divisions:
         return ""
 
     def divided(self, parallelism: Parallelism) -> tuple[dict[int, Axes], set[tuple[str, int]]]:
-        """Axes of the mesh by logical dimension, and the entries that divide something."""
+        """Returns mesh axes by logical dimension, and the entries that divide something."""
         axes: dict[int, Axes] = {}
         useful: set[tuple[str, int]] = set()
         for kind, axis in sorted(parallelism.entries, key=lambda entry: KINDS.index(entry[0])):
@@ -171,7 +171,8 @@ class Divisions:
         return axes, useful
 
     def _chosen(self, kind: str, axis: int, axes: Mapping[int, Axes]) -> list[int]:
-        """Logical dimensions that a kind divides along an axis, beside those that are divided."""
+        """Returns the logical dimensions that a kind divides along an axis, beside the divided
+        ones."""
         parts, found = self._mesh[axis], self.dimensions.found
         taken = {number for number, divided in axes.items() if axis in divided}
 
@@ -195,8 +196,7 @@ class Divisions:
         return chosen
 
     def _independent(self, numbers: Sequence[int], gains: Mapping[int, Gain]) -> list[int]:
-        """Logical dimensions without conflicts that save most together; of those that save nothing
-        the best alone.
+        """Returns conflict-free logical dimensions of the largest total gain; else the best alone.
 
         Features that all layers share save more than the heads of one layer, but less than the
         heads and the hidden units of all of them.
@@ -220,7 +220,7 @@ class Divisions:
         return chosen or list(numbers[:1])
 
     def shardings(self, axes: Mapping[int, Axes]) -> dict[SSAValue, Sharding]:
-        """Shardings of the arguments that a division divides."""
+        """Returns the argument shardings of a division."""
         found: dict[SSAValue, Sharding] = {}
         for argument in body_of(self.function).args:
             sharding: list[Axes] = []
@@ -235,7 +235,9 @@ class Divisions:
         return found
 
     def saved(self, axes: Mapping[int, Axes]) -> float:
-        """Estimated seconds that a division saves, without what divisions have in common."""
+        """Returns the estimated seconds that a division saves, without costs common to all
+        divisions.
+        """
         return sum(
             self.gains(self._mesh[axis])[number].net
             for number, divided in axes.items()
@@ -244,7 +246,7 @@ class Divisions:
 
 
 def argument_name(function: FuncOp, argument: BlockArgument) -> str:
-    """Name of an argument for users, as overrides have it."""
+    """Returns the user-visible name of an argument, as overrides use it."""
     said = argument_attribute(function, argument.index, "ttir.name")
     if isinstance(said, StringAttr):
         return said.data
@@ -272,7 +274,7 @@ def refuse_useless(
 
 
 def annotate(function: FuncOp, shardings: Mapping[SSAValue, Sharding]) -> None:
-    """Writes the shardings of arguments as attributes of a function."""
+    """Sets the shardings of arguments as attributes of a function."""
     arguments = body_of(function).args
     function.arg_attrs = ArrayAttr(
         [
@@ -289,19 +291,21 @@ def annotate(function: FuncOp, shardings: Mapping[SSAValue, Sharding]) -> None:
     )
 
 
-# Modules for several devices that say nothing of what each of them has.
+# Modules for several devices without shardings or collectives.
 
 
 def is_undivided(module: ModuleOp) -> bool:
-    """True if a module says no shardings, and has no ops between devices."""
+    """Returns whether a module has neither shardings nor ops between devices."""
     return not (
         any(map(works_between_chips, module.walk())) or any(map(says_shardings, functions(module)))
     )
 
 
-def settle_undivided(module: ModuleOp, target: str, diagnostics: Diagnostics | None) -> None:
-    """Warns that chips of a mesh share no work: programs of device kernels run on one of them,
-    ttnn calls on each."""
+def warn_undivided(module: ModuleOp, target: str, diagnostics: Diagnostics | None) -> None:
+    """Warns that the devices of the mesh share no work.
+
+    Device programs then run on one of them (the mesh becomes one chip), ttnn calls on each.
+    """
     chips = prod(declared_mesh(module))
     if target == "ttmetal":
         set_mesh(module, ONE_CHIP)
@@ -316,8 +320,8 @@ def settle_undivided(module: ModuleOp, target: str, diagnostics: Diagnostics | N
         )
 
 
-def tell_undivided(module: ModuleOp, parallel: str, diagnostics: Diagnostics | None) -> None:
-    """Notes that a choice of shardings divides nothing."""
+def note_undivided(module: ModuleOp, parallel: str, diagnostics: Diagnostics | None) -> None:
+    """Notes that the chosen shardings divide nothing."""
     if diagnostics is not None:
         diagnostics.warn(
             f"--parallel {parallel} divides no tensor, for no division is faster by the model of "

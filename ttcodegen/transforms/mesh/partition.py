@@ -46,17 +46,17 @@ from ttcodegen.transforms.mesh.logical_dimensions import (
 )
 from ttcodegen.transforms.rewriting import functions, keep, rebuild
 
-# Divides what a module computes among the chips of its mesh.
+# SPMD partitioning.
 #
-# A module may say how tensors are divided (`ttcore.sharding`) and leave open what each chip
-# computes. Each op becomes one on parts: its operands are brought into the parts that it needs,
-# and where chips have parts of a sum, they add them up. An op that has no rule for parts gets
-# whole operands, so that what is computed is always that of one chip.
+# A module may annotate shardings (`ttcore.sharding`) without the computation of each device. Each
+# op is rewritten to operate on shards: its operands are resharded as it needs them, and partial
+# sums are reduced across devices. An op without a sharding rule gets gathered operands, so that
+# results equal those of one device.
 
 
 @dataclass(frozen=True)
 class TTIRPartition(ModulePass):
-    """Replaces `ttcore.sharding` by parts of tensors and ops between chips."""
+    """Replaces `ttcore.sharding` by ops on shards and collectives."""
 
     name = "ttir-partition"
 
@@ -72,8 +72,10 @@ class TTIRPartition(ModulePass):
 
 
 def split_biases(function: FuncOp) -> None:
-    """Makes `linear` with a bias a matmul and a sum: devices that have parts of the inner dimension
-    add the bias once, after their products are added up."""
+    """Splits `linear` with a bias into a matmul and a sum.
+
+    Devices that shard the inner dimension then add the bias once, after the reduction.
+    """
     if not any(map(_has_bias, body_of(function).ops)):
         return
 
@@ -98,7 +100,8 @@ def split_biases(function: FuncOp) -> None:
 
 
 def _has_bias(op: Operation) -> bool:
-    """True for a `linear` with a row for a bias, whose result has the shape of its product."""
+    """Returns whether an op is a `linear` with a bias row, whose result has the shape of its
+    matmul."""
     if op.name != "ttir.linear" or not isinstance(op, CatalogueOp) or len(op.operands) < 3:
         return False
     bias, b = op.shape("bias"), op.shape("b")
@@ -108,7 +111,7 @@ def _has_bias(op: Operation) -> bool:
 
 
 def _drop_shardings(function: FuncOp) -> None:
-    """Takes the attributes off that have been read."""
+    """Erases the sharding attributes of arguments and results."""
 
     def without(attributes: ArrayAttr[DictionaryAttr]) -> ArrayAttr[DictionaryAttr]:
         return ArrayAttr(
@@ -125,7 +128,7 @@ def _drop_shardings(function: FuncOp) -> None:
 
 
 class _Partition:
-    """Rebuilds a function of whole tensors as one of parts."""
+    """Rebuilds a function of whole tensors as one of shards."""
 
     def __init__(self, function: FuncOp, mesh: MeshShape) -> None:
         self._function = function
@@ -133,12 +136,13 @@ class _Partition:
         self._plan = Propagation(function, mesh)
         self._current: dict[SSAValue, Sharding] = {}
         """Current sharding of each computed value of the old function."""
-        self._on_chips: set[SSAValue] = set()
-        """Values of manual computations: each chip has its own."""
-        self._made: dict[SSAValue, dict[Sharding, SSAValue]] = {}
-        """The parts of values of the old function, by how they are divided."""
+        self._local: set[SSAValue] = set()
+        """Values of manual computations: each device has its own."""
+        self._shards: dict[SSAValue, dict[Sharding, SSAValue]] = {}
+        """Shards of values of the old function, by sharding."""
         self._overwritten: dict[SSAValue, CatalogueOp] = {}
-        """Values of the old function whose elements an op replaced: its parts are the value."""
+        """Values of the old function that an op writes in place, with that op: the written shards
+        replace them."""
         self._builder = OpBuilder(ttir_op_classes(), lambda _: None)
         self._parts = TensorParts(self._builder, mesh)
 
@@ -153,7 +157,7 @@ class _Partition:
         returned = cast("ReturnOp", body_of(self._function).last_op)
         whole = list(returned.operands)
         rebuild(self._function, self._builder_of, lambda _, op: self._rewrite(op))
-        # Arguments that are only returned, and values that leave the chips.
+        # Returned arguments and values are assembled before the return.
         block = body_of(self._function)
 
         def before_return(op: Operation) -> None:
@@ -167,19 +171,22 @@ class _Partition:
         ]
 
     def _returned(self, old: SSAValue, value: SSAValue) -> SSAValue:
-        """The whole of a value of the old function, for which the new one has `value`."""
+        """Returns the whole tensor of a returned value; `value` is its counterpart in the new
+        function."""
         if old in self._overwritten:
             sharding = self._current[old]
-            return self._parts.unite(self._made[old][sharding], sharding, inside=False)
-        if old in self._on_chips or isinstance(old, BlockArgument):
+            return self._parts.unite(self._shards[old][sharding], sharding, inside=False)
+        if old in self._local or isinstance(old, BlockArgument):
             return value
         return self._parts.unite(value, self._current[old], inside=False)
 
     def _refuse_lost_writes(self, returned: Sequence[SSAValue]) -> None:
-        """Raises CompileError if an op overwrites an argument that is not returned: only the chips
-        have its new elements, and the caller has the whole of it."""
+        """Raises CompileError if an op overwrites a sharded argument that is not returned.
+
+        Only the devices have its new elements, and the caller holds the whole tensor.
+        """
         for value, op in self._overwritten.items():
-            parts = self._made[value][self._current[value]]
+            parts = self._shards[value][self._current[value]]
             if isinstance(value, BlockArgument) and parts is not value and value not in returned:
                 raise CompileError(
                     f"'{op.name}' overwrites an argument that is divided among chips, and the "
@@ -197,11 +204,11 @@ class _Partition:
             self._current[value] = self._plan[value]
         return self._current[value]
 
-    def _divided(self, value: SSAValue, wanted: Sharding) -> SSAValue:
-        """The parts of a value that a sharding makes."""
-        if value in self._on_chips:
+    def _sharded(self, value: SSAValue, wanted: Sharding) -> SSAValue:
+        """Returns the shards of a value for a sharding."""
+        if value in self._local:
             return self._builder[value]
-        made = self._made.setdefault(value, {})
+        made = self._shards.setdefault(value, {})
         found = made.get(wanted)
         if found is None:
             have = self._have(value)
@@ -213,8 +220,10 @@ class _Partition:
             found = made[wanted] = self._resharded(start, have, wanted)
         return found
 
-    def _overwrite(self, op: CatalogueOp, made: CatalogueOp, shardings: Sequence[Sharding]) -> None:
-        """Records the new value of an operand that an op overwrites."""
+    def _record_write(
+        self, op: CatalogueOp, made: CatalogueOp, shardings: Sequence[Sharding]
+    ) -> None:
+        """Records the shards of an operand that an op writes in place."""
         name = op.definition.in_place
         if name is None:
             return
@@ -223,10 +232,10 @@ class _Partition:
         sharding = shardings[place]
         self._overwritten[old] = op
         self._current[old] = sharding
-        self._made[old] = {sharding: made.operands[place]}
+        self._shards[old] = {sharding: made.operands[place]}
 
     def _resharded(self, part: SSAValue, have: Sharding, wanted: Sharding) -> SSAValue:
-        """Gathers what is divided otherwise, then takes the share of each chip."""
+        """Gathers the axes that differ, then partitions each device's share."""
         kept = [common_prefix(one, other) for one, other in zip(have, wanted, strict=True)]
         for dim, (axes, count) in enumerate(zip(have, kept, strict=True)):
             for axis in reversed(axes[count:]):
@@ -241,41 +250,41 @@ class _Partition:
     def _rewrite(self, op: CatalogueOp) -> Sequence[SSAValue]:
         op.attributes.pop(SHARDING, None)
         if divides_among_chips(op):
-            return [self._between(op)]
-        if works_between_chips(op) or any(v in self._on_chips for v in op.operands):
-            self._on_chips.update(op.results)
+            return [self._manual_boundary(op)]
+        if works_between_chips(op) or any(v in self._local for v in op.operands):
+            self._local.update(op.results)
             types = [result.type for result in op.results]
             return self._copy(op, self._whole(op.operands), types, {}).results
         dimensions = dimensions_of(op)
-        results = None if dimensions is None else self._in_parts(op, dimensions)
+        results = None if dimensions is None else self._on_shards(op, dimensions)
         if results is None:
             made = self._copy(
                 op, self._whole(op.operands), [result.type for result in op.results], {}
             )
             results = made.results
-            self._overwrite(op, made, [undivided(_rank(value)) for value in op.operands])
+            self._record_write(op, made, [undivided(_rank(value)) for value in op.operands])
             for result in op.results:
                 self._current[result] = undivided(len(shape_of(result.type)))
-        return [self._placed(old, new) for old, new in zip(op.results, results, strict=True)]
+        return [self._as_annotated(old, new) for old, new in zip(op.results, results, strict=True)]
 
-    def _between(self, op: CatalogueOp) -> SSAValue:
+    def _manual_boundary(self, op: CatalogueOp) -> SSAValue:
         """Enters or leaves a manual computation."""
         (value,), sharding = op.operands, sharding_of_parts(op)
         if op.parameter("shard_direction") == "shard_to_full":
             self._current[op.results[0]] = sharding
-            return self._placed(op.results[0], self._divided(value, sharding))
-        self._on_chips.add(op.results[0])
-        if value in self._on_chips:
+            return self._as_annotated(op.results[0], self._sharded(value, sharding))
+        self._local.add(op.results[0])
+        if value in self._local:
             return self._copy(op, [self._builder[value]], [op.result_type], {}).results[0]
-        return self._divided(value, sharding)
+        return self._sharded(value, sharding)
 
     def _whole(self, values: Sequence[SSAValue]) -> list[SSAValue]:
-        return [self._divided(value, undivided(_rank(value))) for value in values]
+        return [self._sharded(value, undivided(_rank(value))) for value in values]
 
-    def _placed(self, old: SSAValue, new: SSAValue) -> SSAValue:
-        """A new value, divided as the function says, if it says so."""
+    def _as_annotated(self, old: SSAValue, new: SSAValue) -> SSAValue:
+        """Reshards a new value as the function annotates it, if it does."""
         wanted = self._plan.wanted.get(old)
-        if wanted is None or old in self._on_chips:
+        if wanted is None or old in self._local:
             return new
         have = self._current[old]
         target = tuple(
@@ -289,8 +298,8 @@ class _Partition:
         self._current[old] = target
         return self._resharded(new, have, target)
 
-    def _in_parts(self, op: CatalogueOp, dimensions: Dimensions) -> Sequence[SSAValue] | None:
-        """The op on parts; None if it does not take them."""
+    def _on_shards(self, op: CatalogueOp, dimensions: Dimensions) -> Sequence[SSAValue] | None:
+        """Returns the results of the op on shards, or None if it does not take them."""
         current = {value: self._have(value) for value in op.operands}
         assignment = self._plan.assigned(op, dimensions, current)
         if not any(assignment.axes.values()):
@@ -312,14 +321,14 @@ class _Partition:
         changed: Mapping[str, object] = {}
         if dimensions.attributes is not None:
             changed = dimensions.attributes(shapes, results)
-        if not _takes(op, shapes, types, changed):
+        if not _verifies(op, shapes, types, changed):
             return None
         operands = [
-            self._divided(value, sharding)
+            self._sharded(value, sharding)
             for value, sharding in zip(op.operands, shardings, strict=True)
         ]
         copy = self._copy(op, operands, types, changed)
-        self._overwrite(op, copy, shardings)
+        self._record_write(op, copy, shardings)
         made: list[SSAValue] = list(copy.results)
         for value, sharding in zip(op.results, divided, strict=True):
             self._current[value] = sharding
@@ -330,7 +339,8 @@ class _Partition:
     def _reduced(
         self, op: CatalogueOp, value: SSAValue, dimensions: Dimensions, assignment: Assignment
     ) -> SSAValue:
-        """Reduces partial results across devices, scattering them at once where requested."""
+        """Reduces partial results across devices, with reduce-scatter where the plan shards the
+        result."""
         old = op.results[0]
         planned = self._plan[old]
         for label, how in dimensions.reduced.items():
@@ -376,7 +386,7 @@ def _with(
     types: Sequence[Attribute],
     changed: Mapping[str, object],
 ) -> CatalogueOp:
-    """An op like another one, with other operands, types and attributes."""
+    """Returns a copy of an op with other operands, types and attributes."""
     properties = dict(op.properties)
     attributes = {key: value for key, value in op.attributes.items() if key not in changed}
     for key, value in changed.items():
@@ -392,13 +402,13 @@ def _with(
     return made
 
 
-def _takes(
+def _verifies(
     op: CatalogueOp,
     shapes: Sequence[Sequence[int]],
     types: Sequence[TensorType[Attribute]],
     changed: Mapping[str, object],
 ) -> bool:
-    """True if an op takes operands of these shapes, and gives results of these types."""
+    """Returns whether an op verifies with operands of these shapes and results of these types."""
     operands = Block(
         arg_types=[
             tensor_type(element_of(value.type), shape)
@@ -415,15 +425,15 @@ def _takes(
     return True
 
 
-# Records how the arguments and results of functions are divided among the chips of the mesh.
+# Shardings of the arguments and results of functions.
 #
-# What divides a tensor is an op of its function, which later stages make calls of mappers,
-# programs or exchanges of. Who calls the function sees its arguments only: they say it as well.
+# Tensors are divided by ops of the function, which later stages lower to mappers, programs or
+# collectives. Callers see the signature only, so that it records the shardings as well.
 
 
 @dataclass(frozen=True)
 class RecordChipShares(ModulePass):
-    """Writes `ttcodegen.share` to arguments and results."""
+    """Sets `ttcodegen.share` of arguments and results."""
 
     name = "ttcore-record-chip-shares"
 
@@ -461,15 +471,15 @@ def _with_argument_shards(
 
 
 def _share_of_argument(value: SSAValue) -> Sharding | None:
-    """Sharding common to all users of an argument, or None if they disagree."""
-    shares = {_share_made(use.operation, value) for use in value.uses}
+    """Returns the sharding common to all users of an argument, or None if they disagree."""
+    shares = {_sharding_of_user(use.operation, value) for use in value.uses}
     return shares.pop() if len(shares) == 1 else None if shares else _whole(value)
 
 
-def _share_made(op: Operation, value: SSAValue) -> Sharding:
-    """Sharding that an op gives a tensor replicated on all devices.
+def _sharding_of_user(op: Operation, value: SSAValue) -> Sharding:
+    """Returns the sharding that an op gives a tensor replicated on all devices.
 
-    Each device takes its part, which may be sharded further.
+    Each device takes its shard, which may be partitioned further.
     """
     dims = divided_dims(op, to_parts=True)
     if dims is None:
@@ -486,7 +496,7 @@ def _share_made(op: Operation, value: SSAValue) -> Sharding:
 
 
 def _share_of_result(value: SSAValue) -> Sharding:
-    """Of which parts of the chips a result is put together."""
+    """Returns the sharding of the shards that a result is assembled from."""
     owner = value.owner
     dims = divided_dims(owner, to_parts=False) if isinstance(owner, CatalogueOp) else None
     return _whole(value) if dims is None else _along(value, dims)

@@ -1,4 +1,4 @@
-"""Division of functions into the stages of a pipeline, each a function of its own."""
+"""Division of functions into pipeline stages, each a function of its own."""
 
 from __future__ import annotations
 
@@ -26,11 +26,12 @@ from ttcodegen.transforms.mesh.partition import TTIRPartition
 from ttcodegen.transforms.rewriting import functions, is_repeatable, set_type
 
 ARGUMENT = -1
-"""The stage of what is an argument of the whole function."""
+"""Stage of an argument of the whole function."""
 MOST_STAGES = 128
-"""The chips of the largest system: each stage has one of its own."""
+"""Upper bound on stages: chips of the largest system, one per stage."""
 MOST_MICRO_BATCHES = 128
-"""Parts of a batch: the devices of the largest mesh, as whose shards they are computed."""
+"""Upper bound on micro-batches, which are computed as the shards of a mesh: devices of the largest
+mesh."""
 _NAME = "ttir.name"
 _KIND = "ttcore.argument_type"
 _WEIGHTS = (ArgumentType.PARAMETER, ArgumentType.CONSTANT)
@@ -45,24 +46,24 @@ class Origin:
 
     @property
     def is_argument(self) -> bool:
-        """True if the caller gives it."""
+        """Returns whether the caller passes it."""
         return self.stage == ARGUMENT
 
 
 @dataclass(frozen=True)
 class Stage:
-    """A part of a function that runs on a device of its own."""
+    """Part of a function that runs on a device of its own."""
 
     name: str
-    """The function that it became."""
+    """Name of its function."""
     arguments: tuple[Origin, ...]
     results: int
-    """The number of its results."""
+    """Number of its results."""
 
 
 @dataclass(frozen=True)
 class StagedFunction:
-    """A function that was divided."""
+    """A function divided into stages."""
 
     name: str
     stages: tuple[Stage, ...]
@@ -70,9 +71,9 @@ class StagedFunction:
 
 
 class Line:
-    """The ops of a function in the order of the program, and what crosses between two of them.
+    """Ops of a function in program order, and the bytes that cross between them.
 
-    Ops that depend on weights and constants alone are in no place: each stage has those it needs,
+    Ops that depend only on weights and constants have no position: each stage clones those it needs
     and computes them once.
     """
 
@@ -96,11 +97,14 @@ class Line:
             else:
                 self.ops.append(op)
         self.place = {op: place for place, op in enumerate(self.ops)}
-        self._fixed = self._kept_together()
+        self._uncuttable = self._cuts_in_place_writes()
 
-    def _kept_together(self) -> list[bool]:
-        """By the place of an op: whether no stage can begin there, for an argument that is written
-        in place is written in one stage."""
+    def _cuts_in_place_writes(self) -> list[bool]:
+        """Returns, by position, whether a cut there would separate uses of an argument written in
+        place.
+
+        Such an argument has to be written in a single stage.
+        """
         starts = [0] * (len(self.ops) + 1)
         written: set[SSAValue] = set()
         for op in self.ops:
@@ -109,7 +113,7 @@ class Line:
         for place, op in enumerate(self.ops):
             for value in _read(op):
                 if value in written:
-                    first, _ = touched.get(value, (self._made(value, place), place))
+                    first, _ = touched.get(value, (self._position(value, place), place))
                     touched[value] = first, place
         for first, last in touched.values():
             starts[first + 1] += 1
@@ -121,12 +125,13 @@ class Line:
             found.append(depth > 0)
         return found
 
-    def _made(self, value: SSAValue, default: int) -> int:
+    def _position(self, value: SSAValue, default: int) -> int:
         owner = value.owner
         return self.place.get(owner, default) if isinstance(owner, Operation) else default
 
     def crossing(self) -> list[int]:
-        """By the place of an op: bytes that a stage that begins there gets from those before."""
+        """Returns, by position, the bytes that a stage beginning there receives from earlier
+        ones."""
         change = [0] * (len(self.ops) + 1)
         last: dict[SSAValue, int] = {}
         for place, op in enumerate(self.ops):
@@ -146,11 +151,11 @@ class Line:
         return found
 
     def may_begin(self, place: int) -> bool:
-        """True if a stage may begin with the op of that place."""
-        return 0 < place < len(self.ops) and not self._fixed[place]
+        """Returns whether a stage may begin with the op at that position."""
+        return 0 < place < len(self.ops) and not self._uncuttable[place]
 
     def named(self, names: Sequence[str]) -> list[int]:
-        """The places after the ops of the given names, at which stages begin.
+        """Returns the cuts after the ops of the given names.
 
         Raises:
             CompileError: if no op has one of the names, or no stage can end there.
@@ -181,7 +186,7 @@ class Line:
 
 
 def _read(op: Operation) -> Iterator[SSAValue]:
-    """The values that an op and its regions take from outside."""
+    """Yields the values that an op and its regions use from outside."""
     if not op.regions:
         yield from op.operands
         return
@@ -199,19 +204,19 @@ def _arguments(region: Region) -> Iterator[BlockArgument]:
 def divide(
     module: ModuleOp, lines: Sequence[Line], cuts: Sequence[Sequence[int]]
 ) -> list[StagedFunction]:
-    """Puts stages in the place of functions.
+    """Replaces functions by their stages.
 
     Args:
-        module: that has the functions.
+        module: the module of the functions.
         lines: the functions.
-        cuts: for each the places of the ops that its stages but the first begin with.
+        cuts: for each, the positions of the first ops of its stages but the first.
     """
     taken = {function.sym_name.data for function in functions(module)}
     return [_Division(line, places, taken).run() for line, places in zip(lines, cuts, strict=True)]
 
 
 class _Division:
-    """Makes the stages of one function."""
+    """Creates the stages of one function."""
 
     def __init__(self, line: Line, cuts: Sequence[int], taken: set[str]) -> None:
         self._line = line
@@ -226,10 +231,10 @@ class _Division:
         self._origins: dict[SSAValue, Origin] = {
             argument: Origin(ARGUMENT, argument.index) for argument in line.block.args
         }
-        self._outgoing = self._sent()
+        self._outgoing = self._stage_results()
 
-    def _sent(self) -> list[list[SSAValue]]:
-        """By stage: the values that later stages or the caller take, in the order of the ops."""
+    def _stage_results(self) -> list[list[SSAValue]]:
+        """Returns, by stage, the values that later stages or the caller use, in program order."""
         wanted: set[SSAValue] = set(self._line.returned)
         for op in self._line.ops:
             for value in _read(op):
@@ -240,7 +245,7 @@ class _Division:
         found: list[list[SSAValue]] = [[] for _ in range(self._last + 1)]
         for op in self._line.ops:
             found[self._stage[op]] += [value for value in op.results if value in wanted]
-        # What depends on no op, as an argument: of the stage that writes it, if one does.
+        # Returned arguments and constants: results of the stage that writes them, else of the last.
         writers = {v: self._stage[op] for op in self._line.ops for v in _written_arguments(op)}
         for value in dict.fromkeys(self._line.returned):
             if value.owner not in self._stage:
@@ -305,7 +310,7 @@ class _Division:
         return origin.stage, origin.index
 
     def _with_constants(self, ops: Sequence[Operation], stage: int) -> list[Operation]:
-        """The ops of a stage, after those that depend on weights alone and that they take."""
+        """Returns the ops of a stage, preceded by the constant ops that they use."""
         found: dict[Operation, None] = {}
         pending: list[SSAValue] = [value for op in ops for value in _read(op)]
         pending += [v for v in self._outgoing[stage] if v.owner not in self._stage]
@@ -340,23 +345,23 @@ class _Division:
         return name
 
 
-# Micro-batches: stages compute parts of the batch one after the other, as devices compute shards.
+# Micro-batches: stages compute the shards of the batch that a mesh of devices would compute.
 
 _SHARD = "ttir.mesh_shard"
 _BATCH = Parallelism((("data", 0),))
 
 
 def divide_batch(context: Context, module: ModuleOp, parts: int, rates: Rates) -> None:
-    """Makes functions compute a part of the batch: the shard of one of as many devices.
+    """Makes functions compute one micro-batch: the shard of one of `parts` devices.
 
     Args:
-        context: of the passes.
-        module: ops of TTIR, whose functions call no others.
-        parts: their number.
+        context: the context of the passes.
+        module: a TTIR module whose functions call no others.
+        parts: the number of micro-batches.
         rates: figures of the device, for the order in which dimensions are taken.
 
     Raises:
-        CompileError: if a function has no batch that divides, or parts of it depend on each other.
+        CompileError: if a function has no divisible batch, or micro-batches depend on each other.
     """
     mesh = (parts, 1)
     set_mesh(module, mesh)
@@ -377,12 +382,12 @@ def divide_batch(context: Context, module: ModuleOp, parts: int, rates: Rates) -
     TTIRPartition().apply(context, module)
     for function in functions(module):
         if not function.is_declaration:
-            _take_shards(function)
+            _use_shard_signature(function)
     set_mesh(module, ONE_CHIP)
 
 
-def _take_shards(function: FuncOp) -> None:
-    """Lets a function take and give shards where it took and gave whole tensors."""
+def _use_shard_signature(function: FuncOp) -> None:
+    """Replaces whole tensors by shards in the signature of a function."""
     block = body_of(function)
     divided: set[SSAValue] = set()
     for argument in block.args:
@@ -416,7 +421,7 @@ def _take_shards(function: FuncOp) -> None:
 
 
 def _written_arguments(op: Operation) -> set[SSAValue]:
-    """The arguments of the function that an op writes in place."""
+    """Returns the arguments of the function that an op writes in place."""
     if not isinstance(op, CatalogueOp) or op.definition.in_place is None:
         return set()
     value = op.operand(op.definition.in_place)

@@ -1,4 +1,4 @@
-"""Simplifications of ops that compute: identities, conversions, folding of numbers."""
+"""Arithmetic simplifications: identities, redundant conversions, constant folding of splats."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _LOSSLESS: dict[DataType, frozenset[DataType]] = {
 
 
 def is_truth(value: SSAValue) -> bool:
-    """True if all elements of `value` are 0 or 1."""
+    """Returns whether all elements of `value` are 0 or 1."""
     owner = value.owner
     if not isinstance(owner, CatalogueOp):
         return splat_of(value) in (0, 1)
@@ -58,7 +58,7 @@ def is_truth(value: SSAValue) -> bool:
 
 
 def is_lossless(source: Attribute, target: Attribute) -> bool:
-    """True if a conversion between the element types keeps every value."""
+    """Returns whether a conversion between the element types preserves every value."""
     first, second = normalized_data_type(source), normalized_data_type(target)
     if first is None or second is None or not holds_all(source, target):
         return False
@@ -66,14 +66,14 @@ def is_lossless(source: Attribute, target: Attribute) -> bool:
 
 
 @ARITHMETIC.on("ttir.constant", "ttir.zeros", "ttir.ones")
-def one_number(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """A constant of one number is a fill."""
+def splat_constant_to_full(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """Rewrites a splat constant to `full`."""
     splat = splat_of(op.results[0])
     return None if splat is None else full_like(rewriter, op, splat)
 
 
-def fold_numbers(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """An op of tensors of one number each gives one number."""
+def fold_splats(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """Folds an op whose operands are all splats."""
     numbers = [splat_of(value) for value in op.operands]
     if not numbers or any(value is None for value in numbers):
         return None
@@ -93,10 +93,10 @@ def _one_element(value: float | None, element: Attribute) -> numpy.ndarray:
 
 
 def folding_rules() -> PatternSet:
-    """Folds whatever the catalogue declares elementwise, and conversions."""
+    """Returns folding rules for elementwise ops of the catalogue and for conversions."""
     rules = PatternSet()
     names = [definition.name for definition in TTIR.values() if _folds(definition)]
-    rules.on("ttir.typecast", *names)(fold_numbers)
+    rules.on("ttir.typecast", *names)(fold_splats)
     return rules
 
 
@@ -109,7 +109,7 @@ def _folds(definition: TTIRDefinition) -> bool:
 
 
 @ARITHMETIC.on("ttir.add", "ttir.multiply", "ttir.subtract", "ttir.div")
-def drop_neutral_number(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+def drop_identity(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
     """x + 0, x - 0, x * 1, x / 1."""
     lhs, rhs = op.operands
     if same_type(lhs, op) and _is_neutral(op, lhs, splat_of(rhs)):
@@ -119,8 +119,11 @@ def drop_neutral_number(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
 
 
 def _is_neutral(op: CatalogueOp, value: SSAValue, number: float | None) -> bool:
-    """True if the op of a value and a number gives the value. -0.0 + 0.0 and -0.0 - -0.0 are 0.0,
-    so of floats that may be -0.0 only -0.0 is added and 0.0 subtracted without effect."""
+    """Returns whether `number` is the neutral operand of the op for this value.
+
+    -0.0 + 0.0 and -0.0 - -0.0 are 0.0, so for floats that may be -0.0 only -0.0 is neutral to add
+    and 0.0 to subtract.
+    """
     if op.name in ("ttir.multiply", "ttir.div"):
         return number == 1
     if number != 0:
@@ -140,7 +143,7 @@ _POWERS: dict[float, Callable[[Rewriter, SSAValue], SSAValue]] = {
 
 @ARITHMETIC.on("ttir.pow")
 def expand_power(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """Powers that are ops of their own; of integers only those that stay integers."""
+    """Rewrites powers 1, 2, 0.5, -0.5 and -1 to simpler ops; for integers only 1 and 2."""
     base, exponent = op.operands
     splat = splat_of(exponent)
     if splat is None or splat not in _POWERS or not same_type(base, op):
@@ -148,7 +151,7 @@ def expand_power(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
     data_type = normalized_data_type(op.result_type.element_type)
     if data_type is None or (not data_type.is_float and splat not in (1, 2)):
         return None
-    # pow(-inf, 0.5) is inf and pow(-0.0, -0.5) is inf; roots have NaN and -inf there.
+    # pow(-inf, 0.5) and pow(-0.0, -0.5) are inf, whereas sqrt and rsqrt give NaN and -inf.
     if splat in (0.5, -0.5) and not has_no_sign(base):
         return None
     return _POWERS[splat](rewriter, base)
@@ -156,8 +159,10 @@ def expand_power(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
 
 @ARITHMETIC.on(*with_trait(Trait.SELF_INVERSE))
 def cancel_inverse(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """An op applied twice that is its own inverse. 1 / (1 / x) is none: it rounds, and is zero for
-    subnormal x."""
+    """Cancels a self-inverse op applied twice.
+
+    Not 1 / (1 / x), which rounds and is zero for subnormal x.
+    """
     if op.name == "ttir.reciprocal":
         return None
     producer = rewriter.defining(op.operands[0], op.name)
@@ -168,14 +173,14 @@ def cancel_inverse(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
 
 @ARITHMETIC.on(*with_trait(Trait.IDEMPOTENT))
 def drop_repetition(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """An op applied twice that does nothing the second time."""
+    """Drops the second application of an idempotent op."""
     producer = rewriter.defining(op.operands[0], op.name)
     return op.operands[0] if producer is not None and same_type(op.operands[0], op) else None
 
 
 @ARITHMETIC.on("ttir.maximum", "ttir.minimum")
 def drop_same_operand(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """The larger or smaller of a value and itself, or of a value and an infinity."""
+    """Maximum or minimum of a value with itself, or with its neutral infinity."""
     lhs, rhs = op.operands
     if lhs is rhs:
         return lhs if same_type(lhs, op) else None
@@ -186,7 +191,10 @@ def drop_same_operand(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
 
 @ARITHMETIC.on("ttir.logical_not")
 def negate_truth(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """not(not x) of a truth value; not(a == b). Orders are left alone: with NaN neither holds."""
+    """not(not x) for a truth value x; not(a == b), not(a != b).
+
+    Negated order comparisons are kept: for NaN neither order holds.
+    """
     producer = rewriter.defining(op.operands[0], "ttir.logical_not", "ttir.eq", "ttir.ne")
     if producer is None:
         return None
@@ -211,7 +219,7 @@ def drop_neutral_truth(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
 
 @ARITHMETIC.on("ttir.typecast")
 def convert_once(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """Conversions to the same type, and those that went through a type that keeps every value."""
+    """Drops conversions to the same type and lossless intermediate conversions."""
     source = op.operands[0]
     if same_type(source, op):
         return source
@@ -226,7 +234,7 @@ def convert_once(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
 
 @ARITHMETIC.on("ttir.ne")
 def drop_test_of_truth(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """True if a truth value is not 0."""
+    """x != 0 for a truth value x."""
     found = with_splat(op)
     if found is None or found[1] != 0 or not is_truth(found[0]) or not same_type(found[0], op):
         return None
@@ -235,8 +243,11 @@ def drop_test_of_truth(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
 
 @ARITHMETIC.on("ttir.typecast")
 def compute_in_source_type(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """One op between conversions that keep every value and the one back: it rounds its result as
-    the conversion did, because the library computes with f32 inside whatever it is given."""
+    """Drops lossless conversions around one op that is converted back to the narrow type.
+
+    The library computes in f32 internally, so that the narrow op rounds its result like the
+    conversion.
+    """
     element = op.result_type.element_type
     producer = rewriter.sole(op.operands[0])
     if producer is None or not (
@@ -257,7 +268,8 @@ def compute_in_source_type(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | No
 
 
 def _narrowed(rewriter: Rewriter, value: SSAValue, element: Attribute) -> SSAValue | None:
-    """The same values in a narrower type: what was converted, or a number that the type holds."""
+    """Returns the value in a narrower type: before its conversion, or a splat that the type
+    represents."""
     if element_of(value.type) == element:
         return value
     splat = splat_of(value)
@@ -270,7 +282,7 @@ def _narrowed(rewriter: Rewriter, value: SSAValue, element: Attribute) -> SSAVal
 
 @ARITHMETIC.on("ttir.clamp_tensor")
 def clamp_to_numbers(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """Bounds that are one number each, and no NaN: they order by its sign."""
+    """Rewrites a clamp with splat bounds to one with numbers; not for NaN, ordered by its sign."""
     source, *bounds = op.operands
     low, high = (splat_of(bound) for bound in bounds)
     if low is None or high is None or low != low or high != high or not same_type(source, op):
@@ -280,7 +292,7 @@ def clamp_to_numbers(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
 
 @ARITHMETIC.on("ttir.where")
 def choose_known(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """A choice whose condition is known, or that makes no difference."""
+    """Select with a known condition or equal operands."""
     condition, first, second = op.operands
     splat = splat_of(condition)
     if splat is not None:
@@ -294,7 +306,7 @@ def choose_known(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
 
 @ARITHMETIC.on("ttir.linear")
 def without_bias(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """A linear layer without bias is a product."""
+    """Rewrites a linear op without bias to a matmul."""
     if op.optional_operand("bias") is not None:
         return None
     transposes = {name: op.parameter(name) for name in ("transpose_a", "transpose_b")}
@@ -302,9 +314,11 @@ def without_bias(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
 
 
 @ARITHMETIC.on("ttir.matmul", "ttir.linear")
-def multiply_transposed(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """A product of a tensor whose last two dimensions were exchanged exchanges them itself. Not so
-    for weights: their permutation is computed once, before the program runs."""
+def fold_transpose(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """Folds a transpose of an operand into the matmul.
+
+    Not for weights: their permutation is computed once, before the program runs.
+    """
     operands = list(op.operands)
     attributes: dict[str, bool] = {}
     for index, name in enumerate(("transpose_a", "transpose_b")):
@@ -324,7 +338,7 @@ def _exchanges_last_two(op: CatalogueOp) -> bool:
 
 @ARITHMETIC.on("ttir.add")
 def add_negated(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """a + -b is a - b."""
+    """Rewrites a + -b to a - b."""
     for index in (1, 0):
         producer = rewriter.defining(op.operands[index], "ttir.neg")
         if producer is not None and op.operands[index].has_one_use():

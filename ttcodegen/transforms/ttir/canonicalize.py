@@ -1,8 +1,8 @@
-"""Canonical form of TTIR: rules of data movement and empty tensors, chains, decomposition.
+"""Canonical form of TTIR: data movement, empty tensors, chains of reshapes, decomposition.
 
-A reshape divides dimensions and joins them, a permute puts them in another order. What no op of a
-chain divides further is a unit here: the chain is known by the order of its units, and often one
-permute, or one between two reshapes, does the same.
+Reshapes split and merge dimensions, permutes reorder them. A unit is a factor of a dimension that
+no op of a chain splits further: the chain is determined by the order of its units, and often a
+single permute, or one between two reshapes, is equivalent.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ _LONGEST = 16
 
 
 @CHAINS.on(*_MOVES)
-def shorten_moves(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """As few reshapes and permutes as do what three or more in a row do."""
+def shorten_chain(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """Replaces three or more reshapes and permutes in a row by an equivalent shorter chain."""
     chain = [op]
     while len(chain) < _LONGEST:
         before = rewriter.sole(chain[-1].operands[0], *_MOVES)
@@ -84,12 +84,12 @@ _Shape = Sequence[int]
 
 @dataclass
 class _Units:
-    """The units of a tensor, and which of them its dimensions are now made of."""
+    """Units of a tensor, and the current dimensions in terms of them."""
 
     shape: _Shape
     _sizes: list[int] = field(default_factory=list[int])
     _source: list[list[int]] = field(default_factory=list[list[int]])
-    """The units of each dimension of the source."""
+    """Units of each source dimension."""
     _now: list[list[int]] = field(default_factory=list[list[int]])
 
     def __post_init__(self) -> None:
@@ -100,7 +100,7 @@ class _Units:
         self._now = [list(units) for units in self._source]
 
     def move(self, op: CatalogueOp) -> bool:
-        """Moves the elements as an op does; False if it joins a part of a unit with another."""
+        """Applies a reshape or permute; returns False if it merges part of a unit with another."""
         if op.name == "ttir.permute":
             self._now = [self._now[axis] for axis in op.parameter("permutation")]
             return True
@@ -120,7 +120,7 @@ class _Units:
         return True
 
     def _divide(self, unit: int, outer: int) -> int:
-        """Leaves the outer part of a unit what it was; gives the inner part."""
+        """Splits a unit, which keeps its outer part; returns the inner part."""
         inner = len(self._sizes)
         self._sizes.append(self._sizes[unit] // outer)
         self._sizes[unit] = outer
@@ -133,12 +133,12 @@ class _Units:
         return prod(self._sizes[unit] for unit in units)
 
     def steps(self, shape: _Shape) -> list[_Permute | _Shape]:
-        """Shapes and permutes that lead to the present order, in that shape."""
+        """Returns shapes and permutes that lead to the current order, in that shape."""
         before = [unit for units in self._source for unit in units]
         after = [unit for units in self._now for unit in units]
         if before == after:
             return [] if tuple(self.shape) == tuple(shape) else [shape]
-        if (places := _places(self._source, self._now)) is not None:
+        if (places := _permutation(self._source, self._now)) is not None:
             return [_Permute(places)]
         if _stays_together(self._source, after):
             return self._permuted(self.shape, self._source, after, shape)
@@ -157,7 +157,7 @@ class _Units:
     def _permuted(
         before: _Shape, dims: Sequence[list[int]], order: Sequence[int], shape: _Shape
     ) -> list[_Permute | _Shape]:
-        """A permute of dimensions that stay whole, those of one element first, and the shape."""
+        """Permutes whole dimensions, those of size 1 first, then reshapes where necessary."""
         places = sorted(
             range(len(dims)), key=lambda axis: order.index(dims[axis][0]) if dims[axis] else -1
         )
@@ -166,7 +166,7 @@ class _Units:
 
     @staticmethod
     def _joined(before: Sequence[int], after: Sequence[int]) -> list[list[int]]:
-        """The units in their first order, those that stay neighbours as one."""
+        """Groups the units in source order; units that stay adjacent form one dimension."""
         follows = dict(pairwise(after))
         joined = [[before[0]]]
         for last, unit in pairwise(before):
@@ -177,8 +177,8 @@ class _Units:
         return joined
 
 
-def _places(source: Sequence[list[int]], now: Sequence[list[int]]) -> list[int] | None:
-    """The permutation of the source's dimensions that gives the present ones, if there is one."""
+def _permutation(source: Sequence[list[int]], now: Sequence[list[int]]) -> list[int] | None:
+    """Returns the permutation of source dimensions that gives the current ones, or None."""
     left = list(range(len(source)))
     if len(source) != len(now):
         return None
@@ -193,12 +193,12 @@ def _places(source: Sequence[list[int]], now: Sequence[list[int]]) -> list[int] 
 
 
 def _stays_together(dims: Sequence[list[int]], order: Sequence[int]) -> bool:
-    """True if the units of each dimension are neighbours in that order, as they are in it."""
+    """Returns whether the units of each dimension are adjacent and in order in `order`."""
     place = {unit: index for index, unit in enumerate(order)}
     return all(place[last] + 1 == place[unit] for units in dims for last, unit in pairwise(units))
 
 
-# Simplifications of ops that move elements and change none.
+# Simplifications of data movement ops.
 
 MOVEMENT = PatternSet()
 
@@ -212,8 +212,8 @@ MOVEMENT = PatternSet()
     "ttir.slice_static",
     "ttir.concat",
 )
-def move_one_number(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """However a tensor of one number is moved, it stays one."""
+def fold_moved_splat(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """Folds data movement of splats of one number."""
     splats = [splat_of(value) for value in op.operands]
     first = splats[0]
     if first is None or any(splat is None or not is_same(splat, first) for splat in splats):
@@ -222,8 +222,8 @@ def move_one_number(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
 
 
 @MOVEMENT.on("ttir.broadcast", "ttir.repeat", "ttir.permute", "ttir.slice_static", "ttir.pad")
-def move_nothing(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """An op that leaves every element where it is."""
+def drop_identity_move(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """Drops data movement that leaves every element in place."""
     source = op.operands[0]
     if not same_type(source, op):
         return None
@@ -232,15 +232,15 @@ def move_nothing(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
         return source if permutation == sorted(permutation) else None
     if op.name == "ttir.slice_static" and any(step < 0 for step in op.parameter("step")):
         return None
-    # A side that is cut off may make up for one that is added.
+    # Padding may be negative: the shape is the same if one side is cropped and the other padded.
     if op.name == "ttir.pad" and any(op.parameter("padding")):
         return None
     return source
 
 
 @MOVEMENT.on("ttir.reshape")
-def reshape_once(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """A reshape of a reshape is one reshape, of a constant without other uses a constant."""
+def merge_reshapes(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """Merges two reshapes; folds a reshape of a constant without other uses."""
     source = op.operands[0]
     if shape_of(source.type) == op.result_shape:
         return source
@@ -258,9 +258,11 @@ def reshape_once(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
 
 
 @MOVEMENT.on("ttir.reshape")
-def look_up_by_indices_as_they_are(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """Rows of a table found by reshaped indices, and reshaped to what those had: an embedding of
-    the indices. In tiles, a dimension of one between may take 32 times the memory."""
+def embed_unreshaped_indices(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """Cancels reshapes of indices before and rows after an embedding.
+
+    A dimension of size 1 in between may take 32 times the memory in tiles.
+    """
     lookup = rewriter.sole(op.operands[0], "ttir.embedding")
     if lookup is None:
         return None
@@ -276,9 +278,8 @@ def look_up_by_indices_as_they_are(rewriter: Rewriter, op: CatalogueOp) -> SSAVa
 
 
 @MOVEMENT.on("ttir.permute")
-def permute_once(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """A permute of a permute is one permute; one that moves only dimensions of one element is a
-    reshape."""
+def merge_permutes(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """Merges two permutes; a permute that moves only dimensions of size 1 becomes a reshape."""
     source = op.operands[0]
     permutation = op.parameter("permutation")
     producer = rewriter.defining(source, "ttir.permute")
@@ -291,8 +292,8 @@ def permute_once(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
 
 
 @MOVEMENT.on("ttir.broadcast", "ttir.repeat")
-def broadcast_once(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """Two broadcasts in a row are one."""
+def merge_broadcasts(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """Merges two broadcasts or two repeats."""
     producer = rewriter.defining(op.operands[0], op.name)
     if producer is None:
         return None
@@ -303,7 +304,7 @@ def broadcast_once(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
 
 
 def _bounds(op: CatalogueOp) -> tuple[list[int], list[int], list[int]] | None:
-    """Begins, ends and steps counted from the front; None for a slice that goes backwards."""
+    """Returns non-negative begins, ends and steps, or None for a slice with negative steps."""
     shape = shape_of(op.operands[0].type)
     begins, ends, steps = (op.parameter(name) for name in ("begins", "ends", "step"))
     if any(step < 1 for step in steps):
@@ -314,8 +315,8 @@ def _bounds(op: CatalogueOp) -> tuple[list[int], list[int], list[int]] | None:
 
 
 @MOVEMENT.on("ttir.slice_static")
-def slice_once(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """A slice of a slice is one slice."""
+def merge_slices(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """Merges two slices."""
     producer = rewriter.defining(op.operands[0], "ttir.slice_static")
     outer = _bounds(op)
     inner = None if producer is None else _bounds(producer)
@@ -331,8 +332,8 @@ def slice_once(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
 
 
 @MOVEMENT.on("ttir.slice_static")
-def slice_the_part(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """A slice within one part of a concatenation is a slice of that part."""
+def slice_operand_of_concat(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """Slices the operand of a concatenation that contains the slice."""
     producer = rewriter.defining(op.operands[0], "ttir.concat")
     bounds = _bounds(op)
     if producer is None or bounds is None or 0 in op.result_shape:
@@ -351,9 +352,11 @@ def slice_the_part(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
 
 
 @MOVEMENT.on("ttir.concat")
-def concat_once(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """Parts without elements are left out, parts that are joined along the same dimension and not
-    used elsewhere become parts; a concatenation of one part is that part."""
+def simplify_concat(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """Drops empty operands, flattens nested concatenations, and forwards a single operand.
+
+    A nested concatenation is flattened if it joins the same dimension and has no other use.
+    """
     rank = len(op.result_shape)
     dim = op.parameter("dim") % rank
     parts: list[SSAValue] = []
@@ -371,8 +374,8 @@ def concat_once(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
 
 
 @MOVEMENT.on("ttir.sum", "ttir.mean", "ttir.max", "ttir.min", "ttir.prod")
-def reduce_nothing(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """A reduction over dimensions of one element only gives them up."""
+def drop_trivial_reduction(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """Rewrites a reduction over dimensions of size 1 to a reshape."""
     source = op.operands[0]
     shape = shape_of(source.type)
     same_element = element_of(source.type) == op.result_type.element_type
@@ -381,17 +384,18 @@ def reduce_nothing(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
     return rewriter.reshape(source, op.result_shape)
 
 
-# Rules for tensors without elements: nothing has to be computed for them, or from them.
+# Empty tensors: their values need no computation.
 #
-# The library refuses such tensors in most of its ops; it makes them all the same.
+# Most ops of the library refuse empty tensors, although it can create them.
 
 
 def _is_empty(value: SSAValue) -> bool:
     return 0 in shape_of(value.type)
 
 
-def _nothing(rewriter: Rewriter, op: CatalogueOp, number: float) -> SSAValue:
-    """A result that has no element of an operand: a number, and the bias of a linear layer."""
+def _filled_result(rewriter: Rewriter, op: CatalogueOp, number: float) -> SSAValue:
+    """Returns a result without contributions from an operand: a fill, plus the bias of a linear
+    op."""
     result = rewriter.full(op.result_shape, number, op.result_type.element_type)
     named = {spec.name for spec in op.definition.operands}
     bias = op.optional_operand("bias") if "bias" in named else None
@@ -401,22 +405,22 @@ def _nothing(rewriter: Rewriter, op: CatalogueOp, number: float) -> SSAValue:
     return rewriter.emit("add", [result, bias], op.result_type)
 
 
-def _rest(rewriter: Rewriter, op: CatalogueOp) -> SSAValue:
-    """The parts that have elements."""
+def _concat_nonempty(rewriter: Rewriter, op: CatalogueOp) -> SSAValue:
+    """Concatenates the operands that have elements."""
     rank = len(op.result_shape)
     parts = [value for value in op.operands if not _is_empty(value)]
     return rewriter.concat(parts, op.parameter("dim") % rank)
 
 
 def _padding(rewriter: Rewriter, op: CatalogueOp) -> SSAValue:
-    return _nothing(rewriter, op, op.parameter("value"))
+    return _filled_result(rewriter, op, op.parameter("value"))
 
 
 _MOVING: Mapping[str, Callable[[Rewriter, CatalogueOp], SSAValue]] = {
-    "concat": _rest,
+    "concat": _concat_nonempty,
     "pad": _padding,
 }
-"""Rewrites of data movement ops whose operands are partly empty, by op name."""
+"""Rewrites of data movement ops with some empty operands, by op name."""
 
 
 def _without_elements(rewriter: Rewriter, op: CatalogueOp) -> Replacement | None:
@@ -430,39 +434,38 @@ def _without_elements(rewriter: Rewriter, op: CatalogueOp) -> Replacement | None
     if (rule := _MOVING.get(op.definition.short_name)) is not None:
         return rule(rewriter, op)
     number = TTIR[op.definition.short_name].of_nothing
-    return None if number is None else _nothing(rewriter, op, number)
+    return None if number is None else _filled_result(rewriter, op, number)
 
 
-def _may_go(definition: TTIRDefinition) -> bool:
-    """True if nothing is lost with the op."""
+def _is_removable(definition: TTIRDefinition) -> bool:
+    """Returns whether an op without elements can be replaced."""
     return (
         definition.refusal is None and definition.in_place is None and len(definition.operands) > 0
     )
 
 
 def empty_rules() -> PatternSet:
-    """The rules, for all ops of the catalogue."""
+    """Returns the rules for empty tensors, for all ops of the catalogue."""
     rules = PatternSet()
-    rules.on(*(definition.name for definition in TTIR.values() if _may_go(definition)))(
+    rules.on(*(definition.name for definition in TTIR.values() if _is_removable(definition)))(
         _without_elements
     )
     return rules
 
 
-# Brings TTIR into the form that the later passes expect.
+# Canonical form, which later passes expect.
 
 
 @cache
 def canonical_rules() -> PatternSet:
-    """All simplifications; they need the catalogue to be complete."""
+    """Returns all simplifications; they need the complete catalogue."""
     ttir_op_classes()
     return PatternSet.union(empty_rules(), MOVEMENT, CHAINS, ARITHMETIC, folding_rules())
 
 
 @dataclass(frozen=True)
 class TTIRCanonicalizePass(ModulePass):
-    """Simplifies constants, moves of elements and arithmetic, merges equal ops and drops those
-    whose results are unused."""
+    """Simplifies constants, data movement and arithmetic, merges equal ops and erases dead ones."""
 
     name = "ttir-canonicalize"
 
@@ -474,7 +477,7 @@ class TTIRCanonicalizePass(ModulePass):
                 rules.apply(function, users)
 
 
-# Replaces the ops that other TTIR ops can express.
+# Decomposition of composite ops into other TTIR ops.
 
 
 def _is_composite(op: CatalogueOp) -> bool:
@@ -500,7 +503,7 @@ class TTIRDecomposePass(ModulePass):
             rewrite_each(function, _decompose, _is_composite)
 
 
-# Replaces ops by those that device kernels are made for, where the catalogue says how.
+# Lowering to the primitives of device kernels, as the catalogue defines them.
 
 _RuleOf = Callable[[CatalogueOp], PrimitiveLowering | None]
 
@@ -511,19 +514,23 @@ def _has_no_elements(op: CatalogueOp) -> bool:
 
 @dataclass(frozen=True)
 class TTIRPrimitivesPass(ModulePass):
-    """Leaves elementwise ops, reductions that keep their dimensions, matmuls,
-    embeddings, movements and constants; convolutions and pools as well, unless it is the last
-    time that the pass runs."""
+    """Lowers TTIR to the ops that device programs are generated from.
+
+    These are elementwise ops, reductions that keep their dimensions, matmuls, embeddings, data
+    movement and constants; convolutions and pools as well, unless this is the last run of the pass.
+    """
 
     name = "ttir-primitives"
     last: bool = False
-    """True if nothing but grouping comes after the pass."""
+    """True if only grouping follows the pass."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in functions(op):
-            rule_of = _on_cpu
+            rule_of = _cpu_lowering
             if not is_cpu_function(function):
-                rule_of = partial(_on_device, _of_program if self.last else _of_others)
+                rule_of = partial(
+                    _device_lowering, _program_lowering if self.last else _primitive_lowering
+                )
             rewrite_each(function, partial(_replace, rule_of), partial(_has_rule, rule_of))
 
 
@@ -537,26 +544,28 @@ def _replace(rule_of: _RuleOf, rewriter: Rewriter, op: CatalogueOp) -> Replaceme
     return rule(rewriter, op)
 
 
-def _on_device(rule_of: _RuleOf, op: CatalogueOp) -> PrimitiveLowering | None:
-    """None for what a device program computes as it is."""
+def _device_lowering(rule_of: _RuleOf, op: CatalogueOp) -> PrimitiveLowering | None:
+    """Returns the lowering of an op on the device, or None if a device program computes it
+    directly."""
     definition = op.definition
     assert isinstance(definition, TTIRDefinition)
     return None if definition.stays is not None and definition.stays(op) else rule_of(op)
 
 
-def _on_cpu(op: CatalogueOp) -> PrimitiveLowering | None:
-    """None for what joins chips: the CPU does it in one step."""
-    return None if works_between_chips(op) else _of_others(op)
+def _cpu_lowering(op: CatalogueOp) -> PrimitiveLowering | None:
+    """Returns the lowering of an op on the CPU; None for collectives, which it computes in one
+    step."""
+    return None if works_between_chips(op) else _primitive_lowering(op)
 
 
-def _of_others(op: CatalogueOp) -> PrimitiveLowering | None:
+def _primitive_lowering(op: CatalogueOp) -> PrimitiveLowering | None:
     """Returns the lowering of an op to other ops, or None."""
     definition = op.definition
     return definition.primitives if isinstance(definition, TTIRDefinition) else None
 
 
-def _of_program(op: CatalogueOp) -> PrimitiveLowering | None:
-    """As `_of_others`, with what only device programs compute."""
+def _program_lowering(op: CatalogueOp) -> PrimitiveLowering | None:
+    """Returns the lowering of an op for device programs, else to other ops, or None."""
     definition = op.definition
     if not isinstance(definition, TTIRDefinition):
         return None

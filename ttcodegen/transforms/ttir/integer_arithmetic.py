@@ -28,23 +28,22 @@ from ttcodegen.ops.core.definition import TTIRDefinition, has_trait, traits_of
 from ttcodegen.ops.core.traits import Trait
 from ttcodegen.transforms.rewriting import Rewriter
 
-# Matmuls of integers, exact to the last of 32 bits.
+# Integer matmuls, exact modulo 2^32.
 #
-# The matrix engine multiplies floats of a few bits and adds them up in float32, which has all
-# integers up to 2^24. So integers are divided into parts of few bits, whose sums of products stay
-# below that; products of parts are shifted to where they belong and added as integers, which
-# wrap.
+# The matrix engine multiplies floats of few bits and accumulates in float32, which represents all
+# integers up to 2^24. So integers are split into limbs of few bits, whose sums of products stay
+# below that; products of limbs are shifted into place and added as integers, which wrap.
 
 _WIDTH = 32
-"""Bits of the integers that the device computes with."""
+"""Bits of the device's integers."""
 _EXACT = 1 << 24
-"""The greatest of the integers of which float32 has all."""
+"""Upper bound up to which float32 represents all integers."""
 _MOST_BITS = 8
-"""Bits of a part: what the multiplier takes of the second operand (docs/numbers.md)."""
+"""Bits of a limb, as many as the multiplier takes of the second operand (docs/numbers.md)."""
 
 
 def is_integer_product(op: CatalogueOp) -> bool:
-    """True if `express_by_parts` is for the op."""
+    """Returns whether `express_by_parts` applies to the op."""
     is_product = has_trait(op, Trait.MATRIX_PRODUCT) or op.name == "ttir.dot_general"
     return is_product and all(
         isinstance(element_of(value.type), IntegerType) for value in (*op.operands, *op.results)
@@ -53,28 +52,28 @@ def is_integer_product(op: CatalogueOp) -> bool:
 
 @dataclass(frozen=True)
 class _Factor:
-    """A factor, and the integers that it may hold."""
+    """An operand with the bit width and signedness of its values."""
 
     value: SSAValue
     bits: int
     signed: bool
 
     def largest(self, width: int) -> int:
-        """The greatest size of a part of that many bits."""
+        """Returns the largest magnitude of a limb of that many bits."""
         if width < self.bits:
             return (1 << width) - 1
         return 1 << (self.bits - 1) if self.signed else (1 << self.bits) - 1
 
     def count(self, width: int) -> int:
-        """Counts the parts of the given bit width."""
+        """Returns the number of limbs of the given bit width."""
         return -(-self.bits // width)
 
 
 def express_by_parts(rewriter: Rewriter, op: CatalogueOp) -> SSAValue:
-    """The op on floats, once for each two parts of the factors."""
+    """Rewrites an integer matmul to float matmuls of limbs, one per pair."""
     factors = [_factor(op.operands[0]), _factor(op.operands[1])]
     widths = _widths(factors[0], factors[1], _summed(op))
-    parts = [_parts(rewriter, factor, width) for factor, width in zip(factors, widths, strict=True)]
+    parts = [_limbs(rewriter, factor, width) for factor, width in zip(factors, widths, strict=True)]
     sums: dict[int, list[SSAValue]] = {}
     for i, first in enumerate(parts[0]):
         for j, second in enumerate(parts[1]):
@@ -121,7 +120,7 @@ def _factor(value: SSAValue) -> _Factor:
 
 
 def _range(element: Attribute) -> tuple[int, bool]:
-    """Bits of an integer type as the device has it, and whether one is a sign."""
+    """Returns bits and signedness of an integer type on the device."""
     if is_boolean(element):
         return 1, False
     name = numpy_name(element) or "int64"
@@ -129,7 +128,7 @@ def _range(element: Attribute) -> tuple[int, bool]:
 
 
 def _summed(op: CatalogueOp) -> int:
-    """Counts the products summed up per result element."""
+    """Returns the number of products summed per result element."""
     shape = shape_of(op.operands[0].type)
     if op.name == "ttir.dot_general":
         dims: list[int] = op.parameter("contract_dims_lhs")
@@ -139,7 +138,7 @@ def _summed(op: CatalogueOp) -> int:
 
 
 def _widths(first: _Factor, second: _Factor, summed: int) -> tuple[int, int]:
-    """Bits of the parts of both factors: those that need the fewest products."""
+    """Returns the limb widths of both operands that need the fewest matmuls."""
 
     def products(widths: tuple[int, int]) -> int:
         places = [
@@ -158,8 +157,8 @@ def _widths(first: _Factor, second: _Factor, summed: int) -> tuple[int, int]:
     return min(possible or [(1, 1)], key=products)
 
 
-def _parts(rewriter: Rewriter, factor: _Factor, width: int) -> list[SSAValue]:
-    """The parts as floats, the lowest first; the highest has the sign."""
+def _limbs(rewriter: Rewriter, factor: _Factor, width: int) -> list[SSAValue]:
+    """Returns the limbs as floats, lowest first; the highest has the sign."""
     value = factor.value
     if factor.bits <= width:
         return [rewriter.typecast(value, f32)]
@@ -185,24 +184,23 @@ def _number(rewriter: Rewriter, like: SSAValue, number: int) -> SSAValue:
     return rewriter.full([1] * len(shape_of(like.type)), number, element_of(like.type))
 
 
-# Ops on the bits of integers of 8 and 16 bits, which the device computes with in 32.
+# Bitwise and wrapping ops on 8- and 16-bit integers, which the device computes in 32 bits.
 #
-# What is more than such an integer holds must not stay in the wider one: `x << 4 >> 4` takes the
-# lower half out of a byte, and 100 + 100 is -56 in one with a sign. The device computes with
-# unsigned integers of 8 and 16 bits as such. Conversions of integers take the lowest bits, those
-# of floats the nearest number that there is.
+# Overflow has to be cut off: `x << 4 >> 4` extracts the lower half of a byte, and 100 + 100 is
+# -56 in int8. The device computes with unsigned integers of 8 and 16 bits natively. Conversions
+# from integers keep the lowest bits, those from floats saturate.
 
 """Bits of the integers that the device computes with."""
 _NARROW = {"int8": 8, "int16": 16, "uint8": 8, "uint16": 16}
 _BIT_PATTERNS = {**_NARROW, "bfloat16": 16}
 _DIRECT = frozenset(("bfloat16", "uint16"))
-"""Each other's bits are read by the library."""
+"""Types whose bits the library reinterprets as each other directly."""
 _SUMS = frozenset(("ttir.sum", "ttir.prod", "ttir.cumsum", "ttir.cumprod"))
 """Ops that accumulate many elements; matmuls are converted later."""
 
 
 def concerns_narrow_bits(op: CatalogueOp) -> bool:
-    """True if `express_narrow_bits` is for the op."""
+    """Returns whether `express_narrow_bits` applies to the op."""
     match op.name:
         case "ttir.logical_left_shift" | "ttir.logical_right_shift":
             return _dtype(op.results[0]) in _NARROW
@@ -211,7 +209,9 @@ def concerns_narrow_bits(op: CatalogueOp) -> bool:
             return len(dtypes) == 2 and dtypes <= _BIT_PATTERNS.keys() and not dtypes <= _DIRECT
         case "ttir.typecast":
             source, target = op.operands[0], op.result_type.element_type
-            return not holds_all(element_of(source.type), target) and not _fits(source, target)
+            if holds_all(element_of(source.type), target):
+                return False
+            return _is_rounded(source, target) or not _fits(source, target)
         case _ if op.name in _SUMS or _adds_up(op):
             return _dtype(op.results[0]) in _NARROW
         case _ if Trait.OUTGROWS in traits_of(op.definition):
@@ -222,7 +222,7 @@ def concerns_narrow_bits(op: CatalogueOp) -> bool:
 
 
 def _adds_up(op: CatalogueOp) -> bool:
-    """True for a scatter that adds or multiplies."""
+    """Returns whether the op is a scatter that adds or multiplies."""
     return op.name == "ttir.scatter" and op.parameter("scatter_reduce_type").lower() in (
         "sum",
         "prod",
@@ -230,7 +230,7 @@ def _adds_up(op: CatalogueOp) -> bool:
 
 
 def express_narrow_bits(rewriter: Rewriter, op: CatalogueOp) -> SSAValue:
-    """The op on integers of 32 bits, with what is beyond the narrow ones cut off."""
+    """Rewrites the op in 32-bit integers, truncated to the narrow type."""
     element = op.result_type.element_type
     if op.name == "ttir.typecast":
         return _narrowed(rewriter, op.operands[0], element)
@@ -253,8 +253,10 @@ def express_narrow_bits(rewriter: Rewriter, op: CatalogueOp) -> SSAValue:
 
 
 def holds_all(source: Attribute, target: Attribute) -> bool:
-    """True if a type holds all numbers of another one, as far as integers of less than 32 bits are
-    concerned."""
+    """Returns whether a type represents all values of another one.
+
+    Only integers of less than 32 bits are checked as targets.
+    """
     given, narrow = numpy_name(source) or "", numpy_name(target) or ""
     if narrow not in _NARROW or given == "bool":
         return True
@@ -263,11 +265,13 @@ def holds_all(source: Attribute, target: Attribute) -> bool:
 
 
 def _fits(value: SSAValue, element: Attribute) -> bool:
-    """True if an op on wider integers has left what a narrow one holds, as those below do."""
+    """Returns whether the 32-bit value is known to be in the range of the narrow type."""
     op, limits = value.owner, np.iinfo(_dtype_of(element))
     if not isinstance(op, CatalogueOp):
         return False
     match op.name:
+        case "ttir.typecast":
+            return op.result_type.element_type == i32 and _fits(op.operands[0], element)
         case "ttir.clamp_scalar":
             return limits.min <= op.parameter("min") and op.parameter("max") <= limits.max
         case "ttir.bitwise_and":
@@ -280,14 +284,25 @@ def _fits(value: SSAValue, element: Attribute) -> bool:
             return False
 
 
+def _is_rounded(value: SSAValue, element: Attribute) -> bool:
+    """Returns whether floats are converted to uint16, which the device rounds to nearest."""
+    return not isinstance(element_of(value.type), IntegerType) and _dtype_of(element) == "uint16"
+
+
 def _narrowed(rewriter: Rewriter, value: SSAValue, element: Attribute) -> SSAValue:
-    wide = rewriter.typecast(value, i32)
     if isinstance(element_of(value.type), IntegerType):
-        return _with_bits(rewriter, wide, element)
-    # Before the conversion, which has 16 bits of its own way.
+        return _with_bits(rewriter, rewriter.typecast(value, i32), element)
     limits = np.iinfo(_dtype_of(element))
-    low, high = int(limits.min), int(limits.max)
-    return rewriter.typecast(rewriter.like("clamp_scalar", wide, min=low, max=high), element)
+    if not _fits(value, element):
+        # Clamped as floats: beyond 32 bits, the conversion gives the lowest integer.
+        if element_of(value.type) == bf16 and limits.bits == 16:
+            # bf16 does not represent the limits of 16 bits.
+            value = rewriter.typecast(value, f32)
+        value = rewriter.like("clamp_scalar", value, min=float(limits.min), max=float(limits.max))
+    # The device converts to 8 bits with a dedicated kernel, truncates to 32, and rounds to 16.
+    return rewriter.typecast(
+        value if limits.bits == 8 and limits.min == 0 else rewriter.typecast(value, i32), element
+    )
 
 
 def _dtype_of(element: Attribute) -> str:
@@ -305,7 +320,7 @@ def _widened(rewriter: Rewriter, value: SSAValue) -> SSAValue:
 
 
 def _with_bits(rewriter: Rewriter, value: SSAValue, element: Attribute) -> SSAValue:
-    """The integer, or bf16, that the lowest bits of a 32-bit integer represent."""
+    """Returns the integer, or bf16, whose bits are the lowest ones of a 32-bit integer."""
     dtype = _dtype_of(element)
     width = _BIT_PATTERNS[dtype]
     if not dtype.startswith("int"):
@@ -313,7 +328,7 @@ def _with_bits(rewriter: Rewriter, value: SSAValue, element: Attribute) -> SSAVa
         if element != bf16:
             return rewriter.typecast(value, element)
         return rewriter.like("bitcast_convert", rewriter.typecast(value, ui16), element=bf16)
-    # The shift to the right repeats the sign.
+    # Sign extension.
     unused = _number_narrow_integers(rewriter, value, _WIDTH - width)
     value = rewriter.like("logical_left_shift", value, unused)
     return rewriter.typecast(rewriter.like("right_shift", value, unused), element)
@@ -329,11 +344,10 @@ def _number_narrow_integers(rewriter: Rewriter, like: SSAValue, number: int) -> 
     return rewriter.full([1] * len(shape_of(like.type)), number, i32)
 
 
-# Sorts integers that float32 does not hold, which is what the library sorts integers as.
+# Sorting of integers that float32, in which the library sorts, does not represent.
 #
-# They are sorted twice, as numbers of radix 2^16 are: by their lower halves, and then, keeping
-# the order of equal ones, by their upper halves. Integers that are known to be small are sorted
-# at once.
+# A radix sort in base 2^16: by lower halves, then stably by upper halves. Integers known to be
+# small are sorted directly.
 
 _MOST = 1 << 24
 """Largest integer up to which float32 represents all integers."""
@@ -343,7 +357,7 @@ _MOST_PRODUCERS = 64
 
 
 def concerns_wide_order(op: CatalogueOp) -> bool:
-    """True if `order_in_halves` is for the op."""
+    """Returns whether `order_in_halves` applies to the op."""
     match op.name:
         case "ttir.sort" | "ttir.topk":
             value = op.operands[0]
@@ -353,7 +367,7 @@ def concerns_wide_order(op: CatalogueOp) -> bool:
 
 
 def order_in_halves(rewriter: Rewriter, op: CatalogueOp) -> Sequence[SSAValue]:
-    """The ordered integers and their places, by two orders of 16 bits each."""
+    """Returns sorted integers and their indices, by two sorts of 16 bits each."""
     value, source = _in_signed_order(rewriter, op.operands[0])
     shape = shape_of(value.type)
     dim: int = op.parameter("dim") % len(shape)
@@ -387,18 +401,18 @@ def order_in_halves(rewriter: Rewriter, op: CatalogueOp) -> Sequence[SSAValue]:
 
 
 def _in_signed_order(rewriter: Rewriter, value: SSAValue) -> tuple[SSAValue, SSAValue]:
-    """Keys of i32 in the order of the elements, and the elements themselves."""
+    """Returns int32 keys in the order of the elements, and the elements."""
     if element_of(value.type) != ui32:
         value = rewriter.typecast(value, i32)
         return value, value
-    # With the top bit flipped, unsigned integers are in the order of signed ones.
+    # Flipping the top bit maps unsigned order to signed order.
     bits = rewriter.like("bitcast_convert", value, element=i32)
     top = rewriter.full([1] * len(shape_of(value.type)), -(1 << 31), i32)
     return rewriter.broadcasting("bitwise_xor", bits, top), value
 
 
 def _is_small(value: SSAValue) -> bool:
-    """True if all elements are known to be integers that float32 holds."""
+    """Returns whether all elements are known to be integers that float32 represents."""
     pending = [value]
     for _ in range(_MOST_PRODUCERS):
         if not pending:

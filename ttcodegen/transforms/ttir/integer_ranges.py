@@ -1,8 +1,8 @@
-"""Ranges of integers by interval arithmetic: ops that need more than 32 bits of an operand.
+"""Integer ranges by interval arithmetic, to find ops that need more than 32 bits of an operand.
 
-The device has integers of at most 32 bits. Sums, products and bitwise ops keep their lowest bits
-whatever the upper ones are; quotients, comparisons, shifts to the right, orders and conversions to
-floats do not, and are wrong where an operand of 64 bits leaves the range of 32.
+The device has integers of at most 32 bits. Sums, products and bitwise ops give the right low bits
+whatever the high ones are. Quotients, comparisons, right shifts, sorts and conversions to floats do
+not: they are wrong where a 64-bit operand exceeds the range of 32 bits.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from ttcodegen.ops.core.traits import Trait
 from ttcodegen.transforms.rewriting import function_blocks, functions
 
 Range = tuple[int, int]
-"""The minimum and the maximum of elements."""
+"""Inclusive minimum and maximum of elements."""
 
 
 def needs_upper_half(module: ModuleOp) -> list[CatalogueOp]:
-    """Ops whose result depends on upper halves of 64-bit integers that may be more than a sign.
+    """Returns ops that depend on high halves of 64-bit integers which may not be sign extensions.
 
-    What is computed from arguments of 64 bits counts as within 32: programs refuse inputs beyond.
+    Values computed from 64-bit arguments count as within 32 bits: programs refuse larger inputs.
 
     Args:
-        module: a module of TTIR ops, before its types are those of the device.
+        module: a module of TTIR ops, before type legalization.
     """
     return [op for each in functions(module) for op in _users(each)]
 
@@ -58,7 +58,8 @@ def _users(function: FuncOp) -> list[CatalogueOp]:
         for op in block.ops:
             if not isinstance(op, CatalogueOp):
                 continue
-            if any(_exceeds(value, ranges) for value in _operands_read_whole(op)):
+            whole = _operands_read_whole(op)
+            if _repeats_sign(op, ranges) or any(_exceeds(value, ranges) for value in whole):
                 found.append(op)
             for index, result in enumerate(op.results):
                 if (known := _range(op, index, ranges)) is not None:
@@ -67,7 +68,7 @@ def _users(function: FuncOp) -> list[CatalogueOp]:
 
 
 def _exceeds(value: SSAValue, ranges: Mapping[SSAValue, Range]) -> bool:
-    """True if a 64-bit integer may be beyond both ranges of 32 bits, with a sign and without."""
+    """Returns whether a 64-bit integer may exceed 32 bits in its signedness."""
     element = _integer(value.type)
     if element is None or element.bitwidth < 64 or (known := ranges.get(value)) is None:
         return False
@@ -75,30 +76,40 @@ def _exceeds(value: SSAValue, ranges: Mapping[SSAValue, Range]) -> bool:
     return low < -(2**31) or high >= 2**31 if _is_signed(element) else high >= 2**32
 
 
+def _repeats_sign(op: CatalogueOp, ranges: Mapping[SSAValue, Range]) -> bool:
+    """Returns whether the op is a logical right shift that may shift sign bits of 64-bit integers
+    down."""
+    element = _integer(op.operands[0].type) if op.name == "ttir.logical_right_shift" else None
+    if element is None or element.bitwidth < 64 or not _is_signed(element):
+        return False
+    known = ranges.get(op.operands[0])
+    return known is None or known[0] < 0
+
+
 def _operands_read_whole(op: CatalogueOp) -> list[SSAValue]:
-    """Operands of which the op needs all bits."""
+    """Returns the operands of which the op needs all bits."""
     traits = traits_of(op.definition)
     if op.name == "ttir.typecast":
-        # Conversions between integers keep the lowest bits.
+        # Conversions between integers truncate.
         return [] if _limits(op.results[0].type) is not None else list(op.operands)
     if traits & (Trait.WRAPS | Trait.PLACES):
         return []
     if isinstance(op.definition, TTIRDefinition) and op.definition.moves:
         moved = _moved(op)
         return [value for value in op.operands if value not in moved]
-    # A choice reads its condition only.
+    # A select only forwards its values.
     return list(op.operands[:1]) if op.name == "ttir.where" else list(op.operands)
 
 
 def _moved(op: CatalogueOp) -> list[SSAValue]:
-    """Operands of a data movement but for the indices that say where to."""
+    """Returns the operands of a data movement op but its indices."""
     specs = zip(op.definition.operands, op.segments(), strict=True)
     kinds = [spec.input_kind for spec, size in specs for _ in range(size)]
     return [value for value, kind in zip(op.operands, kinds, strict=True) if kind != "index"]
 
 
 def _integer(type_: Attribute) -> IntegerType | None:
-    """The element type of a tensor of integers; None of others."""
+    """Returns the element type of an integer tensor, else None."""
     if not isinstance(type_, TensorType):
         return None
     element = cast("TensorType[Attribute]", type_).element_type
@@ -115,7 +126,7 @@ def _is_signed(element: IntegerType) -> bool:
 
 
 def _limits(type_: Attribute) -> Range | None:
-    """The range of an integer type; None for floats."""
+    """Returns the range of an integer type, or None for floats."""
     element = _integer(type_)
     if element is None:
         return None
@@ -124,21 +135,21 @@ def _limits(type_: Attribute) -> Range | None:
 
 
 def _range(op: CatalogueOp, index: int, ranges: Mapping[SSAValue, Range]) -> Range | None:
-    """The range of a result; None if nothing is known but its type of 64 bits, or it is a float."""
+    """Returns the range of a result; None for floats and for 64-bit results of unknown range."""
     result = op.results[index]
     limits = _limits(result.type)
     if limits is None:
         return None
-    # Further results are positions of elements, which are small.
+    # Further results are indices, which are small.
     known = _known_range(op, ranges) if index == 0 else None
     if known is None:
         return None if _is_wide(result) else limits
-    # What leaves its own type wraps around.
+    # Values that exceed their type wrap around.
     return known if limits[0] <= known[0] and known[1] <= limits[1] else limits
 
 
 def _known_range(op: CatalogueOp, ranges: Mapping[SSAValue, Range]) -> Range | None:
-    """The range of the first result by the ranges of operands; None if nothing is known."""
+    """Returns the range of the first result by the ranges of operands, or None if unknown."""
     definition, traits = op.definition, traits_of(op.definition)
     if (number := splat_of(op.results[0])) is not None and number == number:
         return (int(number), int(number)) if abs(number) < 2**64 else None
@@ -160,7 +171,7 @@ def _known_range(op: CatalogueOp, ranges: Mapping[SSAValue, Range]) -> Range | N
 
 
 def _united(values: Sequence[SSAValue], ranges: Mapping[SSAValue, Range]) -> Range | None:
-    """The range of elements that are of any of the values; None if that of one is not known."""
+    """Returns the union of ranges, or None if one is unknown."""
     known = [found for value in values if (found := ranges.get(value)) is not None]
     if not known or len(known) < len(values):
         return None
@@ -181,7 +192,7 @@ def _products(first: Range, second: Range) -> Range:
 
 
 def _times(count: int, range_: Range) -> Range:
-    """The range of sums of up to `count` elements."""
+    """Returns the range of sums of up to `count` elements."""
     return min(0, count * range_[0]), max(0, count * range_[1])
 
 
@@ -193,7 +204,7 @@ def _summed(op: CatalogueOp, operands: list[Range]) -> Range:
 def _multiplied(op: CatalogueOp, operands: list[Range]) -> Range:
     count = prod(shape_of(op.operands[0].type))
     most = max(abs(end) for end in operands[0])
-    # The power of a large number is beyond any integer type well before it is computed.
+    # Powers beyond 64 factors exceed any integer type anyway.
     power = most ** min(count, 64) if most > 1 else most
     return -power if operands[0][0] < 0 else 0, max(power, 1)
 
@@ -204,7 +215,7 @@ def _scanned(op: CatalogueOp, operands: list[Range]) -> Range:
 
 
 def _multiplied_matrices(op: CatalogueOp, operands: list[Range]) -> Range:
-    # No dimension is contracted that is not one of the first operand.
+    # Contracted dimensions are among those of the first operand.
     return _times(prod(shape_of(op.operands[0].type)), _products(*operands[:2]))
 
 
@@ -219,7 +230,8 @@ def _remaining(_: CatalogueOp, operands: list[Range]) -> Range:
 
 
 def _masked(op: CatalogueOp, operands: list[Range]) -> Range | None:
-    """Range of a bitwise and; of the other bitwise ops that of all numbers of so many bits."""
+    """Returns the range of a bitwise op: up to the mask of an and, else all numbers of as many
+    bits."""
     if op.definition.short_name == "bitwise_and":
         masks = [high for low, high in operands if low >= 0]
         if masks:

@@ -28,18 +28,18 @@ from ttcodegen.transforms.rewriting import PatternSet, Rewriter, functions
 from ttcodegen.transforms.ttir.canonicalize import canonical_rules
 from ttcodegen.transforms.ttir.queries import is_elementwise, is_weight
 
-# Leaves broadcasting to the ops that do it themselves.
+# Implicit broadcasting.
 #
-# A broadcast moves towards its users: after ops of one operand, reshapes and permutes, and is
-# dropped where it meets an elementwise op that broadcasts as numpy does. The library does so for
-# all of them (docs/library-rules.md: binary ops, where, clamp; ranks may differ for binary ops).
+# A broadcast moves down past unary ops, reshapes and permutes, and is dropped at elementwise ops,
+# which broadcast like numpy. The library does so for all of them (docs/library-rules.md: binary
+# ops, where, clamp; ranks may differ for binary ops).
 
 Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class TTIRImplicitBroadcastFoldPass(ModulePass):
-    """Drops the broadcasts before elementwise ops."""
+    """Folds broadcasts into the elementwise ops that use them."""
 
     name = "ttir-implicit-broadcast-fold"
 
@@ -51,7 +51,7 @@ class TTIRImplicitBroadcastFoldPass(ModulePass):
 
 @cache
 def broadcast_rules() -> PatternSet:
-    """The rules of the pass; they need the catalogue to be complete."""
+    """Returns the rules of the pass; they need the complete catalogue."""
     ttir_op_classes()
     rules = PatternSet()
     elementwise = [d.name for d in TTIR.values() if d.verify is verify_broadcast]
@@ -65,13 +65,13 @@ def broadcast_rules() -> PatternSet:
 
 
 def broadcast_in_op(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """Takes what was broadcast instead; where the op spans less then, its result is broadcast."""
+    """Folds broadcasts of operands; if the op's result becomes smaller, broadcasts that instead."""
     operands: list[SSAValue] = list(op.operands)
     small = [_before_broadcast(rewriter, value) for value in operands]
     if small == operands:
         return None
     shape = op.result_shape
-    # Numbers have any shape; they must not be what keeps the op from being small.
+    # Splats take any shape, so they must not prevent a smaller result.
     spanned = broadcast_shapes([shape_of(v.type) for v in small if splat_of(v) is None])
     if spanned is None:
         return None
@@ -96,7 +96,7 @@ def _shrunk(rewriter: Rewriter, value: SSAValue, rank: int) -> SSAValue:
 
 
 def broadcast(rewriter: Rewriter, value: SSAValue, result: TensorType[Attribute]) -> SSAValue:
-    """`value` broadcast to that type of the same rank."""
+    """Broadcasts `value` to a type of the same rank."""
     factors = [
         wanted // size
         for wanted, size in zip(result.get_shape(), shape_of(value.type), strict=True)
@@ -105,7 +105,7 @@ def broadcast(rewriter: Rewriter, value: SSAValue, result: TensorType[Attribute]
 
 
 def one_element_in_op(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """One element is enough of a number, unless it is what gives the result its shape."""
+    """Shrinks splat operands to one element where the others determine the result shape."""
     operands: list[SSAValue] = list(op.operands)
     rest = [value for value in operands if splat_of(value) is None]
     if len(rest) == len(operands):
@@ -120,8 +120,7 @@ def one_element_in_op(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
 
 
 def rank_in_op(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """Takes what a reshape only gave leading dimensions of one element, or took such from where the
-    result has them: numpy adds them itself."""
+    """Drops reshapes of operands that only add or drop leading ones: broadcasting aligns ranks."""
     operands: list[SSAValue] = list(op.operands)
     for index, value in enumerate(operands):
         producer = rewriter.defining(value, "ttir.reshape")
@@ -142,7 +141,7 @@ def rank_in_op(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
 
 
 def broadcast_after_permute(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """A permute of a broadcast is the broadcast of a permute."""
+    """Moves a broadcast after a permute."""
     producer = rewriter.defining(op.operands[0], "ttir.broadcast")
     if producer is None:
         return None
@@ -151,8 +150,10 @@ def broadcast_after_permute(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | N
 
 
 def broadcast_after_reshape(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """A reshape of a broadcast is the broadcast of a reshape, unless it puts dimensions together or
-    apart of which some were broadcast and some were not."""
+    """Moves a broadcast after a reshape.
+
+    Not where the reshape splits or merges dimensions of which only some were broadcast.
+    """
     producer = rewriter.defining(op.operands[0], "ttir.broadcast")
     if producer is None:
         return None
@@ -164,8 +165,10 @@ def broadcast_after_reshape(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | N
 
 
 def reshaped_source(source: Shape, before: Shape, after: Shape) -> Shape | None:
-    """The shape of a tensor that broadcasts to `after` as `source` broadcasts to `before`, where
-    `after` is a reshape of `before`; None if there is none."""
+    """Returns the shape that broadcasts to `after` as `source` broadcasts to `before`, or None.
+
+    `after` is a reshape of `before`.
+    """
     if 0 in before:
         return None
     result = [1] * len(after)
@@ -178,11 +181,10 @@ def reshaped_source(source: Shape, before: Shape, after: Shape) -> Shape | None:
     return tuple(result)
 
 
-# Cancels permutes that undo each other, with the ops between them.
+# Cancellation of inverse permutes across the ops between them.
 #
-# A frontend that computes in one order of dimensions and convolves in another puts a permute on
-# each side of every convolution. A permute moves over the ops after it where an inverse of it is
-# after them; where the two meet, both go.
+# Frontends whose convolutions have another dimension order put permutes around each of them. A
+# permute moves down past ops if its inverse follows them; both cancel where they meet.
 
 _SEARCHED_OPS = 48
 _MOVED = ("ttir.concat", "ttir.slice_static", "ttir.pad", "ttir.typecast", "ttir.repeat_interleave")
@@ -190,8 +192,11 @@ _MOVED = ("ttir.concat", "ttir.slice_static", "ttir.pad", "ttir.typecast", "ttir
 
 @dataclass(frozen=True)
 class TTIREraseInversePass(ModulePass):
-    """Moves permutes towards their inverses over elementwise ops, concatenations, slices, pads and
-    reductions that keep dimensions."""
+    """Moves permutes towards their inverses to cancel them.
+
+    They move past elementwise ops, concatenations, slices, pads and reductions with kept
+    dimensions.
+    """
 
     name = "ttir-erase-inverse"
 
@@ -204,7 +209,7 @@ class TTIREraseInversePass(ModulePass):
 
 @cache
 def erasing_rules() -> PatternSet:
-    """The rules of the pass, with the simplifications that cancel what meets."""
+    """Returns the rules of the pass, with the simplifications that cancel adjacent permutes."""
     simplifications = canonical_rules()
     rules = PatternSet()
     names = [
@@ -216,7 +221,7 @@ def erasing_rules() -> PatternSet:
 
 
 def move_permute_after(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """op(permute(x), ...) is permute(op(x, ...)), if an inverse of the permute follows."""
+    """Rewrites op(permute(x), ...) to permute(op(x, ...)) if an inverse permute follows."""
     permutation = _common_permutation(rewriter, op)
     if permutation is None or not _meets_inverse(op, permutation):
         return None
@@ -232,12 +237,16 @@ def move_permute_after(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
 
 
 def undo_over_reshape(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """permute(reshape(permute(x))) is reshape(x), if the elements are in the order of x again: a
-    mean over the pixels of an image that was permuted to channels first, for instance."""
+    """Rewrites permute(reshape(permute(x))) to reshape(x) if it restores the order of elements.
+
+    For example a mean over the pixels of an image that was permuted to channels first.
+    """
     reshape = rewriter.defining(op.operands[0], "ttir.reshape")
-    first = rewriter.defining(reshape.operands[0], "ttir.permute") if reshape is not None else None
-    if reshape is None or first is None:
+    if reshape is None:
         return None
+    first = rewriter.defining(reshape.operands[0], "ttir.permute")
+    if first is None:
+        return _convolved_in_order(rewriter, op, reshape)
     before, after = first.parameter("permutation"), op.parameter("permutation")
     source = first.operands[0]
     if not keeps_order(shape_of(source.type), before, reshape.result_shape, after):
@@ -245,12 +254,40 @@ def undo_over_reshape(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
     return rewriter.reshape(source, op.result_shape)
 
 
+_IMAGE_DIMS = ("batch_dim", "height_dim", "width_dim", "channel_dim")
+
+
+def _convolved_in_order(
+    rewriter: Rewriter, op: CatalogueOp, reshape: CatalogueOp
+) -> SSAValue | None:
+    """permute(reshape(conv2d(x))) is the reshape of a convolution with channels last, as the
+    library makes it, if the pixels are rows: patches of an image, for instance."""
+    convolution = rewriter.defining(reshape.operands[0], "ttir.conv2d")
+    if convolution is None or not convolution.results[0].has_one_use():
+        return None
+    dims: list[int] = [convolution.parameter(name) for name in _IMAGE_DIMS]
+    shape = [convolution.result_shape[dim] for dim in dims]
+    before = inverse_permutation(dims)
+    if before == [0, 1, 2, 3] or not keeps_order(
+        shape, before, reshape.result_shape, op.parameter("permutation")
+    ):
+        return None
+    image, *others = convolution.operands
+    result = tensor_type(convolution.result_type.element_type, shape)
+    made = rewriter.again(
+        convolution,
+        [rewriter.permute(image, dims), *others],
+        result,
+        **dict(zip(_IMAGE_DIMS, range(4), strict=True)),
+    )
+    return rewriter.reshape(made, op.result_shape)
+
+
 def keeps_order(
     shape: Sequence[int], before: Sequence[int], reshaped: Sequence[int], after: Sequence[int]
 ) -> bool:
-    """True if the elements of a tensor of that shape are in their order after a permute, a reshape
-    and another permute."""
-    # Runs of dimensions that the reshape turns into runs of others, elements of one left out.
+    """Returns whether a permute, a reshape and another permute keep the order of elements."""
+    # Matches minimal runs of source and target dimensions of equal size; size 1 is ignored.
     sources = [axis for axis in before if shape[axis] != 1]
     targets = [axis for axis, size in enumerate(reshaped) if size != 1]
     run_of: dict[int, list[int]] = {}
@@ -265,7 +302,7 @@ def keeps_order(
             run.append(pending.pop(0))
         run_of[target[0]] = source
         run_of.update((axis, []) for axis in target[1:])
-        # Dimensions of a run have to stay together.
+        # Dimensions of a run have to remain adjacent.
         places = [after.index(axis) for axis in target]
         between = range(places[0], places[-1] + 1)
         kept = [place for place in between if reshaped[after[place]] != 1]
@@ -276,8 +313,10 @@ def keeps_order(
 
 
 def _common_permutation(rewriter: Rewriter, op: CatalogueOp) -> list[int] | None:
-    """The permutation of the operands that are permutes, if there is one and it is all one. None if
-    all operands are weights: each of two could take the permute from the other in turn."""
+    """Returns the permutation that all permuted operands share, or None.
+
+    None if all operands are weights: two of them could exchange the permute forever.
+    """
     found: list[int] | None = None
     sources: list[SSAValue] = []
     for operand in op.operands:
@@ -295,7 +334,7 @@ def _common_permutation(rewriter: Rewriter, op: CatalogueOp) -> list[int] | None
 
 
 def can_move(op: Operation) -> bool:
-    """True if a permute of the op's operands can be one of its result."""
+    """Returns whether a permute of the op's operands can become one of its result."""
     if not isinstance(op, CatalogueOp):
         return False
     if has_trait(op, Trait.REDUCES):
@@ -306,8 +345,10 @@ def can_move(op: Operation) -> bool:
 def _before_permute(
     rewriter: Rewriter, op: CatalogueOp, permutation: Sequence[int]
 ) -> list[SSAValue] | None:
-    """The operands in the order that they have before the permute. Those that are no permutes have
-    to be numbers, weights, or small."""
+    """Returns the operands before the permute, or None.
+
+    Operands that are not permuted have to be splats, weights, or vectors.
+    """
     inverse = inverse_permutation(permutation)
     operands: list[SSAValue] = []
     for operand in op.operands:
@@ -336,12 +377,12 @@ def _permuted_number(rewriter: Rewriter, value: SSAValue, order: Sequence[int]) 
 
 
 def _is_along_one(shape: Sequence[int]) -> bool:
-    """True if permuting the shape only moves dimensions of one element."""
+    """Returns whether the shape has at most one dimension larger than 1."""
     return sum(size != 1 for size in shape) <= 1
 
 
 def _moved_attributes(op: CatalogueOp, permutation: Sequence[int]) -> dict[str, object]:
-    """Attributes that name dimensions, for the dimensions before the permute."""
+    """Returns the attributes that refer to dimensions, for the order before the permute."""
     inverse = inverse_permutation(permutation)
     rank = len(permutation)
     match op.name:
@@ -361,8 +402,10 @@ def _moved_attributes(op: CatalogueOp, permutation: Sequence[int]) -> dict[str, 
 
 
 def _meets_inverse(op: CatalogueOp, permutation: Sequence[int]) -> bool:
-    """True if the inverse permute is among the ops after that the permute can move over, and no
-    more permutes would be left on other paths than it undoes."""
+    """Returns whether moving the permute cancels at least as many permutes as it leaves.
+
+    Searches the users that the permute can move past for inverse permutes.
+    """
     inverse = inverse_permutation(permutation)
     pending: deque[Operation] = deque([op])
     seen: set[Operation] = {op}
@@ -387,7 +430,8 @@ def _meets_inverse(op: CatalogueOp, permutation: Sequence[int]) -> bool:
 
 
 def _is_undone_after_reshape(reshape: Operation, permutation: Sequence[int]) -> bool:
-    """True if the one op after a reshape is a permute that, over it, is an inverse."""
+    """Returns whether the only user of a reshape is a permute that inverts `permutation` across
+    it."""
     if not isinstance(reshape, CatalogueOp) or reshape.name != "ttir.reshape":
         return False
     (result,) = reshape.results

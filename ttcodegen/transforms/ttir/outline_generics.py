@@ -1,8 +1,8 @@
-"""Makes functions of the regions of `ttir.generic`, so that passes on functions see their ops.
+"""Outlines regions of `ttir.generic` to functions, so that function passes see their ops.
 
-A generic is taken if its region computes with whole tensors: its arguments have the types of the
-operands, its ops are those of TTIR. `ttir-to-ttir-generic` puts the functions back into generics,
-and `inline` leaves nothing of them but the ops.
+A generic is outlined if its region computes on whole tensors: its arguments have the types of the
+operands, its ops are TTIR ops. `ttir-to-ttir-generic` turns the functions back into generics, and
+`inline` leaves only the ops.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ _REMEDY = (
 _KEPT = ("grid", "indexing_maps", "iterator_types")
 """Attributes of a generic that describe its program."""
 STREAMED = "streamed"
-"""Attribute with the indices of the inputs and outputs that are streamed."""
+"""Attribute with the indices of streamed inputs and outputs."""
 
 
 @dataclass(frozen=True)
 class OutlineGenerics(ModulePass):
-    """Outlines what computes with whole tensors. Raises CompileError where `outline_generics`
+    """Outlines generics that compute on whole tensors; raises CompileError as `outline_generics`
     does."""
 
     name = "ttir-outline-generics"
@@ -69,10 +69,10 @@ class OutlineGenerics(ModulePass):
 
 
 def outline_generics(module: ModuleOp) -> None:
-    """Makes a private function of each `ttir.generic` on tensors, and calls of the generics.
+    """Outlines each `ttir.generic` on tensors to a private function.
 
     Raises:
-        CompileError: with one diagnostic for each generic whose region is something else.
+        CompileError: with one diagnostic for each generic whose region cannot be outlined.
     """
     found: list[Diagnostic] = []
     symbols = NameScope(function.sym_name.data for function in functions(module))
@@ -103,7 +103,7 @@ def outline_generics(module: ModuleOp) -> None:
 
 
 def _computes_tensors(op: Operation) -> bool:
-    """True if an op is a generic that gives tensors of numbers, or overwrites them."""
+    """Returns whether an op is a generic that returns or overwrites tensors of numbers."""
     if not isinstance(op, GenericOp) or not isinstance(op.parent_op(), FuncOp):
         return False
     written = op.outputs or (op.destinations if _overwrites(op) else ())
@@ -111,7 +111,7 @@ def _computes_tensors(op: Operation) -> bool:
 
 
 def _overwrites(op: GenericOp) -> bool:
-    """True if an op of the region overwrites what it reads."""
+    """Returns whether an op of the region writes an operand in place."""
     return any(
         isinstance(inner, CatalogueOp) and inner.definition.in_place is not None
         for body in op.bodies
@@ -120,8 +120,10 @@ def _overwrites(op: GenericOp) -> bool:
 
 
 def streamed_operands(op: GenericOp) -> list[int]:
-    """The inputs and outputs that come or go through a circular buffer wherever they lie: those
-    that have one in `operand_cb_mapping`, and what a `ttir.stream_layout` gives."""
+    """Returns the indices of inputs and outputs that go through a circular buffer in any memory.
+
+    These have one in `operand_cb_mapping`, or are results of `ttir.stream_layout`.
+    """
     mapping = op.operand_cb_mapping
     numbers = () if mapping is None else cast("Any", mapping).iter_values()
     buffers = [int(number) for number in numbers]
@@ -133,22 +135,22 @@ def streamed_operands(op: GenericOp) -> list[int]:
 
 
 def _drop_layouts(function: FuncOp) -> None:
-    """Takes out what says that the same elements come through another buffer."""
+    """Erases view and stream layouts that do not change the type."""
     for op in list(function.walk()):
         if isinstance(op, ViewLayoutOp | StreamLayoutOp) and op.input.type == op.result.type:
             Rewriter.replace_op(op, [], [op.input])
 
 
 def region_fault(op: GenericOp) -> Diagnostic | None:
-    """Returns why a region is no function of whole tensors, or None if it is one."""
-    fault = _fault(op)
+    """Returns the reason why a region cannot be outlined, or None."""
+    fault = _fault_text(op)
     if fault is None:
         return None
     return Diagnostic(f"ttir.generic: {fault}", source_offset(op), _REMEDY)
 
 
-def _fault(op: GenericOp) -> str | None:
-    """Returns the reason against outlining the region, or None."""
+def _fault_text(op: GenericOp) -> str | None:
+    """Returns the reason as text, or None."""
     try:
         op.verify_()
     except VerifyException as error:
@@ -179,7 +181,7 @@ def _fault(op: GenericOp) -> str | None:
 
 
 def _outside(op: Operation, block: Block) -> str | None:
-    """The name of an operand that the block does not define, None if it defines all."""
+    """Returns the name of an operand that the block does not define, or None."""
     for value in op.operands:
         owner = value.owner
         if (owner if isinstance(owner, Block) else owner.parent) is not block:
@@ -193,7 +195,8 @@ def _tensor_of(type_: Attribute) -> Attribute:
 
 
 def _arguments(op: GenericOp, block: Block) -> Sequence[SSAValue]:
-    """The arguments of inputs and outputs; those between them are circular buffers."""
+    """Returns the block arguments of inputs and outputs, without the circular buffers between
+    them."""
     buffers = len(block.args) - len(op.inputs) - len(op.destinations)
     if buffers <= 0:
         return block.args
@@ -201,7 +204,7 @@ def _arguments(op: GenericOp, block: Block) -> Sequence[SSAValue]:
 
 
 def _outline(op: GenericOp, symbol: str, streamed: Sequence[int]) -> FuncOp:
-    """Moves the region into a function of what it reads, and calls that."""
+    """Moves the region into a function and calls that."""
     block = op.bodies[0].block
     read = [*op.inputs, *(op.destinations if _overwrites(op) else ())]
     body = Block(arg_types=[value.type for value in read])
@@ -230,7 +233,7 @@ def _outline(op: GenericOp, symbol: str, streamed: Sequence[int]) -> FuncOp:
 
 
 def replace_generic(op: GenericOp, made: Sequence[Operation], results: Sequence[SSAValue]) -> None:
-    """Puts ops in place of a generic, and drops the empty tensors that only it wrote to."""
+    """Replaces a generic by ops, and erases empty tensors that only it wrote to."""
     destinations = list(op.destinations)
     Rewriter.replace_op(op, made, results)
     for value in destinations:

@@ -1,9 +1,9 @@
-"""Gives each tensor that ops overwrite a buffer of its own.
+"""Separation of buffers: each tensor that ops overwrite gets a buffer of its own.
 
-A value of a module stays what it is until an op overwrites it, and no other value changes then. But
-a reshape may share the buffer of its operand, and what changes nothing is left out, so an op would
-write to both. Where that is seen, the value is cloned. Clones also say that a value which was
-overwritten is no longer what the op before computed, so that nothing is folded over a write.
+Values are immutable but for in-place ops, which change a single value. Since a reshape may share
+the buffer of its operand, and no-op movement is dropped, such an op could overwrite two values; the
+value is then cloned. Clones also separate the value after a write from the op that computed it, so
+that nothing is folded across the write.
 """
 
 from __future__ import annotations
@@ -27,15 +27,17 @@ from ttcodegen.ops.dialects import ttir_op_classes
 from ttcodegen.transforms.rewriting import erase, functions
 
 CLONE = "ttir.clone"
-"""The op that gives a value a buffer of its own."""
+"""Op that copies a value to a buffer of its own."""
 _TTNN_CLONE = "ttnn.clone"
 _PERMUTATIONS = frozenset({"permute", "transpose"})
 
 
 @dataclass(frozen=True)
 class TTIROwnBuffers(ModulePass):
-    """Clones what shares the buffer of a tensor that is overwritten while the other one is used,
-    and marks results that are overwritten by a clone, which `drop_clones` takes away again."""
+    """Clones views that are used after their buffer is overwritten, and overwritten results.
+
+    `drop_clones` removes the clones that turn out to be redundant.
+    """
 
     name = "ttir-own-buffers"
 
@@ -69,7 +71,7 @@ def _find_views(
     overwritten: set[SSAValue],
     found: list[SSAValue],
 ) -> None:
-    """Adds the views of a value that are made before it is overwritten and used after that."""
+    """Collects the views of a value that are created before a write to it and used after it."""
     for view in _views(value):
         if view in overwritten or (made := positions[view.op]) > last:
             continue
@@ -79,7 +81,7 @@ def _find_views(
 
 
 def _uses(value: SSAValue, positions: Mapping[Operation, int]) -> Iterator[int]:
-    """The positions at which a value is read, or what may share its buffer."""
+    """Yields the positions of the users of a value and of its views."""
     waiting, seen = [value], {value}
     while waiting:
         current = waiting.pop()
@@ -90,7 +92,7 @@ def _uses(value: SSAValue, positions: Mapping[Operation, int]) -> Iterator[int]:
 
 
 def _views(value: SSAValue) -> Iterator[OpResult]:
-    """The results that may share the buffer of a value."""
+    """Yields the results that may share the buffer of a value."""
     for use in value.uses:
         op = use.operation
         if isinstance(op, CatalogueOp) and may_share(op, value):
@@ -98,8 +100,8 @@ def _views(value: SSAValue) -> Iterator[OpResult]:
 
 
 def may_share(op: CatalogueOp, value: SSAValue) -> bool:
-    """True if the first result of an op may lie in the buffer of an operand, since the op only
-    gives it another shape, or nothing else at all."""
+    """Returns whether the first result of an op may alias an operand, as for reshapes and
+    no-ops."""
     definition = op.definition
     if isinstance(definition, TTNNDefinition):
         if not definition.may_alias and not definition.rearranges:
@@ -115,7 +117,7 @@ def may_share(op: CatalogueOp, value: SSAValue) -> bool:
 
 
 def _keeps_order(op: CatalogueOp) -> bool:
-    """True if a permutation leaves the dimensions of more than one element in order."""
+    """Returns whether a permutation keeps the order of the dimensions larger than 1."""
     shape = shape_of(op.operands[0].type)
     order = list(range(len(shape)))
     if op.name.endswith("permute"):
@@ -134,7 +136,7 @@ def _overwritten(op: Operation) -> SSAValue | None:
 
 
 def _clone(block: Block, value: OpResult) -> None:
-    """Replaces a value by its clone, wherever it is used."""
+    """Replaces all uses of a value by a clone."""
     clone = ttir_op_classes()["clone"].create(operands=[value], result_types=[value.type])
     clone.location = value.op.location
     copy_source_offset(value.op, clone)
@@ -144,7 +146,7 @@ def _clone(block: Block, value: OpResult) -> None:
 
 
 def drop_clones(function: FuncOp) -> None:
-    """Takes away the clones of calls' results that nothing else has or shares."""
+    """Erases clones of call results whose buffer no other value shares."""
     for op in list(body_of(function).ops):
         if op.name == _TTNN_CLONE and _is_alone(op.operands[0]):
             op.results[0].replace_all_uses_with(op.operands[0])
@@ -152,7 +154,7 @@ def drop_clones(function: FuncOp) -> None:
 
 
 def _is_alone(value: SSAValue) -> bool:
-    """True if no other value has the buffer of a value, which has one use."""
+    """Returns whether a value has a single use and no other value shares its buffer."""
     while value.has_one_use():
         if isinstance(value, BlockArgument):
             return False

@@ -1,4 +1,4 @@
-"""Forms of values and constants by position in a tensor."""
+"""Positional forms: values and constants as functions of their indices."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     import numpy
 
 
-# Forms of values by position: linear in the indices, a region, or a mask.
+# Positional forms: linear in the indices, a region, a mask, or a distance.
 
 
 @dataclass(frozen=True)
 class Linear:
-    """A number plus a multiple of each index."""
+    """Affine function of the indices."""
 
     coefficients: tuple[float, ...]
     constant: float
@@ -34,47 +34,47 @@ class Linear:
 
     @property
     def is_constant(self) -> bool:
-        """True if it is the same everywhere."""
+        """Returns whether it is the same at all positions."""
         return not any(self.coefficients)
 
     @property
     def is_whole(self) -> bool:
-        """True if it takes integers alone."""
+        """Returns whether all its values are integers."""
         return all(float(each).is_integer() for each in (*self.coefficients, self.constant))
 
     def varies(self, axis: int) -> bool:
-        """True if it depends on an index."""
+        """Returns whether it depends on an index."""
         return self.coefficients[axis] != 0
 
     def with_rank(self, rank: int) -> Linear:
-        """With more dimensions in front."""
+        """Returns the form with leading dimensions added up to a rank."""
         return Linear((0,) * (rank - len(self.coefficients)) + self.coefficients, self.constant)
 
     def with_places(self, places: Sequence[int | None]) -> Linear:
-        """With other dimensions: each is one of those that there are, or none of them."""
+        """Returns the form for other dimensions: each an existing one, or None for a new one."""
         found = tuple(0 if place is None else self.coefficients[place] for place in places)
         return Linear(found, self.constant)
 
     def sliced(self, begins: Sequence[int], steps: Sequence[int], shape: Sequence[int]) -> Linear:
-        """At the positions of a slice."""
+        """Returns the form at the positions of a slice."""
         rows = list(zip(self.coefficients, begins, steps, shape, strict=True))
         constant = self.constant + sum(each * begin for each, begin, _, _ in rows)
         return Linear(tuple(each * step if n != 1 else 0 for each, _, step, n in rows), constant)
 
     def plus(self, other: Linear) -> Linear:
-        """The sum of two of as many dimensions."""
+        """Returns the sum of two forms of the same rank."""
         pairs = zip(self.coefficients, other.coefficients, strict=True)
         return Linear(tuple(a + b for a, b in pairs), self.constant + other.constant)
 
     def times(self, number: float) -> Linear:
-        """A multiple."""
+        """Returns a multiple of the form."""
         return Linear(tuple(each * number for each in self.coefficients), self.constant * number)
 
     def __neg__(self) -> Linear:
         return self.times(-1)
 
     def bounds(self, shape: Sequence[int]) -> tuple[float, float]:
-        """The smallest and the largest number in a tensor of that shape."""
+        """Returns minimum and maximum in a tensor of that shape."""
         ends = [each * (size - 1) for each, size in zip(self.coefficients, shape, strict=True)]
         low, high = sum(min(end, 0) for end in ends), sum(max(end, 0) for end in ends)
         return self.constant + low, self.constant + high
@@ -82,93 +82,93 @@ class Linear:
 
 @dataclass(frozen=True)
 class Region:
-    """True where all of some linear functions are zero or more; everywhere if there are none."""
+    """Positions where all bounds are at least zero; all positions if there are none."""
 
     bounds: frozenset[Linear]
     rank: int
 
     @property
     def is_constant(self) -> bool:
-        """True if it is the same everywhere."""
+        """Returns whether it is the same at all positions."""
         return all(bound.is_constant for bound in self.bounds)
 
     def varies(self, axis: int) -> bool:
-        """True if it depends on an index."""
+        """Returns whether it depends on an index."""
         return any(bound.varies(axis) for bound in self.bounds)
 
     def with_rank(self, rank: int) -> Region:
-        """With more dimensions in front."""
+        """Returns the form with leading dimensions added up to a rank."""
         return Region(frozenset(bound.with_rank(rank) for bound in self.bounds), rank)
 
     def with_places(self, places: Sequence[int | None]) -> Region:
-        """With other dimensions."""
+        """Returns the form for other dimensions."""
         bounds = frozenset(bound.with_places(places) for bound in self.bounds)
         return Region(bounds, len(places))
 
     def sliced(self, begins: Sequence[int], steps: Sequence[int], shape: Sequence[int]) -> Region:
-        """At the positions of a slice."""
+        """Returns the form at the positions of a slice."""
         bounds = frozenset(bound.sliced(begins, steps, shape) for bound in self.bounds)
         return Region(bounds, self.rank)
 
 
 @dataclass(frozen=True)
 class Hiding:
-    """Zero in a region, and elsewhere at most a negative number."""
+    """Additive mask: zero in a region, elsewhere at most a negative number."""
 
     visible: Region
     number: float
 
     @property
     def is_constant(self) -> bool:
-        """True if it is the same everywhere."""
+        """Returns whether it is the same at all positions."""
         return self.visible.is_constant
 
     def varies(self, axis: int) -> bool:
-        """True if it depends on an index."""
+        """Returns whether it depends on an index."""
         return self.visible.varies(axis)
 
     def with_rank(self, rank: int) -> Hiding:
-        """With more dimensions in front."""
+        """Returns the form with leading dimensions added up to a rank."""
         return Hiding(self.visible.with_rank(rank), self.number)
 
     def with_places(self, places: Sequence[int | None]) -> Hiding:
-        """With other dimensions."""
+        """Returns the form for other dimensions."""
         return Hiding(self.visible.with_places(places), self.number)
 
     def sliced(self, begins: Sequence[int], steps: Sequence[int], shape: Sequence[int]) -> Hiding:
-        """At the positions of a slice."""
+        """Returns the form at the positions of a slice."""
         return Hiding(self.visible.sliced(begins, steps, shape), self.number)
 
 
 @dataclass(frozen=True)
 class Distance:
-    """The absolute value of a linear function."""
+    """Absolute value of an affine function."""
 
     signed: Linear
 
     @property
     def is_constant(self) -> bool:
-        """True if it is the same everywhere."""
+        """Returns whether it is the same at all positions."""
         return self.signed.is_constant
 
     def varies(self, axis: int) -> bool:
-        """True if it depends on an index."""
+        """Returns whether it depends on an index."""
         return self.signed.varies(axis)
 
     def with_rank(self, rank: int) -> Distance:
-        """With more dimensions in front."""
+        """Returns the form with leading dimensions added up to a rank."""
         return Distance(self.signed.with_rank(rank))
 
     def with_places(self, places: Sequence[int | None]) -> Distance:
-        """With other dimensions."""
+        """Returns the form for other dimensions."""
         return Distance(self.signed.with_places(places))
 
     def sliced(self, begins: Sequence[int], steps: Sequence[int], shape: Sequence[int]) -> Distance:
-        """At the positions of a slice."""
+        """Returns the form at the positions of a slice."""
         return Distance(self.signed.sliced(begins, steps, shape))
 
     def within(self, most: float) -> Region:
-        """The positions where it is at most a number."""
+        """Returns the positions where it is at most a number."""
         linear = self.signed
         bounds = (Linear(each.coefficients, each.constant + most) for each in (linear, -linear))
         return Region(frozenset(bounds), len(linear.coefficients))
@@ -196,12 +196,12 @@ def either(first: Region, second: Region) -> Region | None:
 
 
 def everywhere(rank: int, truth: bool = True) -> Region:
-    """All positions, or none of them."""
+    """Returns the region of all positions, or of none."""
     return Region(frozenset() if truth else frozenset([Linear((0,) * rank, -1)]), rank)
 
 
 def is_nowhere(region: Region) -> bool:
-    """True if a region is known to have no position."""
+    """Returns whether a region is known to be empty."""
     return any(bound.is_constant and bound.constant < 0 for bound in region.bounds)
 
 
@@ -237,7 +237,7 @@ _TRUTH: dict[str, Callable[[float, float], bool]] = {
 
 
 def compared(name: str, first: Form, second: Form) -> Form | None:
-    """A comparison of two values of as many dimensions."""
+    """Returns the form of a comparison of two values of the same rank, or None."""
     if name in _BELOW:
         return compared(_BELOW[name], second, first)
     if isinstance(first, Linear) and isinstance(second, Linear):
@@ -258,23 +258,23 @@ def compared(name: str, first: Form, second: Form) -> Form | None:
         return second.within(first.number - (name == "gt")) if is_bound else None
     truth = _TRUTH[name]
     if isinstance(first, Region) and isinstance(second, Linear) and second.number is not None:
-        return _by_truth(first, truth(0, second.number), truth(1, second.number))
+        return _select_truth(first, truth(0, second.number), truth(1, second.number))
     if isinstance(second, Region) and isinstance(first, Linear) and first.number is not None:
-        return _by_truth(second, truth(first.number, 0), truth(first.number, 1))
+        return _select_truth(second, truth(first.number, 0), truth(first.number, 1))
     return None
 
 
-def _by_truth(region: Region, outside: bool, inside: bool) -> Region | None:
-    """Form with one value inside a region and another outside."""
+def _select_truth(region: Region, outside: bool, inside: bool) -> Region | None:
+    """Returns the region that is `inside` within a region and `outside` elsewhere, if known."""
     if inside == outside:
         return everywhere(region.rank, inside)
     return region if inside else inverted(region)
 
 
-# Constants that follow from positions: numbers at equal distances, and triangles.
+# Constants by position: arithmetic progressions and triangles.
 
 _KNOWN: WeakKeyDictionary[CatalogueOp, Form | None] = WeakKeyDictionary()
-"""Each layer looks at its mask, and constants do not change."""
+"""Cache of forms: each layer analyses its mask, and constants do not change."""
 
 
 def constant_form(op: CatalogueOp) -> Form | None:
@@ -296,12 +296,12 @@ def _form(op: CatalogueOp) -> Form | None:
 
 
 def is_line(shape: Sequence[int]) -> bool:
-    """True if a tensor of that shape has at most one dimension of several elements."""
+    """Returns whether a shape has at most one dimension larger than 1."""
     return sum(size != 1 for size in shape) <= 1
 
 
 def elements_of(form: Form, shape: Sequence[int]) -> numpy.ndarray:
-    """The elements that a form says of a tensor."""
+    """Evaluates a form on a tensor of that shape."""
     if isinstance(form, Hiding):
         return np.where(elements_of(form.visible, shape) != 0, 0.0, form.number)
     if isinstance(form, Distance):
@@ -319,7 +319,7 @@ def elements_of(form: Form, shape: Sequence[int]) -> numpy.ndarray:
 
 
 def computed_line(op: CatalogueOp, operands: Sequence[numpy.ndarray]) -> Form | None:
-    """The form of the line that an op makes of others, None if it has none of these."""
+    """Evaluates an op on one-dimensional operands; returns its form, or None if it has none."""
     types = [numpy_name(element_of(operand.type)) or "" for operand in op.operands]
     try:
         arrays = [rounded(a, dtype) for a, dtype in zip(operands, types, strict=True)]
@@ -341,7 +341,7 @@ def _progression(array: numpy.ndarray) -> Form | None:
 
 
 def _triangle(array: numpy.ndarray, first: int, second: int) -> Form | None:
-    """Truth or a mask of which each diagonal is one number."""
+    """Recognizes a boolean or additive mask that is constant along diagonals."""
     rows = array.reshape(array.shape[first], array.shape[second])
     low, high = float(rows.min()), float(rows.max())
     if not ((rows == low) | (rows == high)).all():

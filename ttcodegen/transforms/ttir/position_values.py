@@ -1,8 +1,8 @@
-"""Values that follow from positions alone: masks are known by the comparisons they are made of.
+"""Positional forms of values: masks are recognized by the comparisons that define them.
 
-`form_of` says what a value is at any position, whatever its size: a linear function of the indices
-(`Linear`), the truth of some inequalities (`Region`), or a mask that is added to scores (`Hiding`).
-Nothing is computed element by element but lines of positions, and constants that the module holds.
+`form_of` describes a value by its indices, whatever its size: an affine function (`Linear`), a
+conjunction of inequalities (`Region`), or an additive mask of scores (`Hiding`). Only vectors of
+positions and constants of the module are evaluated elementwise.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _EXACT = {
     DataType.UINT8: (0, 2**8 - 1),
     DataType.BFLOAT16: (-256, 256),
 }
-"""Between which numbers a type holds every integer."""
+"""Ranges in which a type represents every integer."""
 
 
 def form_of(value: SSAValue) -> Form | None:
@@ -63,7 +63,7 @@ def form_of(value: SSAValue) -> Form | None:
             continue
         missing = [operand for operand in op.operands if operand not in known]
         if missing:
-            # An operand that is not known is the end of it; the others need not be looked at.
+            # One operand without form suffices to give up.
             failed = any(known.get(operand, op) is None for operand in op.operands)
             if not failed:
                 pending.append(missing[0])
@@ -75,7 +75,7 @@ def form_of(value: SSAValue) -> Form | None:
 
 
 def _may_follow(op: CatalogueOp) -> bool:
-    """True if the results of an op may be known when its operands are."""
+    """Returns whether an op may have a form if its operands do."""
     if len(op.results) != 1:
         return False
     return op.name in _RULES or (is_line(op.result_shape) and is_repeatable(op))
@@ -98,7 +98,7 @@ def _followed(op: CatalogueOp, forms: list[Form]) -> Form | None:
 
 
 def _aligned(op: CatalogueOp, forms: list[Form]) -> list[Form]:
-    """The forms of operands with as many dimensions as the result."""
+    """Returns the operand forms with the rank of the result."""
     rank = len(op.result_shape)
     return [form.with_rank(rank) for form in forms]
 
@@ -120,10 +120,10 @@ def _arange(op: CatalogueOp, forms: list[Form]) -> Form | None:
 
 
 def _typecast(op: CatalogueOp, forms: list[Form]) -> Form | None:
-    """Whatever a type holds of the positions."""
+    """Form of a conversion, if the type represents all its values exactly."""
     (form,) = forms
     if isinstance(form, Distance):
-        # Negated, it has the same absolute value.
+        # The absolute value is exact if the signed value is.
         linear = _typecast(op, [form.signed])
         return form if linear == form.signed else None
     data_type = normalized_data_type(element_of(op.results[0].type))
@@ -135,7 +135,7 @@ def _typecast(op: CatalogueOp, forms: list[Form]) -> Form | None:
 
 
 def _reshape(op: CatalogueOp, forms: list[Form]) -> Form | None:
-    """Dimensions of one element come and go."""
+    """Form of a reshape that only adds or drops dimensions of size 1."""
     source = shape_of(op.operands[0].type)
     (form,) = forms
     if form.is_constant:
@@ -167,7 +167,7 @@ def _slice(op: CatalogueOp, forms: list[Form]) -> Form | None:
 
 
 def _cumsum(op: CatalogueOp, forms: list[Form]) -> Form | None:
-    """Of one number: its multiples."""
+    """Cumulative sum of a splat: multiples of its number."""
     (form,) = forms
     if not isinstance(form, Linear) or any(form.coefficients):
         return None
@@ -226,7 +226,7 @@ def _multiply(op: CatalogueOp, forms: list[Form]) -> Form | None:
             case Linear(), Linear() if second.number is not None:
                 return first.times(second.number)
             case Region(), Linear() if second.number is not None:
-                return _chosen(first, second.number, 0)
+                return _select(first, second.number, 0)
             case Hiding(), Region():
                 hidden = inverted(first.visible)
                 common = None if hidden is None else both(hidden, second)
@@ -265,7 +265,7 @@ def _minimum(op: CatalogueOp, forms: list[Form]) -> Form | None:
 
 
 def _maximum(op: CatalogueOp, forms: list[Form]) -> Form | None:
-    """A mask that goes no lower than a number."""
+    """Form of a mask bounded from below."""
     for first, second in ((aligned := _aligned(op, forms)), aligned[::-1]):
         if isinstance(first, Hiding) and isinstance(second, Linear) and second.number is not None:
             number = max(first.number, second.number)
@@ -281,7 +281,7 @@ def _where(op: CatalogueOp, forms: list[Form]) -> Form | None:
     if isinstance(first, Linear) and isinstance(second, Linear):
         if first.number is None or second.number is None:
             return None
-        return _chosen(condition, first.number, second.number)
+        return _select(condition, first.number, second.number)
     for region, mask, other in (
         (condition, first, second),
         (inverted(condition), second, first),
@@ -293,8 +293,8 @@ def _where(op: CatalogueOp, forms: list[Form]) -> Form | None:
     return None
 
 
-def _chosen(region: Region, inside: float, outside: float) -> Form | None:
-    """One number where a region is, another one elsewhere."""
+def _select(region: Region, inside: float, outside: float) -> Form | None:
+    """Returns the form of one number inside a region and another one outside, or None."""
     match inside, outside:
         case 1, 0:
             return region

@@ -19,25 +19,27 @@ _WEIGHT_OPS = 64
 
 
 def is_elementwise(op: CatalogueOp) -> bool:
-    """True if the op computes each element of its result from those at the same index, with numpy's
-    broadcasting; conversions of the element type are not counted."""
+    """Returns whether the op computes each element from those at the same index, with broadcasting.
+
+    Conversions of the element type are not included.
+    """
     return op.definition.verify is verify_broadcast and len(op.results) == 1
 
 
 def number(value: float, element: Attribute) -> float | int:
-    """A number as the fill value of a tensor: a float for floats, an integer for integers."""
+    """Converts a fill value to the element type's kind: float or integer."""
     data_type = normalized_data_type(element)
     return float(value) if data_type is not None and data_type.is_float else int(value)
 
 
 def full_like(rewriter: Rewriter, op: CatalogueOp, value: float) -> SSAValue:
-    """A tensor of one number that can replace the result of the op."""
+    """Returns a splat that can replace the result of the op."""
     element = op.result_type.element_type
     return rewriter.full(op.result_shape, number(value, element), element)
 
 
 def is_float(value: SSAValue) -> bool:
-    """True if the elements are floats."""
+    """Returns whether the elements are floats."""
     data_type = normalized_data_type(element_of(value.type))
     return data_type is not None and data_type.is_float
 
@@ -45,7 +47,7 @@ def is_float(value: SSAValue) -> bool:
 _WITHOUT_SIGN = frozenset(
     f"ttir.{name}" for name in ("abs", "square", "exp", "exp2", "sigmoid", "softmax", "erfc")
 )
-"""Ops whose results are never below zero, nor -0.0."""
+"""Ops whose results are never negative nor -0.0."""
 _KEEP_NO_SIGN = frozenset(
     f"ttir.{name}"
     for name in (
@@ -54,12 +56,12 @@ _KEEP_NO_SIGN = frozenset(
         *("reshape", "permute", "broadcast", "repeat", "repeat_interleave", "slice_static"),
     )
 )
-"""Ops whose results are not if no operand is."""
+"""Ops whose results are not negative nor -0.0 if no operand is."""
 _SIGN_OPS = 16
 
 
 def has_no_sign(value: SSAValue) -> bool:
-    """True if no element of `value` is below zero or -0.0, as far as a few ops before it say."""
+    """Returns whether no element of `value` is negative or -0.0; looks at few producers."""
     pending = [value]
     for _ in range(_SIGN_OPS):
         if not pending:
@@ -80,7 +82,7 @@ def has_no_sign(value: SSAValue) -> bool:
 
 
 def unconverted(rewriter: Rewriter, value: SSAValue) -> SSAValue:
-    """`value` before conversions between floats, which only round it."""
+    """Returns `value` before conversions between floats, which only round it."""
     while (producer := rewriter.defining(value, "ttir.typecast")) is not None:
         if not is_float(producer.operands[0]):
             break
@@ -89,7 +91,7 @@ def unconverted(rewriter: Rewriter, value: SSAValue) -> SSAValue:
 
 
 def close(number: float, expected: float, like: SSAValue) -> bool:
-    """True if the number is the expected one as closely as the elements of `like` can say it."""
+    """Returns whether a number equals the expected one within the precision of `like`."""
     tolerance = (
         2.0**-7 if normalized_data_type(element_of(like.type)) is DataType.BFLOAT16 else 1e-5
     )
@@ -97,13 +99,12 @@ def close(number: float, expected: float, like: SSAValue) -> bool:
 
 
 def is_same(first: float, second: float) -> bool:
-    """True if two numbers are equal, zeros of the same sign."""
+    """Returns whether two numbers are equal, including the sign of zeros."""
     return first == second and copysign(1.0, first) == copysign(1.0, second)
 
 
 def with_splat(op: CatalogueOp) -> tuple[SSAValue, float | int] | None:
-    """The operands of an op that commutes, if one of them is one number throughout: the other, and
-    the number."""
+    """Matches a commutative op with a splat operand; returns the other operand and the number."""
     lhs, rhs = op.operands
     if (splat := splat_of(rhs)) is not None:
         return lhs, splat
@@ -113,8 +114,10 @@ def with_splat(op: CatalogueOp) -> tuple[SSAValue, float | int] | None:
 
 
 def is_weight(value: SSAValue) -> bool:
-    """True if `value` is made of constants and weights alone, so that it can be computed before the
-    program runs. Gives up, with no, on values that many ops make."""
+    """Returns whether `value` depends on constants and weights alone.
+
+    It can then be computed before the program runs. Conservatively False for values of many ops.
+    """
     pending = [value]
     for _ in range(_WEIGHT_OPS):
         if not pending:
@@ -140,7 +143,7 @@ def _is_weight_argument(value: SSAValue, block: Block) -> bool:
 
 
 def same_type(value: SSAValue, op: CatalogueOp) -> bool:
-    """True if `value` has the type of the op's result."""
+    """Returns whether `value` has the type of the op's result."""
     if value.type is op.results[0].type:
         return True
     return shape_of(value.type) == op.result_shape and (

@@ -1,8 +1,8 @@
-"""Circular buffers that lie in the shards of tensors in L1.
+"""Circular buffers aliased to the shards of tensors in L1.
 
-Where each core has exactly the tiles of an operand that it works on, in the order in which it does,
-the circular buffer that they come or go through needs no memory of its own, and nothing is copied:
-its pages are those of the shard. The reader hands all of them on at once, the writer waits for all.
+Where each core has exactly the tiles of an operand that it works on, in processing order, the
+circular buffer of the operand needs no memory, and nothing is copied: its pages are those of the
+shard. The reader pushes all of them at once, the writer waits for all.
 """
 
 from __future__ import annotations
@@ -51,22 +51,22 @@ class _Direction:
     processor: Processor
     pointer: str
     move: str
-    """One page."""
+    """Op that moves one page."""
     begin: str
     end: str
-    """The ops on the circular buffer before and after pages are moved."""
+    """Ops on the circular buffer before and after pages are moved."""
     remaining: tuple[str, ...]
-    """Ops that remain, for all pages at once, where pages are not moved."""
+    """Ops that remain, once for all pages, where pages are not moved."""
     remark: str
 
     @property
     def transfers(self) -> str:
-        """Prefix of the op names that transfer in this direction."""
+        """Prefix of the names of this direction's transfer ops."""
         return self.move.removesuffix("_page")
 
     @property
     def barrier(self) -> str:
-        """Waits for these ops."""
+        """Barrier of these transfers."""
         return f"{self.transfers}_barrier"
 
 
@@ -89,13 +89,15 @@ _WRITING = _Direction(
     "These tiles stay in the L1 of the core.",
 )
 _WITHOUT_EFFECT = frozenset({RUN_TIME_ARGUMENT, _ACCESSOR, _READING.pointer, _WRITING.pointer})
-"""Ops that nothing needs once their results are not used; so are those of arith."""
+"""Ops without side effects, dead if their results are unused; so are those of arith."""
 
 
 @dataclass(frozen=True)
 class AliasBuffers(ModulePass):
-    """Lets circular buffers lie in the shards of what is read or written, where that is all that
-    the cores need; not of operands that are to be streamed."""
+    """Aliases circular buffers to the shards of operands where these hold all that the cores need.
+
+    Streamed operands are excluded.
+    """
 
     name = "ttmetal-alias-buffers"
 
@@ -104,13 +106,13 @@ class AliasBuffers(ModulePass):
         hosts = [function for function in functions.values() if is_host_function(function)]
         for launch in launches(hosts):
             program = launch.program
-            for operand in _resident(launch):
+            for operand in _resident_operands(launch):
                 program = _aliased(program, operand, launch, functions)
             launch.op.properties["program"] = ProgramAttr(program)
 
 
-def _resident(launch: Launch) -> Iterator[int]:
-    """The operands of which each core has what it needs."""
+def _resident_operands(launch: Launch) -> Iterator[int]:
+    """Yields the operands of which each core holds the tiles that it needs."""
     program = launch.program
     values = launch.op.operands
     for operand, (value, traffic) in enumerate(zip(values, program.traffic, strict=False)):
@@ -122,8 +124,10 @@ def _resident(launch: Launch) -> Iterator[int]:
 def _aliased(
     program: Program, operand: int, launch: Launch, functions: Mapping[str, FuncOp]
 ) -> Program:
-    """The program with the circular buffer of an operand in its shards; as it is if its reader or
-    writer does something else with the tiles than to hand them on."""
+    """Returns the program with an operand's circular buffer aliased to its shards.
+
+    Unchanged if the reader or writer does more with the tiles than transfer them.
+    """
     direction = _READING if operand < program.inputs else _WRITING
     movers = [kernel for kernel in program.kernels if operand in kernel.accessors]
     if len(movers) != 1 or movers[0].processor is not direction.processor:
@@ -151,12 +155,12 @@ def _aliased(
             least_noc_bytes=costs.least_noc_bytes - traffic.least,
             own_l1_bytes=costs.own_l1_bytes - traffic.bytes,
         ),
-        tuning=replace(program.tuning, rules=(*program.tuning.rules, *_rules(program))),
+        tuning=replace(program.tuning, rules=(*program.tuning.rules, *_grid_rules(program))),
     )
 
 
-def _rules(program: Program) -> Iterator[Rule]:
-    """The cores that have the shards are those that the program runs on."""
+def _grid_rules(program: Program) -> Iterator[Rule]:
+    """Requires the program's grid to remain that of the shards."""
     for setting in program.tuning.settings:
         if setting.name in ("grid_columns", "grid_rows"):
             message = (
@@ -169,7 +173,7 @@ def _rules(program: Program) -> Iterator[Rule]:
 
 @dataclass
 class _Transfer:
-    """The ops of a kernel that bring a tensor page by page, or take it away."""
+    """Ops of a kernel that transfer a tensor page by page."""
 
     kernel: Kernel
     function: FuncOp
@@ -180,7 +184,7 @@ class _Transfer:
     accessor: Operation
     buffer: SSAValue
     moving: tuple[Operation, Operation, Operation]
-    """Op that moves a page, and the ops that begin and end it."""
+    """Op that moves a page, and the ops before and after it on the circular buffer."""
 
     @property
     def constant(self) -> str:
@@ -198,7 +202,7 @@ class _Transfer:
     def of(
         cls, kernel: Kernel, function: FuncOp, operand: int, direction: _Direction
     ) -> _Transfer | None:
-        """Finds the transfer of an operand, or returns None if it is not plain."""
+        """Matches the transfer of an operand; None if it is not plain."""
         arguments = _arguments(function)
         values = [argument.value for argument in kernel.arguments]
         if len(arguments) != len(values) or Place.COUNT not in values:
@@ -226,10 +230,12 @@ class _Transfer:
         )
 
     def replace(self, tiles: int) -> Kernel:
-        """Pushes all pages at once, so many for each unit, or waits for them; says what the kernel
-        still needs."""
+        """Replaces the transfer by one push of, or wait for, `tiles` pages per unit.
+
+        Returns the kernel without the arguments that became unused.
+        """
         entry = body_of(self.function)
-        place = self._place(entry)
+        place = self._insertion_point(entry)
         pages = self.count
         if tiles != 1:
             product = arith.MuliOp(self.count, _number(entry, tiles))
@@ -245,20 +251,23 @@ class _Transfer:
             erase(op)
         layout = self.accessor.operands[0]
         erase(self.accessor)
-        _unchain(layout)
+        _remove_layout(layout)
         _clean(entry, self.direction)
-        return self._needed(entry)
+        return self._without_unused_arguments(entry)
 
-    def _place(self, entry: Block) -> Operation:
-        """The op before which all pages are handed on or waited for. A writer waits last: until
-        then it makes room for tiles of other results that the compute kernel packs in between."""
+    def _insertion_point(self, entry: Block) -> Operation:
+        """Returns the op before which all pages are pushed or waited for.
+
+        A writer waits last: before, it makes room for tiles of other results that the compute
+        kernel packs in between.
+        """
         if self.direction is _READING:
             return _ancestor(self.moving[1], entry)
         assert entry.last_op is not None
         return entry.last_op
 
-    def _needed(self, entry: Block) -> Kernel:
-        """The kernel with the arguments that its function still has, numbered again."""
+    def _without_unused_arguments(self, entry: Block) -> Kernel:
+        """Returns the kernel with only the arguments that its function reads, renumbered."""
         kept: list[int] = []
         for op in [op for op in entry.walk() if op.name == RUN_TIME_ARGUMENT]:
             position = constant_integer(op.operands[0])
@@ -273,21 +282,20 @@ class _Transfer:
 
 
 def _arguments(function: FuncOp) -> list[SSAValue]:
-    """The run-time arguments in the order of their positions; none if they are not declared in that
-    order."""
+    """Returns the run-time arguments in order; none if they are not declared in that order."""
     found = [op for op in function.walk() if op.name == RUN_TIME_ARGUMENT]
     positions = [constant_integer(op.operands[0]) for op in found]
     return [op.results[0] for op in found] if positions == list(range(len(found))) else []
 
 
 def _only_user(value: SSAValue, name: str) -> Operation | None:
-    """The op of that name that alone uses a value."""
+    """Returns the only user of a value, if it has that name."""
     users = [use.operation for use in value.uses]
     return users[0] if len(users) == 1 and users[0].name == name else None
 
 
 def _pointer_of(address: SSAValue, name: str) -> Operation | None:
-    """The op of that name that says where a circular buffer is, of an address in it."""
+    """Returns the op of that name that an address is computed from, through sums."""
     op = address.owner
     if isinstance(op, arith.AddiOp):
         return _pointer_of(op.lhs, name) or _pointer_of(op.rhs, name)
@@ -295,7 +303,7 @@ def _pointer_of(address: SSAValue, name: str) -> Operation | None:
 
 
 def _leads_to(value: SSAValue, end: Operation) -> bool:
-    """True if a value serves an op only, perhaps by sums."""
+    """Returns whether only that op uses a value, maybe through sums."""
     return all(
         use.operation is end
         or (isinstance(use.operation, arith.AddiOp) and _leads_to(use.operation.result, end))
@@ -304,7 +312,7 @@ def _leads_to(value: SSAValue, end: Operation) -> bool:
 
 
 def _ancestor(op: Operation, block: Block) -> Operation:
-    """The op of a block that holds an op, or is it."""
+    """Returns the op of the block that contains an op, or is it."""
     while op.parent is not block:
         parent = op.parent_op()
         assert parent is not None
@@ -313,7 +321,7 @@ def _ancestor(op: Operation, block: Block) -> Operation:
 
 
 def _number(entry: Block, number: int) -> SSAValue:
-    """A constant at the start of a kernel."""
+    """Returns a constant at the start of a kernel."""
     for op in entry.ops:
         if isinstance(op, arith.ConstantOp) and op.value == IntegerAttr(number, IndexType()):
             return op.result
@@ -323,8 +331,8 @@ def _number(entry: Block, number: int) -> SSAValue:
     return made.result
 
 
-def _unchain(layout: SSAValue) -> None:
-    """Takes the layout of a tensor out of those that follow each other."""
+def _remove_layout(layout: SSAValue) -> None:
+    """Removes the layout of a tensor from the chain of accessor layouts."""
     op = layout.owner
     assert isinstance(op, Operation)
     for after in [use.operation for use in layout.uses]:
@@ -342,7 +350,7 @@ def _unchain(layout: SSAValue) -> None:
 
 
 def _clean(block: Block, direction: _Direction) -> None:
-    """Takes out what has no purpose any more: numbers, barriers and loops."""
+    """Erases dead constants, barriers without transfers, and empty loops."""
     is_pending = False
     for op in list(block.ops):
         for region in op.regions:

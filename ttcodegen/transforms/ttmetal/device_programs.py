@@ -1,8 +1,8 @@
 """Hand-written device programs: completion and semantics; deduplication of equal kernels.
 
-Such kernels become one, which calls tensors by what they are for the program: `left`, `bias`.
-So do the kernels of programs that are put together alike, so that the C++ has one function that
-builds them all. Kernels that only programs with the same names have keep these.
+Kernels that differ in names only become one, which names tensors by their roles in the program:
+`left`, `bias`. So do the kernels of programs of the same structure, so that a single C++ function
+builds them all. Kernels whose users agree on names keep these.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from ttcodegen.dialects.core.datatypes import (
     shape_of,
     without_encoding,
 )
-from ttcodegen.dialects.operations.functions import KERNEL_THREAD, body_of, change_types
+from ttcodegen.dialects.operations.functions import CPU_CALL, KERNEL_THREAD, body_of, change_types
 from ttcodegen.dialects.operations.operation import operation_name
 from ttcodegen.dialects.ttmetal.device_module import (
     MEANING,
@@ -66,15 +66,16 @@ from ttcodegen.naming.values import operand_roles
 from ttcodegen.ops.core.builder import OpBuilder
 from ttcodegen.ops.dialects import ttir_op_classes
 
-# Semantics of modules with device programs as functions of TTIR.
+# Semantics of device programs, as TTIR functions.
 
 
 def call_meanings(module: ModuleOp) -> None:
-    """Replaces each launch of a program by a call of the function that says what the program
-    computes; kernels are removed, and tensors have no placement.
+    """Replaces each launch of a program by a call of the TTIR function with its semantics.
+
+    Kernels are removed, and tensors lose their placement.
 
     Raises:
-        CompileError: at a launch of a program whose meaning is a declaration only, or missing.
+        CompileError: at a launch of a program whose semantics are missing or only declared.
     """
     verify_programs(module)
     meanings = {each.sym_name.data: each for each in functions_of(module) if is_meaning(each)}
@@ -89,7 +90,7 @@ def call_meanings(module: ModuleOp) -> None:
 
 
 def _call_meanings(function: FuncOp, meanings: Mapping[str, FuncOp]) -> None:
-    """Goes through the ops in order, with what each buffer holds at its position."""
+    """Replaces the launches of a function in order, tracking the contents of each buffer."""
     held: dict[SSAValue, SSAValue] = {}
     replaced: list[Operation] = []
     block = body_of(function)
@@ -139,16 +140,18 @@ def _call(
 
 
 def _as(builder: OpBuilder, value: SSAValue, type_: Attribute) -> SSAValue:
-    """A tensor with the shape and the element type of another."""
+    """Converts a tensor to the shape and element type of another type."""
     return builder.typecast(builder.reshape(value, shape_of(type_)), element_of(type_))
 
 
-# Completion of hand-written device programs with omitted attributes.
+# Completion of hand-written device programs that omit attributes.
 
 
 def complete_programs(module: ModuleOp) -> None:
-    """Marks the functions that programs name as their meanings, and places tensors without a layout
-    in DRAM, in tiles, as the lowering does; leaves modules without programs alone.
+    """Marks the functions that define the semantics of programs, and adds missing placements.
+
+    Tensors without layout are placed in DRAM, in tiles, as by the lowering. Modules without
+    programs are left alone, as are operands and results of CPU functions, which are on the host.
 
     Raises:
         CompileError: at an operand of a program that has another kind of layout.
@@ -166,15 +169,21 @@ def complete_programs(module: ModuleOp) -> None:
         return
     for function in functions_of(module):
         if is_host_function(function):
-            change_types(function, _placed)
+            change_types(function, _placed, kept=_on_host(function))
             for op in function.walk():
                 if operation_name(op) == RUN_PROGRAM:
                     _require_placements(op)
 
 
+def _on_host(function: FuncOp) -> set[SSAValue]:
+    """Returns the operands and results of calls of CPU functions."""
+    calls = [op for op in function.walk() if CPU_CALL in op.attributes]
+    return {value for call in calls for value in (*call.operands, *call.results)}
+
+
 def _placed(type_: Attribute) -> Attribute:
-    """The type of a tensor with a placement; types that have a layout, or can have none, as they
-    are."""
+    """Adds a placement to the type of a tensor; types that have a layout, or can have none, are
+    kept."""
     if not isinstance(type_, TensorType):
         return type_
     tensor = cast("TensorType[Attribute]", type_)
@@ -185,7 +194,7 @@ def _placed(type_: Attribute) -> Attribute:
 
 
 def _require_placements(launch: Operation) -> None:
-    """Raises CompileError at a launch of a program on tensors that have no placement."""
+    """Raises CompileError at a launch of a program on tensors without a placement."""
     for position, operand in enumerate(launch.operands):
         if not has_placement(operand):
             raise CompileError(
@@ -204,7 +213,7 @@ _VERBS = {Processor.READER: "Reads", Processor.WRITER: "Writes", Processor.COMPU
 
 @dataclass(frozen=True)
 class ShareKernels(ModulePass):
-    """Gives programs whose kernels differ in names only the same kernels."""
+    """Deduplicates kernels that differ only in names."""
 
     name = "ttmetal-share-kernels"
 
@@ -261,10 +270,10 @@ class _Use:
 
     launch: Launch
     place: int
-    """Its number among those of the program."""
+    """Index of the kernel in its program."""
     function: FuncOp
     names: Mapping[str, str]
-    """Neutral names of tensors, by those that the program has for them."""
+    """Neutral names of tensors by their names in the program."""
 
     @property
     def kernel(self) -> Kernel:
@@ -272,18 +281,18 @@ class _Use:
 
     @cached_property
     def text(self) -> str:
-        """Everything that determines the kernel's source file."""
+        """Returns everything that determines the kernel's source file."""
         text = _text(self.launch.program, self.kernel, self.function)
         return f"{self.kernel.purpose}\n{text}"
 
     @cached_property
     def neutral_text(self) -> str:
-        """The same with neutral names, and without the purpose."""
+        """Returns everything but the purpose, with neutral names."""
         return _text(self.launch.program, self.neutral, self.neutral_function)
 
     @cached_property
     def neutral(self) -> Kernel:
-        """The kernel with neutral names."""
+        """Returns the kernel with neutral names."""
         kernel = self.kernel
         constants = tuple(replace(c, name=self.renamed(c.name)) for c in kernel.constants)
         arguments = tuple(
@@ -294,12 +303,12 @@ class _Use:
 
     @cached_property
     def neutral_function(self) -> FuncOp:
-        """Its function with neutral names."""
+        """Returns the kernel's function with neutral names."""
         made = self.function.clone()
         for op in made.walk():
             name = op.properties.get("arg_name")
             if isinstance(name, StringAttr):
-                # The value may be called otherwise: numbers at the end of its name are lost.
+                # The name hint may differ: xDSL drops numeric suffixes.
                 op.properties["arg_name"] = StringAttr(self.renamed(name.data))
                 op.results[0].name_hint = self.renamed(name.data)
                 continue
@@ -309,12 +318,12 @@ class _Use:
         return made
 
     def renamed(self, name: str) -> str:
-        """A name after a tensor, after the neutral name of the tensor."""
+        """Returns the name with a tensor's name in it replaced by the neutral one."""
         return renamed_after_tensor(name, self.names)
 
 
 def _structure(uses: Sequence[_Use]) -> object:
-    """Structure of a program, independent of sizes and of kernel bodies.
+    """Returns the structure of a program, independent of sizes and of kernel bodies.
 
     It covers circular buffers, kernels and their arguments.
     """
@@ -335,7 +344,7 @@ def _structure(uses: Sequence[_Use]) -> object:
 
 
 def _text(program: Program, kernel: Kernel, function: FuncOp) -> str:
-    """Everything that determines a kernel's text except its purpose."""
+    """Returns everything that determines a kernel's text except its purpose."""
     parts = [constant.name for constant in kernel.constants]
     for name, buffer in program.buffers_of(kernel).items():
         parts.append(f"{name} {buffer.data_type} {buffer.page_size}")
@@ -348,7 +357,7 @@ def _text(program: Program, kernel: Kernel, function: FuncOp) -> str:
 def _share(
     uses: list[_Use], taken: NameScope, changed: dict[tuple[Operation, int], Kernel]
 ) -> None:
-    """Makes one kernel of those that are the same but for names."""
+    """Creates one kernel for uses that are equal up to names."""
     first = uses[0]
     function = first.neutral_function
     block = first.function.parent_block()
@@ -364,6 +373,6 @@ def _share(
 
 
 def general_purpose(kernel: Kernel) -> str:
-    """Generic purpose of a kernel, valid for any program."""
+    """Returns a generic purpose of a kernel, valid for any program."""
     whose = "input" if kernel.processor is Processor.READER else "output"
     return f"{_VERBS[kernel.processor]} tiles of {whose} tensors."

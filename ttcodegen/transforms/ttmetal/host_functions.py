@@ -1,7 +1,7 @@
 """Host functions of device programs: delayed reshapes, hoisted constants, weight data types.
 
-One row for each of 32 users, (32, 1, 8192), is 32 rows of tiles with a row of elements in each:
-what computes on rows does so before they come apart, and perhaps they need not come apart at all.
+A reshape to one row per user, such as (32, 1, 8192), puts each row into a tile row of its own: ops
+on rows run before such a reshape, which may then cancel.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ Shape = tuple[int, ...]
 
 _NORMS = ("ttir.layer_norm", "ttir.rms_norm")
 _REDUCING = {"dim_arg", "keep_dim"}
-"""The attributes of reductions."""
+"""Attributes of reductions."""
 
 
 @dataclass(frozen=True)
 class ReshapeLater(ModulePass):
-    """Moves reshapes to after elementwise ops, softmaxes, norms and reductions of rows."""
+    """Moves reshapes after elementwise ops, softmaxes, norms and reductions of rows."""
 
     name = "ttmetal-reshape-later"
 
@@ -71,14 +71,16 @@ def _rules() -> PatternSet:
 
 
 def _moves_in_tiles(definition: TTIRDefinition) -> bool:
-    """True if ops give the same elements wherever these are in tiles: not what is drawn. A clone is
-    to be overwritten in the shape that it has."""
+    """Returns whether an op is elementwise in tiles, wherever elements are; random ops are not.
+
+    Nor are clones, which are to be overwritten in the shape that they have.
+    """
     return definition.tile is not None and not definition.draws and definition.name != CLONE
 
 
-def _gathered(rewriter: Rewriter, value: SSAValue) -> SSAValue | None:
-    """The tensor whose rows `value` has in more tiles; None if it is no such reshape that one op
-    reads."""
+def _before_row_reshape(rewriter: Rewriter, value: SSAValue) -> SSAValue | None:
+    """Returns the tensor before a single-use reshape that keeps rows but needs at least as many
+    tiles."""
     reshape = rewriter.sole(value, "ttir.reshape")
     if reshape is None:
         return None
@@ -93,7 +95,10 @@ def _after_elementwise(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
     shape = op.result_shape
     sources: dict[int, SSAValue] = {}
     for index, value in enumerate(op.operands):
-        if shape_of(value.type) == shape and (source := _gathered(rewriter, value)) is not None:
+        if (
+            shape_of(value.type) == shape
+            and (source := _before_row_reshape(rewriter, value)) is not None
+        ):
             sources[index] = source
     shapes = {shape_of(source.type) for source in sources.values()}
     if len(shapes) != 1:
@@ -107,16 +112,16 @@ def _after_elementwise(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
             continue
         row = shape_of(value.type)
         if row == shape and not is_fewer_tiles:
-            return None  # Its own reshape would come back the same way.
-        # One number for all, or one for each column.
+            return None  # A reshape of that operand would be moved back the same way.
+        # A scalar, or one number per column.
         if prod(row) != 1 and (prod(row) != row[-1] or row[-1] != shape[-1]):
             return None
         operands.append(_row(rewriter, value, [1] * (len(before) - 1) + [prod(row)]))
-    return _again(rewriter, op, operands, before)
+    return _reshaped_after(rewriter, op, operands, before)
 
 
 def _row(rewriter: Rewriter, value: SSAValue, shape: list[int]) -> SSAValue:
-    """The value as one row; a number stays one, which programs have in their kernels."""
+    """Returns the value as one row; splats stay splats, which programs have in their kernels."""
     number = splat_of(value)
     if number is None:
         return rewriter.reshape(value, shape)
@@ -124,49 +129,48 @@ def _row(rewriter: Rewriter, value: SSAValue, shape: list[int]) -> SSAValue:
 
 
 def _after_softmax(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    source = _gathered(rewriter, op.operands[0])
+    source = _before_row_reshape(rewriter, op.operands[0])
     rank = len(op.result_shape)
     if source is None or op.parameter("dimension") % rank != rank - 1:
         return None
     before = shape_of(source.type)
-    return _again(rewriter, op, [source], before, dimension=len(before) - 1)
+    return _reshaped_after(rewriter, op, [source], before, dimension=len(before) - 1)
 
 
 def _after_norm(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    source = _gathered(rewriter, op.operands[0])
+    source = _before_row_reshape(rewriter, op.operands[0])
     if source is None or len(op.parameter("normalized_shape")) != 1:
         return None
-    return _again(rewriter, op, [source, *op.operands[1:]], shape_of(source.type))
+    return _reshaped_after(rewriter, op, [source, *op.operands[1:]], shape_of(source.type))
 
 
 def _after_reduction(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    source = _gathered(rewriter, op.operands[0])
+    source = _before_row_reshape(rewriter, op.operands[0])
     rank = len(shape_of(op.operands[0].type))
     if source is None or [dim % rank for dim in op.parameter("dim_arg") or ()] != [rank - 1]:
         return None
     before = shape_of(source.type)
     kept = (*before[:-1], 1) if op.parameter("keep_dim") else before[:-1]
-    return _again(rewriter, op, [source], kept, dim_arg=[len(before) - 1])
+    return _reshaped_after(rewriter, op, [source], kept, dim_arg=[len(before) - 1])
 
 
-def _again(
+def _reshaped_after(
     rewriter: Rewriter, op: CatalogueOp, operands: list[SSAValue], shape: Shape, **words: object
 ) -> SSAValue:
-    """The op on tensors that are not reshaped yet, with a result that is."""
+    """Returns the op on tensors before their reshapes, with its result reshaped."""
     result = TensorType(element_of(op.results[0].type), shape)
     return rewriter.reshape(rewriter.again(op, operands, result, **words), op.result_shape)
 
 
-# Hoisting of constant computations to the front of host functions.
+# Hoisting of constant computations to the start of host functions.
 
 
 @dataclass(frozen=True)
 class ConstantsFirst(ModulePass):
-    """Moves what depends on weights and constants alone to the start of each host function, in its
-    order.
+    """Moves ops that depend only on weights and constants to the start of host functions, in order.
 
-    The C++ has it in a function that runs once. In this order, later passes account for memory as
-    the C++ needs it: all constants are there while the rest runs.
+    The C++ has them in a function that runs once. In this order, later passes account for memory as
+    the C++ needs it: all constants are live while the rest runs.
     """
 
     name = "ttmetal-constants-first"
@@ -188,12 +192,12 @@ class ConstantsFirst(ModulePass):
                 block.insert_ops_before(ops, block.first_op)
 
 
-# Keeps weights in DRAM as block floats, where the programs that read them take such tiles.
+# Block-float weights in DRAM, where all programs that read them take such tiles.
 #
-# A block float takes half the memory of a bf16 or a quarter of it, and as much less time to
-# bring. Which weights are kept so is said by their argument, `ttcore.weight_dtype = "bfp_bf8"`,
-# or for all of them by the option `target-dtype`, as in the reference compiler (tt-mlir, 2026).
-# Kernels that move single elements cannot read them: such weights stay what they are.
+# Block floats take half or a quarter of the memory and bandwidth of bf16. They are chosen per
+# argument with `ttcore.weight_dtype = "bfp_bf8"`, or for all weights with the option
+# `target-dtype`, as in tt-mlir (2026). Kernels that move single elements cannot read block
+# floats: such weights keep their type.
 
 WEIGHT_TYPE = "ttcore.weight_dtype"
 BLOCK_FLOATS = ("bfp_bf8", "bfp_bf4")
@@ -201,14 +205,14 @@ BLOCK_FLOATS = ("bfp_bf8", "bfp_bf4")
 
 @dataclass(frozen=True)
 class TTMetalWeightTypes(ModulePass):
-    """Gives arguments the device types that they are asked to have.
+    """Sets the requested block-float types of arguments.
 
     Raises CompileError if a requested type is not a block float format.
     """
 
     name = "ttmetal-weight-dtype-conversion"
     target_dtype: str = ""
-    """bfp_bf8 or bfp_bf4 for all weights; without it only for those that say so."""
+    """bfp_bf8 or bfp_bf4 for all weights; empty for only those with the attribute."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in functions(op):
@@ -240,7 +244,7 @@ class TTMetalWeightTypes(ModulePass):
 
 
 def _reads_tiles(value: SSAValue) -> bool:
-    """True if all programs read whole tiles of the value and no single elements."""
+    """Returns whether all programs read the value as whole tiles."""
     if not declared_data_type(value).is_float or not shape_of(value.type):
         return False
     uses = list(value.uses)

@@ -45,11 +45,11 @@ from ttcodegen.transforms.ttnn.layout import buffer_owners
 
 # Sharding of tensors between device programs over the L1 memories of cores.
 #
-# A tensor is sharded where a core that writes or reads tiles of it can then do so in its own
-# memory. Kernels are the same for tensors in shards: the accessors know where a page is.
+# A tensor is sharded where cores can then write or read its tiles in their own memory. Kernels do
+# not change for sharded tensors: accessors resolve the addresses of pages.
 
 Core = tuple[int, int]
-"""Column and row."""
+"""Column and row of a core."""
 
 
 @dataclass(frozen=True)
@@ -57,14 +57,14 @@ class CoreTiles:
     """Tiles of an operand that each core of a program needs."""
 
     division: Division
-    """With numbers for sizes."""
+    """Division of tiles among cores, with sizes evaluated."""
     cores: CoreRange
     units: int
-    """Of linear work."""
+    """Units of linear work."""
 
     @classmethod
     def of(cls, program: Program, operand: int) -> CoreTiles:
-        """Collects the tiles of an operand that each core needs."""
+        """Returns the tiles of an operand that each core needs."""
         division = program.traffic[operand].division
         if isinstance(division, BlockTiles):
             division = BlockTiles(program.value(division.rows), program.value(division.columns))
@@ -81,25 +81,24 @@ class Use:
 
 
 def sharded(placement: TensorPlacement, uses: Sequence[Use]) -> TensorPlacement | None:
-    """The tensor in shards, so that as much as possible is where it is needed.
-
-    None if that is nothing.
-    """
+    """Returns the placement in shards that makes the most accesses local, or None if none is."""
     if placement.layout is not Layout.TILE:
         return None
-    found = {shards: own_bytes(shards, uses) for use in uses for shards in _fits(placement, use)}
+    found = {
+        shards: own_bytes(shards, uses) for use in uses for shards in _candidates(placement, use)
+    }
     best = max(found, key=lambda shards: found[shards], default=None)
     return best if best is not None and found[best] else None
 
 
 def own_bytes(placement: TensorPlacement, uses: Iterable[Use]) -> int:
-    """Bytes of a sharded tensor that programs access in the cores' own L1."""
+    """Returns the bytes of a sharded tensor that programs access in the cores' own L1."""
     total = tiles(placement)
     return sum(_own_tiles(placement, use.needs) * use.bytes // total for use in uses)
 
 
 def lies_in_order(placement: TensorPlacement, needs: CoreTiles) -> bool:
-    """True if each core has the tiles that it needs, and no others, in the order of its units."""
+    """Returns whether each core has exactly the tiles that it needs, in the order of its units."""
     shards = placement.shards
     if shards is None or not isinstance(needs.division, UnitTiles):
         return False
@@ -107,28 +106,29 @@ def lies_in_order(placement: TensorPlacement, needs: CoreTiles) -> bool:
     return is_run and _own_tiles(placement, needs) == tiles(placement)
 
 
-def _fits(placement: TensorPlacement, use: Use) -> Iterator[TensorPlacement]:
-    """The tensor in shards that each hold what a core needs in that use."""
+def _candidates(placement: TensorPlacement, use: Use) -> Iterator[TensorPlacement]:
+    """Yields sharded placements whose shards hold the tiles that a core needs in that use."""
     cores, division = use.needs.cores, use.needs.division
     height, width = placement.collapsed_shape()
     if isinstance(division, BlockTiles):
         assert isinstance(division.rows, int)
         assert isinstance(division.columns, int)
-        yield from _in_shards(placement, "block_sharded", division.rows, division.columns, cores)
+        yield from _with_shards(placement, "block_sharded", division.rows, division.columns, cores)
     elif isinstance(division, UnitTiles):
         share = -(-use.needs.units // cores.cores) * division.tiles
         if share % width == 0:
-            yield from _in_shards(placement, "height_sharded", share // width, width, cores)
+            yield from _with_shards(placement, "height_sharded", share // width, width, cores)
         elif height == 1:
-            yield from _in_shards(placement, "width_sharded", 1, share, cores)
+            yield from _with_shards(placement, "width_sharded", 1, share, cores)
         elif -(-width // share) == cores.columns:
-            yield from _in_shards(placement, "block_sharded", 1, share, cores)
+            yield from _with_shards(placement, "block_sharded", 1, share, cores)
 
 
-def _in_shards(
+def _with_shards(
     placement: TensorPlacement, layout: MemoryLayout, rows: int, columns: int, cores: CoreRange
 ) -> Iterator[TensorPlacement]:
-    """The tensor in shards of so many tiles, if it can be divided so."""
+    """Yields the placement in shards of `rows` x `columns` tiles, if the tensor can be divided
+    so."""
     shards = Shards((rows * TILE_SIDE, columns * TILE_SIDE), (cores,))
     if shards.misfit(layout, *placement.padded_shape(), in_tiles=True) is None:
         yield placement.sharded(layout, shards)
@@ -136,13 +136,13 @@ def _in_shards(
 
 @lru_cache(maxsize=4096)
 def _own_tiles(placement: TensorPlacement, needs: CoreTiles) -> int:
-    """Counts the tiles that are in the L1 of the core that needs them."""
+    """Returns the number of tiles that are in the L1 of the core that needs them."""
     pairs = zip(_owners(placement), _users(placement, needs), strict=False)
     return sum(owner == user for owner, user in pairs)
 
 
 def _users(placement: TensorPlacement, needs: CoreTiles) -> Iterator[Core]:
-    """The cores that need the tiles of a tensor, in the order of the tiles."""
+    """Yields the core that needs each tile of a tensor, in tile order."""
     cores = needs.cores
     height, width = placement.collapsed_shape()
     match needs.division:
@@ -163,7 +163,7 @@ def _users(placement: TensorPlacement, needs: CoreTiles) -> Iterator[Core]:
 
 
 def _owners(placement: TensorPlacement) -> Iterator[Core]:
-    """The cores that have the tiles of a tensor in shards, in the order of the tiles."""
+    """Yields the core that holds each tile of a sharded tensor, in tile order."""
     assert placement.shards is not None
     height, width = placement.collapsed_shape()
     rows, columns = (size // TILE_SIDE for size in placement.shards.shape)
@@ -176,7 +176,7 @@ def _owners(placement: TensorPlacement) -> Iterator[Core]:
 
 
 def _each_core(cores: CoreRange) -> Iterator[Core]:
-    """The cores of a range, row by row."""
+    """Yields the cores of a range, row by row."""
     for row in range(cores.first_row, cores.last_row + 1):
         for column in range(cores.first_column, cores.last_column + 1):
             yield column, row
@@ -185,16 +185,16 @@ def _each_core(cores: CoreRange) -> Iterator[Core]:
 # Placement of tensors between device programs in L1.
 
 _PROGRAMS_ONLY = frozenset({RUN_PROGRAM, VIEW, DEALLOCATE_BUFFER})
-"""Users that a tensor in L1 may have: the host neither returns nor copies it."""
+"""Allowed users of a tensor in L1: the host neither returns nor copies it."""
 
 
 @dataclass(frozen=True)
 class PlaceInL1(ModulePass):
-    """Places tensors that only programs use in L1 where they fit from their first program to
-    their last: in shards (`ttmetal_shards`), or interleaved over its banks.
+    """Places tensors that only programs use in L1, where they fit from definition to last use.
 
-    What fits is what the allocator of the device finds room for, above the circular buffers of
-    every program that runs meanwhile. Tensors are placed in the order in which they are made.
+    They are sharded where that makes accesses local, else interleaved. A tensor fits if the
+    device's allocator finds room above the circular buffers of every program that runs meanwhile.
+    Tensors are placed in the order of their definitions.
     """
 
     name = "ttmetal-place-in-l1"
@@ -203,11 +203,11 @@ class PlaceInL1(ModulePass):
         chip = (system_of(op) or default_system(DEFAULT_ARCHITECTURE)).chip
         for function in functions_of(op):
             if is_host_function(function) and function.body.blocks:
-                _Placing(function, chip).place()
+                _Placer(function, chip).place()
 
 
-class _Placing:
-    """Follows the host function as the allocator does, op by op."""
+class _Placer:
+    """Simulates the allocator over a host function, op by op."""
 
     def __init__(self, function: FuncOp, chip: ChipDescription) -> None:
         block = body_of(function)
@@ -216,7 +216,7 @@ class _Placing:
         self.room = min(chip.usable_l1, performance_of(chip).usable_l1)
         self.members = _members(block)
         self.constants = set(device_constants(function).values)
-        """Constant values, which exist from the first call on and stay in DRAM."""
+        """Constant values, which are live from the first call on and stay in DRAM."""
         self.ends = {
             op.operands[0]: position
             for position, op in enumerate(self.ops)
@@ -224,10 +224,11 @@ class _Placing:
         }
         self.needed = _RangeMaximum([_circular_buffers(op) for op in self.ops])
         self.placements: dict[SSAValue, TensorPlacement] = {}
-        """Placements of the tensors in L1."""
+        """Placements of the tensors promoted to L1."""
 
     def place(self) -> None:
-        """Moves what fits, and says in the programs what that spares them."""
+        """Promotes tensors that fit to L1 and removes their DRAM traffic from the costs of
+        programs."""
         bank = Bank(self.room)
         held: dict[SSAValue, Place] = {}
         for position, op in enumerate(self.ops):
@@ -235,7 +236,7 @@ class _Placing:
             if name == CREATE_BUFFER and self._may_move(op.results[0]):
                 value = op.results[0]
                 lowest = self.needed.between(position, self.ends[value])
-                found = self._find_room(bank, value, lowest)
+                found = self._allocate(bank, value, lowest)
                 if found is not None:
                     held[value] = found
             elif name == DEALLOCATE_BUFFER and op.operands[0] in held:
@@ -246,12 +247,12 @@ class _Placing:
             set_type(value, placed_type(placement))
         for op in self.ops:
             if operation_name(op) == RUN_PROGRAM:
-                _price(op, moved)
+                _update_costs(op, moved)
 
-    def _find_room(self, bank: Bank, value: SSAValue, lowest: int) -> Place | None:
-        """Takes memory from an address on for a tensor, in shards if that helps and they fit."""
+    def _allocate(self, bank: Bank, value: SSAValue, lowest: int) -> Place | None:
+        """Allocates a tensor at or above the address `lowest`, sharded if that helps and fits."""
         interleaved = placement_of(value).with_(buffer_type="l1")
-        shards = sharded(interleaved, self._uses(value)) if self._keeps_rows(value) else None
+        shards = sharded(interleaved, self._uses(value)) if self._has_uniform_views(value) else None
         for placement in (shards, interleaved):
             if placement is not None:
                 place = bank.allocate(self._bytes(placement))
@@ -261,14 +262,14 @@ class _Placing:
                 bank.free(place)
         return None
 
-    def _keeps_rows(self, value: SSAValue) -> bool:
-        """True if all views of a tensor have its rows and columns of tiles, so that its shards are
-        theirs."""
+    def _has_uniform_views(self, value: SSAValue) -> bool:
+        """Returns whether all views of a tensor have its tile rows and columns, so that they share
+        shards."""
         members = map(placement_of, self.members[value])
         return len({member.collapsed_shape() for member in members}) == 1
 
     def _uses(self, value: SSAValue) -> list[Use]:
-        """The programs that read or write a tensor."""
+        """Returns the programs that read or write a tensor."""
         found: list[Use] = []
         for member in self.members[value]:
             for use in member.uses:
@@ -285,12 +286,12 @@ class _Placing:
         return all(operation_name(op) in _PROGRAMS_ONLY for op in uses)
 
     def _bytes(self, placement: TensorPlacement) -> int:
-        """L1 bytes per core of a placed tensor."""
+        """Returns the L1 bytes per core of a placed tensor."""
         return bank_bytes(placement, self.chip.cores, self.chip.noc_l1_address_align_bytes)
 
 
 def _members(block: Block) -> dict[SSAValue, list[SSAValue]]:
-    """The values that share a buffer, by the first of them."""
+    """Returns the values that share each buffer, by their owner."""
     members: dict[SSAValue, list[SSAValue]] = {}
     for value, root in buffer_owners(block).items():
         members.setdefault(root, []).append(value)
@@ -298,19 +299,19 @@ def _members(block: Block) -> dict[SSAValue, list[SSAValue]]:
 
 
 def _circular_buffers(op: Operation) -> int:
-    """Bytes of L1 that circular buffers take while an op runs."""
+    """Returns the bytes of L1 that circular buffers take while an op runs."""
     return launch_of(op).program.l1_bytes if operation_name(op) == RUN_PROGRAM else 0
 
 
 def _uses(program: Program, operands: Iterable[int]) -> list[Use]:
-    """Uses of some operands by a program."""
+    """Returns the uses of some operands by a program."""
     if not program.traffic:
         return []
     return [Use(CoreTiles.of(program, each), program.traffic[each].bytes) for each in operands]
 
 
-def _price(op: Operation, moved: Container[SSAValue]) -> None:
-    """Subtracts what is in L1 from what a program reads from DRAM and writes to it."""
+def _update_costs(op: Operation, moved: Container[SSAValue]) -> None:
+    """Subtracts the traffic of operands in L1 from a program's DRAM traffic."""
     program = launch_of(op).program
     places = [place for place, value in enumerate(op.operands) if value in moved]
     own = sum(
@@ -322,7 +323,7 @@ def _price(op: Operation, moved: Container[SSAValue]) -> None:
 
 
 class _RangeMaximum:
-    """The greatest number of any part of a sequence, from tables for parts of 1, 2, 4, ..."""
+    """Range maximum queries by a sparse table of spans 1, 2, 4, ..."""
 
     def __init__(self, numbers: Sequence[int]) -> None:
         self.tables = [list(numbers)]
@@ -333,7 +334,7 @@ class _RangeMaximum:
             step *= 2
 
     def between(self, first: int, last: int) -> int:
-        """The greatest from `first` to `last`, which counts."""
+        """Returns the maximum from `first` to `last`, inclusive."""
         level = (last - first + 1).bit_length() - 1
         table = self.tables[level]
         return max(table[first], table[last - (1 << level) + 1])

@@ -40,44 +40,43 @@ from ttcodegen.ops.core.definition import TTNNDefinition, has_trait, traits_of
 from ttcodegen.ops.core.traits import OpShapes, Trait
 from ttcodegen.ops.dialects import TTNNOp, ttnn_op_classes
 from ttcodegen.systems.cards import default_system
-from ttcodegen.systems.description import SystemDescription
+from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, SystemDescription
 from ttcodegen.systems.releases import DEFAULT_RELEASE, release_named
 from ttcodegen.transforms.const_eval import constant_values, is_const_eval
 from ttcodegen.transforms.rewriting import body_of, keep, rebuild
 from ttcodegen.transforms.ttnn.layout import operand_specs
 
-_ARCHITECTURE = "wormhole_b0"
-"""Default architecture of modules that name none."""
-
-
 LONG_SUM = 8192
-"""Products that registers of 16 bits still add up well: the roundings of a convolution with 9,300
-of them for each element are 2.1 % of its range, with 65,536 they are 5 %; attention to 131,072 keys
-correlates 0.95 with what it should be."""
+"""Number of products per element up to which 16-bit registers accumulate accurately enough.
+
+Rounding errors of a convolution with 9,300 products are 2.1 % of its range, with 65,536 they are 5
+%; attention to 131,072 keys correlates 0.95 with the exact result.
+"""
 
 
-_DECODING = (
+DECODING = (
     "scaled_dot_product_attention_decode",
     "paged_scaled_dot_product_attention_decode",
 )
 _SUMMING = ("convolution", "matmul", "matmul_with_program")
-"""Rows of COMPUTE_DEFAULTS of what sums up products."""
+"""Rows of COMPUTE_DEFAULTS of ops that accumulate products."""
 
 _WIDE = (DataType.FLOAT32, DataType.INT32, DataType.UINT32)
 
 
 @dataclass(frozen=True)
 class SetComputeKernelConfig(ModulePass):
-    """Calls that touch numbers of 32 bits, floats or integers that travel as such, compute with
-    them as exactly as the device can; so do convolutions, matmuls and attention that
-    sum up very many products. Softmax of 16 bits divides exactly. Calls that have a configuration
-    keep it."""
+    """Sets exact compute configs where the library's default loses digits.
+
+    These are calls on 32-bit numbers, and convolutions, matmuls and attention with very long sums.
+    Softmax of 16 bits divides exactly. Calls that have a config keep it.
+    """
 
     name = "ttnn-set-compute-kernel-config"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         system = system_of(op)
-        architecture = _ARCHITECTURE if system is None else system.arch
+        architecture = DEFAULT_ARCHITECTURE if system is None else system.arch
         name = COMPUTE_CONFIG_ATTRIBUTE.name
         for call in op.walk():
             if (
@@ -87,12 +86,13 @@ class SetComputeKernelConfig(ModulePass):
                 and (config := _config(call, architecture)) is not None
             ):
                 call.properties[name] = ComputeConfigAttr(config)
-            if isinstance(call, TTNNOp) and call.definition.short_name in _DECODING:
-                _fit_cores(call, system or default_system(_ARCHITECTURE))
+            if isinstance(call, TTNNOp) and call.definition.short_name in DECODING:
+                _fit_cores(call, system or default_system(DEFAULT_ARCHITECTURE))
 
 
 def _fit_cores(call: TTNNOp, system: SystemDescription) -> None:
-    """Gives a call the cores that the library can name, where all of the device are too many."""
+    """Restricts decode attention to the cores that the library can address, if the device has
+    more."""
     name = SDPA_CONFIG_ATTRIBUTE.name
     (_, users, _, _), (_, key_heads, keys, _) = call.shape("query"), call.shape("key")
     if call.parameter(name) is not None:
@@ -106,7 +106,7 @@ def _fit_cores(call: TTNNOp, system: SystemDescription) -> None:
 
 
 def _config(call: TTNNOp, architecture: str) -> ComputeConfig | None:
-    """The configuration of a call for which the library's own choice loses digits."""
+    """Returns the config of a call for which the library's default loses digits, or None."""
     exact = ComputeConfig.exact(architecture)
     if _has_wide_numbers(call):
         is_narrow = Trait.NARROW_DESTINATION in traits_of(call.definition)
@@ -122,7 +122,7 @@ def _config(call: TTNNOp, architecture: str) -> ComputeConfig | None:
     if row == "softmax":
         if max(_shape(call.operands[0])) > LONG_SUM:
             return exact
-        # By itself it takes a reciprocal that is up to 4 % off: rows sum up to 0.96.
+        # The default reciprocal is up to 4 % off: rows sum up to 0.96.
         operands = [declared_data_type(value) for value in call.operands]
         (result,) = map(declared_data_type, call.results)
         default = COMPUTE_DEFAULTS[row].config(operands, result, architecture)
@@ -131,14 +131,14 @@ def _config(call: TTNNOp, architecture: str) -> ComputeConfig | None:
 
 
 def _keys(call: TTNNOp) -> int:
-    """Counts the keys that a query may attend to, over all pages of a page table."""
+    """Returns the number of keys that a query may attend to, over all pages of a page table."""
     names = [spec.name for spec in operand_specs(call)]
     keys = call.shape("key")[-2]
     return keys * call.shape("page_table")[-1] if "page_table" in names else keys
 
 
 def _products(call: TTNNOp, definition: TTNNDefinition) -> int:
-    """Counts the products summed up per result element."""
+    """Returns the number of products summed per result element."""
     attributes = {spec.name: call.parameter(spec.name) for spec in definition.attributes}
     shapes = OpShapes(attributes, [*map(_shape, call.operands)], [*map(_shape, call.results)])
     return definition.flops(shapes) // (2 * max(shapes.produced, 1))
@@ -149,7 +149,7 @@ def _shape(value: SSAValue) -> tuple[int, ...]:
 
 
 def _has_wide_numbers(op: TTNNOp) -> bool:
-    """True if an operand that is computed with, or a result, has 32 bits an element."""
+    """Returns whether a computed operand or a result has 32-bit elements."""
     computed = [
         value
         for spec, value in zip(operand_specs(op), op.operands, strict=True)
@@ -160,10 +160,10 @@ def _has_wide_numbers(op: TTNNOp) -> bool:
 
 @dataclass(frozen=True)
 class PrepareConvolutionWeights(ModulePass):
-    """Gives `ttnn.conv2d` weights that are prepared, where they are the same in every call.
+    """Prepares constant weights of `ttnn.conv2d` by calls that const-eval hoists.
 
-    Plain weights are of the host, and the library prepares them each time that it is called. Runs
-    after placements are decided: the order of prepared weights follows from those of the image.
+    The library prepares plain host weights in each call. Runs after placements are decided, since
+    the layout of prepared weights depends on the placement of the image.
     """
 
     name = "ttnn-prepare-conv2d-weights-and-bias"
@@ -175,8 +175,8 @@ class PrepareConvolutionWeights(ModulePass):
             if isinstance(function, FuncOp) and not is_const_eval(function)
             for each in _with_constant_weights(function)
         ]
-        # Convolutions without a configuration share one, which says the type of their weights:
-        # of transposed ones, too, and of those whose weights are not prepared.
+        # Convolutions without a config share one in the C++, with the type of their weights: also
+        # transposed ones, and those whose weights are not prepared.
         types = {
             placement_of(each.operand("weight")).data_type
             for each in op.walk()
@@ -207,13 +207,14 @@ _SHARING = ("ttnn.conv2d", "ttnn.conv_transpose2d")
 
 
 def _convolution_config(op: CatalogueOp) -> Conv2dConfig | None:
-    """The configuration of a convolution; transposed ones have none of their own."""
+    """Returns the config of a convolution; transposed ones have none."""
     has_config = CONV2D_CONFIG_ATTRIBUTE in op.definition.attributes
     return op.parameter(CONV2D_CONFIG_ATTRIBUTE.name) if has_config else None
 
 
 def _weight_type(op: CatalogueOp) -> DataType:
-    """Data type of the prepared weights; of the plain ones, unless the configuration says it."""
+    """Returns the data type of prepared weights: from the config, else that of the plain
+    weights."""
     config = _convolution_config(op)
     if config is None or config.weights_dtype is None:
         return placement_of(op.operand("weight")).data_type
@@ -221,7 +222,7 @@ def _weight_type(op: CatalogueOp) -> DataType:
 
 
 def _attributes(op: CatalogueOp) -> dict[str, Any]:
-    """Attributes of the preparations for a convolution, which are its own."""
+    """Returns the attributes of the preparation calls, copied from the convolution."""
     names = [spec.name for spec in image_attributes()]
     names += ["dtype", CONV2D_CONFIG_ATTRIBUTE.name, COMPUTE_CONFIG_ATTRIBUTE.name]
     return {
@@ -231,7 +232,7 @@ def _attributes(op: CatalogueOp) -> dict[str, Any]:
 
 
 def _update_preparations(op: CatalogueOp) -> None:
-    """Gives preparations that the module came with what was decided about their convolution."""
+    """Updates preparation calls in the source to what was decided on their convolution."""
     for value in op.operands[1:]:
         owner = value.owner
         if isinstance(owner, CatalogueOp) and has_trait(owner, Trait.PREPARES_WEIGHTS):
@@ -244,7 +245,8 @@ def _prepare(op: CatalogueOp, *, is_shared: bool) -> None:
     weight, bias = op.operand("weight"), op.optional_operand("bias")
     data_type = _weight_type(op)
     if not is_shared:
-        # Without it the library cannot prepare a bias (prepare_conv2d_weights.cpp of tt-metal).
+        # Without weights_dtype the library cannot prepare a bias (prepare_conv2d_weights.cpp of
+        # tt-metal).
         config = replace(
             _convolution_config(op) or Conv2dConfig(), weights_dtype=Word(data_type.mlir)
         )
@@ -273,11 +275,12 @@ def _prepare(op: CatalogueOp, *, is_shared: bool) -> None:
 
 @dataclass(frozen=True)
 class FitRelease(ModulePass):
-    """Rewrites calls that a release refuses as it is, and the catalogue's takes.
+    """Rewrites calls of the catalogue that a release refuses.
 
-    A number in an operand's place becomes a tensor of one element, where the release takes numbers
-    only beside tensors of one data type, none of 16-bit integers (`Release.numbers`). Indices that
-    it gives with 32 bits are of the type that the catalogue says again (`Release.wide_indices`).
+    A scalar operand becomes a tensor of one element where the release takes scalars only beside
+    tensors of one data type, not of 8- or 16-bit integers, and only values of that type
+    (`Release.numbers`). Indices that the release returns with 32 bits are cast to the type of the
+    catalogue (`Release.wide_indices`).
     """
 
     name = "ttnn-fit-release"
@@ -292,7 +295,8 @@ class FitRelease(ModulePass):
 
         def rewrite(builder: OpBuilder, call: CatalogueOp) -> SSAValue | tuple[SSAValue, ...]:
             operands = [builder[value] for value in call.operands]
-            if (places := release.numbers.get(call.name)) is not None and _is_refused(call):
+            places = release.numbers.get(call.name)
+            if places is not None and _is_refused(call, places):
                 return _with_tensors(builder, call, places)
             if call.name in release.wide_indices and _has_wide_indices(call):
                 return _with_wide_indices(builder, call, operands)
@@ -304,14 +308,32 @@ class FitRelease(ModulePass):
                 rebuild(function, lambda insert, m: OpBuilder(classes, insert, m), rewrite)
 
 
-def _is_refused(call: CatalogueOp) -> bool:
-    """True if operands of a call have several data types, or one of 16-bit integers."""
+_NARROW = frozenset((DataType.UINT8, DataType.UINT16))
+
+
+def _is_refused(call: CatalogueOp, places: Mapping[str, str]) -> bool:
+    """Returns whether a release refuses the scalars of a call.
+
+    It does for operands of several data types or narrow integers, and for scalars that the type of
+    the result does not represent: scalars are passed as float32.
+    """
     found = {declared_data_type(value) for value in call.operands}
-    return len(found) > 1 or DataType.UINT16 in found
+    if len(found) > 1 or found & _NARROW:
+        return True
+    result = declared_data_type(call.results[0])
+    if result.is_float:
+        return False
+    import numpy as np  # Not for calls without numbers: it takes longer to import than they do.
+
+    limits = np.iinfo(result.numpy)
+    absent = (name for operand, name in places.items() if call.optional_operand(operand) is None)
+    return any(np.float32(number) != number
+               or not limits.min <= np.float64(np.float32(number)) <= limits.max
+               for number in map(call.parameter, absent))  # fmt: skip
 
 
 def _with_tensors(builder: OpBuilder, call: CatalogueOp, places: Mapping[str, str]) -> SSAValue:
-    """The call with tensors of one element in the place of its numbers."""
+    """Returns the call with tensors of one element instead of scalars."""
     (result,) = call.results
     element, rank = element_of(result.type), len(shape_of(result.type))
     operands: list[SSAValue | None] = []
@@ -329,15 +351,15 @@ def _with_tensors(builder: OpBuilder, call: CatalogueOp, places: Mapping[str, st
 
 
 def _has_wide_indices(call: CatalogueOp) -> bool:
-    """True if the release gives indices of 32 bits, and the call has others."""
-    is_wide = declared_data_type(call.operands[0]) is DataType.FLOAT32
+    """Returns whether the release returns 32-bit indices where the call has 16-bit ones."""
+    is_wide = declared_data_type(call.operands[0]) in (DataType.FLOAT32, DataType.UINT16)
     return is_wide and declared_data_type(call.results[1]) is DataType.UINT16
 
 
 def _with_wide_indices(
     builder: OpBuilder, call: CatalogueOp, operands: Sequence[SSAValue]
 ) -> tuple[SSAValue, ...]:
-    """The call with indices of 32 bits, which are cast where they are used as they are."""
+    """Returns the call with 32-bit indices, cast back where users other than typecasts need it."""
     values, indices = call.results
     words = {spec.name: call.parameter(spec.name) for spec in call.definition.attributes}
     wide = TensorType(ui32, shape_of(indices.type))

@@ -19,6 +19,7 @@ from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttcore.dialect import ArgumentType, LoadCachedOp, system_of
 from ttcodegen.dialects.ttcore.loops import WhileLoopOp
 from ttcodegen.dialects.ttcore.shards import GRID_WIDTH, LAYOUTS_WANTED, Shards
+from ttcodegen.dialects.ttmetal.programs import VIEW
 from ttcodegen.dialects.ttnn.placement import (
     TensorPlacement,
     declared_data_type,
@@ -40,16 +41,16 @@ from ttcodegen.transforms.rewriting import (
     set_type,
 )
 
-# Assigns every TTNN tensor its data type, page layout and memory, and converts between them.
+# Layout assignment: data type, page layout and memory of every tensor, with conversions.
 
 
 @dataclass(frozen=True)
 class TTNNLayout(ModulePass):
-    """Everything is in interleaved DRAM tiles, except where an op of the library requires or
-    returns something else; inputs arrive row-major, weights as their users want them.
+    """Assigns layouts to all TTNN tensors and inserts conversions between them.
 
-    On a module that was not lowered to TTNN yet there are no calls that could ask: the module is
-    marked, so that its lowering assigns layouts.
+    Tensors are in interleaved DRAM tiles, except where a library op requires or returns another
+    layout; inputs are row-major, weights as their users need them. A module that was not lowered to
+    TTNN yet is marked, so that its lowering assigns layouts.
     """
 
     name = "ttnn-layout"
@@ -68,7 +69,7 @@ class TTNNLayout(ModulePass):
 
 
 def assign_wanted_layouts(context: Context, module: ModuleOp) -> None:
-    """Assigns layouts to a module that is marked to get them."""
+    """Assigns layouts to a module that is marked for it."""
     if LAYOUTS_WANTED in module.attributes:
         TTNNLayout().apply(context, module)
 
@@ -94,7 +95,7 @@ def _assign(function: FuncOp, columns: int, bodies: Mapping[str, FuncOp]) -> Non
 
 
 def _erase_unneeded_conversions(function: FuncOp) -> None:
-    """Conversions that nothing needs because another one led back to what was converted."""
+    """Erases dead conversions, left over where another one led back to the original layout."""
     op = body_of(function).last_op
     while op is not None:
         preceding = op.prev_op
@@ -115,7 +116,7 @@ def _argument_placement(function: FuncOp, argument: BlockArgument) -> TensorPlac
     given = given_placement(argument)
     demands = [demand for use in argument.uses if (demand := _demand(use.operation, use.index))]
     placement = TensorPlacement(shape_of(argument.type), declared_data_type(argument))
-    # A tensor that is on all chips cannot be divided among them any more.
+    # A tensor that is replicated on the device can no longer be sharded over the mesh.
     if any(call.chips is not None and spec.memory is Memory.HOST for call, spec in demands):
         return placement.with_(layout=Layout.ROW_MAJOR).on_host()
     if given is not None:
@@ -127,15 +128,14 @@ def _argument_placement(function: FuncOp, argument: BlockArgument) -> TensorPlac
         return placement.with_(layout=Layout.ROW_MAJOR)
     if demands and all(spec.memory is Memory.HOST for _, spec in demands):
         return placement.with_(layout=Layout.ROW_MAJOR).on_host()
-    # The weights of convolutions are tilized when they are used, one at a time.
+    # Weights of convolutions are tilized where used: in tiles they would be mostly padding.
     if kind is not ArgumentType.DEFAULT and placement.is_padding_in_tiles:
         return placement.with_(layout=Layout.ROW_MAJOR)
     return placement
 
 
 def _placement_in_loops(value: SSAValue) -> TensorPlacement:
-    """The placement of a tensor that a loop carries or captures, the same before and after each
-    iteration."""
+    """Returns the placement of a carried or captured tensor, the same in all iterations."""
     return given_placement(value) or _default_placement(value)
 
 
@@ -150,7 +150,7 @@ def _demand(op: Operation, index: int) -> tuple[TTNNDefinition, OperandSpec] | N
 
 
 def operand_specs(op: CatalogueOp) -> list[OperandSpec]:
-    """The spec of every operand, in order."""
+    """Returns the spec of every operand, in order."""
     return [
         spec
         for spec, size in zip(op.definition.operands, op.segments(), strict=True)
@@ -159,11 +159,11 @@ def operand_specs(op: CatalogueOp) -> list[OperandSpec]:
 
 
 def suitable_data_type(data_type: DataType, allowed: Sequence[DataType] | None) -> DataType:
-    """`data_type` if it is allowed, else the first allowed one that can hold what it holds."""
+    """Returns `data_type` if allowed, else an allowed type that represents its values best."""
     if allowed is None or data_type in allowed:
         return data_type
     if data_type is DataType.INT32:
-        # An unsigned type has no negative numbers; f32 has the integers up to 2^24.
+        # Unsigned types have no negative numbers; f32 represents integers up to 2^24.
         return DataType.FLOAT32 if DataType.FLOAT32 in allowed else allowed[0]
     if not data_type.is_float:
         wider = (DataType.UINT32, DataType.INT32, DataType.FLOAT32)
@@ -172,7 +172,7 @@ def suitable_data_type(data_type: DataType, allowed: Sequence[DataType] | None) 
 
 
 def _deciding(op: CatalogueOp, rule: ResultRule, operands: Sequence[SSAValue]) -> TensorPlacement:
-    """The placement of the operand that decides on the data type of a result."""
+    """Returns the placement of the operand that determines the data type of a result."""
     specs = operand_specs(op)
     for name in rule.like:
         for spec, value in zip(specs, operands, strict=True):
@@ -181,29 +181,27 @@ def _deciding(op: CatalogueOp, rule: ResultRule, operands: Sequence[SSAValue]) -
     return placement_of(operands[0])
 
 
-def _as_asked(placement: TensorPlacement, asked: TensorPlacement | None) -> TensorPlacement:
-    """Requested placement of a call's result, if it can be on device.
-
-    The page layout stays.
-    """
+def _as_requested(placement: TensorPlacement, asked: TensorPlacement | None) -> TensorPlacement:
+    """Returns the requested placement of a call's result if it is on the device; keeps the page
+    layout."""
     if asked is None or asked.memory is Memory.HOST:
         return placement
     there = placement.with_(
         buffer_type=asked.buffer_type, memory_layout=asked.memory_layout, shards=asked.shards
     )
-    # Shards of rows need not be whole tiles.
+    # Row-major shards need not be whole tiles.
     return placement if there.misfit() is not None else there
 
 
 @dataclass
 class _Assigner:
-    """Rewrites one function; remembers the conversions that were made of each value."""
+    """Rewrites one function, caching the conversions of each value."""
 
     columns: int
-    """The cores of a row of the device: those that the library puts results on."""
+    """Core columns of the device over which results are sharded."""
     function: FuncOp
     bodies: Mapping[str, FuncOp]
-    """The bodies of the loops of the module, by their symbols."""
+    """Loop bodies of the module, by symbol."""
     converted: dict[tuple[SSAValue, TensorPlacement], SSAValue] = field(
         default_factory=dict[tuple[SSAValue, TensorPlacement], SSAValue]
     )
@@ -229,7 +227,7 @@ class _Assigner:
             for index, result in enumerate(op.results)
         ]
         placements = [
-            _as_asked(placement, asked) if definition.result_rule(index).placed else placement
+            _as_requested(placement, asked) if definition.result_rule(index).placed else placement
             for index, (placement, asked) in enumerate(zip(placements, given, strict=True))
         ]
         declared = [declared_data_type(result) for result in op.results]
@@ -251,9 +249,10 @@ class _Assigner:
         ]
 
     def rewrite_other(self, builder: OpBuilder, op: Operation) -> None:
-        """Keeps an op of no catalogue; what loops and their bodies exchange is placed alike."""
+        """Keeps an op of no catalogue; loops and their bodies exchange tensors in the same
+        placements."""
         operands = [builder[value] for value in op.operands]
-        if (agreed := self._agreed(op)) is not None:
+        if (agreed := self._loop_placements(op)) is not None:
             operands = [
                 self.convert(builder, value, placement)
                 for value, placement in zip(operands, agreed, strict=True)
@@ -263,12 +262,13 @@ class _Assigner:
             for result, operand in zip(op.outputs, op.carried, strict=True):
                 set_type(result, operand.type)
 
-    def _agreed(self, op: Operation) -> Sequence[TensorPlacement] | None:
-        """The placements of the operands of a loop, or of what its body returns; None of others."""
+    def _loop_placements(self, op: Operation) -> Sequence[TensorPlacement] | None:
+        """Returns the placements of operands of a loop or of its body's return; None for other
+        ops."""
         if isinstance(op, WhileLoopOp):
             function = self.bodies.get(op.callee.string_value())
             if function is None:
-                # The function is looked at alone.
+                # The loop body is not in the module.
                 return [_default_placement(value) for value in op.operands]
         elif isinstance(op, ReturnOp) and is_loop_body(self.function):
             function = self.function
@@ -279,10 +279,9 @@ class _Assigner:
         return [*map(_default_placement, flags), *map(_placement_in_loops, arguments)]
 
     def _to_overwrite(self, result: SSAValue, found: TensorPlacement) -> TensorPlacement:
-        """Placement of a result that a later call overwrites.
+        """Returns the placement of a result that a later call overwrites.
 
-        It is the one that call needs from the beginning: a converted copy would not be what others
-        read.
+        It is the one that call needs: other users would not see writes to a converted copy.
         """
         for use in result.uses:
             user, demand = use.operation, _demand(use.operation, use.index)
@@ -314,11 +313,11 @@ class _Assigner:
         return wanted
 
     def _laid_out(self, shards: Shards, columns: int) -> Shards:
-        """Shards on the first cores of this device, so many in a row."""
+        """Returns shards on the first cores of this device, `columns` per row."""
         return Shards.by_rows(shards.cores, shards.shape, columns)
 
     def convert(self, builder: OpBuilder, value: SSAValue, wanted: TensorPlacement) -> SSAValue:
-        """`value` with that placement, by one op however often it is needed."""
+        """Returns `value` with that placement; equal conversions share one op."""
         if placement_of(value) == wanted:
             return value
         key = (value, wanted)
@@ -326,13 +325,13 @@ class _Assigner:
             made = builder.emit("composite_to_layout", [value], placed_type(wanted))
             made.name_hint = value.name_hint
             self.converted[key] = made
-            # A round trip ends where it began, except that a data type may have lost digits.
+            # A round trip folds to the original value, unless the data type loses digits.
             if placement_of(value).data_type is wanted.data_type:
                 self.converted[made, placement_of(value)] = value
         return self.converted[key]
 
     def _forget(self, value: SSAValue) -> None:
-        """Conversions made before an op overwrote the value no longer hold its elements."""
+        """Drops cached conversions of a value that an op overwrites."""
         for key in [key for key in self.converted if value in (key[0], self.converted[key])]:
             del self.converted[key]
 
@@ -379,7 +378,7 @@ class _Assigner:
         return placement.on_host() if memory is Memory.HOST else placement
 
 
-# Makes the library's own calls of each change of layout.
+# Decomposition of layout changes into library calls.
 
 TILIZED = (
     DataType.BFLOAT16,
@@ -388,13 +387,16 @@ TILIZED = (
     DataType.INT32,
     DataType.UINT16,
 )
-"""The data types of row-major device tensors that the library tilizes (docs/library-rules.md)."""
+"""Data types of row-major device tensors that the library tilizes (docs/library-rules.md)."""
 
 
 @dataclass(frozen=True)
 class DecomposeLayouts(ModulePass):
-    """Each `ttnn.composite_to_layout` becomes from_device, to_device, typecast, to_layout and
-    to_memory_config calls; equal calls on equal values are made once."""
+    """Decomposes each `ttnn.composite_to_layout` into library calls.
+
+    These are from_device, to_device, typecast, to_layout and to_memory_config; equal calls on equal
+    values are shared.
+    """
 
     name = "ttnn-decompose-layouts"
 
@@ -426,7 +428,7 @@ class _Decomposer:
         source = placement_of(value)
         if source.memory is Memory.HOST and target.memory is Memory.DEVICE:
             value = self._step(builder, "to_device", value, source.on_device())
-        value = self._on_one_side(builder, value, target)
+        value = self._convert_in_memory(builder, value, target)
         source = placement_of(value)
         if source.memory is Memory.DEVICE and target.memory is Memory.HOST:
             return self._step(builder, "from_device", value, target)
@@ -434,10 +436,10 @@ class _Decomposer:
             return self._step(builder, "to_memory_config", value, target)
         return value
 
-    def _on_one_side(
+    def _convert_in_memory(
         self, builder: OpBuilder, value: SSAValue, target: TensorPlacement
     ) -> SSAValue:
-        """Data type and page layout, in an order in which the library does both."""
+        """Converts data type and page layout, in an order that the library supports."""
         source = placement_of(value)
         if source.layout is not target.layout and not source.may_change_pages_in_shards():
             value = self._step(builder, "to_memory_config", value, _between(source, target))
@@ -472,14 +474,14 @@ class _Decomposer:
 
 
 def _between(source: TensorPlacement, target: TensorPlacement) -> TensorPlacement:
-    """Intermediate placement while a sharded tensor is tilized or untilized."""
+    """Returns the intermediate placement in which a sharded tensor is tilized or untilized."""
     memory = target.buffer_type if _both_interleaved(target, target) else "dram"
     return source.with_(buffer_type=memory, memory_layout="interleaved", shards=None)
 
 
 def _both_interleaved(source: TensorPlacement, target: TensorPlacement) -> bool:
-    """True if a call can bring a tensor from one memory configuration to the other while it
-    converts it."""
+    """Returns whether a converting call can also change the memory: both interleaved on the
+    device."""
     return (
         source.memory is target.memory is Memory.DEVICE
         and source.shards is None
@@ -488,25 +490,23 @@ def _both_interleaved(source: TensorPlacement, target: TensorPlacement) -> bool:
 
 
 def _tilizable(source: DataType, target: DataType) -> DataType:
-    """The data type in which rows become tiles on the way from one to the other."""
+    """Returns the data type in which rows are tilized during a conversion."""
     for data_type in (source, target):
         if data_type in TILIZED:
             return data_type
     return DataType.BFLOAT16 if target.is_float else DataType.UINT32
 
 
-# Gives tensors back to the device after their last use.
-
-_VIEW = "ttmetal.view"
+# Deallocation of tensors after their last use.
 
 
 @dataclass(frozen=True)
 class Deallocate(ModulePass):
-    """Inserts `ttnn.deallocate` after the last use of every tensor that the function made.
+    """Inserts `ttnn.deallocate` after the last use of every tensor that the function allocates.
 
-    Tensors that may share a buffer (a reshape that is only a view) live until the last use of any
-    of them: deallocating one takes the buffer from all (docs/library-rules.md). Arguments, cached
-    constants and results stay.
+    Tensors that may share a buffer, such as views, are live until the last use of any of them:
+    deallocating one frees the buffer of all (docs/library-rules.md). Arguments, cached constants
+    and results are kept.
     """
 
     name = "ttnn-deallocate"
@@ -545,10 +545,10 @@ def _deallocate(block: Block) -> None:
 
 
 def buffer_owners(block: Block) -> dict[SSAValue, SSAValue]:
-    """For every value the first value whose buffer it may share; itself if it has its own."""
+    """Returns for every value the first value whose buffer it may share, which may be itself."""
     owner: dict[SSAValue, SSAValue] = {argument: argument for argument in block.args}
     for op in block.ops:
-        aliases = op.name == _VIEW or (
+        aliases = op.name == VIEW or (
             isinstance(op, CatalogueOp)
             and isinstance(op.definition, TTNNDefinition)
             and op.definition.may_alias
@@ -556,18 +556,18 @@ def buffer_owners(block: Block) -> dict[SSAValue, SSAValue]:
         for result in op.results:
             owner[result] = owner[op.operands[0]] if aliases else result
         if isinstance(op, WhileLoopOp):
-            # A loop without an iteration gives what it was given.
+            # A loop without iterations returns its initial tensors.
             for result, value in zip(op.outputs, op.carried, strict=True):
                 owner[result] = owner[value]
     return owner
 
 
-# Drops TTNN ops whose results are unused.
+# Dead code elimination.
 
 
 @dataclass(frozen=True)
 class RemoveDeadValues(ModulePass):
-    """Drops what lowering left over, constants that became numbers in calls above all."""
+    """Erases dead ops left over by lowering, such as constants that became scalars of calls."""
 
     name = "remove-dead-values"
 

@@ -1,4 +1,4 @@
-"""Pipelines to TTNN: their options, steps, and names."""
+"""Pipelines to TTNN: options, steps and names."""
 
 from __future__ import annotations
 
@@ -17,72 +17,84 @@ from ttcodegen.transforms.registry import (
     OptionValue,
     PipelineEntry,
     Step,
-    chosen,
     fixed,
+    non_default,
 )
 
-# The options of the pipelines of the library.
+# Options of the pipelines.
 #
-# Names are those of tt-mlir (2024 to 2026). An option with a `refusal` is one that cannot be had
-# here: it is accepted with the value that says what is done anyway.
+# Names are those of tt-mlir (2024 to 2026). An option with a `refusal` is unsupported here: only
+# the value that describes the behaviour anyway is accepted.
 
 TTIR_OPTIONS = (
-    Option("enable-fusing-pass", "Recognise what the library has one op for.", True),
-    Option("enable-implicit-broadcast-folding-pass", "Drop broadcasts that are implied.", True),
-    Option("enable-erase-inverse-ops-pass", "Cancel permutations and reshapes.", True),
+    Option("enable-fusing-pass", "Fuse ops to those of the library.", True),
+    Option(
+        "enable-implicit-broadcast-folding-pass",
+        "Fold broadcasts into ops that broadcast implicitly.",
+        True,
+    ),
+    Option("enable-erase-inverse-ops-pass", "Cancel inverse permutes and reshapes.", True),
 )
-TTNN_OPTIONS = (
+CALL_OPTIONS = (
     *SYSTEM_OPTIONS,
     Option("argument-types", "Kinds of arguments: function=input,parameter,constant,..."),
-    *TTIR_OPTIONS,
-    Option("enable-const-eval", "Compute once what depends on weights only.", True),
-    Option("enable-remove-dead-values", "Drop what lowering left over.", True),
+    Option("enable-const-eval", "Compute what depends only on weights once.", True),
     Option(
         "optimization-level",
-        "0: as written, but for decisions that are given; 1: what never hurts; 2: a search.",
+        "0: none but overrides; 1: local choices; 2: a search over layouts.",
         0,
         choices=(0, 1, 2),
     ),
-    Option("enable-optimizer", "Level 1, whatever the level says.", False),
+    Option("enable-optimizer", "Level 1 if the level is 0.", False),
     Option("memory-layout-analysis-enabled", "Level 2 if there is an optimizer.", False),
     Option(
         "experimental-weight-dtype",
-        "What weights of products become.",
+        "Data type of the weights of matmuls.",
         "none",
         choices=("none", "bfp_bf8", "bfp_bf4"),
     ),
-    Option("experimental-bfp8-weights", "Weights of products as bfp_bf8.", False),
-    Option("overrides", "Decisions that are given, as JSON."),
-    PARALLEL,
+    Option("experimental-bfp8-weights", "Weights of matmuls as bfp_bf8.", False),
+    Option("overrides", "Overrides of decisions, as JSON."),
     RELEASE,
     Option("override-output-layout", "Layouts of results: name=8x8:l1:block_sharded:tile:bf16,..."),
     Option("override-conv2d-config", "Convolutions: name=core_grid#8x4:weights_dtype#bf16,..."),
-    Option("insert-memreconfig", "Operands that are moved first: name=0:1,..."),
-    Option("record-decisions", "Leave what was decided in attributes of the module.", False),
+    Option("insert-memreconfig", "Operands to reshard before a call: name=0:1,..."),
+    Option("record-decisions", "Record the decisions in attributes of the module.", False),
     *fixed(REFUSED_TTNN_OPTIONS),
+)
+"""Options of both pipelines to ttnn calls: from TTIR and from TTNN."""
+TTNN_OPTIONS = (
+    *TTIR_OPTIONS,
+    Option("enable-remove-dead-values", "Erase dead ops after lowering.", True),
+    PARALLEL,
+    *CALL_OPTIONS,
 )
 EMITC_OPTIONS = (
     *CONVERSION_OPTIONS,
-    Option("target-dylib", "Add functions of vectors, for callers that know no model.", False),
+    Option(
+        "target-dylib",
+        "Add functions on vectors of tensors, for callers independent of the model.",
+        False,
+    ),
     *fixed(REFUSED_EMITC_OPTIONS),
 )
 
 
-# Decisions for the optimizer that options of pipelines give, and the level that they mean.
+# Overrides from pipeline options, and the optimization level that they imply.
 
 REFERENCE_OVERRIDES = ("override-output-layout", "override-conv2d-config", "insert-memreconfig")
-"""The options that give decisions to the reference compiler."""
+"""Override options of tt-mlir."""
 LEVELS = (1, 2)
 
 Values = Mapping[str, OptionValue]
 
 
 def level_of(overrides: str) -> int:
-    """The level that decisions were taken at, by the text of their file; 1 if it says none, and 0
-    if it has shardings alone.
+    """Returns the optimization level of an overrides file: 1 by default, 0 if it only has
+    shardings.
 
     Raises:
-        CompileError: if it says another level.
+        CompileError: if it names another level.
     """
     try:
         content: Any = json.loads(overrides)
@@ -97,13 +109,9 @@ def level_of(overrides: str) -> int:
 
 
 def optimization_level(options: Values) -> int:
-    """Optimization level: 0 nothing, 1 local choices, 2 a search over layouts.
+    """Returns the optimization level: 0 none, 1 local choices, 2 a search over layouts.
 
-    Decisions given from outside apply at level 0, too: at the level that their file was written at,
-    or else 1.
-
-    Decisions that are given are applied at level 0, too: at the level that their file was written
-    at, or else 1.
+    Overrides apply at level 0, too: at the level that their file was written at, else 1.
     """
     level = options["optimization-level"]
     assert isinstance(level, int)
@@ -111,16 +119,21 @@ def optimization_level(options: Values) -> int:
         level = 1
     if level == 0 and (given := given_decisions(options)):
         level = level_of(str(given["overrides"]))
+    if level == 0 and options["memory-layout-analysis-enabled"]:
+        raise OptionError(
+            "nothing is decided at level 0: 'memory-layout-analysis-enabled' needs the optimizer",
+            remedy="give enable-optimizer or optimization-level as well",
+        )
     if level == 0 and options["record-decisions"]:
         raise OptionError("nothing is decided at level 0: 'record-decisions' needs level 1 or 2")
     return 2 if level == 1 and options["memory-layout-analysis-enabled"] else level
 
 
 def given_decisions(options: Values) -> dict[str, OptionValue]:
-    """Overrides given as text or as a file.
+    """Returns the overrides, given as JSON or by options of the reference compiler.
 
     Raises:
-        OptionError: if it is given in both.
+        OptionError: if both are given.
     """
     given = [f"{name}={options[name]}" for name in REFERENCE_OVERRIDES if options[name]]
     if options["overrides"]:
@@ -131,11 +144,11 @@ def given_decisions(options: Values) -> dict[str, OptionValue]:
     return {"overrides": " ".join(given)} if given else {}
 
 
-# The pipelines of the library: each is a list of passes that one can read.
+# Steps of the pipelines.
 
 
 def ttir(options: Values) -> Iterator[Step | str]:
-    """From what the user wrote to few and fused ops of device types."""
+    """TTIR to fused ops on device types."""
     yield "inline"
     yield "ttir-own-buffers"
     yield "ttir-element-type-normalization"
@@ -143,50 +156,61 @@ def ttir(options: Values) -> Iterator[Step | str]:
     yield "ttir-canonicalize"
     if options["enable-implicit-broadcast-folding-pass"]:
         yield "ttir-implicit-broadcast-fold"
+    elif options["enable-fusing-pass"]:
+        raise OptionError(
+            "the fusing rules drop implied broadcasts, too: without "
+            "'enable-implicit-broadcast-folding-pass' they cannot be applied",
+            remedy="give enable-fusing-pass=false as well",
+        )
     erased = ["ttir-erase-inverse"] if options["enable-erase-inverse-ops-pass"] else []
     yield from erased
     if options["enable-fusing-pass"]:
         yield "ttir-fusing"
-        # What is fused into a convolution is no longer between a permute and its inverse.
+        # Fusing into convolutions may leave permutes adjacent to their inverses.
         yield from erased
         yield "ttir-decompose"
     yield "ttir-empty-attention-rows"
 
 
 def ttir_to_ttnn(options: Values) -> Iterator[Step | str]:
-    """From what the user wrote to the calls of the library, in order."""
+    """TTIR to ttnn calls."""
     yield from _on_device(options)
     yield from ("ttmetal-lift-programs", "ttir-outline-generics")
     yield Step("inline", {"cpu-functions": True, "generics": True})
     yield from choice_of_shardings(options)
     yield "ttir-partition"
-    yield Step("ttir-pipeline", chosen(options, TTIR_OPTIONS))
+    yield Step("ttir-pipeline", non_default(options, TTIR_OPTIONS))
     yield "ttcore-record-chip-shares"
     yield "convert-ttir-to-ttnn"
     if options["enable-remove-dead-values"]:
         yield "remove-dead-values"
-    # What several ops need in one form, each conversion makes for itself.
+    # Conversions of different ops create equal operands.
     yield "cse"
     if optimization_level(options) > 0:
         yield from ("ttnn-decode-caches", "ttnn-dense-rows")
         given = given_decisions(options)
         yield from (Step("ttnn-fuse-projections", given), "ttnn-decode-heads")
+        yield "ttnn-batched-rows"
         yield Step("ttnn-fuse-activations", given)
-    yield from _placed(options)
+    if optimization_level(options) == 1:
+        # At level 2, the search finds shards for a sum and its norm that save more than fusing.
+        yield Step("ttnn-fuse-residuals", given_decisions(options))
+    if optimization_level(options) > 1:
+        yield "ttnn-divide-wide-products"
+    yield from _placement_steps(options)
 
 
 def _on_device(options: Values) -> Iterator[Step | str]:
-    """The first steps of both ways to TTNN: the mesh that the module needs, the device that has it,
-    and kinds of arguments."""
+    """First steps of both pipelines to TTNN: implied mesh, device, kinds of arguments."""
     if not options["mesh-shape"]:
         yield "ttcore-imply-mesh"
-    yield Step("ttcore-register-device", chosen(options, SYSTEM_OPTIONS))
+    yield Step("ttcore-register-device", non_default(options, SYSTEM_OPTIONS))
     if options["argument-types"]:
         yield Step("populate-argument-types", {"argument-types": options["argument-types"]})
 
 
 def choice_of_shardings(options: Values) -> Iterator[Step | str]:
-    """The choice of shardings for modules that say none, if it is wanted."""
+    """Choice of shardings for modules without any, if requested."""
     overrides = options.get("overrides", "")
     if options["parallel"] or overrides:
         given = {"parallel": options["parallel"], "overrides": overrides}
@@ -194,19 +218,25 @@ def choice_of_shardings(options: Values) -> Iterator[Step | str]:
         yield Step("ttir-choose-shardings", given)
 
 
-def _placed(options: Values) -> Iterator[Step | str]:
-    """The last steps of both ways to TTNN: what the release takes otherwise, compute
-    configurations, placement and lifetimes of tensors."""
-    yield Step("ttnn-fit-release", chosen(options, (RELEASE,)))
+def _placement_steps(options: Values) -> Iterator[Step | str]:
+    """Last steps of both pipelines to TTNN.
+
+    Forms of the release, compute configs, placement and lifetimes of tensors.
+    """
+    yield Step("ttnn-fit-release", non_default(options, (RELEASE,)))
     yield from ("ttnn-set-compute-kernel-config", "ttnn-layout")
     target = options["experimental-weight-dtype"]
-    if target == "none" and options["experimental-bfp8-weights"]:
+    if options["experimental-bfp8-weights"]:
+        if target == "bfp_bf4":
+            raise OptionError("weights cannot be both bfp_bf8 and bfp_bf4")
         target = "bfp_bf8"
     if target != "none":
         yield Step("ttnn-weight-dtype-conversion", {"target": target})
     if (level := optimization_level(options)) > 0:
         record = {"record": True} if options["record-decisions"] else {}
         yield Step("ttnn-optimize", {"level": level, **given_decisions(options), **record})
+    else:
+        yield "ttnn-fit-attention"
     if options["enable-const-eval"]:
         yield "ttnn-prepare-conv2d-weights-and-bias"
         yield from ("ttnn-hoist-loop-invariants", "const-eval-hoist-transform")
@@ -216,34 +246,32 @@ def _placed(options: Values) -> Iterator[Step | str]:
 
 
 def ttnn_to_ttnn(options: Values) -> Iterator[Step | str]:
-    """From calls that have layouts, and ops for those that the library refuses, to legal calls."""
-    if options["parallel"]:
-        raise OptionError("a module of TTNN says what each device computes: 'parallel' has no use")
+    """TTNN with layouts to legal calls, with decompositions where the library refuses an op."""
     yield from _on_device(options)
     yield from ("ttnn-canonicalize-calls", "inline", "ttir-own-buffers")
     yield from ("ttcore-record-chip-shares", "ttir-decompose", "convert-ttir-to-ttnn")
-    yield from _placed(options)
+    yield from _placement_steps(options)
 
 
 def ttnn_to_runtime(options: Values) -> Iterator[Step | str]:
-    """TTNN is what the flatbuffer holds: there is only to see that it fits the device."""
+    """Check that TTNN fits the device: the flatbuffer holds TTNN as it is."""
     yield "ttcore-check-memory"
 
 
 def ttnn_to_emitc(options: Values) -> Iterator[Step | str]:
-    """From the ttnn calls to C++ files."""
+    """ttnn calls to C++ files."""
     if options["target-dylib"]:
         yield "ttnn-modify-signatures-for-dylib"
-    yield Step("convert-ttnn-to-emitc", chosen(options, CONVERSION_OPTIONS))
+    yield Step("convert-ttnn-to-emitc", non_default(options, CONVERSION_OPTIONS))
 
 
 def ttir_to_emitc(options: Values) -> Iterator[Step | str]:
-    """From what the user wrote to C++ files."""
-    yield Step("ttir-to-ttnn-common-pipeline", chosen(options, TTNN_OPTIONS))
-    yield Step("ttnn-common-to-emitc-pipeline", chosen(options, EMITC_OPTIONS))
+    """TTIR to C++ files."""
+    yield Step("ttir-to-ttnn-common-pipeline", non_default(options, TTNN_OPTIONS))
+    yield Step("ttnn-common-to-emitc-pipeline", non_default(options, EMITC_OPTIONS))
 
 
-# The table of the pipelines of the library, under the names of tt-mlir (2024 to 2026).
+# Table of the pipelines, under the names of tt-mlir (2024 to 2026).
 
 PIPELINES = (
     PipelineEntry(
@@ -265,14 +293,14 @@ PIPELINES = (
         name="ttnn-to-ttnn-pipeline",
         group=Group.TTNN,
         steps=ttnn_to_ttnn,
-        description="TTNN with layouts, to calls as the library takes them.",
-        options=TTNN_OPTIONS,
+        description="TTNN with layouts to legal calls of the library.",
+        options=CALL_OPTIONS,
     ),
     PipelineEntry(
         name="ttnn-common-to-runtime-pipeline",
         group=Group.TTNN,
         steps=ttnn_to_runtime,
-        description="TTNN to what a flatbuffer holds.",
+        description="TTNN to the contents of a flatbuffer.",
         aliases=("ttnn-common-to-flatbuffer-pipeline",),
     ),
     PipelineEntry(

@@ -118,9 +118,15 @@ void reduce_operand(Processor& processor, const FpuMode& mode, std::uint32_t cb,
     if (mode.pool != Pool::Maximum && fidelity < 2) {
         cut_mantissas(state.source_a.data(), kFirstBitsOfA, state.source_a.data());
     }
+    const bool is_wide = processor.compute_settings->fp32_dest_acc_en;
+    const auto holds_words = [&](FormatRegister source) {
+        return state.formats[static_cast<std::size_t>(source)].format == DataFormat::Float32;
+    };
+    const bool keeps = is_wide && holds_words(FormatRegister::SourceA);
     const ReductionStart start{
         .continues = note.written,
-        .source_bits = processor.compute_settings->fp32_dest_acc_en ? 10 : 7,
+        .source_bits = keeps ? 10 : 7,
+        .row_bits = keeps && holds_words(FormatRegister::SourceB) ? 10 : 7,
     };
     reduce_tile(mode.pool, mode.reduction, state.source_a.data(), state.source_b.data(), start,
                 output);

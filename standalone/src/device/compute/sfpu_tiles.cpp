@@ -7,6 +7,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "core/typecast.hpp"
 #include "device/compute/sfpu_rows.hpp"
 #include "device/compute/tile_format.hpp"
 
@@ -53,28 +54,17 @@ void round_stochastically(const SfpuOperands& operands) {
     }
 }
 
-template <typename Integer>
-Integer integer_of(float value, float rounded) {
-    // Floats near the integer limits are coarse, so values are compared before the conversion.
-    constexpr auto kLowest = static_cast<double>(std::numeric_limits<Integer>::lowest());
-    constexpr auto kHighest = static_cast<double>(std::numeric_limits<Integer>::max());
-    if (value != value) {
-        return Integer{0};
-    }
-    return static_cast<Integer>(std::clamp(static_cast<double>(rounded), kLowest, kHighest));
-}
-
-/// Converts a float to an integer of `format`: 16-bit formats round to nearest, others truncate.
+/// Converts a float to an integer of `format`, as docs/numbers.md lists it.
 std::uint32_t integer_word(float value, DataFormat format) {
     switch (format) {
         case DataFormat::UInt32:
-            return integer_of<std::uint32_t>(value, std::trunc(value));
+            return cpu::typecast_to_u32(value);
         case DataFormat::UInt16:
-            return integer_of<std::uint16_t>(value, std::nearbyint(value));
+            return cpu::typecast_to_u16(value);
         case DataFormat::UInt8:
-            return integer_of<std::uint8_t>(value, std::trunc(value));
+            return cpu::typecast_to_u8(value);
         default:
-            return static_cast<std::uint32_t>(integer_of<std::int32_t>(value, std::trunc(value)));
+            return static_cast<std::uint32_t>(cpu::typecast_to_si32(value));
     }
 }
 
@@ -100,8 +90,9 @@ std::uint32_t converted(std::uint32_t word, DataFormat from, DataFormat to) {
         }
         const float value = from == DataFormat::Int32
                                 ? static_cast<float>(static_cast<std::int32_t>(word))
-                                : static_cast<float>(word);
-        return std::bit_cast<std::uint32_t>(value);
+                                : cpu::typecast_to_float(word);
+        return std::bit_cast<std::uint32_t>(
+            to == DataFormat::Float32 ? value : cpu::round_ties_away_to_bf16(value));
     }
     // Packing rounds between float formats; until then a 32-bit register keeps full precision.
     return is_integer(to) ? integer_word(std::bit_cast<float>(word), to) : word;

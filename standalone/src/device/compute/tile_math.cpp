@@ -124,14 +124,18 @@ Line line_of(Pool pool, bool continues, const float* from) {
     return line;
 }
 
-void reduce_rows(Pool pool, const float* input, const float* scaler, bool continues,
+void reduce_rows(Pool pool, const float* input, const float* scaler, ReductionStart start,
                  float* output) {
     for (Index face_row = 0; face_row < 2; ++face_row) {
         float* left = output + face_start(face_row, 0);
-        Line line = line_of(pool, continues, left);
+        Line line = line_of(pool, start.continues, left);
         for (Index face_column = 0; face_column < 2; ++face_column) {
             const Index face = face_start(face_row, face_column);
             pool_rows(pool, input + face, scaler + face, line);
+        }
+        // The totals of all tiles up to this one go through a source register to their columns.
+        for (float& total : line) {
+            total = cut_mantissa(total, start.row_bits);
         }
         std::copy(line.begin(), line.end(), left);
         for (Index row = 1; row < kFaceWidth; ++row) {
@@ -245,7 +249,7 @@ void reduce_tile(Pool pool, Reduction reduction, const float* input, const float
     }
     switch (reduction) {
         case Reduction::Row:
-            reduce_rows(pool, input, scaler, start.continues, output);
+            reduce_rows(pool, input, scaler, start, output);
             return;
         case Reduction::Column:
             reduce_columns(pool, input, scaler, start.continues, output);

@@ -44,6 +44,8 @@ struct ReductionStart {
     bool continues = false;
     /// Mantissa bits that are kept between the destination and a source register; 10 or 7.
     int source_bits = 10;
+    /// Mantissa bits of a row's total, which source register B takes back to the destination.
+    int row_bits = 10;
 };
 
 /// Reduces `input`, each line multiplied by row 0 of the scaler's faces, into `output`.

@@ -11,9 +11,9 @@
 #include "api/compute/eltwise_unary/eltwise_unary.h"
 #include "api/compute/eltwise_unary/fill.h"
 #include "api/compute/eltwise_unary/gelu.h"
+#include "api/compute/matmul.h"
 #include "api/compute/pack.h"
 #include "api/compute/reconfig_data_format.h"
-#include "api/compute/reduce.h"
 #include "api/compute/reg_api.h"
 #include "api/compute/tile_move_copy.h"
 
@@ -35,7 +35,7 @@ void kernel_main() {
     constexpr uint32_t dst1 = 1;
 
     unary_op_init_common(cb_x, cb_sum_tiles);
-    cb_wait_front(cb_scaler, 1);
+    cb_wait_front(cb_scaler, 2);
 
     for (uint32_t tile = 0; tile < count; ++tile) {
         tile_regs_acquire();
@@ -61,12 +61,12 @@ void kernel_main() {
         tile_regs_release();
 
         cb_push_back(cb_partial, 1);
-        reconfig_data_format(cb_partial, cb_scaler);
-        reduce_init<PoolType::SUM, ReduceDim::REDUCE_ROW>(cb_partial, cb_scaler, cb_sum_tiles);
+        reconfig_data_format(cb_scaler, cb_partial);
+        matmul_init(cb_partial, cb_scaler);
 
         tile_regs_acquire();
         cb_wait_front(cb_partial, 1);
-        reduce_tile<PoolType::SUM, ReduceDim::REDUCE_ROW>(cb_partial, cb_scaler, 0, 0, dst0);
+        matmul_tiles(cb_partial, cb_scaler, 0, 1, dst0);
         cb_pop_front(cb_partial, 1);
         cb_wait_front(cb_scale, 1);
         reconfig_data_format_srca(cb_scale);
@@ -78,7 +78,6 @@ void kernel_main() {
         tile_regs_commit();
         tile_regs_wait();
         pack_tile(dst0, cb_sum_tiles);
-        reduce_uninit();
         cb_pop_front(cb_scale, 1);
         tile_regs_release();
 

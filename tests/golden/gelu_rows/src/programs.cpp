@@ -83,7 +83,7 @@ Workload build(const DeviceTensor& x, const DeviceTensor& scale, const DeviceTen
                                     Tuning::buffer_depth, 4096);
     support::create_circular_buffer(program, cores, cb_sum_tiles, DataFormat::Float32,
                                     Tuning::buffer_depth, 4096);
-    support::create_circular_buffer(program, cores, cb_scaler, DataFormat::Float16_b, 1, 2048);
+    support::create_circular_buffer(program, cores, cb_scaler, DataFormat::Float16_b, 2, 2048);
     support::create_circular_buffer(program, cores, cb_partial, DataFormat::Float32,
                                     Tuning::buffer_depth, 4096);
 

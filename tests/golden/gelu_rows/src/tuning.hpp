@@ -35,7 +35,7 @@ struct gelu_sum_multiply {
 
     // Bytes of L1 per core for circular buffers.
     static constexpr std::uint32_t l1_bytes = buffer_depth * 4096 + buffer_depth * 4096 +
-                                              buffer_depth * 4096 + 2048 + buffer_depth * 4096;
+                                              buffer_depth * 4096 + 2 * 2048 + buffer_depth * 4096;
 };
 
 }  // namespace gelu_rows::tuning

@@ -18,6 +18,7 @@ from ttcodegen.conversions.ttir_to_ttmetal.grouping.tile_operations import (
 from ttcodegen.conversions.ttir_to_ttmetal.parts.compute import (
     PARTIAL,
     SCALER,
+    SCALER_TILES,
     ComputeKernel,
     reduce_row,
     repeated_row,
@@ -32,7 +33,7 @@ from ttcodegen.naming.programs import kernel_name
 from ttcodegen.ops.core.lowering import Tile, TileBuilder
 from ttcodegen.ops.reduction.norms import LEAST_SCORE
 
-# The compute kernel of attention: a row of tiles of scores, its softmax, and sums of values.
+# The compute kernel of attention: a row of score tiles, its softmax, and weighted sums of values.
 
 _STAGES = {
     "begin_row": "Sets what is kept of a row of queries before any key was seen.",
@@ -45,12 +46,13 @@ _STAGES = {
     "add_values": "Adds the values of a part of the keys to their sums.",
     "finish_row": "Computes the result of a row of queries that has seen all keys.",
 }
-"""The stages of the kernel by name, and what they do."""
+"""Stages of the kernel by name, with their purposes."""
 
 
-def _comparable(builder: TileBuilder, score: Tile) -> Tile:
-    """A score that its maximum can be subtracted from: those below `LEAST_SCORE` become it, but
-    minus infinity stays, which hides a key whatever the others are."""
+def _clamped_score(builder: TileBuilder, score: Tile) -> Tile:
+    """Raises scores to at least `LEAST_SCORE`, so that their maximum can be subtracted.
+
+    Minus infinity is kept: it hides a key whatever the other scores are."""
     least = builder.fill(LEAST_SCORE, DataType.FLOAT32)
     raised = builder.call("binary_max_tile", score, least)
     is_hidden = builder.call("isneginf_tile", score)
@@ -59,14 +61,14 @@ def _comparable(builder: TileBuilder, score: Tile) -> Tile:
 
 
 class AttentionCompute:
-    """The kernel of a plan."""
+    """Compute kernel of a plan."""
 
     def __init__(self, plan: AttentionPlan, name: str) -> None:
         self.plan = plan
         self.kernel = ComputeKernel(kernel_name("compute", name), fp32_destination=True)
 
-    def described(self) -> tuple[Kernel, FuncOp]:
-        """Kernel description of the program, and its function."""
+    def finished(self) -> tuple[Kernel, FuncOp]:
+        """Finishes the kernel; returns its description and its function."""
         plan, kernel = self.plan, self.kernel
         buffers = list(plan.parts.buffers)
         kernel.declare(buffers, plan.parts.tuning.values())
@@ -76,7 +78,8 @@ class AttentionCompute:
             for position, argument in enumerate(SHARE)
         )
         kernel.op("mm_init", plan.buffers["query"], plan.buffers["key"], "scores", 1)
-        kernel.wait([SCALER, *([plan.hiding] if plan.hiding else [])])
+        kernel.op("cb_wait_front", SCALER, SCALER_TILES)
+        kernel.wait([plan.hiding] if plan.hiding else [])
         end = kernel.builder.sum(first, count)
         with kernel.builder.loop(end, start=first, name_hint="unit") as unit:
             self.unit(unit)
@@ -114,14 +117,15 @@ class AttentionCompute:
         kernel.op("cb_pop_front", *values)
 
     def stage(self, name: str) -> AbstractContextManager[None]:
-        """A part of the kernel that is a function if that is long."""
+        """Stage of the kernel, which becomes a function if the kernel is long."""
         return self.kernel.builder.stage(name, _STAGES[name])
 
     # Scores
 
     def _scores(self, visible: Value) -> None:
-        """Products of queries and keys, and what is hidden; tiles after those that are visible hold
-        nothing."""
+        """Computes the scores of visible key tiles, and hides keys in the last one.
+
+        Tiles after the visible ones are left unset."""
         plan, kernel, builder = self.plan, self.kernel, self.kernel.builder
         kernel.op("cb_reserve_back", "scores", plan.part)
         last: Value = plan.columns - 1
@@ -162,7 +166,7 @@ class AttentionCompute:
         kernel.pop(masks)
 
     def _section(self, hiding: str) -> tuple[Allocation, Mapping[Tile, str]]:
-        """From a product in the first register to a score."""
+        """Allocates the ops that scale and mask a matmul result in the first register."""
         plan = self.plan
         builder = TileBuilder()
         product = score = builder.new_tile(DataType.FLOAT32)
@@ -172,7 +176,7 @@ class AttentionCompute:
         if plan.mask is not None:
             mask = builder.new_tile(declared_data_type(plan.mask))
             sources[mask] = plan.buffers["mask"]
-            score = _comparable(builder, builder.call("add_binary_tile", score, mask))
+            score = _clamped_score(builder, builder.call("add_binary_tile", score, mask))
         if hiding:
             shown = builder.new_tile(DataType.BFLOAT16)
             sources[shown] = hiding
@@ -189,7 +193,7 @@ class AttentionCompute:
     # Softmax
 
     def _greatest(self, visible: Value) -> None:
-        """The greatest score of each query."""
+        """Computes the maximum score of each query."""
         kernel, builder = self.kernel, TileBuilder()
         builder.fill(float("-inf"), DataType.FLOAT32)
         sink = self.plan.buffers.get("sink")
@@ -206,8 +210,9 @@ class AttentionCompute:
         kernel.wait(["greatest"])
 
     def raise_greatest(self, begin: Callable[[], None], count: Value, kept: Sequence[str]) -> None:
-        """The greatest score of each query, for circular buffers of these names: of as many tiles
-        and of what `begin` brings to the first register."""
+        """Computes the maximum score of each query into the circular buffers `kept`.
+
+        Takes `count` tiles, and the initial value that `begin` loads into the first register."""
         kernel, builder = self.kernel, TileBuilder()
         score = builder.new_tile(DataType.FLOAT32)
         builder.call("binary_max_tile", score, score)
@@ -225,7 +230,7 @@ class AttentionCompute:
         kernel.push(kept)
 
     def weights(self, visible: Value, greatest_of: str = "greatest") -> None:
-        """Exponentials of the distance from the greatest score."""
+        """Computes the exponentials of the differences from the maximum score."""
         plan, kernel = self.plan, self.kernel
         builder = TileBuilder()
         score, greatest = (builder.new_tile(DataType.FLOAT32) for _ in range(2))
@@ -243,7 +248,7 @@ class AttentionCompute:
         kernel.op("cb_wait_front", "weights", plan.part)
 
     def _inverse(self, visible: Value) -> None:
-        """Divisor of weights: their sum, with that of the sink."""
+        """Computes the reciprocal of the sum of weights, including the sink."""
         kernel, builder = self.kernel, TileBuilder()
         total = found = builder.new_tile(DataType.FLOAT32)
         sources: dict[Tile, str] = {}
@@ -263,7 +268,7 @@ class AttentionCompute:
         kernel.wait(["inverse"])
 
     def _products(self, visible: Value) -> None:
-        """Sums of values by their weights."""
+        """Computes the weighted sums of values, and divides them by the sum of weights."""
         kernel, tiles = self.kernel, TileBuilder()
         scaled = tiles.new_tile(DataType.FLOAT32)
         tiles.call("mul_binary_tile", scaled, scaled)
@@ -273,9 +278,10 @@ class AttentionCompute:
 
     @contextmanager
     def products(self, count: Value, target: str) -> Generator[SSAValue]:
-        """Sums of so many rows of tiles of the values by their weights, one column of tiles after
-        the other: what is computed inside finds the sum of the column in the first destination
-        register, and leaves there what is packed to the circular buffer `target`."""
+        """Multiplies `count` tiles of weights by the values, column by column.
+
+        The code inside finds the sum of a column in the first destination register, and leaves
+        there the tile that is packed to the circular buffer `target`."""
         plan, kernel, builder = self.plan, self.kernel, self.kernel.builder
         value = plan.buffers["value"]
         with builder.loop(plan.width, name_hint="value_column") as column:
@@ -291,26 +297,27 @@ class AttentionCompute:
             kernel.push([target])
 
 
-# The compute kernel of attention to more keys than L1 holds: a softmax in parts of the keys.
+# The compute kernel of attention to more keys than L1 holds: online softmax over chunks of keys.
 #
-# Of each row there is the greatest score so far, the sum of the exponentials of the scores less
-# that, and the sums of values weighted by them. A greater score makes all of it smaller by one
-# factor (Milakov and Gimelshein, arXiv:1805.02867). Rows take turns: what is kept of a row is at
-# the front of its circular buffers when a part comes to it, and goes to the back.
+# The state of each row is the running maximum of the scores, the sum of their exponentials relative
+# to it, and the weighted sums of values. A greater maximum scales sum and weighted sums by one
+# factor (Milakov and Gimelshein, arXiv:1805.02867). Rows take turns: the state of a row is at the
+# front of its circular buffers when its turn comes, and is pushed to the back.
 
 _LEAST = -3.3895313892515355e38
-"""The lowest number of bf16, which no score of a key that is seen is below: unlike minus infinity
-it can be subtracted from itself."""
+"""Lowest finite bf16: no visible score is lower.
+
+Unlike minus infinity it can be subtracted from itself."""
 
 
 class AttentionInParts(AttentionCompute):
-    """The kernel of a plan whose keys come in parts."""
+    """Compute kernel of a plan that streams the keys in chunks."""
 
     def unit(self, unit: SSAValue) -> None:
-        """The rows of a unit of work, part by part of the keys."""
+        """Computes the rows of a unit of work, chunk by chunk of the keys."""
         plan, kernel, builder = self.plan, self.kernel, self.kernel.builder
         queries = plan.buffers["query"], plan.unit_rows * plan.inner
-        # With a causal mask a unit of work is one row.
+        # With a causal mask a unit of work is a single row.
         visible = plan.visible(builder, unit)
         with builder.loop(plan.unit_rows, name_hint="row"):
             with self.stage("begin_row"):
@@ -325,7 +332,7 @@ class AttentionInParts(AttentionCompute):
         kernel.op("cb_pop_front", *queries)
 
     def _part(self, first: SSAValue, count: SSAValue, visible: Value) -> None:
-        """A part of the keys, of which there are so many rows from `first` on."""
+        """Processes a chunk of `count` rows of keys, from row `first` on."""
         plan, kernel, builder = self.plan, self.kernel, self.kernel.builder
         keys = plan.buffers["key"], plan.part * plan.inner
         values = plan.buffers["value"], plan.part * plan.width
@@ -333,7 +340,7 @@ class AttentionInParts(AttentionCompute):
         kernel.op("cb_wait_front", *values)
         whole = count
         if plan.hiding:
-            # The last tile that is seen at all hides some of its keys.
+            # The last visible tile hides some of its keys.
             last = visible - 1 if isinstance(visible, int) else builder.difference(visible, 1)
             before = builder.difference(last, first)
             whole = builder.named(builder.smaller(count, before), "whole")
@@ -364,7 +371,7 @@ class AttentionInParts(AttentionCompute):
         kernel.op("cb_pop_front", *values)
 
     def _begin(self) -> None:
-        """Initial state of a row before its first key: a sink is a score without a value."""
+        """Sets the initial state of a row: a sink is a score without a value."""
         plan, kernel, tiles = self.plan, self.kernel, TileBuilder()
         sinks = [plan.buffers["sink"]] if plan.sink is not None else []
         tiles.fill(_LEAST if plan.mask is None else LEAST_SCORE, DataType.FLOAT32)
@@ -387,7 +394,7 @@ class AttentionInParts(AttentionCompute):
         kernel.op("cb_push_back", "products", plan.width)
 
     def _raise(self, count: Value) -> None:
-        """The greatest score with those of the part, and what the sums have to be multiplied by."""
+        """Updates the running maximum, and computes the factor that rescales the sums."""
         kernel, tiles = self.kernel, TileBuilder()
         score = tiles.new_tile(DataType.FLOAT32)
         tiles.call("exp_tile", tiles.call("sub_binary_tile", score, score))
@@ -411,7 +418,7 @@ class AttentionInParts(AttentionCompute):
         kernel.wait(["factor"])
 
     def _add_weights(self, count: Value) -> None:
-        """The sum of the exponentials with those of the part."""
+        """Adds the exponentials of a chunk to the running sum."""
         reduce_row(self.kernel, "weights", ReduceType.SUM, count, streams=False)
         self.kernel.wait(["sum"])
         with repeated_row(self.kernel):
@@ -426,7 +433,7 @@ class AttentionInParts(AttentionCompute):
             self._add_kept("products", column)
 
     def _add_kept(self, name: str, index: Value) -> None:
-        """Adds to the first register what was kept, times the factor."""
+        """Adds a kept tile, times the factor, to the first register."""
         kernel, tiles = self.kernel, TileBuilder()
         tile = tiles.new_tile(DataType.FLOAT32)
         tiles.call("mul_binary_tile", tile, tile)
@@ -437,7 +444,7 @@ class AttentionInParts(AttentionCompute):
         kernel.call(tiles.calls[1], [0, 1, 0])
 
     def _finish(self) -> None:
-        """The result of a row that has seen all of its keys."""
+        """Computes the result of a row that has seen all of its keys."""
         plan, kernel, tiles = self.plan, self.kernel, TileBuilder()
         tile = tiles.new_tile(DataType.FLOAT32)
         tiles.call("recip_tile", tile)

@@ -1,8 +1,7 @@
 """Plan of an attention program: work split and circular buffers.
 
-A unit of work is some rows of tiles of queries that share a head of keys and values: these stay in
-L1 meanwhile, or come part by part if there are too many. Scores never leave L1.
-"""
+A unit of work is a number of rows of query tiles that share a head of keys and values. These stay
+in L1 meanwhile, or are streamed in chunks if they do not fit. Scores never leave L1."""
 
 from __future__ import annotations
 
@@ -14,7 +13,12 @@ from math import ceil
 
 from xdsl.ir import SSAValue
 
-from ttcodegen.conversions.ttir_to_ttmetal.parts.compute import PARTIAL, REDUCED, SCALER
+from ttcodegen.conversions.ttir_to_ttmetal.parts.compute import (
+    PARTIAL,
+    REDUCED,
+    SCALER,
+    SCALER_TILES,
+)
 from ttcodegen.conversions.ttir_to_ttmetal.parts.data_movement import brought_bytes
 from ttcodegen.conversions.ttir_to_ttmetal.parts.loop_nests import broadcast_of
 from ttcodegen.conversions.ttir_to_ttmetal.parts.program_parts import BUFFER_DEPTH, ProgramParts
@@ -30,21 +34,21 @@ from ttcodegen.ops.attention.reference import default_scale
 from ttcodegen.ops.attention.sdpa import keys_at_a_time
 
 _OF_ROW = ("greatest", "inverse")
-"""Circular buffers for what a row of scores comes to."""
+"""Circular buffers for the reductions of a row of scores."""
 _MOST_ROWS = 4
-"""Rows of tiles of queries that are computed with each part of the keys."""
+"""Maximum number of rows of query tiles that are computed with each chunk of keys."""
 
 
 @dataclass
 class AttentionPlan:
-    """The program of an attention under construction."""
+    """Plan of an attention program, shared by its kernels."""
 
     op: CatalogueOp
     names: Mapping[SSAValue, str]
     cores: CoreRange
     parts: ProgramParts = field(init=False)
     buffers: dict[str, str] = field(default_factory=dict[str, str])
-    """The circular buffers of the operands and of the result, by what they are for the op."""
+    """Circular buffers of the operands and the result, by their role in the op."""
 
     def __post_init__(self) -> None:
         op = self.op
@@ -67,7 +71,7 @@ class AttentionPlan:
             ("key", self.key, parts_held * self.part * self.inner),
             ("value", self.value, parts_held * self.part * self.width),
         ):
-            # One tensor may be several of them.
+            # One tensor may be several operands.
             self.buffers[name] = parts.buffers.add_tensor(value, pages)
         for name, value in (("mask", self.mask), ("sink", self.sink)):
             if value is not None:
@@ -81,14 +85,15 @@ class AttentionPlan:
         if self.in_parts:
             for name, pages in (("greatest", 1), ("sum", 1), ("products", self.width)):
                 parts.buffers.add(name, DataType.FLOAT32, (rows + 1) * pages)
-        parts.buffers.add(SCALER, DataType.BFLOAT16, 1)
+        parts.buffers.add(SCALER, DataType.BFLOAT16, SCALER_TILES)
         if self.hiding:
             parts.buffers.add(self.hiding, DataType.BFLOAT16, 1)
 
     def _divide(self) -> None:
-        """Traffic division: tiles that each core needs once, in order, being the queries of its
-        units and the heads of keys and values that no other units share. What comes in parts is not
-        so."""
+        """Records which operands each core reads exactly once, in order.
+
+        These are the queries of its units, and heads of keys and values that no other unit shares.
+        Operands that are streamed in chunks are excluded."""
         if self.in_parts or len({self.query, self.key, self.value}) < 3:
             return
         divisions = self.parts.divisions
@@ -99,7 +104,7 @@ class AttentionPlan:
 
     @cached_property
     def settings(self) -> ComputeSettings:
-        """Compute settings of the kernel: copies keep their full width."""
+        """Compute settings of the kernel: copied tiles keep their full width."""
         copied = ["scores", REDUCED, "greatest"]
         copied += [self.buffers[name] for name in ("mask", "sink") if name in self.buffers]
         copied += ["latest", "factor", "sum", "products"] if self.in_parts else ["inverse"]
@@ -111,31 +116,31 @@ class AttentionPlan:
 
     @property
     def inner(self) -> int:
-        """Columns of the queries and keys."""
+        """Tile columns of the queries and keys."""
         return self.queries.columns
 
     @property
     def columns(self) -> int:
-        """Columns of the scores: rows of tiles of the keys."""
+        """Tile columns of the scores: tile rows of the keys."""
         return self.keys.rows
 
     @property
     def width(self) -> int:
-        """Columns of the values."""
+        """Tile columns of the values."""
         return self.values.columns
 
     @cached_property
     def part(self) -> int:
-        """Rows of tiles of the keys that are there at a time."""
+        """Rows of key tiles that are in L1 at a time."""
         return keys_at_a_time(self.op)
 
     @property
     def in_parts(self) -> bool:
-        """True if that are not all."""
+        """Returns whether keys are streamed in chunks."""
         return self.part < self.columns
 
     def visible(self, builder: KernelBuilder, row: SSAValue) -> Value:
-        """Rows of tiles of the keys that a row of tiles of all queries sees."""
+        """Number of rows of key tiles that are visible to a row of query tiles."""
         if not self.is_causal or self.columns == 1:
             return self.columns
         place = builder.remainder(row, self.queries.rows)
@@ -143,18 +148,20 @@ class AttentionPlan:
 
     @property
     def rows_of_group(self) -> int:
-        """Rows of tiles of the queries that share a head of keys."""
+        """Rows of query tiles that share a head of keys."""
         return self.queries.shape[1] // self.keys.shape[1] * self.queries.rows
 
     @property
     def rows(self) -> int:
-        """All rows of tiles of the queries."""
+        """All rows of query tiles."""
         return self.rows_of_group * self.keys.shape[0] * self.keys.shape[1]
 
     @cached_property
     def unit_rows(self) -> int:
-        """Rows of tiles of a unit of work. Where heads have one row each, those of a group stay
-        together: to read keys and values takes longer than to compute with them."""
+        """Rows of query tiles in a unit of work.
+
+        If heads have one row each, those of a group stay together: reading keys and values takes
+        longer than computing with them."""
         least = ceil(self.rows / self.cores.cores)
         if self.queries.rows == 1:
             least = self.rows_of_group
@@ -162,31 +169,32 @@ class AttentionPlan:
         found = next((n for n in divisors if n >= least), self.rows_of_group)
         if not self.in_parts:
             return found
-        # Each row sees as many parts as it is allowed to, if that differs.
+        # With a causal mask rows see different numbers of chunks.
         most = 1 if self.is_causal else min(found, _MOST_ROWS)
         return max(n for n in divisors if n <= most)
 
     @property
     def units(self) -> int:
-        """The units of work."""
+        """Number of units of work."""
         return self.rows // self.unit_rows
 
     @property
     def units_of_group(self) -> int:
-        """Those that share a head of keys."""
+        """Units of work that share a head of keys."""
         return self.rows_of_group // self.unit_rows
 
-    # What is hidden
+    # Masks
 
     @property
     def is_causal(self) -> bool:
-        """True if a query sees the keys up to its own position."""
+        """Returns whether a query sees only the keys up to its own position."""
         return bool(self.op.parameter("is_causal"))
 
     @property
     def hiding(self) -> str:
-        """The circular buffer of the tile that hides keys in the last tile of a row: what comes
-        after a query (`later`), or padding (`elements`); "" for none."""
+        """Circular buffer of the tile that hides keys in the last visible tile of a row.
+
+        `later` hides keys after the query, `elements` hides padding; empty for none."""
         if self.is_causal:
             return "later"
         return "elements" if self.keys.height % TILE_SIDE else ""
@@ -219,21 +227,21 @@ class AttentionPlan:
 
     @property
     def _mask_tiles(self) -> int:
-        """Those that are read: up to the diagonal, if nothing is seen after it."""
+        """Mask tiles that are read: only up to the diagonal if the attention is causal."""
         return self._visible_tiles if self.is_causal else self.rows * self.columns
 
     @property
     def _visible_tiles(self) -> int:
-        """The tiles of scores up to the diagonal."""
+        """Number of score tiles up to the diagonal."""
         heads = self.rows // self.queries.rows
         return heads * self.queries.rows * (self.queries.rows + 1) // 2
 
     @property
     def scores(self) -> TiledShape:
-        """The shape of the scores of all queries."""
+        """Shape of the scores of all queries."""
         return TiledShape((*self.queries.shape[:3], self.keys.height))
 
     def shape_of_mask(self) -> TiledShape:
-        """The shape of the mask that was given."""
+        """Shape of the mask operand."""
         assert self.mask is not None
         return TiledShape(shape_of(self.mask.type))

@@ -44,18 +44,18 @@ from ttcodegen.dialects.ttnn.placement import declared_data_type
 from ttcodegen.layout.placements import TiledShape, tile_bytes_of
 from ttcodegen.naming.programs import kernel_name
 
-# Programs of attention: scores, their softmax and the sums of values, with no score in DRAM.
+# Programs of attention: scores, softmax and weighted sums of values, without scores in DRAM.
 
 
 def lower_attention(
     group: Group, names: Mapping[SSAValue, str], name: str, cores: CoreRange
 ) -> Lowered:
-    """The program of a group that is one attention.
+    """Lowers a group that is one attention op to a program.
 
     Args:
         group: the op.
-        names: what values are called: identifiers, all different.
-        name: what the program is called.
+        names: unique identifiers of the values.
+        name: name of the program.
         cores: the cores that share the queries.
     """
     assert group.root is not None
@@ -66,7 +66,7 @@ def lower_attention(
         name,
         "scaled_dot_product_attention",
         cores,
-        (movement.reader(), compute.described(), movement.writer()),
+        (movement.reader(), compute.finished(), movement.writer()),
         plan.costs(),
         plan.settings,
         work_units=plan.units,
@@ -80,8 +80,7 @@ class _AttentionMovement:
     name: str
 
     def reader(self) -> tuple[Kernel, FuncOp]:
-        """Brings keys and values of a head, then rows of queries, and what belongs to their
-        scores."""
+        """Kernel that reads keys and values, then rows of queries with masks and sinks."""
         plan = self.plan
         made = [SCALER, *([plan.hiding] if plan.hiding else [])]
         kernel = plan.parts.data_movement(
@@ -96,7 +95,7 @@ class _AttentionMovement:
         builder = kernel.builder
         builder.op("blocks.push_reduce_scaler", kernel.buffer(SCALER))
         if plan.hiding:
-            self._push_shown(kernel)
+            self._push_visibility(kernel)
         with kernel.share("unit") as unit:
             group: Value = unit
             if plan.units_of_group > 1:
@@ -114,8 +113,7 @@ class _AttentionMovement:
         return kernel.finish()
 
     def _read_parts(self, kernel: MovementKernel, unit: SSAValue, group: Value) -> None:
-        """Brings all rows of queries of a unit of work, then keys and values part by part, each
-        with the mask of all rows."""
+        """Reads all query rows of a unit of work, then keys, values and masks chunk by chunk."""
         plan, builder = self.plan, kernel.builder
         with builder.loop(plan.unit_rows, name_hint="row") as row:
             whole = self._whole_row(kernel, unit, row)
@@ -133,7 +131,7 @@ class _AttentionMovement:
                     self._read_mask(kernel, whole, first, end)
 
     def _whole_row(self, kernel: MovementKernel, unit: SSAValue, row: SSAValue) -> SSAValue:
-        """The number of a row of a unit of work among those of all queries."""
+        """Index of a row of a unit of work among all rows of queries."""
         if self.plan.unit_rows == 1:
             return unit
         whole = kernel.builder.sum(kernel.builder.product(unit, self.plan.unit_rows), row)
@@ -142,7 +140,7 @@ class _AttentionMovement:
     def _read_part(
         self, kernel: MovementKernel, group: Value, first: SSAValue, count: SSAValue
     ) -> None:
-        """So many rows of the keys and values of a head from one on."""
+        """Reads `count` rows of the keys and values of a head, from row `first` on."""
         plan, builder = self.plan, kernel.builder
         operands = self._operands_of_head
         for name, value, columns, _ in operands:
@@ -169,16 +167,17 @@ class _AttentionMovement:
 
     @property
     def _operands_of_head(self) -> tuple[tuple[str, SSAValue, int, tuple[int, int]], ...]:
-        """Keys and values: their tiles in a row, and what the last tiles are filled to where
-        products add up."""
+        """Name, tensor, tiles in a row and filled extent of the last tile, of keys and values.
+
+        The rest of the last tile is cleared along the dimension that products sum over."""
         plan = self.plan
         return (
             ("key", plan.key, plan.inner, (TILE_SIDE, plan.keys.last_columns)),
             ("value", plan.value, plan.width, (plan.values.last_rows, TILE_SIDE)),
         )
 
-    def _push_shown(self, kernel: MovementKernel) -> None:
-        """Makes the tile that is 1 where a query sees a key, in the last tile that it sees of."""
+    def _push_visibility(self, kernel: MovementKernel) -> None:
+        """Pushes the tile that is 1 where a query sees a key of its last visible tile."""
         plan, builder, word = self.plan, kernel.builder, element_word(DataType.BFLOAT16)
         if not plan.is_causal:
             kernel.push_marks(plan.hiding, plan.keys.last_rows)
@@ -190,7 +189,7 @@ class _AttentionMovement:
         builder.op("cb_push_back", kernel.buffer(plan.hiding), 1)
 
     def _read_head(self, kernel: MovementKernel, group: Value) -> None:
-        """The keys and values of a head, with nothing in place of padding that products add up."""
+        """Reads the keys and values of a head, and clears padding that products sum over."""
         plan, builder = self.plan, kernel.builder
         operands = self._operands_of_head
         for name, value, columns, _ in operands:
@@ -213,7 +212,7 @@ class _AttentionMovement:
     def _clear(
         self, kernel: MovementKernel, buffer: str, place: Value, rows: int, columns: int
     ) -> None:
-        """Clears a tile that was read, from those rows and columns on."""
+        """Clears a tile that was read, from these rows and columns on."""
         builder = kernel.builder
         offset = builder.product(place, tile_bytes_of(self._data_type))
         tile = builder.sum(kernel.write_pointer(buffer), offset)
@@ -226,7 +225,7 @@ class _AttentionMovement:
     def _read_tiles(
         self, kernel: MovementKernel, name: str, value: SSAValue, first: Value, tiles: Value
     ) -> None:
-        """Begins to read tiles that follow each other."""
+        """Starts reads of consecutive tiles."""
         plan, builder = self.plan, kernel.builder
         address = kernel.write_pointer(plan.buffers[name], f"{name}_tiles")
         if isinstance(first, SSAValue):
@@ -252,7 +251,7 @@ class _AttentionMovement:
         builder.op("cb_push_back", buffer, plan.inner)
 
     def _read_sink(self, kernel: MovementKernel, row: SSAValue) -> None:
-        """The one more score that all queries of a head have, if there is one: all over a tile."""
+        """Reads the sink of a head, a score that all of its queries share, if there is one."""
         plan, builder = self.plan, kernel.builder
         if plan.sink is None:
             return
@@ -263,8 +262,7 @@ class _AttentionMovement:
     def _read_mask(
         self, kernel: MovementKernel, row: SSAValue, begin: Value = 0, end: Value | None = None
     ) -> None:
-        """The tiles of the mask for the scores of a row that are computed, from one on up to
-        another."""
+        """Reads the mask tiles for the scores of a row, from column `begin` up to `end`."""
         plan, builder = self.plan, kernel.builder
         assert plan.mask is not None
         shape = plan.shape_of_mask()
@@ -276,7 +274,7 @@ class _AttentionMovement:
             [((*moves, 0), (0, 0, 0, step))],
             "query_row",
         )
-        # What moves with a column comes last.
+        # The term that moves with the column comes last.
         page = nest.pages[0][: len(nest.pages[0]) - (plan.columns > 1)]
         known = kernel.coordinates(nest.tile_coordinates, {"query_row": row})
         first = kernel.page(page, known)
@@ -296,7 +294,7 @@ class _AttentionMovement:
             )
 
     def writer(self) -> tuple[Kernel, FuncOp]:
-        """Writes the result."""
+        """Kernel that writes the result."""
         plan = self.plan
         return plan.parts.tile_writer(
             self.name,
@@ -310,19 +308,20 @@ class _AttentionMovement:
 # Programs that overwrite rows of a cache of keys or values in place.
 
 INPUT_SLOTS = 4
-"""Tiles of new rows, and of positions, that a kernel keeps."""
+"""Number of tiles of new rows, and of positions, that a kernel caches."""
 NOWHERE = 2**32 - 1
-"""-1: the position of a user, or the number of a page, that nothing is written to."""
+"""-1: a position or page number that is skipped."""
 
 
 def lower_cache(
     group: Group, names: Mapping[SSAValue, str], name: str, cores: CoreRange
 ) -> Lowered:
-    """The program of a group that is one op on a cache; positions and the numbers of pages are
-    32-bit integers."""
+    """Lowers a group that is one cache op to a program.
+
+    Positions and page numbers are 32-bit integers."""
     op = group.root
     assert op is not None
-    # The cache is read as well: what the program means gives all of it.
+    # The cache is an input as well: the meaning of the program returns the whole cache.
     parts = ProgramParts(names, op.operands, [op.operand("cache")])
     program = _CacheProgram(op, parts, name, cores)
     return program.fill() if op.name in _FILLS else program.update()
@@ -333,7 +332,7 @@ _FILLS = ("ttir.fill_cache", "ttir.paged_fill_cache")
 
 @dataclass
 class _CacheProgram:
-    """One kernel on each core, which brings a tile and takes it to its position in the cache."""
+    """Program of one kernel per core, which moves tiles or rows to their position in the cache."""
 
     op: CatalogueOp
     parts: ProgramParts
@@ -348,8 +347,7 @@ class _CacheProgram:
         self.data_type = declared_data_type(self.cache)
 
     def fill(self) -> Lowered:
-        """Whole tiles of the input go to where they belong; the last ones end with padding, which
-        is zero."""
+        """Copies whole tiles of the input to the cache; padding in the last ones is zero."""
         tiles = TiledShape(shape_of(self.entry.type))
         buffer = self.parts.buffers.add_tensor(self.entry, 1)
         kernel = self._kernel("Copies the tiles of {} to {}.", [self.entry, self.cache])
@@ -372,7 +370,7 @@ class _CacheProgram:
         row: Value,
         column: Value,
     ) -> None:
-        """Copies a tile to the page of its positions, if they have one."""
+        """Copies a tile to the page of its positions, unless that is skipped."""
         builder = kernel.builder
         head, user = kernel.divided(matrix, self.heads, "head", "user")
         numbers = self._optional("batch_idx_tensor")
@@ -394,8 +392,9 @@ class _CacheProgram:
         kernel.builder.op("noc_async_write_barrier")
 
     def update(self) -> Lowered:
-        """Each unit of work is a part of a row: the tile of the cache that it is in is read, gets
-        it and is written back."""
+        """Updates rows of the cache.
+
+        Each unit of work reads a tile, replaces a part of a row, and writes the tile back."""
         paged = self.op.name == "ttir.paged_update_cache"
         shape = shape_of(self.entry.type)
         users = shape[1] if paged else shape[2]
@@ -412,7 +411,7 @@ class _CacheProgram:
             index = self.op.operand("update_index")
             single = prod(shape_of(index.type)) == 1
             position = self._number(kernel, index, 0 if single else user)
-            # The rows of (heads, users), or of (users, heads).
+            # Rows are ordered (heads, users), or (users, heads) if the cache is paged.
             outer, inner, size = (user, head, shape[2]) if paged else (head, user, shape[2])
             row = kernel.sum([kernel.product(outer, size), inner])
             with ExitStack() as stack:
@@ -430,7 +429,7 @@ class _CacheProgram:
     def _page_of(
         self, kernel: MovementKernel, user: Value, head: Value, position: SSAValue, column: Value
     ) -> SSAValue:
-        """The tile of the cache that holds a position of a user's head."""
+        """Index of the cache tile that holds a position of a user's head."""
         builder = kernel.builder
         owner = user
         row: Value = builder.quotient(position, TILE_SIDE)
@@ -452,7 +451,7 @@ class _CacheProgram:
         column: Value,
         position: SSAValue,
     ) -> None:
-        """Copies what is in a column of tiles of a row of the input."""
+        """Copies the part of an input row that is in a column of tiles."""
         builder = kernel.builder
         element, width = element_word(self.data_type), self.tiles.width
         target = kernel.elements(kernel.write_pointer(buffer), element)
@@ -465,11 +464,11 @@ class _CacheProgram:
     # Numbers
 
     def _optional(self, name: str) -> SSAValue | None:
-        """An operand of the op, None if ops of its kind have none of that name, or it has not."""
+        """Returns an operand of the op; None if the op has no such operand."""
         return next(iter(self.op.operand_groups().get(name, ())), None)
 
     def _number(self, kernel: MovementKernel, tensor: SSAValue, place: Value) -> SSAValue:
-        """An element of a tensor of positions or page numbers."""
+        """Loads an element of a tensor of positions or page numbers."""
         hint = {"update_index": "position", "batch_idx_tensor": "owner"}
         name = next((h for key, h in hint.items() if self._optional(key) is tensor), "")
         return kernel.builder.get(
@@ -485,7 +484,7 @@ class _CacheProgram:
         return self._number(kernel, table, kernel.sum([start, place]))
 
     def _page(self, kernel: MovementKernel, matrix: Value, row: Value, column: Value) -> Value:
-        """The number of a tile of the cache."""
+        """Index of a tile of the cache."""
         return kernel.sum(
             [
                 kernel.product(matrix, self.tiles_of_matrix),
@@ -497,7 +496,7 @@ class _CacheProgram:
     # Parts
 
     def _kernel(self, purpose: str, moved: Sequence[SSAValue]) -> MovementKernel:
-        """The kernel, with the caches of its numbers."""
+        """Kernel with caches of the index tensors."""
         others = [v for v in dict.fromkeys(self.op.operands) if v not in moved]
         sources = [source_of(self.parts, value, INPUT_SLOTS) for value in others]
         kernel = self.parts.data_movement(
@@ -517,8 +516,9 @@ class _CacheProgram:
         return kernel
 
     def _program(self, kernel: MovementKernel, units: int, *, reads_cache: bool) -> Lowered:
-        """The program; each unit of work reads a tile of the new rows, and one of the cache if
-        `reads_cache`, and writes one."""
+        """Program whose units of work write one tile each.
+
+        They read one input tile, and one of the cache if `reads_cache`."""
         size = units * tile_bytes_of(self.data_type)
         reads = {self.entry: size, self.cache: size if reads_cache else 0}
         return self.parts.program(
@@ -527,7 +527,7 @@ class _CacheProgram:
             self.cores,
             (kernel.finish(),),
             self.parts.costs(reads, least_reads=reads, written=size),
-            # Nothing is computed, so that nothing is rounded.
+            # The compute engine is unused, so that no value is rounded.
             ComputeSettings(fp32_destination=True),
             work_units=units,
         )

@@ -1,10 +1,9 @@
 """Grouping of the ops of a function into device programs.
 
-Chains of elementwise ops share a program, and so do the reduction or the matrix product that they
-begin or end at. An op joins the latest of the programs that its operands come from, never an
-older one: so no program ever waits for one that was begun after it, and the programs can run in
-the order in which they were begun.
-"""
+A chain of elementwise ops shares a program with the reduction or matmul that it begins or ends at.
+An op joins the latest of the programs that produce its operands, never an older one: so no program
+waits for one that was begun after it, and programs can run in the order in which they were
+begun."""
 
 from __future__ import annotations
 
@@ -55,74 +54,74 @@ from ttcodegen.ops.indexing.dynamic_slicing import SLICE_AT
 from ttcodegen.ops.tt_lang import CALLED_OPERATION
 
 INDEXED = ("ttir.embedding", "ttir.gather", SLICE_AT)
-"""Ops that take elements from where indices say."""
+"""Rows or elements of a table, by index."""
 SCATTER = "ttir.scatter"
 WINDOWS = (WINDOW_PRODUCT, WINDOW_REDUCTION)
-"""Convolutions and pools."""
+"""Convolutions and pooling ops."""
 DIVIDE = "divide it into several generics"
-"""Remedy for a generic that is no program."""
+"""Remedy for a generic that is not a program."""
 MAX_OPS = 24
-"""Ops in one program: beyond that a kernel is no pleasure to read."""
+"""Maximum number of ops in one program, for readable kernels."""
 MAX_BUFFERS = 16
-"""Tensors that one program reads and writes, which leaves circular buffers for the rest."""
+"""Maximum number of tensors of a program, which leaves circular buffers for other uses."""
 
 
 class Kind(Enum):
-    """Kind of the root op of a program."""
+    """Kind of a program."""
 
     TILES = auto()
-    """Elementwise ops, perhaps with a reduction."""
+    """Elementwise ops, optionally with a reduction."""
     ROWS = auto()
-    """Elementwise ops and reductions of rows, which go over each row several times."""
+    """Elementwise ops and reductions of rows, with several passes over each row."""
     MATMUL = auto()
-    """A matrix product, perhaps with elementwise ops after it."""
+    """A matmul, optionally with an elementwise epilogue."""
     WINDOW = auto()
-    """A convolution or a pool, perhaps with elementwise ops after it."""
+    """A convolution or pooling, optionally with an elementwise epilogue."""
     MOVEMENT = auto()
     """An op that moves elements."""
     INDEXED = auto()
     """Rows of a table, or elements, by index."""
     ORDER = auto()
-    """Rows whose elements are put in order."""
+    """Sort, topk or argmax of rows."""
     SCATTER = auto()
-    """Rows of which elements are replaced by index."""
+    """Replacement of elements of rows, by index."""
     ATTENTION = auto()
     """Attention of queries to keys and values."""
     CACHE = auto()
-    """Rows of a cache, overwritten in place."""
+    """In-place update of rows of a cache."""
     OPERATION = auto()
     """An operation of TT-Lang."""
     CPU = auto()
-    """A call of a function that runs on the CPU: no program, but in order with them."""
+    """Call of a CPU function: not a program, but ordered with them."""
 
     @property
     def computes(self) -> bool:
-        """True if elementwise ops can share the program."""
+        """Returns whether elementwise ops can share the program."""
         return self in (Kind.TILES, Kind.ROWS, Kind.MATMUL, Kind.WINDOW)
 
 
 @dataclass
 class Group:
-    """The ops of one program, in order."""
+    """Ops of one program, in order."""
 
     index: int
     kind: Kind
     shape: tuple[int, ...]
-    """Of the values that elementwise ops before the root work on."""
+    """Shape of the values that elementwise ops before the root compute."""
     ops: list[CatalogueOp] = field(default_factory=list[CatalogueOp])
     root: CatalogueOp | None = None
-    """The op that is not elementwise: reduction, matrix product, movement, embedding."""
+    """Op that is not elementwise: reduction, matmul, movement, embedding and so on."""
     call: CallOp | None = None
     generic: CallOp | None = None
-    """The call of the generic of the source that the group is; nothing joins it."""
+    """Call of the source generic that the group implements; no other op joins it."""
     cores: CoreRange | None = None
-    """Those that its program runs on."""
+    """Cores that its program runs on."""
     streamed: frozenset[SSAValue] = frozenset()
-    """Inputs that come through circular buffers wherever they lie."""
+    """Inputs that are read through circular buffers even if they are local."""
 
     @property
     def result_shape(self) -> tuple[int, ...]:
-        """Of the values that the program gives."""
+        """Shape of the results of the program."""
         return self.root.result_shape if self.root is not None else self.shape
 
     @property
@@ -132,40 +131,43 @@ class Group:
 
     @property
     def is_dead(self) -> bool:
-        """True if nothing reads what it computes: a fill that every group makes itself, or what the
-        matrix engine turns round itself."""
+        """Returns whether nothing reads the results.
+
+        That holds for fills that each group generates itself, and permutes that the matrix engine
+        does."""
         return not self.outputs() and self.overwritten is None
 
     @property
     def draws(self) -> bool:
-        """True if it draws random numbers: its kernels count tiles from the first of the tensor on,
-        and compute each of them once."""
+        """Returns whether it draws random numbers.
+
+        Its kernels then number tiles from the first of the tensor, and compute each tile once."""
         return any(draws(op) for op in self.ops)
 
     @property
     def producers(self) -> list[CatalogueOp]:
-        """The elementwise ops before the root; all if there is none."""
+        """Elementwise ops before the root; all ops if there is no root."""
         return self.ops if self.root is None else self.ops[: self.ops.index(self.root)]
 
     @property
     def epilogue(self) -> list[CatalogueOp]:
-        """The elementwise ops after the root."""
+        """Elementwise ops after the root."""
         return [] if self.root is None else self.ops[self.ops.index(self.root) + 1 :]
 
     def inputs(self) -> list[SSAValue]:
-        """Values from outside, in order of first use, without those that are one number."""
+        """Values from outside without splats, in order of first use."""
         made = {result for op in self.ops for result in op.results}
         read = (value for op in self.ops for value in op.operands)
         return [v for v in dict.fromkeys(read) if v not in made and not self.is_number(v)]
 
     def is_number(self, value: SSAValue) -> bool:
-        """True if a number can replace the value: only elementwise ops of the group read it."""
+        """Returns whether a value is a splat that the root does not read."""
         if splat_of(value) is None:
             return False
         return all(value not in op.operands for op in self.ops if op is self.root)
 
     def outputs(self) -> list[SSAValue]:
-        """Values that ops outside the group read, in order."""
+        """Values that ops outside of the group read, in order."""
         inside: set[Operation] = set(self.ops)
         return [
             result
@@ -176,26 +178,25 @@ class Group:
 
 
 def draws(op: CatalogueOp) -> bool:
-    """True if an op draws random numbers."""
+    """Returns whether an op draws random numbers."""
     return isinstance(op.definition, TTIRDefinition) and op.definition.draws
 
 
 def overwritten_operand(op: CatalogueOp) -> SSAValue | None:
-    """Operand that an op overwrites, None if it only computes results."""
+    """Operand that an op overwrites; None if it has only results."""
     name = op.definition.in_place
     return None if name is None else op.operand(name)
 
 
 def is_free_reshape(op: Operation) -> bool:
-    """True if an op gives the same tiles another shape."""
+    """Returns whether an op is a reshape that leaves all elements in their tiles."""
     if op.name != "ttir.reshape":
         return False
     return is_view(shape_of(op.operands[0].type), shape_of(op.results[0].type))
 
 
 def is_reordering(ops: Sequence[CatalogueOp]) -> bool:
-    """True if ops are reshapes and permutes, each of what only it reads of the one before, that a
-    program can do at once."""
+    """Returns whether ops are a chain of reshapes and permutes that one program can do."""
     if not all(op.name in REORDERINGS for op in ops):
         return False
     for before, op in pairwise(ops):
@@ -205,14 +206,14 @@ def is_reordering(ops: Sequence[CatalogueOp]) -> bool:
 
 
 def is_fill(op: Operation) -> bool:
-    """True if the attributes of an op alone say what its elements are."""
+    """Returns whether the elements of an op's result follow from its attributes."""
     if not isinstance(op, CatalogueOp) or not isinstance(op.definition, TTIRDefinition):
         return False
     return op.definition.fills
 
 
 def fits(group: Group) -> bool:
-    """True if the registers and the circular buffers hold what the group needs at any time."""
+    """Returns whether registers and circular buffers suffice for the group."""
     tensors = len(group.inputs()) + len(group.outputs())
     if tensors > MAX_BUFFERS:
         return False
@@ -228,7 +229,7 @@ def fits(group: Group) -> bool:
         known: dict[SSAValue, Tile] = {}
         held: dict[Tile, int] = {}
         if group.root is not None:
-            # The accumulator before the root, what it gives after it.
+            # Before the root it is the accumulator, after it the result.
             tile = builder.new_tile(accumulated_type(group.root))
             held[tile] = GREATEST
             reduction = REDUCTIONS.get(group.root.name)
@@ -254,11 +255,11 @@ class _Grouping:
         self._of: dict[SSAValue, Group] = {}
         self._views: set[SSAValue] = set()
         self._generics = generics
-        self._given: dict[CallOp, Group] = {}
+        self._generic_groups: dict[CallOp, Group] = {}
 
     def add(self, op: CatalogueOp) -> None:
         if op in self._generics and not is_free_reshape(op) and not is_fill(op):
-            self._add_given(op, self._generics[op])
+            self._add_to_generic(op, self._generics[op])
         elif is_elementwise(op):
             self._add_elementwise(op)
         elif op.name in REDUCTIONS:
@@ -284,19 +285,20 @@ class _Grouping:
         elif is_movement(op):
             self._add_movement(op)
         elif _is_needed_fill(op):
-            # Nothing waits for it: elementwise ops know the number.
+            # It is not assigned to a group, because elementwise ops use the constant.
             self.groups.append(Group(len(self.groups), Kind.TILES, op.result_shape, [op]))
 
-    def _add_given(self, op: CatalogueOp, generic: CallOp) -> None:
-        """An op of a generic of the source, whatever it is: all of them are one group.
+    def _add_to_generic(self, op: CatalogueOp, generic: CallOp) -> None:
+        """Adds an op of a source generic, whose ops form one group.
 
-        Raises CompileError where it reads what one of them gives in another shape.
+        Raises:
+            CompileError: if it reads a reshaped result of the same generic.
         """
-        group = self._given.get(generic)
+        group = self._generic_groups.get(generic)
         if group is None:
             group = Group(len(self.groups), Kind.TILES, (), generic=generic)
             self.groups.append(group)
-            self._given[generic] = group
+            self._generic_groups[generic] = group
         if any(v in self._views and self._of.get(v) is group for v in op.operands):
             raise CompileError(
                 f"this ttir.generic is no program: '{op.name}' reads a result of another of its "
@@ -311,7 +313,7 @@ class _Grouping:
             self._of[overwritten] = group
 
     def _view(self, op: CatalogueOp) -> None:
-        """The same buffer: readers wait for the program that writes it."""
+        """View of the same buffer: readers wait for the program that writes it."""
         group = self._of.get(op.operands[0])
         if group is not None:
             self._of[op.results[0]] = group
@@ -326,7 +328,7 @@ class _Grouping:
         self._assign(op, group)
 
     def _add_movement(self, op: CatalogueOp) -> None:
-        """Reshapes and permutes of each other are one movement."""
+        """Adds a movement; chains of reshapes and permutes form one group."""
         group = self._of.get(op.operands[0])
         if (
             group is not None
@@ -342,13 +344,15 @@ class _Grouping:
             self._begin(op, Kind.MOVEMENT)
 
     def _begin_cache(self, op: CatalogueOp) -> None:
-        """Later readers of the cache wait."""
+        """Begins a group for a cache op; later readers of the cache wait for it."""
         group = Group(len(self.groups), Kind.CACHE, op.shape("cache"), [op], root=op)
         self.groups.append(group)
         self._of[op.operand("cache")] = group
 
     def call(self, op: CallOp) -> None:
-        """A function for the CPU. Readers of its results, or of what it overwrites, wait."""
+        """Adds a call of a CPU function.
+
+        Readers of its results and of overwritten operands wait for it."""
         group = Group(len(self.groups), Kind.CPU, (), call=op)
         self.groups.append(group)
         for value in (*op.results, *overwritten_operands(op)):
@@ -359,7 +363,9 @@ class _Grouping:
             self._of[result] = group
 
     def _latest_group(self, op: CatalogueOp) -> Group | None:
-        """The group to join: None if there is none, or what it gives is read in another shape."""
+        """Returns the group to join.
+
+        None if there is none, or its result is read through a view."""
         found = [(self._of[value], value) for value in op.operands if value in self._of]
         latest = max((group for group, _ in found), key=lambda g: g.index, default=None)
         if any(group is latest and value in self._views for group, value in found):
@@ -377,7 +383,7 @@ class _Grouping:
 
     @staticmethod
     def _joins(group: Group, op: CatalogueOp) -> bool:
-        """Adds an elementwise op to a group where the loops of its program stay what they are."""
+        """Adds an elementwise op to a group if the loops of its program do not change."""
         if group.generic is not None or not group.kind.computes or group.kind is Kind.ROWS:
             return False
         if group.result_shape != op.result_shape:
@@ -392,8 +398,9 @@ class _Grouping:
 
     @staticmethod
     def _joins_rows(group: Group, op: CatalogueOp) -> bool:
-        """Adds an op to a group whose program goes over rows from now on, if it fits; what lay in
-        L1 before stays there."""
+        """Adds an op to a group, which becomes one over rows, if it fits.
+
+        Rows that stayed in L1 before must still stay."""
         before = (group.kind, group.root)
         rows = plan_rows(group.ops, group.shape, group.outputs())
         group.ops.append(op)
@@ -424,8 +431,7 @@ class _Grouping:
 
     @staticmethod
     def _reducible(group: Group, op: CatalogueOp) -> bool:
-        """True if the reduction is all that becomes of what the group computes, and no padding of
-        tiles gets in between."""
+        """Returns whether only the reduction reads the group, and no padding is masked."""
         if group.kind is not Kind.TILES or group.root is not None or group.generic is not None:
             return False
         if group.draws:
@@ -440,7 +446,7 @@ class _Grouping:
 
 
 def _continues_rows(group: Group, op: CatalogueOp) -> bool:
-    """True if an op goes on with the rows that a group works on, or goes over them again."""
+    """Returns whether an op continues the rows of a group, or starts another pass over them."""
     if group.generic is not None or group.kind not in (Kind.TILES, Kind.ROWS):
         return False
     if group.draws or draws(op):
@@ -451,7 +457,7 @@ def _continues_rows(group: Group, op: CatalogueOp) -> bool:
         return reduces_rows(op) and shape_of(op.operands[0].type) == group.shape
     if group.kind is Kind.ROWS:
         return op.result_shape in (group.shape, row_values_shape(group.shape))
-    # What reads none of the rows again would only be computed by fewer cores.
+    # An op that reads none of the rows again gains nothing, and would run on fewer cores.
     rows = {*group.inputs(), *(result for each in group.ops for result in each.results)}
     return (
         group.root is not None
@@ -461,7 +467,7 @@ def _continues_rows(group: Group, op: CatalogueOp) -> bool:
 
 
 def pads_tiles(op: CatalogueOp) -> bool:
-    """True if what a reduction reduces has tiles with padding along a dimension that it reduces."""
+    """Returns whether a reduction has padding in its tiles along a reduced dimension."""
     shape, kept = shape_of(op.operands[0].type), op.result_shape
     return any(
         size != kept[axis] and size % TILE_SIDE != 0 for axis, size in list(enumerate(shape))[-2:]
@@ -469,8 +475,7 @@ def pads_tiles(op: CatalogueOp) -> bool:
 
 
 def _is_needed_fill(op: CatalogueOp) -> bool:
-    """True if a tensor of one number has to exist, because something else than an elementwise op
-    reads it."""
+    """Returns whether a splat tensor has to exist, because a non-elementwise op reads it."""
     if not is_fill(op) or splat_of(op.results[0]) is None:
         return False
     return any(not is_elementwise(use.operation) for use in op.results[0].uses)
@@ -479,12 +484,12 @@ def _is_needed_fill(op: CatalogueOp) -> bool:
 def form_groups(
     function: FuncOp, block: Block, generics: Mapping[Operation, CallOp]
 ) -> list[Group]:
-    """The programs of a function, in an order in which they can run.
+    """Returns the programs of a function, in an order in which they can run.
 
     Args:
         function: the function, for messages.
         block: its ops.
-        generics: for ops that the source has in a `ttir.generic` its call: these are one program.
+        generics: call of the source generic of each op in one; the ops of a generic form a program.
     """
     grouping = _Grouping(generics)
     for op in block.ops:

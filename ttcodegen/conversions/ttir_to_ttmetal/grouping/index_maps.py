@@ -23,7 +23,7 @@ from ttcodegen.layout.placements import TiledShape, row_major_strides, tile_byte
 
 @dataclass(frozen=True)
 class Term:
-    """A part of the way from an index of the result to one of the source."""
+    """Contribution of an index of the result to the index of the source element."""
 
     stride: int
     divisor: int = 1
@@ -33,19 +33,19 @@ class Term:
 
 @dataclass(frozen=True)
 class Piece:
-    """A box of the result and where its elements come from."""
+    """Box of the result, and the map of its elements to the source."""
 
     source: int
-    """The operand."""
+    """Index of the operand."""
     low: tuple[int, ...]
     high: tuple[int, ...]
     base: int
     terms: tuple[tuple[Term, ...], ...]
-    """Of each dimension."""
+    """Terms of each dimension."""
 
 
 def is_view(source: Sequence[int], result: Sequence[int]) -> bool:
-    """True if a reshape leaves every element in its place in the tiles."""
+    """Returns whether a reshape leaves all elements in their tiles."""
     before, after = TiledShape(tuple(source)), TiledShape(tuple(result))
     if before.width != after.width or before.tiles != after.tiles:
         return False
@@ -70,7 +70,7 @@ def _whole(op: CatalogueOp, base: int, terms: Sequence[Sequence[Term]]) -> Piece
 
 
 def slice_from(op: CatalogueOp, begins: Sequence[int]) -> Piece:
-    """Every so manieth element of the first operand from these positions on."""
+    """Strided slice of the first operand from these positions on."""
     strides = row_major_strides(shape_of(op.operands[0].type))
     base = sum(begin * stride for begin, stride in zip(begins, strides, strict=True))
     steps = op.parameter("step")
@@ -107,7 +107,7 @@ def _repeat_interleave(op: CatalogueOp) -> Piece:
 
 
 def _upsample(op: CatalogueOp) -> Piece:
-    """Each pixel of (images, rows, columns, channels) as often as the factors say."""
+    """Nearest-neighbour upsampling of (images, rows, columns, channels)."""
     factors: list[int] = op.parameter("scale_factor")
     divisors = (1, factors[0], factors[-1], 1)
     strides = row_major_strides(shape_of(op.operands[0].type))
@@ -118,7 +118,7 @@ def _upsample(op: CatalogueOp) -> Piece:
 
 
 def _repeat(op: CatalogueOp) -> Piece:
-    """The source as often as fits, in every dimension."""
+    """Repetition of the source in each dimension."""
     shape = shape_of(op.operands[0].type)
     missing = len(op.result_shape) - len(shape)
     sizes = [1] * missing + list(shape)
@@ -169,11 +169,11 @@ MOVEMENTS: Mapping[str, Callable[[CatalogueOp], list[Piece]]] = {
     "ttir.slice_static": lambda op: [_slice(op)],
     "ttir.upsample2d": lambda op: [_upsample(op)],
 }
-"""The pieces of the result, for each op that device kernels are made for."""
+"""Pieces of the result, for each op that device kernels support."""
 
 
 def is_movement(op: Operation) -> bool:
-    """True if device kernels are made for an op that moves elements."""
+    """Returns whether device kernels support an op that moves elements."""
     if not isinstance(op, CatalogueOp):
         return False
     if op.name == "ttir.upsample2d":
@@ -185,17 +185,16 @@ def is_movement(op: Operation) -> bool:
 
 
 def pieces_of(op: CatalogueOp) -> list[Piece]:
-    """The pieces of the result of a movement; the rest is padding."""
+    """Pieces of the result of a movement; the rest is padding."""
     return MOVEMENTS[op.name](op)
 
 
 REORDERINGS = ("ttir.reshape", "ttir.permute")
-"""Movements that one after the other are one of their kind."""
+"""Movements that compose: a chain of them is one movement."""
 
 
 def reordering(ops: Sequence[CatalogueOp]) -> list[Piece] | None:
-    """Index map of a chain of reshapes and permutes, from its last result to its first source;
-    None if it is not one of either."""
+    """Index map of a chain of reshapes and permutes; None if it is not one piece of such terms."""
     shape = shape_of(ops[0].operands[0].type)
     strides = row_major_strides(shape)
     terms: list[Sequence[Term]] = [[Term(stride)] for stride in strides]
@@ -214,7 +213,7 @@ def reordering(ops: Sequence[CatalogueOp]) -> list[Piece] | None:
 def _regrouped(
     before: Sequence[int], after: Sequence[int], terms: Sequence[Sequence[Term]]
 ) -> list[Sequence[Term]] | None:
-    """The terms of a reshape of a tensor with such terms."""
+    """Terms after a reshape, given those before it; None if they cannot be expressed."""
     found: list[Sequence[Term]] = [[] for _ in after]
     for old, new in _axis_groups(before, after):
         kept = [axis for axis in old if before[axis] > 1]
@@ -226,13 +225,13 @@ def _regrouped(
                 found[axis] = next(moved) if after[axis] > 1 else []
             continue
         digits = [(before[axis], sum(term.stride for term in terms[axis])) for axis in kept]
-        if not _split(_merged(digits), new, after, found):
+        if not _split(_merge_contiguous(digits), new, after, found):
             return None
     return found
 
 
-def _merged(digits: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Sizes with strides; neighbours that follow each other in the source are one."""
+def _merge_contiguous(digits: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Merges adjacent digits (size and stride) that are contiguous in the source."""
     merged: list[tuple[int, int]] = []
     for size, stride in digits:
         if merged and merged[-1][1] == stride * size:
@@ -248,8 +247,9 @@ def _split(
     sizes: Sequence[int],
     found: list[Sequence[Term]],
 ) -> bool:
-    """Divides digits of a number among axes of a shape, from the last on; False where a digit goes
-    beyond an axis that holds others."""
+    """Divides digits among the axes of a shape, from the last on.
+
+    Returns False if a digit would straddle two axes."""
     for axis in reversed(axes):
         left, inner = sizes[axis], 1
         terms: list[Term] = []
@@ -269,8 +269,7 @@ def _split(
 
 
 def _axis_groups(before: Sequence[int], after: Sequence[int]) -> list[tuple[list[int], list[int]]]:
-    """The axes of two shapes in groups, as small as they can be, with as many elements in either
-    shape."""
+    """Minimal groups of consecutive axes with equal numbers of elements in both shapes."""
     groups: list[tuple[list[int], list[int]]] = []
     old: list[int] = []
     new: list[int] = []
@@ -295,23 +294,24 @@ def _axis_groups(before: Sequence[int], after: Sequence[int]) -> list[tuple[list
     return groups
 
 
-# How many tiles of its sources a movement reads, or rows of tiles.
+# Estimate of the tiles, or rows of tiles, that a movement reads.
 
 _MOST_SAMPLES = 64
-"""Tiles of the result that are looked at."""
+"""Maximum number of output tiles that are sampled."""
 
 
 def tiles_and_rows_read(
     pieces: Sequence[Piece], sources: Sequence[TiledShape], result: TiledShape
 ) -> list[tuple[int, int]]:
-    """For each source the tiles that hold the elements of each tile of the result, for all tiles
-    together, and the rows of these tiles: a kernel keeps what it reads for one tile while it puts
-    that together. Of large tensors a sample is counted.
+    """Returns per source the numbers of tiles, and of rows of tiles, that all output tiles read.
+
+    A kernel caches what it reads only during one output tile. For large tensors the numbers are
+    extrapolated from a sample.
 
     Args:
-        pieces: of the result.
-        sources: what their `source` numbers.
-        result: what is put together.
+        pieces: pieces of the result.
+        sources: sources by number.
+        result: shape of the result.
     """
     count = result.tiles
     samples = min(count, _MOST_SAMPLES)
@@ -328,7 +328,7 @@ def tiles_and_rows_read(
 
 
 def _rows(piece: Piece, source: TiledShape, result: TiledShape, tile: int) -> Array:
-    """The rows of pages of a source that a tile of the result takes, counted through all pages."""
+    """Rows of source tiles that an output tile reads, numbered over all pages."""
     numbers = np.full((1, 1), piece.base, np.int64)
     places = [
         tile // stride % size

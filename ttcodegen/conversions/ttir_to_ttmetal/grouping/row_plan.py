@@ -1,10 +1,9 @@
 """Computation of programs with several passes over rows of tiles, such as a softmax.
 
-All values have the shape of the rows, or one element for each row. A pass over the tiles of a row
-ends in a reduction, which leaves one tile for what comes after it: what ops of one element a row
-make of it is kept until the row is done. The last pass computes the results. What passes need of
-each other besides is computed again: that is less than to bring it back.
-"""
+All values have the shape of the rows, or one element per row. A pass over the tiles of a row ends
+in a reduction to one tile. Results of ops on it, with one element per row, are kept until the row
+is done. The last pass computes the outputs. Other values that several passes need are recomputed,
+which is cheaper than to store and reload them."""
 
 from __future__ import annotations
 
@@ -36,11 +35,11 @@ from ttcodegen.ops.core.builder import splat_of
 from ttcodegen.ops.core.lowering import Tile, TileBuilder
 
 MOST_ROW_BYTES = 1_200_000
-"""Of L1, for rows of tiles and what is kept beside them; the rest is for what streams."""
+"""Maximum L1 for rows of tiles and kept tiles; the rest is for streamed tiles."""
 
 
 def reduces_rows(op: CatalogueOp) -> bool:
-    """True if an op reduces whole rows of elements to one each."""
+    """Returns whether an op reduces rows of elements to one element each."""
     if op.name not in REDUCTIONS or op.name == "ttir.prod":
         return False
     shape = shape_of(op.operands[0].type)
@@ -51,27 +50,27 @@ def reduces_rows(op: CatalogueOp) -> bool:
 
 
 def row_values_shape(shape: Sequence[int]) -> tuple[int, ...]:
-    """The shape of one element for each row."""
+    """Shape of values with one element per row."""
     return (*shape[:-1], 1)
 
 
 @dataclass(frozen=True)
 class RowPass:
-    """A pass over the tiles of a row that ends in a reduction, and what is made of its result."""
+    """Pass over the tiles of a row that ends in a reduction, and the ops on its result."""
 
     op: CatalogueOp
     reduced: Tile
     """Reduced operand."""
     over: Allocation
-    """The steps for each tile; the first register holds what came together before."""
+    """Steps for each tile; the first register is the accumulator."""
     selected: Tile
-    """Reduced part of the last tile of a row, without padding."""
+    """Reduced operand in the last tile of a row, with padding replaced."""
     over_last: Allocation
-    """The steps for that tile."""
+    """Steps for the last tile."""
     after: Allocation
-    """The steps after the last tile."""
+    """Steps after the last tile."""
     has_least: bool = False
-    """True if the second register is left to the smallest element: a signed NaN is below all."""
+    """True if the second register holds the minimum: a negative NaN is below all numbers."""
 
     @property
     def reduction(self) -> Reduction:
@@ -81,42 +80,42 @@ class RowPass:
 
 @dataclass(frozen=True)
 class RowPlan:
-    """The passes of a program over rows."""
+    """Passes of a program over rows."""
 
     shape: tuple[int, ...]
     builder: TileBuilder
     inputs: Mapping[SSAValue, Tile]
-    """The tiles of values from outside."""
+    """Tiles of values from outside."""
     passes: Sequence[RowPass]
     results: Sequence[Mapping[SSAValue, Tile]]
-    """For each pass the values of one element a row that are needed after its reduction, with
-    their tiles in the steps after it."""
+    """Per pass, the needed values with one element per row, and their tiles after its reduction."""
     kept: Mapping[SSAValue, Tile]
-    """The tiles of those that later steps read, for which they are repeated over the row."""
+    """Tiles of those values that later steps read, broadcast over the row."""
     last: Allocation | None
-    """The steps of the last pass for each tile; None if all results have one element a row."""
+    """Steps of the last pass for each tile; None if all outputs have one element per row."""
     outputs: Mapping[SSAValue, Tile]
-    """The tiles of the results of the last pass."""
+    """Tiles of the outputs of the last pass."""
 
     padding: Tile | None
-    """The tile that says where the last tile of a row has elements; None if it has nothing else."""
+    """Tile that marks the elements of the last tile of a row; None without padding."""
 
     def reads(self, allocation: Allocation | None) -> list[SSAValue]:
-        """The values from outside that steps load, in the order of the inputs."""
+        """Values from outside that steps load, in the order of the inputs."""
         steps = allocation.steps if allocation is not None else ()
         loaded = {step.tile for step in steps if isinstance(step, Load)}
         return [value for value, tile in self.inputs.items() if tile in loaded]
 
     @property
     def operands_of_passes(self) -> list[list[SSAValue]]:
-        """Operands of each pass over a row, that of the results last."""
+        """Operands of each pass over a row, those of the last pass at the end."""
         found = [self.reads(each.over) for each in self.passes]
         return [*found, self.reads(self.last)] if self.last is not None else found
 
     @property
     def own_buffers(self) -> int:
-        """Circular buffers besides those of tensors: for what is kept, what comes together of a
-        row before and after its tiles are one, the scaler, and the tile of padding."""
+        """Number of circular buffers besides those of tensors.
+
+        These are for kept values, partial and reduced rows, the scaler, and the padding marks."""
         return len(self.kept) + 3 + (self.padding is not None)
 
     @property
@@ -129,19 +128,18 @@ class RowPlan:
 
     @property
     def stays(self) -> bool:
-        """True if a row of tiles stays in L1 until it is done; otherwise each pass brings it
-        again."""
+        """Returns whether a row of tiles stays in L1; otherwise each pass reads it."""
         return self.row_bytes <= MOST_ROW_BYTES
 
 
 def plan_rows(
     ops: Sequence[CatalogueOp], shape: tuple[int, ...], outputs: Iterable[SSAValue]
 ) -> RowPlan | None:
-    """The passes of ops over rows; None if they are something else, or take too many registers.
+    """Plans the passes of ops over rows; None if they do not fit this form or the registers.
 
     Args:
         ops: elementwise ops and reductions of rows, in order.
-        shape: that of the rows.
+        shape: shape of the rows.
         outputs: the values that are results of the program.
     """
     planning = _Planning(shape)
@@ -156,9 +154,9 @@ class _Planning:
     builder: TileBuilder = field(default_factory=TileBuilder)
     _inputs: dict[SSAValue, Tile] = field(default_factory=dict[SSAValue, Tile])
     _whole: dict[SSAValue, Tile] = field(default_factory=dict[SSAValue, Tile])
-    """The tiles of values of the rows' shape."""
+    """Tiles of values with the shape of the rows."""
     _pass_of: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
-    """For values of one element a row the reduction after which they are computed."""
+    """Reduction after which a value with one element per row is computed."""
     _after: list[dict[SSAValue, Tile]] = field(default_factory=list[dict[SSAValue, Tile]])
     _kept: dict[SSAValue, Tile] = field(default_factory=dict[SSAValue, Tile])
     _reductions: list[tuple[CatalogueOp, Tile, Tile, Tile]] = field(
@@ -167,7 +165,7 @@ class _Planning:
     _padding: Tile | None = None
 
     def add(self, op: CatalogueOp) -> bool:
-        """Adds an op; False if it cannot be in such a program."""
+        """Adds an op; returns False if it cannot be in such a program."""
         if reduces_rows(op) and shape_of(op.operands[0].type) == self.shape:
             self._reduce(op)
         elif not (is_elementwise(op) or splat_of(op.results[0]) is not None):
@@ -186,14 +184,14 @@ class _Planning:
         return True
 
     def finish(self, outputs: Sequence[SSAValue]) -> RowPlan | None:
-        """The plan; None if the registers do not hold what some pass needs."""
+        """Returns the plan; None if a pass needs too many registers."""
         passes: list[RowPass] = []
         needed: list[Mapping[SSAValue, Tile]] = []
         for (op, reduced, selected, total), values in zip(
             self._reductions, self._after, strict=True
         ):
             wanted = {v: t for v, t in values.items() if v in self._kept or v in outputs}
-            over, over_last, has_least = self._over(op, reduced, selected, total)
+            over, over_last, has_least = self._allocate_pass(op, reduced, selected, total)
             after = self._allocate(list(dict.fromkeys(wanted.values())), {total: 0})
             if over is None or over_last is None or after is None:
                 return None
@@ -215,11 +213,12 @@ class _Planning:
             self._padding,
         )
 
-    def _over(
+    def _allocate_pass(
         self, op: CatalogueOp, reduced: Tile, selected: Tile, total: Tile
     ) -> tuple[Allocation | None, Allocation | None, bool]:
-        """The steps for each tile of a pass and for the last one, and whether a register is left
-        for the smallest element, where elements are compared."""
+        """Allocates the steps for each tile of a pass and for the last one.
+
+        Also returns whether a register is left for the minimum, for reductions that compare."""
         held = {total: GREATEST}
         if REDUCTIONS[op.name].is_extreme:
             both = {**held, self.builder.new_tile(DataType.FLOAT32): LEAST}
@@ -241,7 +240,7 @@ class _Planning:
         reduced = reduction.prepared(self.builder, tile)
         accumulator = self.builder.new_tile(DataType.FLOAT32)
         total = reduction.finished(self.builder, accumulator, reduced_elements(op))
-        # What is the greatest already changes nothing, and takes no register.
+        # The running extreme as replacement changes nothing, and takes no extra register.
         hidden = accumulator if reduction.is_extreme else None
         selected = self._selected(reduced, reduction.neutral, hidden)
         self._reductions.append((op, reduced, selected, accumulator))
@@ -249,7 +248,7 @@ class _Planning:
         self._after.append({op.results[0]: total})
 
     def _selected(self, tile: Tile, neutral: float, hidden: Tile | None) -> Tile:
-        """The tile with what changes nothing in place of padding."""
+        """Returns the tile with padding replaced by neutral elements."""
         if self.shape[-1] % TILE_SIDE == 0:
             return tile
         if self._padding is None:
@@ -259,8 +258,7 @@ class _Planning:
         return where_shown(self.builder, self._padding, tile, hidden)
 
     def _lower(self, op: CatalogueOp, place: int, values: dict[SSAValue, Tile]) -> None:
-        """Lowers an elementwise op in the steps after the reduction of that number; what earlier
-        ones left is read from where it is kept."""
+        """Lowers an elementwise op after a reduction; values of earlier reductions are kept."""
         known = dict(values)
         for value in op.operands:
             if value in self._pass_of and self._pass_of[value] != place:
@@ -272,12 +270,9 @@ class _Planning:
 
 
 def begins_rows(ops: Sequence[CatalogueOp]) -> tuple[int, ...] | None:
-    """The shape of the rows that ops go over several times; None where one time is enough, or they
-    do something else.
+    """Returns the shape of the rows that ops pass over several times; None otherwise.
 
-    One reduction of all that comes before it, and ops on its result, take one pass, unless there
-    is padding to leave out.
-    """
+    A single reduction of the ops before it takes one pass, unless there is padding to mask."""
     roots = [op for op in ops if op.name in REDUCTIONS]
     if not roots or not all(reduces_rows(op) for op in roots):
         return None

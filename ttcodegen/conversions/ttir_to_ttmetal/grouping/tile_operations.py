@@ -21,11 +21,11 @@ from ttcodegen.ops.core.definition import TTIRDefinition
 from ttcodegen.ops.core.lowering import NARROW_INTEGERS, Tile, TileBuilder, TileCall
 from ttcodegen.ops.reduction.reduce import is_on_integer_tiles
 
-# Chains of elementwise ops as operations on tiles.
+# Lowering of elementwise chains to tile operations.
 
 
 def is_elementwise(op: Operation) -> bool:
-    """True if the op works on tiles in registers."""
+    """Returns whether an op has a tile operation on registers."""
     if not isinstance(op, CatalogueOp):
         return False
     definition = op.definition
@@ -33,7 +33,7 @@ def is_elementwise(op: Operation) -> bool:
 
 
 def unsupported_on_tiles(op: CatalogueOp) -> str | None:
-    """Reason for which an elementwise op has no tile operation, None if it has one."""
+    """Returns the reason for which an elementwise op has no tile operation; None if it has one."""
     builder = TileBuilder()
     tiles = [builder.new_tile(declared_data_type(value)) for value in op.operands]
     try:
@@ -44,10 +44,9 @@ def unsupported_on_tiles(op: CatalogueOp) -> str | None:
 
 
 def lower_to_tiles(builder: TileBuilder, op: CatalogueOp, tiles: list[Tile]) -> Tile:
-    """The tile that an op gives, in the data type of its result.
+    """Lowers an op on tiles; returns the tile of its result, in its data type.
 
-    Raises VerifyException where tiles of these data types have no such operation.
-    """
+    Raises VerifyException if there is no such operation for these data types."""
     definition = op.definition
     assert isinstance(definition, TTIRDefinition)
     assert definition.tile is not None
@@ -61,7 +60,7 @@ def lower_to_tiles(builder: TileBuilder, op: CatalogueOp, tiles: list[Tile]) -> 
 
 
 def needs_fp32(values: Iterable[SSAValue]) -> bool:
-    """True if some value is wider than 16 bits, so that registers of 32 bits are called for."""
+    """Returns whether a value is not bf16, so that 32-bit registers are needed."""
     return any(declared_data_type(value) is not DataType.BFLOAT16 for value in values)
 
 
@@ -73,9 +72,8 @@ def lower_chain(
 ) -> None:
     """Lowers elementwise ops and fills in order.
 
-    `known` holds the tiles of values that ops of the group gave, and gets those of these ops;
-    `inputs` gets the tiles of values that come from outside.
-    """
+    `known` maps values of the group to tiles, and is extended by the results; `inputs` is extended
+    by the tiles of values from outside."""
     for op in ops:
         if (number := splat_of(op.results[0])) is not None:
             known[op.results[0]] = builder.fill(number, declared_data_type(op.results[0]))
@@ -93,33 +91,33 @@ def lower_chain(
         known[op.results[0]] = lower_to_tiles(builder, op, tiles)
 
 
-# The reductions that device kernels are made for.
+# Reductions that device kernels support.
 
 GREATEST, LEAST = 0, 1
-"""The registers of the extremes so far: of the first one alone if nothing is compared."""
+"""Registers of the running maximum and minimum; only the first is used if nothing is compared."""
 
 
 @dataclass(frozen=True)
 class Reduction:
-    """Reduction of a catalogue op: its operation and its dimensions."""
+    """Reduction op: how its tiles are combined."""
 
     noun: str
     """Noun for the result in a sentence."""
     combine: str
-    """The op on two registers that the partial results come together by."""
+    """Op on two registers that combines partial results."""
     neutral: float
     pool: ReduceType
     negated: bool = False
-    """The minimum of numbers is the negated maximum of their negatives."""
+    """True if it is computed as the negated maximum of negated floats."""
     averages: bool = False
     of_integers: str = ""
-    """The op on two registers of integers, which takes their type, or is named after it."""
+    """Op on two integer registers, either with a `dtype` or named after the type."""
     neutral_integers: tuple[int, int] = (0, 0)
-    """Signed, and without a sign."""
+    """Neutral elements of signed and unsigned integers."""
 
     @property
     def is_extreme(self) -> bool:
-        """True if floats are compared, which the vector engine does exactly."""
+        """Returns whether floats are compared, which the vector engine does exactly."""
         return self.pool is ReduceType.MAX
 
     def prepared(self, builder: TileBuilder, tile: Tile) -> Tile:
@@ -128,7 +126,7 @@ class Reduction:
         return builder.call("negative_tile", tile) if is_negated else tile
 
     def start(self, builder: TileBuilder, data_type: DataType) -> Tile:
-        """Neutral element."""
+        """Tile of neutral elements."""
         if data_type.is_float:
             return builder.fill(self.neutral, DataType.FLOAT32)
         signed, unsigned = self.neutral_integers
@@ -153,7 +151,7 @@ class Reduction:
 
 
 def where_shown(builder: TileBuilder, shown: Tile, tile: Tile, hidden: Tile) -> Tile:
-    """The tile where `shown` is not 0, and another one in place of its other elements."""
+    """Selects `tile` where `shown` is not 0, otherwise `hidden`."""
     wide = DataType.FLOAT32
     return builder.call("where_tile", shown, tile, hidden, data_type=wide, dtype=wide)
 
@@ -164,7 +162,7 @@ def accumulated_type(op: CatalogueOp) -> DataType:
 
 
 def reduced_elements(op: CatalogueOp) -> int:
-    """Number of elements reduced to one element of the result."""
+    """Number of elements that are reduced to one element of the result."""
     return prod(shape_of(op.operands[0].type)) // max(1, prod(op.result_shape))
 
 
@@ -183,7 +181,7 @@ REDUCTIONS = {
         of_integers="binary_max",
         neutral_integers=_LEAST,
     ),
-    # Over leading dimensions only, so that no elements of a tile come together.
+    # Over leading dimensions only, never within a tile.
     "ttir.prod": Reduction(
         "product",
         "mul_binary_tile",
@@ -204,23 +202,22 @@ REDUCTIONS = {
 }
 
 
-# Places for tiles in the destination registers of a core.
+# Register allocation of tiles in the destination registers of a core.
 #
-# The registers hold 16 tiles of 16 bits; half of that while the packer empties the other half,
-# and half again if they are 32 bits wide (tt-metal, `DstSync::SyncHalf`,
-# `fp32_dest_acc_en`).
+# The registers hold 16 tiles of 16 bits: half of them while the packer empties the other half, and
+# half again if they are 32 bits wide (tt-metal, `DstSync::SyncHalf`, `fp32_dest_acc_en`).
 
 HALF_OF_REGISTERS = 8
 
 
 def capacity(fp32_destination: bool) -> int:
-    """Number of tiles that a section of a kernel may hold."""
+    """Number of destination registers that a section of a kernel may use."""
     return HALF_OF_REGISTERS // 2 if fp32_destination else HALF_OF_REGISTERS
 
 
 @dataclass(frozen=True)
 class Load:
-    """A tile of a circular buffer comes into a register."""
+    """Copies a tile from a circular buffer to a register."""
 
     tile: Tile
     register: int
@@ -228,7 +225,7 @@ class Load:
 
 @dataclass(frozen=True)
 class Copy:
-    """A register is copied because the next call overwrites what is needed later."""
+    """Copies a register, because the next call overwrites a tile that is needed later."""
 
     tile: Tile
     source: int
@@ -237,7 +234,7 @@ class Copy:
 
 @dataclass(frozen=True)
 class Compute:
-    """A call with the registers of its destination operands, in order."""
+    """Runs a call with the registers of its destination operands, in order."""
 
     call: TileCall
     registers: tuple[int, ...]
@@ -248,14 +245,14 @@ Step = Load | Copy | Compute
 
 @dataclass(frozen=True)
 class Allocation:
-    """The steps of a section, and where its results are afterwards."""
+    """Steps of a section, and the registers of its results."""
 
     steps: tuple[Step, ...]
     results: Mapping[Tile, int]
 
 
 def needed_calls(calls: Sequence[TileCall], results: Sequence[Tile]) -> list[TileCall]:
-    """The calls that the results depend on, in order."""
+    """Returns the calls that the results depend on, in order."""
     wanted = set(results)
     kept: list[TileCall] = []
     for call in reversed(calls):
@@ -271,13 +268,13 @@ def allocate(
     registers: int,
     held: Mapping[Tile, int] | None = None,
 ) -> Allocation | None:
-    """Finds registers for all tiles; None if there are too few.
+    """Allocates registers for all tiles; None if there are too few.
 
     Args:
-        calls: in an order in which each reads what came before.
-        results: the tiles that have to be in registers at the end.
-        registers: how many there are.
-        held: tiles that are in a register when the section begins, such as an accumulator.
+        calls: in an order in which each reads earlier results.
+        results: tiles that have to be in registers at the end.
+        registers: number of registers.
+        held: tiles that are in a register at the start, such as an accumulator.
     """
     return _Allocator(calls, results, registers, dict(held or {})).run()
 
@@ -288,7 +285,7 @@ def destination_operands(op: str) -> int:
 
 
 def named_registers(function: FuncOp) -> set[int]:
-    """The destination registers that a kernel names by a number."""
+    """Destination registers that a kernel addresses by a constant number."""
     return {
         number
         for op in function.walk()
@@ -298,7 +295,7 @@ def named_registers(function: FuncOp) -> set[int]:
 
 
 class _Full(Exception):
-    """There is no register left."""
+    """Raised if no destination register is left."""
 
 
 class _Allocator:
@@ -328,14 +325,14 @@ class _Allocator:
             return None
         return Allocation(tuple(self._steps), {tile: self._places[tile] for tile in self._results})
 
-    def _take(self) -> int:
+    def _take_free(self) -> int:
         if not self._free:
             raise _Full
         return self._free.pop(0)
 
     def _load(self, tile: Tile) -> None:
         if tile not in self._places:
-            self._places[tile] = self._take()
+            self._places[tile] = self._take_free()
             self._steps.append(Load(tile, self._places[tile]))
 
     def _place(self, position: int, call: TileCall) -> None:
@@ -349,11 +346,11 @@ class _Allocator:
                 dying.remove(first)
                 place = self._places.pop(first)
             else:
-                place = self._take()
+                place = self._take_free()
                 self._steps.append(Copy(first, read[0], place))
             named = (place, *read[1:])
         else:
-            place = self._places.pop(dying.pop(0)) if dying else self._take()
+            place = self._places.pop(dying.pop(0)) if dying else self._take_free()
             named = (*read, place)
         for tile in dying:
             self._free.append(self._places.pop(tile))

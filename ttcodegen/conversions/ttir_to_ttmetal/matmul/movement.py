@@ -1,8 +1,7 @@
-"""The kernels of a matmul that move data.
+"""Data movement kernels of a matmul.
 
 The first core of a row reads the blocks of the left operand and multicasts them to the others, the
-first core of a column those of the right operand; all write their blocks of the result.
-"""
+first core of a column those of the right operand; all cores write their blocks of the result."""
 
 from __future__ import annotations
 
@@ -36,12 +35,12 @@ from ttcodegen.naming.programs import kernel_name
 
 @dataclass(frozen=True)
 class MatmulMovement:
-    """Writes the readers and writers."""
+    """Builds the readers and writers."""
 
     plan: MatmulPlan
 
     def left_kernels(self) -> list[tuple[Kernel, FuncOp]]:
-        """The kernels that bring blocks of the left operand."""
+        """Kernels that read or receive blocks of the left operand."""
         grid = self.plan.cores
         last = self.plan.blocking.grid_columns - 1
         sends = _rectangle(1, Place.ROW, Place.LAST_COLUMN, Place.ROW) if last else ()
@@ -53,7 +52,7 @@ class MatmulMovement:
             CoreArea(0, grid.last_row),
             tensors=[self.plan.left],
             buffers=["left"],
-            arguments=(*self._place("row"), *sends),
+            arguments=(*self._coordinate_argument("row"), *sends),
             semaphores=self.plan.semaphores("left"),
             constants=self.plan.constants(
                 "batches rows inner block_rows block_inner grid_rows row_blocks column_blocks "
@@ -70,7 +69,7 @@ class MatmulMovement:
             CoreArea(grid.last_column, grid.last_row, first_column=1),
             tensors=[],
             buffers=["left"],
-            arguments=_place("sender", 0, Place.ROW),
+            arguments=_noc_coordinates("sender", 0, Place.ROW),
             semaphores=self.plan.semaphores("left"),
             constants=self.plan.constants(
                 "batches block_rows block_inner row_blocks column_blocks inner_blocks"
@@ -80,7 +79,7 @@ class MatmulMovement:
         return [reader.finish(), receiver.finish()]
 
     def _read_left(self, kernel: MovementKernel) -> None:
-        """All blocks of the left operand that a row of cores needs."""
+        """Reads all blocks of the left operand that a row of cores needs."""
         builder = kernel.builder
         stream = _BlockStream(kernel, "left", self._block_tiles(kernel, "left"), "grid_columns")
         nest = self.plan.batch_loops(self.plan.left)
@@ -97,7 +96,7 @@ class MatmulMovement:
                             builder.comment(
                                 "Rows past the end repeat the last one; they are not kept."
                             )
-                        row = _limited(kernel, first_row, i, "rows", "tile_row")
+                        row = _clamped_sum(kernel, first_row, i, "rows", "tile_row")
                         line = kernel.sum([matrix, builder.product(row, kernel["inner"])])
                         line = builder.sum(
                             line, builder.product(inner_block, kernel["block_inner"])
@@ -113,7 +112,7 @@ class MatmulMovement:
                     stream.send(builder.product(kernel["block_rows"], inner_tiles))
 
     def _inner_tiles(self, kernel: MovementKernel, inner_block: SSAValue) -> SSAValue:
-        """Number of inner tiles per block."""
+        """Number of inner tiles in a block."""
         builder = kernel.builder
         if self.plan.sizes["inner"] == 1:
             return kernel["block_inner"]
@@ -128,7 +127,7 @@ class MatmulMovement:
         inner_block: SSAValue,
         inner_tiles: SSAValue,
     ) -> None:
-        """Zeros after the last column of the left operand."""
+        """Writes zeros after the last column of the left operand."""
         columns = self.plan.inner % TILE_SIDE
         if not columns:
             return
@@ -148,17 +147,17 @@ class MatmulMovement:
         builder.op("noc_async_atomic_barrier")
 
     def right_kernels(self) -> list[tuple[Kernel, FuncOp]]:
-        """The kernels that bring blocks of the right operand, and write the result."""
+        """Kernels that read or receive blocks of the right operand, and write the result."""
         grid = self.plan.cores
         last = self.plan.blocking.grid_rows - 1
         others = [*self.plan.outer, *self.plan.parts.outputs]
         buffers = ["right", *self.plan.outer_names, *self.plan.output_names]
-        place = (*self._place("row"), *self._place("column"))
+        place = (*self._coordinate_argument("row"), *self._coordinate_argument("column"))
         words = (
             "batches rows columns block_rows block_columns block_inner grid_rows grid_columns "
             "row_blocks column_blocks inner_blocks inner"
         )
-        # NoC 1 goes the other way: its rectangles begin at their last core.
+        # NoC 1 routes in the other direction: its rectangles begin at their last core.
         sends = _rectangle(Place.COLUMN, Place.LAST_ROW, Place.COLUMN, 1) if last else ()
         reader = self.plan.parts.data_movement(
             kernel_name("read_right", self.plan.name),
@@ -186,7 +185,7 @@ class MatmulMovement:
             CoreArea(grid.last_column, grid.last_row, first_row=1),
             tensors=others,
             buffers=buffers,
-            arguments=(*place, *_place("sender", Place.COLUMN, 0)),
+            arguments=(*place, *_noc_coordinates("sender", Place.COLUMN, 0)),
             semaphores=self.plan.semaphores("right"),
             constants=self.plan.constants(words),
         )
@@ -196,8 +195,7 @@ class MatmulMovement:
         return [reader.finish(), receiver.finish()]
 
     def _write_right(self, kernel: MovementKernel, stream: _BlockStream) -> None:
-        """Brings all blocks of the right operand that a column of cores needs, and writes what they
-        compute."""
+        """Reads or receives the right operand's blocks, and writes the results."""
         builder = kernel.builder
         nest = self.plan.batch_loops(self.plan.right, *self.plan.outer)
         with builder.loop(kernel["batches"], name_hint="batch") as batch:
@@ -235,7 +233,7 @@ class MatmulMovement:
             with builder.loop(kernel["block_columns"], name_hint="j") as j:
                 if number_of(kernel["columns"]) is None:
                     builder.comment("Columns past the end repeat the last one; they are not kept.")
-                column = _limited(kernel, first_column, j, "columns", "tile_column")
+                column = _clamped_sum(kernel, first_column, j, "columns", "tile_column")
                 if self.plan.transposed:
                     terms = [matrix, builder.product(column, kernel["inner"]), line]
                 else:
@@ -253,7 +251,7 @@ class MatmulMovement:
         inner_block: SSAValue,
         inner_tiles: SSAValue,
     ) -> None:
-        """Zeros after the last row of the right operand."""
+        """Writes zeros after the last row of the right operand."""
         rows = self.plan.inner % TILE_SIDE
         if not rows:
             return
@@ -274,7 +272,7 @@ class MatmulMovement:
         first_row: SSAValue,
         first_column: SSAValue,
     ) -> None:
-        """Writes the tiles of a block of the result, after reading what their epilogue needs."""
+        """Writes the tiles of a result block, after reading the operands of their epilogue."""
         builder = kernel.builder
         purpose = "Writes a block of the result"
         if self.plan.outer:
@@ -300,7 +298,7 @@ class MatmulMovement:
     def _is_inside(
         self, kernel: MovementKernel, row: SSAValue, column: SSAValue
     ) -> SSAValue | None:
-        """True if the result has a tile in that row and column; None if it is the only one."""
+        """Condition that the result has a tile in that row and column; None if it has only one."""
         conditions = [
             kernel.builder.compare("ult", position, kernel[line])
             for position, line in ((row, "rows"), (column, "columns"))
@@ -313,12 +311,12 @@ class MatmulMovement:
     def _read_outer(
         self, kernel: MovementKernel, pages: Sequence[Value], row: SSAValue, column: SSAValue
     ) -> None:
-        """Reads the tiles of the operands of the epilogue that belong to a tile of the result."""
+        """Reads the tiles of the epilogue's operands for an output tile."""
         builder = kernel.builder
         if not self.plan.outer:
             return
-        row = _at_most_last(kernel, row, "rows", "source_row")
-        column = _at_most_last(kernel, column, "columns", "source_column")
+        row = _clamped(kernel, row, "rows", "source_row")
+        column = _clamped(kernel, column, "columns", "source_column")
         shapes = [self.plan.tiled(value) for value in self.plan.outer]
         found: list[Value] = []
         for shape, page in zip(shapes, pages, strict=True):
@@ -334,19 +332,19 @@ class MatmulMovement:
         )
 
     def _block_tiles(self, kernel: MovementKernel, side: str) -> SSAValue:
-        """The tiles of a block of an operand."""
+        """Number of tiles in a block of an operand."""
         lines = "block_rows" if side == "left" else "block_columns"
         tiles = kernel.builder.product(kernel[lines], kernel["block_inner"])
         return kernel.builder.named(tiles, "block_tiles")
 
-    def _place(self, side: str) -> tuple[RuntimeArgument, ...]:
-        """The argument with the core's row or column, if there are several."""
+    def _coordinate_argument(self, side: str) -> tuple[RuntimeArgument, ...]:
+        """Run-time argument with the core's row or column, if there are several."""
         if self.plan.sizes[f"grid_{side}s"] == 1:
             return ()
         return (RuntimeArgument(side, Place(side)),)
 
     def _first(self, kernel: MovementKernel, number: SSAValue, side: str) -> SSAValue:
-        """The first row or column of tiles that this core computes in a pass."""
+        """First row or column of tiles that this core computes in a pass."""
         builder = kernel.builder
         if self.plan.sizes[f"{side}s"] == 1:
             return builder.value(0)
@@ -355,7 +353,7 @@ class MatmulMovement:
         if is_row:
             block = builder.quotient(number, blocks)
         else:
-            # Passes go from block to block of a row, and only where there are rows to the next.
+            # Passes iterate over the blocks of a row first.
             is_only_row = self.plan.sizes["row_blocks"] == 1
             block = number if is_only_row else builder.remainder(number, blocks)
         if self.plan.sizes[f"grid_{side}s"] != 1:
@@ -367,20 +365,21 @@ class MatmulMovement:
 
 @dataclass
 class _BlockStream:
-    """The blocks of an operand, `left` or `right`, on their way to all cores of a row or a column:
-    the first of them reads each and multicasts it."""
+    """Blocks of an operand, `left` or `right`, multicast to all cores of a row or column.
+
+    The first core reads each block; the others receive it."""
 
     kernel: MovementKernel
     side: str
     tiles: SSAValue
-    """Of a block."""
+    """Number of tiles in a block."""
     cores: str
-    """The constant with the number of cores of the row or column; of the core that reads."""
+    """Constant with the number of cores in the row or column, for the core that reads."""
     sender: str = ""
     """Argument prefix of the sender of blocks, for cores that receive."""
 
     def __post_init__(self) -> None:
-        """Writes what comes before the loop over the blocks."""
+        """Writes the code before the loop over the blocks."""
         kernel, builder = self.kernel, self.kernel.builder
         self.sends = not self.sender and bool(kernel.semaphores)
         self.tile_bytes: Value = 0
@@ -406,15 +405,15 @@ class _BlockStream:
         self.block = self.kernel.write_pointer(self.side, "block")
 
     def read(self, page: Value, tensor: str, place: Value) -> None:
-        """Begins to read a tile of the block."""
+        """Starts the read of a tile of the block."""
         self.kernel.read_page(page, tensor, self._address(place))
 
     def end_reading(self) -> None:
-        """Waits until all tiles of the block are there."""
+        """Waits until all tiles of the block are read."""
         self.kernel.builder.op("noc_async_read_barrier")
 
     def pad(self, place: Value, kept: tuple[int, int], element: IntegerType) -> None:
-        """Zeros in a tile of the block from row and column `kept` on; reading has ended."""
+        """Writes zeros to a tile of the block from row and column `kept` on, after reading."""
         self.kernel.fill(self._address(place), *kept, 0, element)
 
     def _address(self, place: Value) -> SSAValue:
@@ -422,7 +421,7 @@ class _BlockStream:
         return builder.sum(self.block, builder.product(place, self.tile_bytes))
 
     def send(self, tiles: SSAValue) -> None:
-        """Hands the block to this core and the others, of which so many tiles were read."""
+        """Pushes the block, of which `tiles` were read, and multicasts it to other cores."""
         kernel, builder = self.kernel, self.kernel.builder
         if self.sends:
             builder.comment(
@@ -447,7 +446,7 @@ class _BlockStream:
         )
 
     def receive(self) -> None:
-        """Takes a block that another core has read."""
+        """Receives a block that another core has read."""
         builder = self.kernel.builder
         buffer = self.kernel.buffer(self.side)
         builder.op("cb_reserve_back", buffer, self.tiles)
@@ -458,19 +457,19 @@ class _BlockStream:
 
 
 def _passes(kernel: MovementKernel) -> SSAValue:
-    """The blocks of the result that each core computes."""
+    """Number of result blocks that each core computes, per batch."""
     return kernel.builder.product(kernel["row_blocks"], kernel["column_blocks"])
 
 
-def _limited(
+def _clamped_sum(
     kernel: MovementKernel, first: SSAValue, step: SSAValue, count: str, name: str
 ) -> SSAValue:
-    """A row or column of tiles; the last one instead of those beyond it."""
-    return _at_most_last(kernel, kernel.builder.sum(first, step), count, name)
+    """Row or column of tiles at an offset, clamped to the last one."""
+    return _clamped(kernel, kernel.builder.sum(first, step), count, name)
 
 
-def _at_most_last(kernel: MovementKernel, position: SSAValue, count: str, name: str) -> SSAValue:
-    """A row or column of tiles, or the last one if there is none so far on."""
+def _clamped(kernel: MovementKernel, position: SSAValue, count: str, name: str) -> SSAValue:
+    """Row or column of tiles, clamped to the last one."""
     builder = kernel.builder
     if number_of(position) is not None:
         return position
@@ -478,7 +477,7 @@ def _at_most_last(kernel: MovementKernel, position: SSAValue, count: str, name: 
 
 
 def _in_last_block(kernel: MovementKernel, inner_block: SSAValue) -> AbstractContextManager[None]:
-    """Code that runs in the last block of the inner dimension only."""
+    """Scope of code that runs only in the last block of the inner dimension."""
     builder = kernel.builder
     if number_of(inner_block) is not None:
         return nullcontext()
@@ -492,11 +491,16 @@ def _rectangle(
     last_column: int | Place,
     last_row: int | Place,
 ) -> tuple[RuntimeArgument, ...]:
-    """The cores that a block is sent to."""
-    return (*_place("first", first_column, first_row), *_place("last", last_column, last_row))
+    """Run-time arguments with the multicast rectangle of a block."""
+    return (
+        *_noc_coordinates("first", first_column, first_row),
+        *_noc_coordinates("last", last_column, last_row),
+    )
 
 
-def _place(name: str, column: int | Place, row: int | Place) -> tuple[RuntimeArgument, ...]:
+def _noc_coordinates(
+    name: str, column: int | Place, row: int | Place
+) -> tuple[RuntimeArgument, ...]:
     """NoC coordinates of a core."""
     return (
         RuntimeArgument(f"{name}_x", NocX(column, row)),

@@ -39,27 +39,28 @@ from ttcodegen.dialects.ttmetal.tuning import (
 from ttcodegen.dialects.ttnn.placement import declared_data_type
 from ttcodegen.layout.placements import TiledShape, row_major_strides, tile_bytes_of
 
-# How a matmul is divided over the cores of a device.
+# Blocking of a matmul over the cores of a device.
 
 MOST_BLOCK_SIDE = 16
-"""Tiles of the result that a core computes at a time, in each direction."""
+"""Maximum number of tile rows or columns of a result block."""
 MOST_BLOCK_TILES = 64
-"""Tiles of such a block; their sums wait in L1 as 32-bit floats."""
+"""Maximum number of tiles of a result block, whose sums are kept in L1 as float32."""
 MOST_INNER = 8
-"""Tiles of the inner dimension that are brought at a time."""
+"""Maximum number of inner tiles that are read at a time."""
 MOST_OPERAND_BYTES = 768 * 1024
-"""Of L1, for the blocks of the operands. The sums take 256 KiB at most; of the 1.5 MiB that a core
-has, tt-metal and tensors of the user's own take some."""
+"""Maximum L1 for the operand blocks.
+
+The sums take at most 256 KiB more; of the 1.5 MiB of a core, tt-metal and tensors of the user take
+some."""
 
 
 @dataclass(frozen=True)
 class Blocking:
-    """Blocking of a matmul; all in tiles or in blocks.
+    """Blocking of a matmul, in tiles or blocks.
 
-    A pass computes one block on each core of the grid; there are `row_blocks` times `column_blocks`
-    of them for each matrix, and each brings `inner_blocks` blocks of each operand. The blocks of a
-    core are next to each other.
-    """
+    In a pass each core of the grid computes one block. Each matrix takes `row_blocks` times
+    `column_blocks` passes, and each pass reads `inner_blocks` blocks of each operand. The blocks of
+    a core are adjacent."""
 
     batches: int
     rows: int
@@ -81,11 +82,10 @@ class Blocking:
         cores: CoreRange,
         tile_bytes: tuple[int, int] = (2048, 2048),
     ) -> Blocking:
-        """The division over the cores of a range that starts at 0, 0.
+        """Chooses the blocking over the cores of a range that starts at 0, 0.
 
-        `tile_bytes` are those of the left and the right operand: as much of the inner dimension is
-        brought at a time as goes into `MOST_OPERAND_BYTES`, twice over.
-        """
+        `tile_bytes` are the tile sizes of the left and the right operand: the inner block size is
+        limited so that two blocks of each fit into `MOST_OPERAND_BYTES`."""
         most_rows, most_columns = cores.last_row + 1, cores.last_column + 1
         block_rows, block_columns = _block(
             -(-rows // most_rows),
@@ -112,37 +112,37 @@ class Blocking:
 
     @property
     def row_blocks(self) -> int:
-        """Passes from top to bottom."""
+        """Number of row blocks per core."""
         return -(-self.rows // (self.block_rows * self.grid_rows))
 
     @property
     def column_blocks(self) -> int:
-        """Passes from left to right."""
+        """Number of column blocks per core."""
         return -(-self.columns // (self.block_columns * self.grid_columns))
 
     @property
     def inner_blocks(self) -> int:
-        """Blocks that the inner dimension is brought in; the last has what is left."""
+        """Number of blocks of the inner dimension; the last one may be smaller."""
         return -(-self.inner // self.block_inner)
 
     @property
     def passes(self) -> int:
-        """Blocks that each core computes."""
+        """Number of blocks that each core computes."""
         return self.batches * self.row_blocks * self.column_blocks
 
 
 def _block(rows: int, columns: int, row_bytes: int, column_bytes: int) -> tuple[int, int]:
-    """Rows and columns of the blocks that cover each core's share.
+    """Chooses rows and columns of the blocks that cover each core's share.
 
-    The left operand is read once for each block of columns, the right one once for each of rows,
-    including what is beyond the last row or column of the result; the fewest bytes count. Of
-    equals, the right operand, mostly a weight in DRAM, is read less often.
+    The left operand is read once per column block, the right one once per row block, including rows
+    and columns beyond the result. Minimizes the bytes read; ties prefer fewer reads of the right
+    operand, which is mostly a weight in DRAM.
 
     Args:
-        rows: those of the result that a core computes.
-        columns: likewise.
-        row_bytes: what all cores together read of the left operand for one of them.
-        column_bytes: what they read of the right operand.
+        rows: rows of the result that a core computes.
+        columns: columns of the result that a core computes.
+        row_bytes: bytes that all cores together read of the left operand per row.
+        column_bytes: bytes that they read of the right operand per column.
     """
     found: list[tuple[int, int, int, int]] = []
     for block_rows, row_blocks in _divisions(rows):
@@ -156,24 +156,24 @@ def _block(rows: int, columns: int, row_bytes: int, column_bytes: int) -> tuple[
 
 
 def _divisions(tiles: int) -> set[tuple[int, int]]:
-    """The ways to divide tiles into blocks of the same size: tiles of a block, and blocks."""
+    """Ways to divide tiles into equal blocks: pairs of block size and number of blocks."""
     counts = {-(-tiles // side) for side in range(1, min(tiles, MOST_BLOCK_SIDE) + 1)}
     return {(-(-tiles // count), count) for count in counts}
 
 
-# The tuning knobs of a matrix product: its grid, its blocks and the depth of its buffers.
+# Tuning knobs of a matmul: its grid, blocks and buffer depths.
 #
-# A dimension of one tile has one block on one core: its sizes are the number 1, not settings.
+# A dimension of one tile has one block on one core: its sizes are constants, not settings.
 
 
 def declare_settings(parts: ProgramParts, blocking: Blocking, subblock: int) -> Mapping[str, Size]:
-    """Adds the settings of a product to its program; gives all sizes that its kernels know.
+    """Adds the settings of a matmul to its program; returns all sizes that its kernels use.
 
     Args:
-        parts: those of the program.
-        blocking: the sizes that the settings have at first.
-        subblock: the tiles of a row that are computed at a time at first; 0 where what follows the
-            product takes them one by one.
+        parts: parts of the program.
+        blocking: default values of the settings.
+        subblock: default number of tiles of a row that are computed at a time; 0 if the epilogue
+            takes them one by one.
     """
     sizes: dict[str, Size] = {}
     _grid(parts, blocking, sizes)
@@ -242,15 +242,16 @@ def _blocks(parts: ProgramParts, blocking: Blocking, sizes: dict[str, Size], sub
 
 
 def _tensors(parts: ProgramParts, blocking: Blocking, sizes: dict[str, Size]) -> None:
-    """Numbers of tiles and matrices, which no setting changes."""
+    """Numbers of tiles and matrices, which do not depend on settings."""
     for name in ("batches", "rows", "columns", "inner"):
         number = getattr(blocking, name)
         sizes[name] = number if number == 1 else parts.derive(name, number)
 
 
 def _counts(parts: ProgramParts, sizes: dict[str, Size]) -> None:
-    """Numbers of blocks; in a pass each core computes one. Those of rows and columns are rounded
-    up: what is beyond the result is computed, but not written."""
+    """Numbers of blocks; in a pass each core computes one.
+
+    Row and column blocks are rounded up: tiles beyond the result are computed, but not written."""
     for line in ("row", "column"):
         at_a_time = sizes[f"block_{line}s"] * sizes[f"grid_{line}s"]
         if isinstance(at_a_time, Operation):
@@ -266,8 +267,7 @@ def _counts(parts: ProgramParts, sizes: dict[str, Size]) -> None:
         sizes["last_inner"] = parts.derive("last_inner", inner - (blocks - 1) * block)
 
 
-# A matmul and what is computed after it: how it is divided over the cores, the
-# circular buffers of its kernels, and what it costs.
+# Plan of a matmul and its epilogue: work split, circular buffers and costs.
 
 
 @dataclass
@@ -275,10 +275,10 @@ class MatmulPlan:
     """Plan that the kernels of a matmul share.
 
     Args:
-        group: the product, and elementwise ops after it.
-        names: what values are called: identifiers, all different.
-        name: what the program is called.
-        device: the cores that there are.
+        group: the matmul, and elementwise ops after it.
+        names: unique identifiers of the values.
+        name: name of the program.
+        device: the available cores.
     """
 
     group: Group
@@ -313,8 +313,10 @@ class MatmulPlan:
         )
 
     def _can_be_one_matrix(self) -> bool:
-        """True if the rows of all matrices of the left operand can be taken for those of one: each
-        is multiplied with the same matrix, and tiles of rows follow each other in DRAM."""
+        """Returns whether the batch dimensions can be folded into the rows.
+
+        That requires a right operand without batch, and operands of the epilogue that are folded
+        alike or broadcast."""
         result = self._result_shape
         if prod(result.batch) == 1 or prod(TiledShape(shape_of(self.right.type)).batch) > 1:
             return False
@@ -333,7 +335,7 @@ class MatmulPlan:
         return prod(shape.batch) * shape.height == 1
 
     def tiled(self, value: SSAValue) -> TiledShape:
-        """A tensor in tiles, with as many dimensions as the product has."""
+        """Tiled shape of a tensor, with batch folded into rows if that is possible."""
         shape = TiledShape(shape_of(value.type))
         if not self._is_one_matrix:
             return shape
@@ -373,24 +375,24 @@ class MatmulPlan:
 
     @property
     def has_sums(self) -> bool:
-        """True if the inner dimension may come in several blocks, whose sums wait in L1."""
+        """Returns whether sums of several inner blocks may be kept in L1."""
         return isinstance(self.sizes["inner_blocks"], Name)
 
     def constants(self, names: str) -> dict[str, Size]:
-        """The sizes that a kernel knows, by name."""
+        """Sizes that a kernel uses, by name."""
         return {name: self.sizes[name] for name in names.split()}
 
     def full_width(self) -> tuple[int, ...]:
-        """Circular buffers whose tiles are copied to the registers and are wider than 16 bits."""
+        """Circular buffers of tiles that are copied to registers and wider than 16 bits."""
         return self.parts.buffers.wide(["partial", *self.outer_names])
 
     def semaphores(self, side: str) -> tuple[str, ...]:
-        """Those that blocks of the left or the right operand go on with, if they are multicast."""
+        """Semaphores that synchronize the multicast of an operand's blocks, if it has receivers."""
         shared = self.blocking.grid_columns if side == "left" else self.blocking.grid_rows
         return (f"{side}_ready", f"{side}_sent") if shared > 1 else ()
 
     def batch_loops(self, *values: SSAValue) -> LoopNest:
-        """The first page of each operand's matrix, by the number of the result's matrix."""
+        """Loop nest over result matrices, with the first page of each operand's matrix."""
         batch = self.result.batch or (1,)
         moves = [
             (self._batch_strides(value, len(batch)), (0,) * (len(batch) + 2)) for value in values
@@ -405,8 +407,9 @@ class MatmulPlan:
         return [0] * (rank - len(found)) + found + [0, 0]
 
     def costs(self) -> Costs:
-        """The first core of each row and column reads and sends; the minimum is each operand read
-        once, and sent once if there is another core to send it to."""
+        """Costs of the program: the first core of each row and column reads and sends.
+
+        The minimum is that each operand is read once, and sent once if there are other cores."""
         b = self.blocking
         held = {value: tensor_bytes(value) for value in self.parts.inputs}
         reads = Counter[SSAValue]()

@@ -34,7 +34,7 @@ class MatmulCompute:
     plan: MatmulPlan
 
     def kernel(self) -> tuple[Kernel, FuncOp]:
-        """Kernel description of the program, and its function."""
+        """Returns the description of the kernel and its function."""
         kernel = ComputeKernel(kernel_name("compute", self.plan.name), fp32_destination=True)
         buffers = list(self.plan.parts.buffers)
         kernel.declare(buffers, self.plan.parts.tuning.values())
@@ -62,7 +62,7 @@ class MatmulCompute:
         return self.plan.parts.compute(kernel, purpose, self.plan.cores, buffers)
 
     def _block_shape(self, kernel: ComputeKernel) -> tuple[Value, Value, Value, Value]:
-        """True if the right operand is transposed; columns, rows and inner dimension of a call."""
+        """Transposition of the right operand, and columns, rows and inner size of a matmul call."""
         transposed = int(self.plan.transposed)
         return transposed, kernel.size("subblock_columns"), 1, kernel.size("block_inner")
 
@@ -73,8 +73,9 @@ class MatmulCompute:
         left_tiles: SSAValue,
         right_tiles: SSAValue,
     ) -> None:
-        """Adds the products of one block of each operand, of so many tiles, to the sums;
-        `inner_block` is None for the last, after which the sums are the result."""
+        """Adds the products of one block of each operand, with these tile counts, to the sums.
+
+        `inner_block` is None for the last block, after which the sums are the result."""
         inner_tiles = "last_inner" if inner_block is None else "block_inner"
         rows, columns, inner_size, width = (
             kernel.size(name)
@@ -109,7 +110,7 @@ class MatmulCompute:
         kernel.op("cb_pop_front", "right", right_tiles)
 
     def _stage(self, kernel: ComputeKernel, is_last: bool) -> AbstractContextManager[None]:
-        """Code per block of the operands."""
+        """Stage that processes a block of the operands."""
         if not is_last:
             return kernel.builder.stage(
                 "add_products",
@@ -121,27 +122,27 @@ class MatmulCompute:
         )
 
     def _load_sums(self, kernel: ComputeKernel, inner_block: SSAValue | None) -> None:
-        """Loads the partial sums of earlier blocks, unless there are none."""
+        """Loads the partial sums of earlier blocks, if there are any."""
         builder = kernel.builder
         if inner_block is not None:
             with builder.when(builder.compare("ne", inner_block, 0)):
                 self._copy_sums(kernel)
-            self._return_to_products(kernel, "partial")
+            self._resume_matmul(kernel, "partial")
             return
         last = self.plan.outer_names[-1] if self.plan.outer_names else "right"
         if not self.plan.has_sums:
             if not self.plan.epilogue.is_plain:
-                self._return_to_products(kernel, last)
+                self._resume_matmul(kernel, last)
             return
         with builder.when(self._has_several_blocks(kernel)):
             self._copy_sums(kernel)
-            self._return_to_products(kernel, "partial")
+            self._resume_matmul(kernel, "partial")
         if not self.plan.epilogue.is_plain:
             with builder.when(builder.compare("eq", kernel.size("inner_blocks"), 1)):
-                self._return_to_products(kernel, last)
+                self._resume_matmul(kernel, last)
 
     def _has_several_blocks(self, kernel: ComputeKernel) -> SSAValue:
-        """Known when the kernel is compiled."""
+        """Compile-time condition that the inner dimension has several blocks."""
         return kernel.builder.compare("ugt", kernel.size("inner_blocks"), 1)
 
     def _copy_sums(self, kernel: ComputeKernel) -> None:
@@ -152,8 +153,8 @@ class MatmulCompute:
             kernel.op("copy_tile", "partial", tile, tile)
         kernel.op("cb_pop_front", "partial", width)
 
-    def _return_to_products(self, kernel: ComputeKernel, old: str) -> None:
-        """After tiles of `old` were copied the engines are set up for products again."""
+    def _resume_matmul(self, kernel: ComputeKernel, old: str) -> None:
+        """Sets up the engines for matmul again, after tiles of `old` were copied."""
         shape = self._block_shape(kernel)
         kernel.op("mm_block_init_short_with_dt", "left", "right", old, *shape)
 
@@ -164,12 +165,12 @@ class MatmulCompute:
         self._pack_row(kernel, "partial")
 
     def _pack_row(self, kernel: ComputeKernel, name: str) -> None:
-        """Packs the tiles that were computed together."""
+        """Packs the tiles of a subblock."""
         with kernel.builder.loop(kernel.size("subblock_columns"), name_hint="tile") as tile:
             kernel.op("pack_tile", tile, name)
 
     def _finish(self, kernel: ComputeKernel) -> None:
-        """Epilogue after the matmul; packs the results."""
+        """Computes the epilogue and packs the results."""
         outputs = self.plan.output_names
         if self.plan.epilogue.is_plain:
             kernel.op("cb_reserve_back", outputs[0], kernel.size("subblock_columns"))
@@ -187,7 +188,7 @@ class MatmulCompute:
         kernel.pop(outer)
 
     def _set_up_packer(self, kernel: ComputeKernel, output: str) -> None:
-        """Sets the packer up for a result, if it has packed something else since the last time."""
+        """Sets up the packer for a result, if it may have packed another format before."""
         if not kernel.reconfigures_packer:
             return
         if self.plan.has_sums and len(self.plan.output_names) == 1:
@@ -203,17 +204,17 @@ class MatmulCompute:
             kernel.op("cb_push_back", name, count)
 
 
-# Matmuls over a grid of cores, perhaps with elementwise ops after them.
+# Matmuls over a grid of cores, optionally with an elementwise epilogue.
 #
-# Each core computes a block of the result. The blocks of the operands that it needs are read once
-# by the first core of a row (left operand) and of a column (right operand) and sent to the
-# others, one part of the inner dimension after the other.
+# Each core computes a block of the result. The operand blocks that it needs are read once by the
+# first core of a row (left operand) or a column (right operand) and multicast to the others, one
+# block of the inner dimension after the other.
 
 
 def lower_matmul(
     group: Group, names: Mapping[SSAValue, str], name: str, cores: CoreRange
 ) -> Lowered:
-    """The program of a group that is built around a matmul."""
+    """Lowers a group whose root is a matmul to a program."""
     plan = MatmulPlan(group, names, name, cores)
     movement = MatmulMovement(plan)
     return plan.parts.program(

@@ -11,6 +11,10 @@ from typing import cast
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 
+from ttcodegen.conversions.ttir_to_ttmetal.grouping.operand_pairs import (
+    BROADCAST_INITS,
+    OperandPair,
+)
 from ttcodegen.conversions.ttir_to_ttmetal.grouping.tile_operations import (
     GREATEST,
     LEAST,
@@ -29,20 +33,19 @@ from ttcodegen.dialects.ttmetal.programs import CircularBuffer, NamedConstant
 from ttcodegen.dialects.ttmetal.tuning import Size, evaluate
 from ttcodegen.ops.core.lowering import Parameter, Tile, TileBuilder, TileCall, where_nan
 
-# Sizes that a kernel knows by name.
+# Named sizes of a kernel.
 
 
 @dataclass
 class KernelSizes:
-    """The sizes of a kernel under construction: those that are no numbers are compile-time
-    arguments."""
+    """Named sizes of a kernel: compile-time arguments, unless they are integers."""
 
     builder: KernelBuilder
     values: dict[str, SSAValue] = field(default_factory=dict[str, SSAValue])
     _arguments: list[NamedConstant] = field(default_factory=list[NamedConstant])
 
     def know(self, sizes: Mapping[str, Size]) -> None:
-        """Makes sizes known by name."""
+        """Declares sizes by name."""
         for name, size in sizes.items():
             if isinstance(size, int):
                 self.values[name] = self.builder.value(size)
@@ -51,7 +54,7 @@ class KernelSizes:
                 self._arguments.append(NamedConstant(name, size))
 
     def finish(self) -> tuple[NamedConstant, ...]:
-        """The compile-time arguments that the kernel uses; it declares no others."""
+        """Returns the compile-time arguments that the kernel uses, and removes the others."""
         used: list[NamedConstant] = []
         for argument in self._arguments:
             value = self.values[argument.name]
@@ -62,7 +65,7 @@ class KernelSizes:
         return tuple(used)
 
 
-# Compute kernels of tiles: what elementwise ops do between circular buffers.
+# Compute kernels of tiles: elementwise ops between circular buffers.
 
 InitKey = tuple[str, tuple[tuple[str, object], ...], tuple[Parameter, ...]]
 
@@ -72,32 +75,31 @@ REGISTER_FORMATS: Mapping[str, str] = {
     "sfpu_reduce": "data_format",
     "where_tile": "dtype",
 }
-"""Ops that load registers in the format of an attribute, which has to have their width."""
+"""Ops whose format attribute must have the width of the destination registers."""
 
 
 def float_bits(value: float) -> int:
-    """The bits of a value as a float of 32 bits."""
+    """Bits of a value as float32."""
     return struct.unpack("<I", struct.pack("<f", value))[0]
 
 
 @dataclass
 class ComputeKernel:
-    """A compute kernel under construction.
+    """Compute kernel under construction.
 
-    It knows how the engines are set up at each position, so that it sets up no more than it takes.
-    """
+    Tracks how the engines are set up at each position, so that redundant set-up is omitted."""
 
     name: str
     fp32_destination: bool
     builder: KernelBuilder = field(init=False)
     tile: Value | None = None
-    """The number of the tile that is computed, where random numbers follow from it."""
+    """Number of the tile that is computed, which seeds random numbers."""
     _buffers: dict[str, SSAValue] = field(default_factory=dict[str, SSAValue])
     _formats: dict[str, DataType] = field(default_factory=dict[str, DataType])
     _sizes: KernelSizes = field(init=False)
     _unpacker: str | None = None
     _unpacked: DataType | None = None
-    """The format that tiles are known to be unpacked from."""
+    """Format that tiles are known to be unpacked from."""
     _vector: InitKey | None = None
     reconfigures_packer: bool = False
     """True if it packs into several formats."""
@@ -114,7 +116,7 @@ class ComputeKernel:
     def declare(
         self, buffers: Sequence[CircularBuffer], values: Mapping[str, int] | None = None
     ) -> None:
-        """Makes circular buffers known by name; `values` are those of the settings."""
+        """Declares circular buffers by name; `values` are those of the settings."""
         for buffer in buffers:
             pages = max(1, evaluate(buffer.pages, values or {}))
             self._buffers[buffer.name] = self.builder.circular_buffer(
@@ -123,47 +125,56 @@ class ComputeKernel:
             self._formats[buffer.name] = buffer.data_type
 
     def __getitem__(self, name: str) -> SSAValue:
-        """The circular buffer of that name."""
+        """Circular buffer by its name."""
         return self._buffers[name]
 
     def know(self, sizes: Mapping[str, Size]) -> None:
-        """Makes sizes known by name: those that are no numbers are compile-time arguments."""
+        """Declares sizes by name: compile-time arguments, unless they are integers."""
         self._sizes.know(sizes)
 
     def size(self, name: str) -> SSAValue:
-        """A size that was made known."""
+        """Declared size by its name."""
         return self._sizes.values[name]
 
     def finish(self) -> tuple[FuncOp, tuple[NamedConstant, ...]]:
-        """The function of the kernel, and the sizes that are its compile-time arguments: those that
-        it uses."""
+        """Returns the function of the kernel, and its compile-time arguments."""
         constants = self._sizes.finish()
         return self.builder.finish(), constants
 
     def op(self, op: str, *operands: Value | str, **attributes: object) -> None:
-        """Adds an op; a text among the operands is the name of a circular buffer."""
+        """Adds an op; a string among the operands is the name of a circular buffer."""
         values = [self[o] if isinstance(o, str) else o for o in operands]
         self.builder.op(op, *values, **attributes)
 
     def unpacks(self, names: Sequence[str]) -> None:
-        """Declares what the kernel reads: if formats differ, the unpacker is set up for each."""
+        """Declares the circular buffers that the kernel unpacks.
+
+        If their formats differ, the unpacker is set up for each."""
         formats = {self._formats[name] for name in names}
         self._only_format = formats.pop() if len(formats) == 1 else None
 
     def forget(self) -> None:
-        """The engines may be set up in any way here: at the start of a loop's body, after ops that
-        set them up otherwise."""
+        """Assumes an unknown set-up of the engines, such as at the start of a loop body."""
         self._unpacker = None
         self._unpacked = self._only_format
         self._vector = None
 
     def forget_formats(self) -> None:
-        """As above, and what is unpacked here has been in another format before."""
+        """Assumes an unknown set-up of the engines, including the unpacked format."""
         self.forget()
         self._unpacked = None
 
+    @property
+    def mixes_formats(self) -> bool:
+        """True if what it reads has several formats, as far as is known."""
+        return self._only_format is None
+
+    def format_of(self, name: str) -> DataType:
+        """Data type of what a circular buffer holds."""
+        return self._formats[name]
+
     def start(self, inputs: Sequence[str], output: str) -> None:
-        """Sets up the engines for the kernel."""
+        """Sets up the engines at the start of the kernel."""
         self.op("unary_op_init_common", inputs[0] if inputs else output, output)
 
     def wait(self, names: Sequence[str]) -> None:
@@ -177,17 +188,17 @@ class ComputeKernel:
             self.op("cb_reserve_back", name, 1)
 
     def push(self, names: Sequence[str]) -> None:
-        """Pushes a tile that was packed into each of the circular buffers."""
+        """Pushes a packed tile into each of the circular buffers."""
         for name in names:
             self.op("cb_push_back", name, 1)
 
     def pop(self, names: Sequence[str]) -> None:
-        """Gives the first tile of each of the circular buffers back."""
+        """Pops the first tile of each of the circular buffers."""
         for name in names:
             self.op("cb_pop_front", name, 1)
 
     def load(self, name: str, register: int, index: Value = 0) -> None:
-        """A tile at the front of a circular buffer into a destination register."""
+        """Copies a tile at the front of a circular buffer to a destination register."""
         if self._unpacker != name:
             if self._unpacked is not self._formats[name]:
                 self.op("reconfig_data_format_srca", name)
@@ -201,11 +212,20 @@ class ComputeKernel:
         allocation: Allocation,
         sources: Mapping[Tile, str],
         indices: Mapping[str, Value] | None = None,
+        pairs: Mapping[Tile, OperandPair] | None = None,
     ) -> None:
-        """The steps of a section; `sources` gives the circular buffer that a tile comes from, and
-        `indices` the index of the tile in it, where that is not the first."""
+        """Runs the steps of an allocation.
+
+        Args:
+            allocation: the steps.
+            sources: circular buffers of loaded tiles.
+            indices: positions in these buffers, 0 by default.
+            pairs: tiles that the matrix engine computes from two operands.
+        """
         for step in allocation.steps:
             match step:
+                case Load(tile, register) if pairs and tile in pairs:
+                    load_pair(self, pairs[tile], register)
                 case Load(tile, register):
                     self.load(sources[tile], register, (indices or {}).get(sources[tile], 0))
                 case Copy(tile, source, register):
@@ -219,13 +239,13 @@ class ComputeKernel:
         self.op("copy_dest_values", source, register, data_format=data_type)
 
     def _register_format(self, data_type: DataType) -> DataType:
-        """The format of a register: floats have its width."""
+        """Format of a register: floats have the width of the destination."""
         if not data_type.is_float:
             return data_type
         return DataType.FLOAT32 if self.fp32_destination else DataType.BFLOAT16
 
     def call(self, call: TileCall, registers: Sequence[int]) -> None:
-        """An op of the vector engine, set up if another one was before."""
+        """Adds an op of the vector engine, with its initialization unless it is still in effect."""
         definition = kernel_ops()[call.op]
         attributes = dict(call.attributes)
         if (name := REGISTER_FORMATS.get(call.op)) is not None:
@@ -247,7 +267,7 @@ class ComputeKernel:
             self._set_up(definition.init, taken, numbers)
         self.op(call.op, *registers, *values, **attributes)
         if attributes.get("reduce_dim") is ReduceDim.ROW:
-            # It records its own instructions over those of the initialisation, which columns need.
+            # It overwrites the instructions that its initialization recorded, which columns need.
             self._vector = None
 
     def _set_up(
@@ -267,11 +287,13 @@ class ComputeKernel:
         return number
 
     def packs(self, names: Sequence[str]) -> None:
-        """Declares what the kernel packs into: if formats differ, the packer is set up for each."""
+        """Declares the circular buffers that the kernel packs into.
+
+        If their formats differ, the packer is set up for each."""
         self.reconfigures_packer = len({self._formats[name] for name in names}) > 1
 
     def pack(self, results: Sequence[tuple[int, str]]) -> None:
-        """Puts registers into circular buffers that have room."""
+        """Packs registers into circular buffers that have room."""
         for register, name in results:
             self.set_up_packer(name)
             self.op("pack_tile", register, name)
@@ -283,22 +305,40 @@ class ComputeKernel:
         self.pack(results)
 
     def set_up_packer(self, name: str) -> None:
-        """Sets the packer up for a circular buffer, if it packs into several formats."""
+        """Sets up the packer for a circular buffer, if the kernel packs into several formats."""
         if self.reconfigures_packer:
             self.op("pack_reconfig_data_format", name)
 
 
-# How kernels find the greatest element of tiles: exactly, and NaN if there is one.
+def load_pair(kernel: ComputeKernel, pair: OperandPair, register: int) -> None:
+    """Computes a pair on the matrix engine into a register."""
+    left, right = pair.left, pair.right
+    if kernel.mixes_formats:
+        kernel.op("reconfig_data_format", left.buffer, right.buffer)
+    places = (left.buffer, right.buffer, left.index, right.index, register)
+    if right.broadcast is None:
+        kernel.op(f"{pair.verb}_tiles_init", left.buffer, right.buffer)
+        kernel.op(f"{pair.verb}_tiles", *places)
+    else:
+        kernel.op(BROADCAST_INITS[pair.verb, right.broadcast], left.buffer, right.buffer)
+        kernel.op(f"{pair.verb}_tiles_bcast", *places, bcast_type=right.broadcast)
+    if kernel.mixes_formats:
+        kernel.forget_formats()
+    else:
+        kernel.forget()
+
+
+# Exact maxima of tiles, which are NaN if any element is.
 #
-# The matrix engine would cut 32 bits to 19, so that the maximum of a tensor might be none of its
-# elements. The vector engine compares floats by sign and magnitude: the maximum has the NaNs
-# without a sign, the minimum those with one. Both are kept, in the first two registers.
+# The matrix engine truncates 32 bits to 19, so that its maximum might not be an element. The vector
+# engine compares floats by sign and magnitude: positive NaNs are above all numbers, negative NaNs
+# below. So both the maximum and the minimum are kept, in the first two registers.
 
 _WIDE = DataType.FLOAT32
 
 
 def start_extremes(kernel: ComputeKernel) -> None:
-    """Fills the registers of the extremes with what every number changes."""
+    """Initializes the registers of the maximum and the minimum."""
     builder = TileBuilder()
     for register, number in ((GREATEST, float("-inf")), (LEAST, float("inf"))):
         builder.fill(number, _WIDE)
@@ -306,7 +346,7 @@ def start_extremes(kernel: ComputeKernel) -> None:
 
 
 def take_extremes(kernel: ComputeKernel, register: int) -> None:
-    """Compares the elements of a register with the extremes so far."""
+    """Updates maximum and minimum with the elements of a register."""
     builder = TileBuilder()
     tile = builder.new_tile(_WIDE)
     for extreme, name in ((GREATEST, "binary_max_tile"), (LEAST, "binary_min_tile")):
@@ -315,14 +355,14 @@ def take_extremes(kernel: ComputeKernel, register: int) -> None:
 
 
 def finish_maximum(kernel: ComputeKernel, within: Sequence[ReduceDim]) -> int:
-    """The register of the maximum: of each element of the tiles, or of each row, column or tile.
+    """Returns the register of the maximum of each element, row, column or tile.
 
     Args:
-        within: the directions in which the elements of a tile come together.
+        within: the directions in which elements of a tile are reduced.
     """
     builder = TileBuilder()
     greatest, least = builder.new_tile(_WIDE), builder.new_tile(_WIDE)
-    # Without a sign a NaN is the greatest in the next comparisons.
+    # Negated, a negative NaN is greater than all numbers in the next comparisons.
     result = where_nan(builder, builder.call("negative_tile", least), greatest)
     result = reduced_maximum(builder, result, within)
     held = {greatest: GREATEST, least: LEAST}
@@ -333,7 +373,7 @@ def finish_maximum(kernel: ComputeKernel, within: Sequence[ReduceDim]) -> int:
 
 
 def reduced_maximum(builder: TileBuilder, tile: Tile, within: Sequence[ReduceDim]) -> Tile:
-    """The maximum of each row, column or all of a tile."""
+    """Maximum of each row, each column or all elements of a tile."""
     for dimension in within:
         tile = builder.call(
             "sfpu_reduce",
@@ -345,39 +385,79 @@ def reduced_maximum(builder: TileBuilder, tile: Tile, within: Sequence[ReduceDim
     return tile
 
 
-# How compute kernels reduce rows to one element each, and repeat that over a tile.
+# Row reductions to one element each, and their broadcast over a tile.
 #
-# The circular buffers `scaler`, what the matrix engine multiplies by, and `reduced`, the result
-# in the first column of a tile, belong to each program that does so.
+# They use the circular buffers `scaler`, the multiplier of the matrix engine, and `reduced`, with
+# the result in the first column of a tile.
+#
+# Rows are summed by a matmul with a column of ones. `reduce_tile` would move the running total of
+# each row through a source register at each tile: truncated to 7 bits of mantissa, the sum of 64
+# tiles is 8 % too small.
 
 SCALER, REDUCED, PARTIAL = "scaler", "reduced", "partial"
-"""The names of the circular buffers; `partial` holds what tiles came to, element by element."""
+"""Names of circular buffers; `partial` holds the elementwise reduction of tiles."""
+SCALER_TILES = 2
+"""Tiles of the scaler: the multiplier of `reduce_tile`, then a column of ones."""
+_ONES = 1
+
+
+def start_reduction(
+    kernel: ComputeKernel, source: str, target: str, pool: ReduceType, dimension: ReduceDim
+) -> bool:
+    """Sets up the engines for `reduce_further`.
+
+    Returns whether `reduce_uninit` is needed after the result is packed."""
+    if sums_rows(pool, dimension):
+        kernel.op("reconfig_data_format", SCALER, source)
+        kernel.op("mm_init_short", source, SCALER)
+        return False
+    kernel.op("reconfig_data_format", source, SCALER)
+    kernel.op("reduce_init", source, SCALER, target, reduce_type=pool, reduce_dim=dimension)
+    return True
+
+
+def reduce_further(
+    kernel: ComputeKernel, source: str, index: Value, pool: ReduceType, dimension: ReduceDim
+) -> None:
+    """Reduces a tile into the first destination register."""
+    if sums_rows(pool, dimension):
+        kernel.op("matmul_tiles", source, SCALER, index, _ONES, 0)
+    else:
+        kernel.op(
+            "reduce_tile", source, SCALER, index, 0, 0, reduce_type=pool, reduce_dim=dimension
+        )
+
+
+def sums_rows(pool: ReduceType, dimension: ReduceDim) -> bool:
+    """Returns whether the reduction is a sum of rows, computed by matmul."""
+    return dimension is ReduceDim.ROW and pool is not ReduceType.MAX
 
 
 def reduce_row(
     kernel: ComputeKernel, source: str, pool: ReduceType, tiles: Value, streams: bool
 ) -> None:
-    """Reduces so many tiles of a circular buffer, which are given back one by one if they stream,
-    to the first column of a tile in `reduced`."""
-    kind = {"reduce_type": pool, "reduce_dim": ReduceDim.ROW}
-    kernel.op("reconfig_data_format", source, SCALER)
-    kernel.op("reduce_init", source, SCALER, REDUCED, **kind)
+    """Reduces tiles of a circular buffer to the first column of a tile in `reduced`.
+
+    If they stream, each tile is awaited and popped by itself."""
+    masked = start_reduction(kernel, source, REDUCED, pool, ReduceDim.ROW)
     with kernel.builder.destination_registers():
         with kernel.builder.loop(tiles, name_hint="column") as column:
             if streams:
                 kernel.wait([source])
-            kernel.op("reduce_tile", source, SCALER, 0 if streams else column, 0, 0, **kind)
+            reduce_further(kernel, source, 0 if streams else column, pool, ReduceDim.ROW)
             if streams:
                 kernel.pop([source])
         kernel.pack_when_free([(0, REDUCED)])
-        kernel.op("reduce_uninit")
+        if masked:
+            kernel.op("reduce_uninit")
     kernel.push([REDUCED])
 
 
 @contextmanager
 def repeated_row(kernel: ComputeKernel) -> Generator[None]:
-    """Scope in which the first destination register holds the result of `reduce_row`, repeated over
-    all columns; the code inside has to pack."""
+    """Scope in which the first register holds the result of `reduce_row` in all columns.
+
+    The code inside has to pack."""
     column = {"bcast_type": BroadcastType.COL}
     kernel.wait([REDUCED])
     kernel.op("unary_bcast_init", REDUCED, REDUCED, **column)

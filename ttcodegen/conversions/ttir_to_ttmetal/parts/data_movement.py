@@ -61,66 +61,65 @@ from ttcodegen.ops.core.lowering import Tile, TileBuilder
 
 
 def element_bits(value: float, data_type: DataType) -> int:
-    """The bits of an element of that value, to the nearest bf16 if elements have 16 bits; not of
-    block floats, as below."""
+    """Bits of an element with that value, rounded to nearest even for bf16.
+
+    Not for block floats."""
     if not data_type.is_float:
         return int(value) & (2 ** TILE_FORMATS[data_type.mlir].bits - 1)
     bits = float_bits(value)
     if data_type is DataType.FLOAT32:
         return bits
-    # To even between two.
+    # Ties round to even.
     return (bits + 0x7FFF + (bits >> 16 & 1)) >> 16 & 0xFFFF
 
 
 def element_word(data_type: DataType) -> IntegerType:
-    """The integer with the bits of an element; not of block floats, whose elements have none of
-    their own."""
+    """Integer type of the width of an element; not for block floats, which share exponents."""
     return IntegerType({8: 8, 32: 32}.get(TILE_FORMATS[data_type.mlir].bits, 16))
 
 
 FIRST_ROW_ONLY = frozenset({"row", "element"})
-"""Part of a tile to be repeated if only its first row is read."""
+"""Broadcasts for which only the first row of a tile is read."""
 
 
 def brought_bytes(data_type: DataType, broadcast: str) -> int:
-    """Bytes that are read of a tile that is broadcast in this way."""
+    """Bytes that are read of a tile with this broadcast."""
     size = tile_bytes_of(data_type)
     return size // TILE_SIDE if broadcast in FIRST_ROW_ONLY else size
 
 
 @dataclass(frozen=True)
 class BroughtTile:
-    """A tile that a reader brings."""
+    """Tile that a reader reads."""
 
     page: Value
     tensor: str
     buffer: str
-    """The circular buffer that it goes to."""
+    """Circular buffer that it goes to."""
     broadcast: str
-    """The part of it that is repeated: row, column or element; none for nothing."""
+    """Part that is repeated: row, column, element or none."""
     data_type: DataType
 
 
 @dataclass
 class MovementKernel:
-    """A data-movement kernel under construction.
+    """Data movement kernel under construction.
 
-    Circular buffers, arguments and accessors are known by name; the C++ declares them first.
-    """
+    Circular buffers, arguments and accessors are known by name; the C++ declares them first."""
 
     name: str
     processor: Processor
     purpose: str
-    """A sentence for the head of the file."""
+    """Sentence for the head of the file."""
     cores: CoreArea
     arguments: Sequence[RuntimeArgument] = ()
     semaphores: tuple[str, ...] = ()
     accessors: tuple[int, ...] = ()
-    """The operands that it has accessors of."""
+    """Operands that it has accessors of."""
     builder: KernelBuilder = field(init=False)
     _buffers: dict[str, SSAValue] = field(default_factory=dict[str, SSAValue])
     _numbers: list[NamedConstant] = field(default_factory=list[NamedConstant])
-    """Of the circular buffers."""
+    """Numbers of the circular buffers."""
     _sizes: KernelSizes = field(init=False)
     _known: dict[str, SSAValue] = field(default_factory=dict[str, SSAValue])
     _tensors: dict[str, SSAValue] = field(default_factory=dict[str, SSAValue])
@@ -136,13 +135,13 @@ class MovementKernel:
         constants: Mapping[str, Size] | None = None,
         values: Mapping[str, int] | None = None,
     ) -> None:
-        """Declares what the kernel uses; nothing else may come before.
+        """Declares the circular buffers, arguments and tensors of the kernel; must be called first.
 
         Args:
             buffers: the circular buffers.
-            tensors: the names of the tensors that it has accessors of, in the order of `accessors`.
-            constants: other sizes, by name: compile-time arguments, if they are no numbers.
-            values: what settings are in the program that the kernel is made for.
+            tensors: names of the tensors that it has accessors of, in the order of `accessors`.
+            constants: other sizes, by name: compile-time arguments, unless they are integers.
+            values: values of the settings in the program of the kernel.
         """
         for buffer in buffers:
             self._numbers.append(NamedConstant(buffer.constant, buffer.index))
@@ -178,30 +177,30 @@ class MovementKernel:
             )
 
     def __getitem__(self, name: str) -> SSAValue:
-        """An argument by its name: compile-time, run-time, or `<name>_semaphore`."""
+        """Argument by its name: compile-time, run-time, or `<name>_semaphore`."""
         return self._known[name]
 
     def buffer(self, name: str) -> SSAValue:
-        """A circular buffer."""
+        """Circular buffer by its name."""
         return self._buffers[name]
 
     def tensor(self, name: str) -> SSAValue:
-        """The accessor of a tensor."""
+        """Accessor of a tensor."""
         return self._tensors[name]
 
     def semaphore(self, name: str, name_hint: str | None = None) -> SSAValue:
-        """The address of a semaphore of this core."""
+        """Address of a semaphore of this core."""
         known = self[f"{name}_semaphore"]
         return self.builder.get("get_semaphore", known, name_hint=name_hint)
 
     def semaphore_pointer(self, name: str) -> SSAValue:
-        """A semaphore of this core, to set it and to wait for it."""
+        """Pointer to a semaphore of this core, to set it and to wait for it."""
         return self.builder.get(
             "reinterpret_cast", self.semaphore(name), result_type=L1PointerType(), name_hint=name
         )
 
     def noc_address(self, place: str, address: SSAValue, name_hint: str | None = None) -> SSAValue:
-        """An address on the core that the arguments `<place>_x` and `<place>_y` name."""
+        """Address on the core that the arguments `<place>_x` and `<place>_y` name."""
         return self.builder.get(
             "get_noc_addr",
             self[f"{place}_x"],
@@ -211,23 +210,23 @@ class MovementKernel:
             name_hint=name_hint,
         )
 
-    # What it does
+    # Statements
 
     @contextmanager
     def share(self, counter: str) -> Generator[SSAValue]:
-        """A loop over the core's share of the program's work; gives its counter."""
+        """Loop over the core's share of the program's work; yields its counter."""
         end = self.builder.sum(self["first"], self["count"])
         with self.builder.loop(end, start=self["first"], name_hint=counter) as value:
             yield value
 
     def read_page(self, page: Value, tensor: str, address: Value) -> None:
-        """Begins to read a page of a tensor."""
+        """Starts the read of a page of a tensor."""
         self.builder.op("noc_async_read_page", page, self.tensor(tensor), address)
 
     def read_tile(
         self, page: Value, tensor: str, address: Value, broadcast: str, element: IntegerType
     ) -> None:
-        """Begins to read what a tile needs that is broadcast: its first row, or all of it."""
+        """Starts the read of a tile, or of its first row if that is broadcast."""
         if broadcast in FIRST_ROW_ONLY:
             accessor = self.tensor(tensor)
             self.builder.op("blocks.read_first_row", page, accessor, address, element=element)
@@ -235,12 +234,12 @@ class MovementKernel:
             self.read_page(page, tensor, address)
 
     def write_page(self, page: Value, tensor: str, buffer: str) -> None:
-        """Begins to write the first tile of a circular buffer to a page of a tensor."""
+        """Starts the write of the first tile of a circular buffer to a page of a tensor."""
         address = self.builder.get("get_read_ptr", self.buffer(buffer))
         self.builder.op("noc_async_write_page", page, self.tensor(tensor), address)
 
     def write_tiles(self, page: Value, tensors: Sequence[str], buffers: Sequence[str]) -> None:
-        """Writes the tile that each of the circular buffers gets to a page of its tensor."""
+        """Writes the next tile of each circular buffer to a page of its tensor."""
         for tensor, buffer in zip(tensors, buffers, strict=True):
             self.builder.op("cb_wait_front", self.buffer(buffer), 1)
             self.write_page(page, tensor, buffer)
@@ -249,7 +248,7 @@ class MovementKernel:
             self.builder.op("cb_pop_front", self.buffer(buffer), 1)
 
     def elements(self, address: Value, element: IntegerType, name: str = "target") -> SSAValue:
-        """The elements of the tile at an address, for what writes single ones."""
+        """Pointer to the elements of the tile at an address."""
         return self.builder.get(
             "blocks.elements_at",
             address,
@@ -261,13 +260,14 @@ class MovementKernel:
     def fill(
         self, address: Value, rows: Value, columns: Value, bits: int, element: IntegerType
     ) -> None:
-        """Fills the tile at an address from those rows and columns on."""
+        """Fills the tile at an address from these rows and columns on."""
         value = self.builder.pattern(bits) if bits else 0
         self.builder.op("blocks.fill_padding", address, rows, columns, value, element=element)
 
     def filled(self, first: Value, size: int, name: str = "") -> Value:
-        """Number of rows or columns of a tile with elements, out of the total; the tile begins with
-        the one of that number. C++ declares it under the name."""
+        """Number of rows or columns of a tile that contain elements.
+
+        The tile begins at row or column `first` of `size`; C++ declares the number under `name`."""
         if size % TILE_SIDE == 0:
             return TILE_SIDE
         known = number_of(first)
@@ -283,19 +283,21 @@ class MovementKernel:
     def coordinates(
         self, coordinates: Iterable[Coordinate], known: Mapping[str, SSAValue]
     ) -> dict[str, SSAValue]:
-        """Coordinates computed from the counters that are known, and these."""
+        """Computes coordinates from known counters; returns both."""
         return computed_coordinates(self.builder, coordinates, known)
 
     def page(self, page: Page, known: Mapping[str, SSAValue]) -> Value:
-        """The number of a page, from coordinates."""
+        """Page number, computed from coordinates."""
         return page_number(self.builder, page, known)
 
     def sum(self, terms: Iterable[Value]) -> Value:
-        """The sum of values that are not written where they are 0."""
+        """Sum of values, without those that are the constant 0."""
         return sum_of(self.builder, terms)
 
     def product(self, value: Value, factor: int, name: str = "") -> Value:
-        """A value times a number, a number if the value is one; C++ declares it under that name."""
+        """Product with a constant, folded if the value is constant.
+
+        C++ declares it under `name`."""
         if not isinstance(value, SSAValue):
             return value * factor
         found = self.builder.product(value, factor)
@@ -304,7 +306,7 @@ class MovementKernel:
     def divided(
         self, value: Value, divisor: int, rest_name: str = "", name: str = ""
     ) -> tuple[Value, Value]:
-        """Remainder and quotient of a division: Python numbers if the value is one."""
+        """Remainder and quotient of a division, folded if the value is constant."""
         if isinstance(value, int):
             return value % divisor, value // divisor
         assert isinstance(value, SSAValue)
@@ -316,13 +318,13 @@ class MovementKernel:
         return rest, builder.named(whole, name) if name else whole
 
     def repeat_first(self, buffer: str, broadcast: str, element: IntegerType) -> None:
-        """Repeats a part of the tile that was read: row, column or element; none for nothing."""
+        """Repeats a row, column or element of the tile that was read; `none` is a no-op."""
         if broadcast != "none":
             name = f"blocks.repeat_first_{broadcast}"
             self.builder.op(name, self.write_pointer(buffer), element=element)
 
     def push_tiles(self, tiles: Sequence[BroughtTile]) -> None:
-        """Brings a tile to each of the circular buffers, and hands them on together."""
+        """Reads a tile to each circular buffer, and pushes all of them after one barrier."""
         for tile in tiles:
             self.builder.op("cb_reserve_back", self.buffer(tile.buffer), 1)
             address, element = self.write_pointer(tile.buffer), element_word(tile.data_type)
@@ -334,7 +336,7 @@ class MovementKernel:
             self.builder.op("cb_push_back", self.buffer(tile.buffer), 1)
 
     def push_marks(self, buffer: str, columns: int) -> None:
-        """Makes the tile that is 1 in the first columns and 0 in the others."""
+        """Pushes a tile of ones in the first columns and zeros in the others."""
         word = element_word(DataType.BFLOAT16)
         self.builder.op("cb_reserve_back", self.buffer(buffer), 1)
         tile = self.write_pointer(buffer)
@@ -343,8 +345,7 @@ class MovementKernel:
         self.builder.op("cb_push_back", self.buffer(buffer), 1)
 
     def finish(self) -> tuple[Kernel, FuncOp]:
-        """Kernel description of the program, and its function, which takes the sizes that it
-        needs."""
+        """Returns the description of the kernel, and its function."""
         described = Kernel(
             self.name,
             self.processor,
@@ -361,13 +362,13 @@ class MovementKernel:
 
 @dataclass
 class Epilogue:
-    """The ops after the root of a group."""
+    """Elementwise ops after the root of a group."""
 
     group: Group
     builder: TileBuilder = field(default_factory=TileBuilder)
-    """The ops on tiles."""
+    """Their tile operations."""
     outer: dict[SSAValue, Tile] = field(default_factory=dict[SSAValue, Tile])
-    """The tensors that they read besides the root's result."""
+    """Tensors that they read besides the root's result."""
 
     def __post_init__(self) -> None:
         root = self.group.root
@@ -379,14 +380,16 @@ class Epilogue:
 
     @property
     def is_plain(self) -> bool:
-        """True if the root's result is the result of the program, unchanged."""
+        """Returns whether the root's result is the result of the program, unchanged."""
         return not self.outer and self.results == [self.root_tile]
 
     def compute(
         self, kernel: ComputeKernel, outer_names: Sequence[str], output_names: Sequence[str]
     ) -> list[tuple[int, str]]:
-        """From the root's tile in the first of 32-bit destination registers to the results, for
-        which there is room then; gives their registers and circular buffers."""
+        """Computes the results from the root's tile in the first destination register.
+
+        Reserves room for them; returns their registers and circular buffers. Registers have 32
+        bits."""
         sources = dict(zip(self.outer.values(), outer_names, strict=True))
         allocation = allocate(self.builder.calls, self.results, capacity(True), {self.root_tile: 0})
         assert allocation is not None, "groups are formed so that they fit"
@@ -404,7 +407,7 @@ class Epilogue:
         result: TiledShape,
         tile: SSAValue,
     ) -> None:
-        """Brings what belongs to a tile of the result, by its number."""
+        """Reads the operand tiles for an output tile, given its number."""
         shapes = [TiledShape(shape_of(value.type)) for value in self.outer]
         ones = (1,) * len(result.grid)
         strides = [(broadcast_strides(shape, result), [0] * len(ones)) for shape in shapes]
@@ -414,7 +417,7 @@ class Epilogue:
         self.read_pages(kernel, names, outer_names, result, shapes, pages)
 
     def reads(self, result: TiledShape) -> Mapping[SSAValue, int]:
-        """Bytes that are read of each of the tensors, for every tile of the result once."""
+        """Bytes that are read of each operand, once per output tile."""
         return {
             value: result.tiles
             * brought_bytes(
@@ -433,7 +436,7 @@ class Epilogue:
         shapes: Sequence[TiledShape],
         pages: Sequence[Value],
     ) -> None:
-        """Brings a page of each of the tensors, which have these shapes beside the result's."""
+        """Reads a page of each operand, which have these shapes."""
         kernel.push_tiles(
             [
                 BroughtTile(
@@ -451,29 +454,30 @@ class Epilogue:
 
 
 MOST_KEPT_BYTES = 512 * 1024
-"""Of L1, for tiles of operands that are needed again and again."""
+"""Maximum L1 for operand tiles that are cached."""
 LEAST_SPARED = 16
-"""Another order than row by row, in which programs find tensors in shards, has to spare this part
-of what is read."""
+"""Inverse of the minimum share of reads that an order other than row by row must save.
+
+Row by row is preferred because it matches sharded tensors."""
 
 
 @dataclass(frozen=True)
 class TileOperand:
-    """A tensor that the reader brings, tile by tile."""
+    """Tensor that the reader reads tile by tile."""
 
     value: SSAValue
     name: str
-    """Of the circular buffer that it comes through."""
+    """Circular buffer that its tiles go to."""
     tile: Tile
     shape: TiledShape
     domain: TiledShape
     """Domain that its tiles are broadcast over."""
     moves: tuple[int, ...]
-    """Page strides per dimension of the result's tiles."""
+    """Page stride in each dimension of the result's tiles."""
     steps: tuple[int, ...]
-    """The tiles that one tile of the result needs, in each dimension."""
+    """Number of tiles per output tile, in each dimension."""
     step_moves: tuple[int, ...]
-    """Page strides per dimension of these steps."""
+    """Page stride in each dimension of these steps."""
 
     @property
     def data_type(self) -> DataType:
@@ -485,16 +489,16 @@ class TileOperand:
 
     @property
     def broadcast(self) -> str:
-        """The part of its tiles that is repeated: row, column or element; none for nothing."""
+        """Part of its tiles that is repeated: row, column, element or none."""
         return broadcast_of(self.shape, self.domain).word
 
     @property
     def brought_bytes(self) -> int:
-        """Bytes read of a tile."""
+        """Bytes that are read of a tile."""
         return brought_bytes(self.data_type, self.broadcast)
 
     def pattern(self, order: WorkOrder) -> AccessPattern:
-        """The pages of it that are needed, where the result is gone through in an order."""
+        """Access pattern of its pages when output tiles are computed in an order."""
         sizes = (*order.sizes, *self.steps)
         return AccessPattern.of(sizes, (*order.moves(self.moves), *self.step_moves))
 
@@ -505,12 +509,12 @@ class TileReads:
 
     order: WorkOrder
     slots: Mapping[str, int]
-    """The tiles that are kept of an operand, by circular buffer; only of those that keep some."""
+    """Number of tiles that are cached per circular buffer, for operands with a cache."""
     tiles: Mapping[str, int]
-    """The tiles that all cores together read of each."""
+    """Number of tiles that all cores together read per circular buffer."""
 
     def bytes(self, operands: Sequence[TileOperand]) -> int:
-        """Bytes read by all cores."""
+        """Bytes that all cores together read."""
         return sum(self.tiles[operand.name] * operand.brought_bytes for operand in operands)
 
 
@@ -521,14 +525,14 @@ def plan_reads(
     cores: CoreRange,
     free_buffers: int,
 ) -> TileReads:
-    """The order in which fewest bytes are read.
+    """Chooses the order of tiles in which the fewest bytes are read.
 
     Args:
-        operands: what is read.
-        keepable: the circular buffers of those of which tiles may be kept.
-        grid: the tiles of the result.
+        operands: the operands.
+        keepable: circular buffers of operands whose tiles may be cached.
+        grid: tiles of the result in each dimension.
         cores: the cores that share them.
-        free_buffers: the circular buffers that there may be for what is kept.
+        free_buffers: maximum number of circular buffers for caches.
     """
 
     def reads(order: WorkOrder) -> TileReads:
@@ -553,7 +557,7 @@ def _reads(
     cores: CoreRange,
     free_buffers: int,
 ) -> TileReads:
-    """Reads and kept pages of an order."""
+    """Number of reads and of cached tiles per operand in an order."""
     kept: dict[str, int] = {}
     tiles: dict[str, int] = {}
     free, units = MOST_KEPT_BYTES, prod(order.sizes)

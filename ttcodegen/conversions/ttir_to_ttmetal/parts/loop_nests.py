@@ -15,40 +15,39 @@ from ttcodegen.dialects.ttkernel.builder import KernelBuilder, Value
 from ttcodegen.layout.placements import TiledShape, row_major_strides
 from ttcodegen.naming.programs import dimension_names
 
-# How the tiles of a result are split among the cores: by the order in which these go through
-# them.
+# Work split over cores: each core gets a run of output tiles in some order.
 #
-# Each core gets a run of tiles in that order. Row by row, a run is a part of a few rows. In other
-# orders it is a block: of rows and columns, or of the same tiles of several batches. Cores then
-# read fewer tiles of operands that are broadcast over one of the block's sides.
+# Row by row, a run is a part of a few rows. In other orders it is a block: of rows and columns, or
+# of the same tiles of several batches. Cores then read fewer tiles of operands that are broadcast
+# over one side of the block.
 
 MOST_ORDERED = 4
-"""Dimensions for which every order is tried that has some of them innermost."""
+"""Maximum number of dimensions for which all subsets are tried as the innermost ones."""
 STRIPES = (2, 4, 8, 16)
-"""Candidate stripe widths: in each stripe a core goes row by row."""
+"""Candidate stripe widths: within a stripe a core proceeds row by row."""
 
 
 @dataclass(frozen=True)
 class OrderedDimension:
-    """A dimension of a grid of tiles, or a part of one."""
+    """Dimension of a grid of tiles, or a part of one."""
 
     name: str
     dimension: int
     size: int
     step: int = 1
-    """Tiles of the grid's dimension that one step goes on."""
+    """Stride in tiles of the grid dimension."""
 
 
 @dataclass(frozen=True)
 class WorkOrder:
-    """All tiles of a grid, the last of its dimensions here varying fastest."""
+    """Order of all tiles of a grid; the last of the dimensions varies fastest."""
 
     grid: tuple[int, ...]
     dimensions: tuple[OrderedDimension, ...]
 
     @classmethod
     def row_by_row(cls, grid: Sequence[int]) -> WorkOrder:
-        """The order in which the tiles are stored.
+        """Order in which the tiles are stored.
 
         Args:
             grid: the tiles in each dimension; the last two are rows and columns.
@@ -69,29 +68,28 @@ class WorkOrder:
 
     @property
     def sizes(self) -> list[int]:
-        """The steps in each dimension."""
+        """Number of steps in each dimension."""
         return [each.size for each in self.dimensions]
 
     @property
     def is_row_by_row(self) -> bool:
-        """True if a tile's number in this order is its page number."""
+        """Returns whether the number of a tile in this order is its page number."""
         used = [each for each in self.dimensions if each.size > 1]
         in_order = all(a.dimension < b.dimension for a, b in pairwise(used))
         return in_order and all(each.step == 1 for each in used)
 
     @property
     def text(self) -> str:
-        """The names of the dimensions with more than one tile, from the innermost on."""
+        """Names of the dimensions with more than one tile, innermost first."""
         used = [each.name for each in reversed(self.dimensions) if each.size > 1]
         return ", then ".join(used)
 
     def moves(self, strides: Sequence[int]) -> list[int]:
-        """Page strides per dimension, from the strides per grid dimension."""
+        """Page stride per dimension, given the strides per grid dimension."""
         return [strides[each.dimension] * each.step for each in self.dimensions]
 
     def others(self) -> Iterator[WorkOrder]:
-        """Other orders of a grid that is gone through row by row: with some dimensions innermost,
-        and each of these in stripes."""
+        """Yields alternatives to row by row: other innermost dimensions, and stripes."""
         used = [each for each in self.dimensions if each.size > 1]
         found = WorkOrder(self.grid, tuple(used))
         yield from found._stripes()
@@ -104,8 +102,9 @@ class WorkOrder:
                     yield from order._stripes()
 
     def _stripes(self) -> Iterator[WorkOrder]:
-        """The same with stripes of the last dimension, so that a run of tiles is as long in the
-        last but one as it is in these."""
+        """Yields the order with stripes of the last dimension.
+
+        Within a stripe the last dimension but one varies slower than the stripe's columns."""
         if len(self.dimensions) < 2:
             return
         *outer, before, last = self.dimensions
@@ -116,15 +115,15 @@ class WorkOrder:
             yield WorkOrder(self.grid, (*outer, stripe, before, inside))
 
 
-# The page that a kernel needs for each tile that it works on.
+# Page numbers of operand tiles.
 
 Page = tuple[tuple[str, int], ...]
-"""The number of a page: a sum of coordinates, by name, times numbers."""
+"""Page number as a sum of named coordinates times constants."""
 
 
 @dataclass(frozen=True)
 class Coordinate:
-    """A part of a counter: `counter / divisor % modulus`."""
+    """Coordinate computed from a counter: `counter / divisor % modulus`."""
 
     name: str
     counter: str
@@ -133,7 +132,7 @@ class Coordinate:
     """0 for none."""
 
     def value(self, builder: KernelBuilder, counters: Mapping[str, SSAValue]) -> SSAValue:
-        """The coordinate, computed from its counter."""
+        """Computes the coordinate from its counter."""
         value = counters[self.counter]
         if self.divisor != 1:
             value = builder.quotient(value, self.divisor)
@@ -150,8 +149,7 @@ class _Dimension:
 
 @dataclass(frozen=True)
 class LoopNest:
-    """A loop over the tiles of a result (`tile`) and one over the tiles that each of them is made
-    of (`step`), with the pages of operands in it."""
+    """Loops over output tiles (`tile`) and reduction steps (`step`), with pages."""
 
     tile_coordinates: list[Coordinate]
     step_coordinates: list[Coordinate]
@@ -166,16 +164,15 @@ class LoopNest:
         tile: str = "tile",
         names: Sequence[str] | None = None,
     ) -> LoopNest:
-        """The nest over a grid of tiles.
+        """Builds the nest over a grid of tiles.
 
         Args:
-            grid: the tiles of the result in each dimension, from the outermost on.
-            steps: how many tiles come together in one tile of the result, in each dimension of its
-                shape.
-            strides: for each operand, how far its page moves with a tile of the result, in each
-                dimension of the grid, and with a step, in each dimension of the shape.
-            tile: what the number of the result's tile is called.
-            names: what the dimensions of the grid are called, if they are not those of a tensor.
+            grid: tiles of the result in each dimension, outermost first.
+            steps: number of tiles that are reduced to an output tile, per dimension of its shape.
+            strides: for each operand, the page strides of output tiles, per dimension of the grid,
+                and those of steps, per dimension of the shape.
+            tile: name of the counter of output tiles.
+            names: names of the dimensions of the grid, by default those of a tensor.
         """
         outer = _merged(names or dimension_names(len(grid)), grid, [moves for moves, _ in strides])
         inner_names = [f"step_{name}" for name in dimension_names(len(steps))]
@@ -194,7 +191,7 @@ class LoopNest:
 def computed_coordinates(
     builder: KernelBuilder, coordinates: Iterable[Coordinate], known: Mapping[str, SSAValue]
 ) -> dict[str, SSAValue]:
-    """Coordinates computed from the counters that are known, and these."""
+    """Computes coordinates from known counters; returns both."""
     found = dict(known)
     for coordinate in coordinates:
         value = coordinate.value(builder, found)
@@ -204,7 +201,7 @@ def computed_coordinates(
 
 
 def sum_of(builder: KernelBuilder, terms: Iterable[Value]) -> Value:
-    """The sum of values that are not written where they are 0."""
+    """Sum of values, without those that are the constant 0."""
     total: Value = 0
     for term in terms:
         if isinstance(term, int) and term == 0:
@@ -215,7 +212,7 @@ def sum_of(builder: KernelBuilder, terms: Iterable[Value]) -> Value:
 
 
 def page_number(builder: KernelBuilder, page: Page, known: Mapping[str, SSAValue]) -> Value:
-    """The number of a page, from coordinates."""
+    """Page number, computed from coordinates."""
     return sum_of(
         builder,
         (builder.product(known[name], step) if step != 1 else known[name] for name, step in page),
@@ -223,7 +220,7 @@ def page_number(builder: KernelBuilder, page: Page, known: Mapping[str, SSAValue
 
 
 def page_of_tile(builder: KernelBuilder, order: WorkOrder, tile: SSAValue) -> Value:
-    """The page of the tile that has that number in an order."""
+    """Page of a tile, given its number in an order."""
     if order.is_row_by_row:
         return tile
     moves = order.moves(row_major_strides(order.grid))
@@ -236,8 +233,7 @@ def page_of_tile(builder: KernelBuilder, order: WorkOrder, tile: SSAValue) -> Va
 def _merged(
     names: Sequence[str], sizes: Sequence[int], strides: Sequence[Sequence[int]]
 ) -> list[_Dimension]:
-    """The same nest over fewer dimensions: neighbours are one if all operands go through them in a
-    row; those of size 1 are none."""
+    """Merges adjacent dimensions that all operands traverse contiguously; drops those of size 1."""
     merged: list[_Dimension] = []
     for index, (name, size) in enumerate(zip(names, sizes, strict=True)):
         if size == 1:
@@ -253,7 +249,7 @@ def _merged(
 
 
 def _used(dimensions: Sequence[_Dimension], whole: str) -> list[str]:
-    """Names of the dimensions in use; a single one is the loop variable itself."""
+    """Names of the dimensions in use; a single one is the loop counter itself."""
     return [whole] if len(dimensions) == 1 else [dimension.name for dimension in dimensions]
 
 
@@ -282,23 +278,22 @@ def _coordinates(
     return found
 
 
-# Which pages of an operand cores read, and which of them are worth keeping.
+# Page accesses of cores, and caching of pages.
 
 
 @dataclass(frozen=True)
 class AccessPattern:
-    """The pages of a tensor in the order in which a program needs them.
+    """Pages of a tensor in the order in which a program needs them.
 
-    Each page is needed at least once. Dimensions are those of the nest, from the outermost on, with
-    how far the page moves with them; none has size 1, and neighbours that go through pages in a
-    row, or that stay on one, are one dimension.
-    """
+    Each page is needed at least once. Dimensions are those of the nest, outermost first, with their
+    page strides; none has size 1, and adjacent dimensions with contiguous or equal pages are
+    merged."""
 
     dimensions: tuple[tuple[int, int], ...]
 
     @classmethod
     def of(cls, sizes: Sequence[int], moves: Sequence[int]) -> AccessPattern:
-        """The pattern of a nest over a grid."""
+        """Builds the pattern of a nest over a grid."""
         merged: list[tuple[int, int]] = []
         for size, move in zip(sizes, moves, strict=True):
             if size == 1:
@@ -311,17 +306,18 @@ class AccessPattern:
 
     @property
     def count(self) -> int:
-        """Number of uses of a page."""
+        """Number of page accesses."""
         return prod(size for size, _ in self.dimensions)
 
     @property
     def pages(self) -> int:
-        """Number of pages."""
+        """Number of distinct pages."""
         return prod(size for size, move in self.dimensions if move)
 
     def slots(self, most: int, cores: CoreRange, units: int) -> int:
-        """Number of pages, of `most`, that a core should keep: the fewest that spare it as many
-        reads as any number does. 0 if that are less than half of them."""
+        """Number of pages, up to `most`, that a core should cache: the fewest with minimal reads.
+
+        0 if caching spares less than half of the reads."""
         numbers = {1} if self.dimensions and self.dimensions[-1][1] == 0 else set[int]()
         choices = [n for n in sorted(numbers | {self.pages}) if n <= most]
         found = min(choices, key=lambda n: self.reads(n, cores, units), default=0)
@@ -331,10 +327,10 @@ class AccessPattern:
         """Number of page reads of all cores.
 
         Args:
-            slots: the pages that each of them keeps: none, all, or one if it is needed several
+            slots: number of pages that each core caches: none, all, or one if it is needed several
                 times in a row.
             cores: the cores that share the nest.
-            units: the parts that it is divided into for them.
+            units: number of work units that the nest is divided into.
         """
         if slots == 0:
             return self.count
@@ -347,7 +343,7 @@ class AccessPattern:
 
 
 def _shares(units: int, cores: int) -> Iterator[tuple[int, int]]:
-    """The first unit of each core that has some, and the one after its last."""
+    """Yields the first unit of each core that has some, and the one after its last."""
     first = 0
     for core in range(min(units, cores)):
         end = first + units // cores + (core < units % cores)
@@ -359,14 +355,15 @@ def _shares(units: int, cores: int) -> Iterator[tuple[int, int]]:
 def _distinct_pages(
     dimensions: tuple[tuple[int, int], ...], length: int, units: int, cores: int
 ) -> int:
-    """Distinct pages of each core's share, summed over all cores; a unit is a number of steps of
-    the nest."""
+    """Distinct pages of each core's share, summed over all cores.
+
+    A unit is `length` steps of the nest."""
     shares = ((first * length, end * length) for first, end in _shares(units, cores))
     return sum(len(_distinct(dimensions, first, end)) for first, end in shares)
 
 
 def _distinct(dimensions: Sequence[tuple[int, int]], first: int, end: int) -> frozenset[int]:
-    """The pages of a part of a nest."""
+    """Distinct pages of a range of steps of a nest."""
     if first >= end:
         return frozenset()
     if not dimensions:
@@ -379,21 +376,20 @@ def _distinct(dimensions: Sequence[tuple[int, int]], first: int, end: int) -> fr
         begin, stop = max(first - index * length, 0), min(end - index * length, length)
         found |= {index * move + page for page in _distinct(inner, begin, stop)}
         if move == 0 and (begin, stop) == (0, length):
-            # All that there is.
+            # All inner pages are covered already.
             break
     return frozenset(found)
 
 
-# Where the tiles of a tensor are, and which of them another tensor's tile needs.
+# Broadcast of operand tiles over a domain.
 
 
 def broadcast_strides(operand: TiledShape, domain: TiledShape) -> list[int]:
-    """For each dimension of the domain's tile grid how far the operand's tile moves with it; 0
-    where the operand has one element that is broadcast."""
+    """Page stride of the operand in each dimension of the domain's tile grid; 0 for broadcasts."""
     missing = len(domain.grid) - len(operand.grid)
     found = [0] * missing + row_major_strides(operand.grid)
     sizes = [1] * (len(domain.grid) - len(operand.shape)) + list(operand.shape)
-    # A tensor of rank 0 or 1 has a grid of two dimensions all the same.
+    # Tensors of rank 0 or 1 have a grid of two dimensions, too.
     sizes = (
         sizes[-len(domain.grid) :]
         if len(operand.shape) > 1
@@ -407,13 +403,13 @@ class Broadcast:
     """Broadcast of a tile whose operand has one row, one column or both."""
 
     rows: bool
-    """The first row is broadcast."""
+    """True if the first row is broadcast."""
     columns: bool
-    """The first column is broadcast."""
+    """True if the first column is broadcast."""
 
     @property
     def word(self) -> str:
-        """none, row, column or element."""
+        """One of none, row, column, element."""
         if self.rows:
             return "element" if self.columns else "row"
         return "column" if self.columns else "none"

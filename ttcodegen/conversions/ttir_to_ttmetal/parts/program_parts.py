@@ -54,16 +54,16 @@ from ttcodegen.layout.placements import TiledShape, tile_bytes_of
 from ttcodegen.naming.programs import address_name, kernel_name
 from ttcodegen.ops.tt_lang import called_program, called_tensors
 
-# The circular buffers of a program: how many tiles each has room for, and what they are called.
+# Circular buffers of a program: capacities and names.
 #
-# Everything that a kernel calls after a tensor is the tensor's name with an ending (`x_address`,
-# `x_layout`, `x_tensor`, `x_elements`) or with the prefix `cb_`, with which no name of a tensor
-# begins: so none collides with what the kernel or the device's API calls something else.
+# Names in kernels that derive from a tensor are its name with a suffix (`x_address`, `x_layout`,
+# `x_tensor`, `x_elements`) or with the prefix `cb_`, which no name of a tensor has: so none
+# collides with other names of the kernel or of the device API.
 
 DOUBLE = 2
-"""Tiles of a circular buffer, so that one is filled while the other is read."""
+"""Number of tiles of a double-buffered circular buffer."""
 BUFFER_DEPTH = Name("buffer_depth")
-"""The setting for the tiles of a circular buffer; `DOUBLE` by default."""
+"""Setting for the tiles of a circular buffer; `DOUBLE` by default."""
 _WITHOUT_TENSOR = frozenset(
     [
         *("elements", "greatest", "inverse", "later", "left", "order", "partial", "reduced"),
@@ -75,15 +75,14 @@ _WITHOUT_TENSOR = frozenset(
 
 @dataclass
 class CircularBuffers:
-    """The circular buffers of a program under construction, in the order of their indices.
+    """Circular buffers of a program under construction, in the order of their indices.
 
-    A circular buffer is known by its name, which is the tensor's if no other one has it.
-    """
+    A circular buffer is named after its tensor, unless the name is taken."""
 
     names: Mapping[SSAValue, str]
-    """Names of the tensors: identifiers, all different."""
+    """Unique identifiers of the tensors."""
     declare: Callable[[str, int, str], Name]
-    """Declares a tuning knob of the program: its name, what it is at first, a remark."""
+    """Declares a tuning knob of the program: its name, default and remark."""
     _buffers: list[CircularBuffer] = field(default_factory=list[CircularBuffer], init=False)
     _scope: NameScope = field(init=False)
     _has_depth: bool = field(default=False, init=False)
@@ -101,34 +100,35 @@ class CircularBuffers:
         return self._buffers[index]
 
     def add(self, name: str, data_type: DataType, pages: Size) -> str:
-        """A circular buffer that holds no tensor; gives its name."""
+        """Adds a circular buffer that holds no tensor; returns its name."""
         assert name in _WITHOUT_TENSOR
         return self._add(name, data_type, pages)
 
     def add_tensor(self, value: SSAValue, pages: Size = BUFFER_DEPTH) -> str:
-        """A circular buffer for tiles of a tensor; gives its name."""
+        """Adds a circular buffer for tiles of a tensor; returns its name."""
         return self.add_value(value, declared_data_type(value), pages)
 
     def add_value(self, value: SSAValue, data_type: DataType, pages: Size) -> str:
-        """A circular buffer for tiles of a value that never leaves the core; gives its name."""
+        """Adds a circular buffer for a value that never leaves the core; returns its name."""
         name = self.names[value]
         name = f"{name}_tiles" if name in _WITHOUT_TENSOR else name
         return self._add(self._scope.unique(name), data_type, pages)
 
     def add_kept(self, buffer: str, slots: int) -> str:
-        """Room for tiles that are kept to go through another circular buffer; gives its name."""
+        """Adds a cache for tiles that go through another circular buffer; returns its name."""
         [kept] = [b for b in self._buffers if b.name == buffer]
         return self._add(self._scope.unique(f"{buffer}_kept"), kept.data_type, slots)
 
     def wide(self, copied: Iterable[str]) -> tuple[int, ...]:
-        """Indices of the circular buffers of 32-bit elements that `copy_tile` unpacks at full
-        width; operands of the matrix engine are truncated to 19 bits."""
+        """Indices of circular buffers with 32-bit elements that `copy_tile` unpacks at full width.
+
+        Operands of the matrix engine are truncated to 19 bits."""
         names = set(copied)
         found = (b for b in self._buffers if TILE_FORMATS[b.data_type.mlir].bits == 32)
         return tuple(b.index for b in found if b.name in names)
 
     def constants(self, names: Iterable[str]) -> tuple[NamedConstant, ...]:
-        """The compile-time arguments for circular buffers of a kernel."""
+        """Compile-time arguments for the circular buffers of a kernel."""
         used = set(names)
         return tuple(NamedConstant(b.constant, b.index) for b in self._buffers if b.name in used)
 
@@ -142,7 +142,7 @@ class CircularBuffers:
         return name
 
     def _declare_depth(self) -> None:
-        """Makes the setting for the depth of circular buffers when the first needs it."""
+        """Declares the setting for the depth of circular buffers at its first use."""
         if not self._has_depth:
             self._has_depth = True
             self.declare(
@@ -155,17 +155,17 @@ class CircularBuffers:
 
 @cache
 def _names_after_cb() -> frozenset[str]:
-    """Prefixes of functions that must not follow `cb_` in the name of a circular buffer."""
+    """Names that must not follow `cb_` in the name of a circular buffer: it would be a function."""
     found = (name.removeprefix("cb_") for name in kernel_ops() if name.startswith("cb_"))
     return frozenset(found)
 
 
-# What programs are put together from: the tensors that they work on, circular buffers, kernels.
+# Parts of programs: tensors, circular buffers, kernels.
 
 SHARE = (RuntimeArgument("first", Place.FIRST), RuntimeArgument("count", Place.COUNT))
-"""A core's share of the program's work."""
+"""Run-time arguments with a core's share of the program's work."""
 COUNT = SHARE[1:]
-"""Total count, for kernels without a share."""
+"""Run-time argument of kernels that need only the size of the share."""
 
 
 def tensor_bytes(value: SSAValue) -> int:
@@ -174,39 +174,38 @@ def tensor_bytes(value: SSAValue) -> int:
 
 
 def purpose_of(group: Group) -> str:
-    """Purpose of the program of a group."""
+    """Purpose of the program of a group: the names of its ops."""
     return ", ".join(op.name.partition(".")[2] for op in group.ops)
 
 
 @dataclass(frozen=True)
 class Lowered:
-    """A program with its kernels and the values that are its operands."""
+    """A program with its kernels and its operands."""
 
     program: Program
     kernels: tuple[FuncOp, ...]
-    """The functions of its kernels."""
+    """Functions of its kernels."""
     inputs: tuple[SSAValue, ...]
     outputs: tuple[SSAValue, ...]
 
 
 @dataclass
 class ProgramParts:
-    """The operands, circular buffers, settings and kernels of a program under construction.
+    """Operands, circular buffers, settings and kernels of a program under construction.
 
-    Operands are counted inputs first, then outputs, in the order given.
-    """
+    Operands are numbered inputs first, then outputs, in the order given."""
 
     names: Mapping[SSAValue, str]
-    """Names of the tensors: identifiers, all different."""
+    """Unique identifiers of the tensors."""
     inputs: Sequence[SSAValue]
     outputs: Sequence[SSAValue]
     buffers: CircularBuffers = field(init=False)
     tuning: Tuning = field(default_factory=Tuning)
-    """The tuning knobs of the program declared so far."""
+    """Tuning knobs of the program declared so far."""
     traffic: tuple[Traffic, ...] = ()
     """Traffic of each operand, once the costs are known."""
     divisions: dict[SSAValue, Division] = field(default_factory=dict[SSAValue, Division])
-    """Of operands of which it is known which core needs which tiles."""
+    """Assignment of tiles to cores, for operands for which it is known."""
 
     def __post_init__(self) -> None:
         self.inputs = list(dict.fromkeys(self.inputs))
@@ -215,14 +214,14 @@ class ProgramParts:
     def setting(
         self, name: str, value: int, remark: str, *, least: int = 1, reason: str = ""
     ) -> Name:
-        """Declares a tuning knob; gives what expressions and kernels call it.
+        """Declares a tuning knob; returns its name in expressions and kernels.
 
         Args:
             name: an identifier.
-            value: what it is at first.
-            remark: what it is, and what speaks for more or less.
-            least: the smallest that it may be.
-            reason: why that is so.
+            value: its default.
+            remark: its meaning, and the effect of greater or smaller values.
+            least: its minimum.
+            reason: reason for the minimum.
         """
         name_of = Name(name)
         self.tuning = replace(
@@ -232,12 +231,12 @@ class ProgramParts:
         return name_of
 
     def derive(self, name: str, value: Size) -> Name:
-        """A value that follows from settings or tensors; gives what it is called."""
+        """Declares a value that follows from settings or tensors; returns its name."""
         self.tuning = replace(self.tuning, derived=(*self.tuning.derived, Derived(name, value)))
         return Name(name)
 
     def rule(self, condition: Size, message: str) -> None:
-        """Rule between settings, and the remedy in words."""
+        """Declares a constraint between settings, with its message."""
         self.tuning = replace(self.tuning, rules=(*self.tuning.rules, Rule(condition, message)))
 
     def data_movement(
@@ -253,19 +252,18 @@ class ProgramParts:
         semaphores: tuple[str, ...] = (),
         constants: Mapping[str, Size] | None = None,
     ) -> MovementKernel:
-        """A kernel of data movement, which has declared all that it uses.
+        """Begins a data movement kernel, with its declarations.
 
         Args:
             name: the stem of its file.
-            processor: which processor it runs on.
-            purpose: a sentence on what it does.
-            cores: where it runs.
+            processor: the processor that it runs on.
+            purpose: a sentence that describes it.
+            cores: the cores that it runs on.
             tensors: the operands that it reads or writes.
             buffers: the circular buffers that it uses.
             arguments: its run-time arguments after the addresses of the tensors.
-            semaphores: those that it uses.
-            constants: sizes that it knows besides circular buffers and semaphores; those that
-                are no numbers are compile-time arguments.
+            semaphores: the semaphores that it uses.
+            constants: other sizes that it uses: compile-time arguments, unless they are integers.
         """
         tensors = list(dict.fromkeys(tensors))
         operands = [*self.inputs, *self.outputs]
@@ -292,12 +290,12 @@ class ProgramParts:
         buffers: Iterable[CircularBuffer],
         arguments: tuple[RuntimeArgument, ...] = (),
     ) -> tuple[Kernel, FuncOp]:
-        """Description of a complete compute kernel, and its function.
+        """Returns the description of a complete compute kernel, and its function.
 
         Args:
             kernel: the kernel.
-            purpose: a sentence on what it does.
-            cores: where it runs.
+            purpose: a sentence that describes it.
+            cores: the cores that it runs on.
             buffers: the circular buffers that it uses.
             arguments: its run-time arguments.
         """
@@ -323,9 +321,10 @@ class ProgramParts:
         columns: int = 1,
         order: WorkOrder | None = None,
     ) -> tuple[Kernel, FuncOp]:
-        """The kernel that writes the tiles of outputs, of all if `values` are none, from one
-        circular buffer each; a unit of work is so many tiles in a row. Units that are counted in an
-        order of their own are single tiles."""
+        """Kernel that writes tiles from one circular buffer per output.
+
+        A unit of work is `columns` tiles in a row; in an order other than row by row it is a single
+        tile. Writes all outputs by default."""
         outputs = self.outputs if values is None else values
         if order is None or order.is_row_by_row:
             self.divisions.update(dict.fromkeys(outputs, UnitTiles(columns)))
@@ -364,12 +363,12 @@ class ProgramParts:
 
         Args:
             reads: bytes that cores read of each input.
-            least_reads: bytes that the computation could do with; by default the whole tensors.
-            written: bytes of the output, if that is not written as a whole.
-            tiles_computed: by the compute kernels.
-            sent: bytes that go from the L1 of cores to that of others, or to another place there.
-            least_sent: those of them that have to.
-            own_l1_bytes: those that stay in the L1 of a core.
+            least_reads: bytes that are necessary to read; by default the whole tensors.
+            written: bytes of the output, if it is not written as a whole.
+            tiles_computed: tiles that the compute kernels compute.
+            sent: bytes that move from the L1 of a core to that of another, or within one.
+            least_sent: necessary part of these bytes.
+            own_l1_bytes: part of these bytes that stay in the L1 of a core.
         """
         least = least_reads or {value: tensor_bytes(value) for value in self.inputs}
         read = {value: reads.get(value, 0) for value in self.inputs}
@@ -399,11 +398,10 @@ class ProgramParts:
         work_unit: str = "output tile",
         semaphores: tuple[str, ...] = (),
     ) -> Lowered:
-        """The program of these parts; kernels come with their functions.
+        """Builds the program of these parts; kernels come with their functions.
 
-        Linear work is divided among any rectangle of cores from the first one on, which is a
-        setting.
-        """
+        Linear work is divided among a rectangle of cores from the first one on, whose size is a
+        setting."""
         described = [kernel for kernel, _ in kernels]
         for kernel, function in kernels:
             if kernel.processor is Processor.COMPUTE:
@@ -438,8 +436,10 @@ class ProgramParts:
         )
 
     def _limit_registers(self, function: FuncOp, compute: ComputeSettings) -> None:
-        """The rule for the width of destination registers: a kernel is written for one width if it
-        computes with 32-bit integers or names their format, else for as many as it names."""
+        """Declares the constraint on the width of destination registers.
+
+        A kernel that computes 32-bit integers or names their format is written for one width;
+        others only need enough registers."""
         width = Name(FP32_DESTINATION)
         named = any(op.name.removeprefix("ttkernel.") in REGISTER_FORMATS for op in function.walk())
         wide = {DataType.INT32, DataType.UINT32}
@@ -459,24 +459,24 @@ class ProgramParts:
             )
 
     def _grid(self, cores: CoreRange) -> CoreArea:
-        """The settings for the cores of linear work."""
+        """Declares the settings for the cores of linear work."""
         remark = "of cores. The tiles of the result are divided among them."
         columns = self.setting("grid_columns", cores.columns, f"Columns {remark}")
         rows = self.setting("grid_rows", cores.rows, f"Rows {remark}")
         return CoreArea(columns - 1, rows - 1)
 
 
-# Programs that are operations of TT-Lang: who knows the operation compiles it.
+# Programs that are operations of TT-Lang.
 
 
 def lower_operation(
     group: Group, names: Mapping[SSAValue, str], name: str, cores: CoreRange
 ) -> Lowered:
-    """The program of a group that calls an operation.
+    """Lowers a group that calls an operation to the operation's program.
 
     Raises:
-        CompileError: if the operation is no program, does not fit onto the cores, or reads and
-            writes other tensors than the call says.
+        CompileError: if the operation cannot be a program, does not fit onto the cores, or reads
+            and writes other tensors than the call.
     """
     op = group.root
     assert op is not None

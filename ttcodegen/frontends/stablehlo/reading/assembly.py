@@ -1,8 +1,8 @@
-"""The forms of their own that operations of StableHLO are printed in.
+"""Custom assembly formats of StableHLO operations.
 
-Most of them are one form: operands, numbers under a name and keywords, separated by commas in any
-order, then attributes and types (`parse_items`). The rest has functions of its own. The syntax is
-that of the dialect's operation definitions (StableHLO 1.0 to 1.17).
+Most share one format: operands, named numbers and keywords, separated by commas in any order, then
+attributes and types (`parse_items`). The others have their own functions. Source: the dialect's
+operation definitions (StableHLO 1.0 to 1.17).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Form = Callable[[type[StableHLOOp], Parser], StableHLOOp]
 
 
 def parse_form(cls: type[StableHLOOp], parser: Parser) -> Operation:
-    """Reads an operation after its name."""
+    """Parses an operation after its name."""
     if cls.name.startswith("sdy."):
         form = _SDY_FORMS.get(cls.short_name, parse_items)
     else:
@@ -45,7 +45,7 @@ def _made(
 
 
 def parse_items(cls: type[StableHLOOp], parser: Parser) -> StableHLOOp:
-    """`%a, %b, dim = 0, name = [1, 2] {attributes} : types`, the operands in brackets or not."""
+    """`%a, %b, dim = 0, name = [1, 2] {attributes} : types`, with or without parentheses."""
     operands: list[UnresolvedOperand] = []
     given: dict[str, Any] = {}
     attributes: dict[str, Attribute] = {}
@@ -72,7 +72,7 @@ def parse_items(cls: type[StableHLOOp], parser: Parser) -> StableHLOOp:
             parser.parse_punctuation("]")
         if bracketed and parser.parse_optional_punctuation(")") is not None:
             bracketed = False
-            # `chlo.top_k(%a, k = 8)`, `custom_call @f(%a)`: nothing else is in the list.
+            # `chlo.top_k(%a, k = 8)`, `custom_call @f(%a)`: the list ends here.
             break
         if parser.parse_optional_punctuation(",") is None:
             if parser.parse_optional_punctuation("(") is None:
@@ -81,7 +81,7 @@ def parse_items(cls: type[StableHLOOp], parser: Parser) -> StableHLOOp:
             if parser.parse_optional_punctuation(")") is not None:
                 break
     attributes |= parser.parse_optional_attr_dict()
-    return _typed(cls, parser, operands, attributes, given)
+    return _parse_types(cls, parser, operands, attributes, given)
 
 
 _POSITIONAL = {
@@ -104,7 +104,7 @@ def _value(parser: Parser) -> Any:
             return values, _value(parser)
         return values
     if parser.parse_optional_punctuation("<") is not None:
-        # The algorithm of a product says how exact it should be; the device has its own.
+        # The algorithm of a dot requests a precision; the device has its own.
         return _skipped(parser)
     if parser.parse_optional_punctuation("?") is not None:
         return "?"
@@ -145,7 +145,7 @@ def _slice_bounds(parser: Parser) -> dict[str, list[int]] | None:
     return bounds
 
 
-def _typed(
+def _parse_types(
     cls: type[StableHLOOp],
     parser: Parser,
     operands: Sequence[UnresolvedOperand],
@@ -153,7 +153,7 @@ def _typed(
     given: dict[str, Any],
     regions: Sequence[Region] = (),
 ) -> StableHLOOp:
-    """The operation, whose types come next; some forms leave out what can be inferred."""
+    """Builds the operation from its trailing types; some formats omit inferred ones."""
     types: list[Attribute] = []
     results: list[Attribute] | None = None
     short = cls.short_name
@@ -197,7 +197,7 @@ def _result_types(parser: Parser) -> list[Attribute]:
 def _implied_types(
     short: str, types: list[Attribute], operands: int
 ) -> tuple[list[Attribute], list[Attribute]]:
-    """Types of operands and results of an operation that lists only some of them."""
+    """Infers the operand and result types of an operation that lists only some."""
     if short == "return":
         return types, []
     if short == "select" and len(types) == 2:
@@ -214,7 +214,7 @@ def _implied_types(
 
 
 def _part_type(type_: Attribute) -> Attribute | None:
-    """The type of the real parts of a tensor of complex numbers."""
+    """Type of the real part of a complex tensor, None for other types."""
     if not str(type_).startswith("tensor<"):
         return None
     element = element_of(type_)
@@ -270,7 +270,7 @@ def _convolution(cls: type[StableHLOOp], parser: Parser) -> StableHLOOp:
         if parser.parse_optional_punctuation(",") is None:
             break
     attributes = parser.parse_optional_attr_dict()
-    return _typed(cls, parser, operands, attributes, given)
+    return _parse_types(cls, parser, operands, attributes, given)
 
 
 _WINDOW = {
@@ -283,8 +283,10 @@ _WINDOW = {
 
 
 def _reduce(cls: type[StableHLOOp], parser: Parser) -> StableHLOOp:
-    """`(%x init: %c), (%y init: %d) across dimensions = [1] {attributes} : types` and the body, or
-    `applies operation` before `across`."""
+    """`(%x init: %c), (%y init: %d) across dimensions = [1] {attributes} : types` and the body.
+
+    Or `applies operation` before `across`.
+    """
     if parser.parse_optional_punctuation("(") is None:
         return parse_items(cls, parser)
     operands: list[UnresolvedOperand] = []
@@ -306,7 +308,7 @@ def _reduce(cls: type[StableHLOOp], parser: Parser) -> StableHLOOp:
     parser.parse_punctuation("=")
     given: dict[str, Any] = {"dimensions": _value(parser)}
     attributes = parser.parse_optional_attr_dict()
-    op = _typed(cls, parser, [*operands, *initial], attributes, given)
+    op = _parse_types(cls, parser, [*operands, *initial], attributes, given)
     parser.parse_optional_location()
     if applied is not None:
         op.add_region(_applied(parser, applied, op.operands[len(operands)].type))
@@ -317,7 +319,7 @@ def _reduce(cls: type[StableHLOOp], parser: Parser) -> StableHLOOp:
 
 
 def _applied(parser: Parser, name: str, type_: Attribute) -> Region:
-    """The body that `applies operation` abbreviates."""
+    """Builds the body that `applies operation` abbreviates."""
     cls = _known_class(parser, name)
     if cls is None:
         parser.raise_error(f"unknown operation '{name}'")
@@ -330,14 +332,16 @@ def _applied(parser: Parser, name: str, type_: Attribute) -> Region:
 
 
 def _known_class(parser: Parser, name: str) -> type[StableHLOOp] | None:
-    """The class of the operation of that full name, None if there is none."""
+    """Returns the operation class of a full name, None if there is none."""
     found = parser.ctx.get_optional_op(name)
     return found if found is not None and issubclass(found, StableHLOOp) else None
 
 
 def _reducer(parser: Parser, count: int) -> Region:
-    """`(%a: T, %b: T) (%c: S, %d: S) { ... }`: accumulator and element of each operand; the block
-    has all accumulators first."""
+    """`(%a: T, %b: T) (%c: S, %d: S) { ... }`: accumulator and element of each operand.
+
+    The block lists all accumulators first.
+    """
     pairs = [
         parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: _argument(parser))
         for _ in range(count)
@@ -387,7 +391,7 @@ def _while(cls: type[StableHLOOp], parser: Parser) -> StableHLOOp:
         arguments = [
             parser.Argument(name.span, type_) for name, type_ in zip(names, types, strict=True)
         ]
-        # Both regions call their arguments the same, and nothing outside does.
+        # Both regions share the argument names, which are local to them.
         known = dict(parser.ssa_values)
         parsed = parser.parse_region(arguments)
         parser.ssa_values = known
@@ -433,7 +437,7 @@ def _reduce_precision(cls: type[StableHLOOp], parser: Parser) -> StableHLOOp:
 
 
 def _dot_general(cls: type[StableHLOOp], parser: Parser) -> StableHLOOp:
-    """The form of items, whose dimensions become those of the attribute."""
+    """Item format, with dimensions collected into `dot_dimension_numbers`."""
     op = parse_items(cls, parser)
     batch = op.given.pop("batching_dims", ([], []))
     contracting = op.given.pop("contracting_dims", None)
@@ -481,7 +485,7 @@ def _manual_computation(cls: type[StableHLOOp], parser: Parser) -> StableHLOOp:
         given[name] = _skip_balanced(parser)
     arguments = parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: _argument(parser))
     region = parser.parse_region(arguments)
-    return _typed(cls, parser, operands, parser.parse_optional_attr_dict(), given, [region])
+    return _parse_types(cls, parser, operands, parser.parse_optional_attr_dict(), given, [region])
 
 
 def _named_computation(cls: type[StableHLOOp], parser: Parser) -> StableHLOOp:
@@ -495,12 +499,14 @@ def _named_computation(cls: type[StableHLOOp], parser: Parser) -> StableHLOOp:
         _skip_balanced(parser)
     arguments = parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: _argument(parser))
     region = parser.parse_region(arguments)
-    return _typed(cls, parser, operands, parser.parse_optional_attr_dict(), {}, [region])
+    return _parse_types(cls, parser, operands, parser.parse_optional_attr_dict(), {}, [region])
 
 
-def _placed(cls: type[StableHLOOp], parser: Parser) -> StableHLOOp:
-    """`[..] %a [..] name=<...> {attributes} : types`: a value, and how it is divided; axes of a
-    reduction come in braces before it."""
+def _sharded_value(cls: type[StableHLOOp], parser: Parser) -> StableHLOOp:
+    """`[..] %a [..] name=<...> {attributes} : types`: a value and its sharding.
+
+    Reduction axes precede the value in braces.
+    """
     operands: list[UnresolvedOperand] = []
     given: dict[str, Any] = {}
     while True:
@@ -519,7 +525,7 @@ def _placed(cls: type[StableHLOOp], parser: Parser) -> StableHLOOp:
             _skip_balanced(parser)
         else:
             break
-    return _typed(cls, parser, operands, parser.parse_optional_attr_dict(), given)
+    return _parse_types(cls, parser, operands, parser.parse_optional_attr_dict(), given)
 
 
 def _opens(parser: Parser, bracket: str) -> bool:
@@ -527,7 +533,7 @@ def _opens(parser: Parser, bracket: str) -> bool:
 
 
 def _skip_balanced(parser: Parser) -> str:
-    """Passes over one bracketed text, or one token; gives its tokens."""
+    """Skips one bracketed group or token; returns its tokens."""
     depth = 0
     passed: list[str] = []
     while True:
@@ -556,15 +562,15 @@ _SDY_FORMS: dict[str, Form] = {
     "mesh": _mesh,
     "manual_computation": _manual_computation,
     "named_computation": _named_computation,
-    "sharding_constraint": _placed,
-    "reshard": _placed,
+    "sharding_constraint": _sharded_value,
+    "reshard": _sharded_value,
     "constant": _constant,
-    "all_gather": _placed,
-    "all_reduce": _placed,
-    "all_slice": _placed,
-    "all_to_all": _placed,
-    "collective_permute": _placed,
-    "reduce_scatter": _placed,
-    "propagation_barrier": _placed,
-    "sharding_group": _placed,
+    "all_gather": _sharded_value,
+    "all_reduce": _sharded_value,
+    "all_slice": _sharded_value,
+    "all_to_all": _sharded_value,
+    "collective_permute": _sharded_value,
+    "reduce_scatter": _sharded_value,
+    "propagation_barrier": _sharded_value,
+    "sharding_group": _sharded_value,
 }

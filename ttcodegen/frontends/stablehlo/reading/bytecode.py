@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 def damaged(offset: int, what: str) -> NoReturn:
-    """Refuses bytes that are no bytecode."""
+    """Raises CompileError for malformed bytecode."""
     raise CompileError(
         f"the bytecode is damaged at byte {offset}: {what}",
         remedy="write the file again; a download or a copy may have been cut off",
@@ -33,7 +33,7 @@ def damaged(offset: int, what: str) -> NoReturn:
 
 
 class Reader:
-    """Reads the primitives of the format from `data[offset:end]`."""
+    """Reader of the format's primitives from `data[offset:end]`."""
 
     def __init__(self, data: bytes, offset: int = 0, end: int | None = None) -> None:
         self.data = data
@@ -41,22 +41,21 @@ class Reader:
         self.end = len(data) if end is None else end
 
     def byte(self) -> int:
-        """One byte."""
+        """Reads one byte."""
         if self.offset >= self.end:
             damaged(self.offset, "it ends here")
         self.offset += 1
         return self.data[self.offset - 1]
 
     def take(self, size: int) -> bytes:
-        """That many bytes."""
+        """Reads a number of bytes."""
         if size > self.end - self.offset:
             damaged(self.offset, f"{size} more bytes are needed")
         self.offset += size
         return self.data[self.offset - size : self.offset]
 
     def number(self) -> int:
-        """An integer of variable width: the zeros at the end of its first byte count the bytes that
-        follow."""
+        """Reads a varint: trailing zeros of its first byte count the bytes that follow."""
         first = self.byte()
         if first & 1:
             return first >> 1
@@ -67,27 +66,27 @@ class Reader:
         return value >> (more + 1)
 
     def signed(self) -> int:
-        """A signed integer of variable width, in zigzag."""
+        """Reads a zigzag-encoded signed varint."""
         value = self.number()
         return (value >> 1) ^ -(value & 1)
 
     def numbers(self) -> list[int]:
-        """A count, and as many integers."""
+        """Reads a count and that many varints."""
         return [self.number() for _ in range(self.count())]
 
     def signed_numbers(self) -> list[int]:
-        """A count, and as many signed integers."""
+        """Reads a count and that many signed varints."""
         return [self.signed() for _ in range(self.count())]
 
     def count(self) -> int:
-        """A number of things of which each takes a byte at least."""
+        """Reads a count of entries of at least one byte each."""
         value = self.number()
         if value > self.end - self.offset:
             damaged(self.offset, f"{value} entries do not fit into what follows")
         return value
 
     def text(self) -> str:
-        """The bytes before the next zero byte."""
+        """Reads a null-terminated string."""
         end = self.data.find(b"\0", self.offset, self.end)
         if end < 0:
             damaged(self.offset, "a text has no end")
@@ -96,7 +95,7 @@ class Reader:
         return found
 
     def section(self) -> tuple[int, Reader]:
-        """The number and the content of a section."""
+        """Reads a section: its id and its content."""
         kind = self.byte()
         size = self.number()
         if kind & _ALIGNED:
@@ -119,7 +118,7 @@ class Entry:
     start: int
     end: int
     encoded: bool
-    """True if its dialect has an encoding for it; else it is text."""
+    """True if its dialect encodes it; text otherwise."""
 
 
 @dataclass
@@ -137,16 +136,16 @@ class Tables:
     """Offset ranges of operation properties."""
 
     def string(self, reader: Reader) -> str:
-        """The string whose number comes next."""
+        """Reads a string by its index."""
         return picked(self.strings, reader, "string")
 
     def reader(self, entry: Entry) -> Reader:
-        """Reads the bytes of a type or attribute."""
+        """Returns a reader of the encoding of a type or attribute."""
         return Reader(self.data, entry.start, entry.end)
 
 
 def picked(values: Sequence[T], reader: Reader, what: str) -> T:
-    """The value whose number comes next."""
+    """Returns the value whose index is read next."""
     index = reader.number()
     if index >= len(values):
         damaged(reader.offset, f"there is no {what} {index}")
@@ -155,17 +154,17 @@ def picked(values: Sequence[T], reader: Reader, what: str) -> T:
 
 @dataclass
 class RawBlock:
-    """A block: the types and locations of its arguments by number, and its operations."""
+    """Block with the types and locations of its arguments as indices, and its operations."""
 
     arguments: list[tuple[int, int | None]] = field(default_factory=list[tuple[int, "int | None"]])
     first: int = 0
-    """The number of the first argument among the values of its scope."""
+    """Index of the first argument in its value scope."""
     operations: list[RawOperation] = field(default_factory=list["RawOperation"])
 
 
 @dataclass
 class RawOperation:
-    """An operation: everything it refers to by number."""
+    """Operation whose references are indices."""
 
     name: str
     location: int
@@ -175,13 +174,13 @@ class RawOperation:
     operands: list[int]
     regions: list[list[RawBlock]] = field(default_factory=list[list[RawBlock]])
     isolated: bool = False
-    """True if the values in its regions are numbered on their own."""
+    """True if its regions have value scopes of their own."""
     properties: int | None = None
     successors: bool = False
 
 
 def read_bytecode(data: bytes) -> tuple[Tables, RawBlock]:
-    """The tables of a file, and the block that holds its top-level operations.
+    """Reads the tables of a file and the block of its top-level operations.
 
     Raises:
         CompileError: if the file is damaged, or of a newer version.
@@ -217,7 +216,7 @@ def read_bytecode(data: bytes) -> tuple[Tables, RawBlock]:
 
 
 def _read_strings(tables: Tables, reader: Reader) -> None:
-    """The sizes are in reverse order, the strings with their ends after them."""
+    """Reads the string section: sizes in reverse order, then null-terminated strings."""
     sizes = reader.numbers()
     for size in reversed(sizes):
         text = reader.take(size)
@@ -274,38 +273,38 @@ def _read_properties(tables: Tables, reader: Reader) -> None:
 
 
 class _Scope:
-    """Numbers values: those of a nested region after all those of the regions around it."""
+    """Value numbering: values of a nested region follow those of the enclosing regions."""
 
     def __init__(self) -> None:
         self.total = 0
         self.next: list[int] = [0]
 
     def open(self, count: int) -> None:
-        """Starts a region of so many values."""
+        """Enters a region with `count` values."""
         self.next.append(self.total)
         self.total += count
 
     def close(self, count: int) -> None:
-        """Ends it."""
+        """Leaves a region with `count` values."""
         self.next.pop()
         self.total -= count
 
     def define(self, count: int) -> int:
-        """Defines `count` values; returns the number of the first."""
+        """Defines `count` values; returns the index of the first."""
         first = self.next[-1]
         self.next[-1] += count
         return first
 
 
 class _Body:
-    """Reads blocks and operations."""
+    """Reader of blocks and operations."""
 
     def __init__(self, tables: Tables) -> None:
         self.tables = tables
         self.version = tables.version
 
     def block(self, reader: Reader, scope: _Scope, depth: int) -> RawBlock:
-        """A block with its operations."""
+        """Reads a block with its operations."""
         if depth > _DEEPEST:
             damaged(reader.offset, "regions are nested too deeply")
         encoding = reader.number()
@@ -367,7 +366,7 @@ class _Body:
         return blocks
 
     def _skip_use_orders(self, reader: Reader, values: int) -> None:
-        """The order in which uses are listed says nothing to us."""
+        """Skips use-list orders, which the compiler does not need."""
         count = reader.count() if values > 1 else 1
         for _ in range(count):
             if values > 1:
@@ -498,4 +497,4 @@ def _rows() -> dict[str, tuple[str, ...]]:
 
 
 ATTRIBUTES: dict[str, tuple[str, ...]] = _rows()
-"""The names of the attributes of each operation, by its name with its version."""
+"""Attribute names of each operation, by its versioned name."""

@@ -1,4 +1,4 @@
-"""The operations of StableHLO and of the dialects that come with it, as they are read.
+"""Operations of StableHLO and its companion dialects.
 
 `mhlo` and `chlo` spell many operations of StableHLO under names of their own; all of them are
 `StableHLOOp`s, and `short_name` says what they compute.
@@ -72,7 +72,7 @@ def _dialect(name: str, short_names: tuple[str, ...]) -> Dialect:
 
 
 def operation_class(name: str) -> type[StableHLOOp] | None:
-    """The class of the operation of that full name, None if there is none."""
+    """Returns the operation class of a full name, None if there is none."""
     return _classes().get(name)
 
 
@@ -95,7 +95,7 @@ def _dialects() -> tuple[Dialect, ...]:
 
 
 def stablehlo_context() -> Context:
-    """The dialects that a file of StableHLO may be in."""
+    """Creates a context with the dialects of StableHLO files."""
     context = load_dialects()
     for dialect in _dialects():
         context.load_dialect(dialect)

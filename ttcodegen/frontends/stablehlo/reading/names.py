@@ -42,8 +42,10 @@ _PRIMITIVES = frozenset(
     square squeeze stop_gradient sub tan tanh top_k transpose while xor
     """.split()
 )
-"""The operations of jax, with one of which each of its name stacks ends: what a value is computed
-by, and not what it is. Source: jax/_src/lax."""
+"""Primitives of jax, the last component of its name stacks.
+
+They name the operation, not its role in the model. Source: jax/_src/lax.
+"""
 _EQUATION = re.compile(r"^[a-zA-Z.,]*->[a-zA-Z.]*$")
 _KEY = re.compile(r"\[(?:'([^']*)'|\"([^\"]*)\"|(\d+))\]")
 _NAMELESS = re.compile(r"^(?:cst|c|arg|v|tmp|input|output|iterArg)?_?\d*(?:_\d+)*$")
@@ -56,17 +58,17 @@ _WEIGHTS = re.compile(
 
 
 def parts_of(location: FusedLoc) -> list[Attribute]:
-    """The locations that were fused to one."""
+    """Returns the locations that a fused location joins."""
     return list(cast("ArrayAttr[Attribute]", location.locations).data)
 
 
 def is_meaningful(hint: str | None) -> bool:
-    """True if a name of the text says more than which value it is in order."""
+    """Returns whether a value name is more than a position, such as `%0` or `%arg1`."""
     return hint is not None and _NAMELESS.match(hint) is None
 
 
 def name_of(location: Attribute) -> str | None:
-    """The name in a location, None if it has none."""
+    """Returns the name in a location, None if it has none."""
     match location:
         case NameLoc():
             return location.desc.data or None
@@ -80,31 +82,31 @@ def name_of(location: Attribute) -> str | None:
 
 
 def argument_name(location: Attribute | None) -> str | None:
-    """The name of an argument in its location: `v['params']['Dense_0']['kernel']` is
-    `params.Dense_0.kernel`."""
+    """Name of an argument from its location: `params.Dense_0.kernel` for
+    `v['params']['Dense_0']['kernel']`."""
     name = name_of(location) if location is not None else None
     if name is None or name == "unknown":
         return None
     found = _KEY.sub(lambda match: "." + next(g for g in match.groups() if g is not None), name)
     if found != name:
         head, _, rest = found.partition(".")
-        # The variable that holds the tree says little where its keys are names.
+        # Drop the variable that holds the tree if the keys are names.
         found = rest if not rest[:1].isdigit() and "." in rest else f"{head}.{rest}"
     return found.strip(".") or None
 
 
 def is_weight_name(name: str) -> bool:
-    """True if an argument of that name holds parameters of the model."""
+    """Returns whether an argument of that name is a model parameter."""
     return bool(_WEIGHTS.search(name) or _WEIGHT_NAME.search(name))
 
 
 def layer_path(name: str) -> str:
-    """A name stack without what the frontend adds to it: `jit(f)/Block_0/ab,bc->ac/dot_general` is
+    """Strips a name stack of frontend additions: `jit(f)/Block_0/ab,bc->ac/dot_general` is
     `Block_0/dot_general`."""
     kept: list[str] = []
     for part in _segments(name):
         while (match := _TRANSFORMED.match(part)) is not None:
-            # The name of the whole program says nothing of a layer.
+            # The outermost transform names the whole program, not a layer.
             part = match.group(1) if kept else ""
         if part and not _EQUATION.match(part) and part not in ("<module>", "main"):
             kept.append(part)
@@ -112,7 +114,7 @@ def layer_path(name: str) -> str:
 
 
 def _segments(name: str) -> list[str]:
-    """The parts of a path; slashes in brackets are no ends of parts."""
+    """Splits a path at slashes outside of parentheses."""
     parts, depth = [""], 0
     for character in name.rstrip(":"):
         depth += {"(": 1, ")": -1}.get(character, 0)
@@ -124,7 +126,7 @@ def _segments(name: str) -> list[str]:
 
 
 def within(location: LocationAttr, scope: Attribute) -> LocationAttr:
-    """The location of an operation of a function that was called at `scope`."""
+    """Returns the location of an operation in a function called at `scope`."""
     outer, inner = name_of(scope), name_of(location)
     if outer is None or (inner is not None and "/" in inner):
         return location
@@ -134,8 +136,7 @@ def within(location: LocationAttr, scope: Attribute) -> LocationAttr:
 
 
 def named_location(location: LocationAttr) -> LocationAttr:
-    """The location with the layer's path as its name, where it has a name. What only names an
-    operation of jax is left to what values are called by their part in the model."""
+    """Returns the location named by its layer path, without a trailing jax primitive."""
     name = name_of(location)
     if name is None:
         return location
@@ -144,7 +145,7 @@ def named_location(location: LocationAttr) -> LocationAttr:
 
 
 def _without_primitive(path: str) -> str:
-    """A path without the operation of jax at its end; its last `/` stays and marks a layer."""
+    """Strips the jax primitive at the end of a path; the trailing `/` marks a layer."""
     layer, slash, last = path.rpartition("/")
     return layer + slash if last in _PRIMITIVES else path
 
@@ -153,7 +154,7 @@ _HERE = str(Path(__file__).parents[3]) + os.sep
 
 
 def origin_in_frontend(location: Attribute) -> SourceLocation | None:
-    """The location in the user's program that a location names, None if it names none."""
+    """Returns the source location in the user's program, None if there is none."""
     match location:
         case FileLineColLoc():
             file, line, column = location.filename.data, location.line.data, location.column.data

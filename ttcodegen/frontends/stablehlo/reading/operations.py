@@ -1,4 +1,4 @@
-"""Operations of StableHLO as they are read, and their options."""
+"""Parsed operations of StableHLO and access to their attributes."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ _ENUMERATION = re.compile(r"^<?\s*(?:[a-z_]+\s+)?([A-Za-z0-9_]+)\s*>?$")
 
 
 _OF_64_BITS = frozenset({"padding", "replica_groups", "source_target_pairs"})
-"""The attributes that are tensors of 64-bit integers by the definitions of their operations."""
+"""Attributes that are tensors of i64 by their operation's definition."""
 
 
 class StableHLOOp(Operation):
-    """An operation of one of the dialects."""
+    """Operation of one of the dialects."""
 
     traits = OpTraits(tuple)
     short_name: ClassVar[str]
@@ -81,7 +81,7 @@ class StableHLOOp(Operation):
 
     @property
     def direction(self) -> str:
-        """The direction of a comparison: EQ, NE, GE, GT, LE or LT, in any spelling of it."""
+        """Comparison direction: EQ, NE, GE, GT, LE or LT, from any spelling."""
         return str(self["comparison_direction"]).rpartition("_")[2].upper()
 
     def __getitem__(self, name: str) -> Any:
@@ -91,7 +91,7 @@ class StableHLOOp(Operation):
         return value
 
     def ints(self, name: str, default: Sequence[int] | None = None) -> list[int]:
-        """A list of integers; raises ValueError if there is none and no default."""
+        """Integer list attribute; raises ValueError if it is absent without a default."""
         value = self.get(name)
         if value is None and default is not None:
             return list(default)
@@ -110,10 +110,10 @@ def _check_64_bits(name: str, attribute: Attribute) -> None:
 def factors(
     op: StableHLOOp, name: str, rank: int, default: Sequence[int] | None = None
 ) -> list[int]:
-    """An attribute with a positive integer for each dimension of a window.
+    """Attribute with one positive integer per window dimension.
 
     Raises:
-        ValueError: if it has another number of them, or one that is not positive.
+        ValueError: if the count differs from `rank`, or an integer is not positive.
     """
     found = op.ints(name, default)
     if len(found) != rank or min(found, default=1) < 1:
@@ -130,19 +130,20 @@ def _flat(value: Any) -> list[Any]:
 
 
 def is_unsigned(element: Attribute) -> bool:
-    """True if an element type is an unsigned integer."""
+    """Returns whether an element type is an unsigned integer."""
     return str(element).startswith("ui")
 
 
 def part_element(element: Attribute) -> Attribute:
-    """The element type of the parts of complex numbers; any other one as it is."""
+    """Returns the element type of a complex type's parts; other types unchanged."""
     if not isinstance(element, ComplexType):
         return element
     return cast("ComplexType[Any]", element).element_type
 
 
 def python_value(attribute: Attribute) -> Any:
-    """An attribute as a number, text, list, numpy array or dictionary; as it is if it is none."""
+    """Converts an attribute to a number, string, list, numpy array or dictionary if it has that
+    form."""
     match attribute:
         case IntegerAttr():
             one_bit = isinstance(attribute.type, IntegerType) and attribute.type.bitwidth == 1
@@ -180,7 +181,7 @@ def _structure(attribute: UnregisteredAttr) -> Any:
 
 
 def structure(body: str) -> dict[str, Any]:
-    """`a = [0, 1], b = 2` as a dictionary."""
+    """Parses `a = [0, 1], b = 2` to a dictionary."""
     found: dict[str, Any] = {}
     for name, text in _ITEM.findall(body):
         if text.startswith("["):
@@ -193,7 +194,7 @@ def structure(body: str) -> dict[str, Any]:
 
 
 def convolution_dimensions(text: str) -> dict[str, list[str]]:
-    """`[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]`: what each dimension of each tensor is."""
+    """Parses the dimension labels `[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]` by tensor."""
     lists = re.findall(r"\[([^\]]*)\]", text)
     if len(lists) != 3:
         raise ValueError(f"'{text}' does not give the dimensions of a convolution")
@@ -208,7 +209,7 @@ def convolution_dimensions(text: str) -> dict[str, list[str]]:
 
 
 def numpy_dtype(name: str) -> numpy.dtype:
-    """The dtype of that name; numpy knows `bfloat16` once its package is imported."""
+    """Returns the dtype of a name, those of ml_dtypes included."""
     import ml_dtypes
 
     assert ml_dtypes is not None
@@ -219,19 +220,19 @@ def numpy_dtype(name: str) -> numpy.dtype:
 
 
 def called_computations(op: StableHLOOp) -> list[str]:
-    """The names of the functions that a custom call is given, such as a comparator."""
+    """Names of the functions that a custom call refers to, such as a comparator."""
     found = op.get("called_computations")
     return [str(name) for name in cast("list[Any]", found)] if isinstance(found, list) else []
 
 
 def flag(attributes: Mapping[str, Any], name: str, default: bool = False) -> bool:
-    """A truth value, which may be written as Python prints it."""
+    """Boolean option, possibly as Python prints it."""
     value = attributes.get(name, default)
     return value.strip().lower() in ("true", "1") if isinstance(value, str) else bool(value)
 
 
 def number(attributes: Mapping[str, Any], name: str) -> float | None:
-    """A number, None if there is none; raises ValueError for what is no number."""
+    """Numeric option, None if absent; raises ValueError if it is not a number."""
     value = attributes.get(name)
     if value in (None, "", "None"):
         return None
@@ -242,7 +243,7 @@ def number(attributes: Mapping[str, Any], name: str) -> float | None:
 
 
 def integer(attributes: Mapping[str, Any], name: str, default: int | None = None) -> int | None:
-    """An integer, `default` if there is none; raises ValueError for what is none."""
+    """Integer option, `default` if absent; raises ValueError if it is not an integer."""
     value = number(attributes, name)
     if value is not None and not value.is_integer():
         raise ValueError(f"'{name}' has to be an integer, found '{attributes[name]}'")
@@ -250,41 +251,43 @@ def integer(attributes: Mapping[str, Any], name: str, default: int | None = None
 
 
 def integers(value: Any) -> list[int]:
-    """A list of integers, as an array or as text."""
+    """Integer list from an array or a string."""
     if isinstance(value, str):
         return [int(each) for each in re.findall(r"-?\d+", value)]
     return [int(each) for each in np.asarray(value).flat]
 
 
 def like_result(op: StableHLOOp, index: int = 0) -> Any:
-    """The type of a result, without what a dialect adds to it."""
+    """Type of a result without encoding."""
     type_ = op.results[index].type
     return tensor_type(element_of(type_), shape_of(type_))
 
 
 def is_tensor(type_: Attribute) -> bool:
-    """True if a type is a tensor of known rank."""
+    """Returns whether a type is a ranked tensor."""
     return isinstance(type_, TensorType)
 
 
 def is_token(type_: Attribute) -> bool:
-    """True if a type is a token, which orders side effects."""
+    """Returns whether a type is a token."""
     return "token" in str(type_) and not is_tensor(type_)
 
 
 def is_complex(type_: Attribute) -> bool:
-    """True if a type is a tensor of complex numbers."""
+    """Returns whether a type is a complex tensor."""
     return is_tensor(type_) and isinstance(element_of(type_), ComplexType)
 
 
 def part_type(type_: Attribute) -> Attribute:
-    """The type of the real or the imaginary part of complex numbers."""
+    """Type of the real or the imaginary part of a complex tensor."""
     return tensor_type(part_element(element_of(type_)), shape_of(type_))
 
 
 def real_type(type_: Attribute) -> Attribute:
-    """The type of a tensor of real numbers that represents one of complex numbers at the border of
-    a function; other types as they are, without what they say of devices."""
+    """Type at function boundaries: complex tensors get a last dimension of size 2.
+
+    Other tensors lose their encoding.
+    """
     if not is_tensor(type_):
         return type_
     if is_complex(type_):

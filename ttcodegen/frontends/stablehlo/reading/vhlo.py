@@ -1,4 +1,4 @@
-"""Portable bytecode: the versioned dialect VHLO, as operations of StableHLO.
+"""Portable bytecode: from the versioned dialect VHLO to StableHLO.
 
 The codes of types and attributes are those that the dialect never changes (StableHLO 1.0 and later,
 VHLO's bytecode interface; MLIR's for the builtin dialect).
@@ -66,16 +66,16 @@ from ttcodegen.parsing.elements import unpack_booleans
 
 _VERSIONED = re.compile(r"^vhlo\.(.*)_v(\d+)$")
 _NEWEST = (1, 17)
-"""The newest version of StableHLO whose operations, types and attributes are known here."""
+"""Newest supported version of StableHLO."""
 _NEWEST_OPERATION = 2
-"""The newest version that any operation has in that version of StableHLO."""
+"""Highest operation version in that version of StableHLO."""
 _PRODUCER = re.compile(r"^StableHLO_v(\d+)\.(\d+)\.")
 """Producer string of StableHLO artifacts, by target version."""
 _UNKNOWN = NoneType()
 
 
 def _sizes(numbers: list[int]) -> list[int]:
-    """The sizes of dimensions; one that is only known at run time is negative in every version."""
+    """Maps dynamic sizes, negative in every version, to DYNAMIC_INDEX."""
     return [size if size >= 0 else DYNAMIC_INDEX for size in numbers]
 
 
@@ -109,7 +109,7 @@ _OTHER_TYPES = {
     **dict.fromkeys((24, 30), "quantized elements"),
     25: "tensors of unknown rank",
 }
-"""Types of VHLO that are known and not read, by what they are of."""
+"""Unsupported types of VHLO, with their description for errors."""
 _DIRECTIONS = ("EQ", "NE", "GE", "GT", "LE", "LT")
 _ENUMERATIONS: dict[int, tuple[str, ...]] = {
     3: _DIRECTIONS,
@@ -130,11 +130,11 @@ _GROUPED = {
     "dynamic_gather": "dimension_numbers",
     "scatter": "scatter_dimension_numbers",
 }
-"""Operations that StableHLO gives one attribute for what VHLO says in several."""
+"""Operations whose attributes VHLO flattens, with the StableHLO attribute that groups them."""
 
 
 def read_portable(data: bytes) -> list[Operation]:
-    """The operations at the top of a portable artifact.
+    """Reads the top-level operations of a portable artifact.
 
     Raises:
         CompileError: if the bytes are damaged, of a newer version, or no portable artifact.
@@ -170,9 +170,10 @@ def read_portable(data: bytes) -> list[Operation]:
 
 
 def _refuse_newer_version(producer: str) -> None:
-    """StableHLO promises that an artifact can be read by the version that it was written for and
-    by later ones, not by earlier ones
-    (https://github.com/openxla/stablehlo/blob/main/docs/compatibility.md)."""
+    """Refuses artifacts for a newer StableHLO, which is only backward compatible.
+
+    Source: https://github.com/openxla/stablehlo/blob/main/docs/compatibility.md
+    """
     match = _PRODUCER.match(producer)
     if match is None or (int(match[1]), int(match[2])) <= _NEWEST:
         return
@@ -186,7 +187,7 @@ def _refuse_newer_version(producer: str) -> None:
 
 
 class _Module:
-    """Makes types, attributes and operations of the tables of a file."""
+    """Decoder of a file's types, attributes and operations."""
 
     def __init__(self, tables: Tables) -> None:
         self.tables = tables
@@ -202,7 +203,7 @@ class _Module:
     # Types
 
     def type(self, index: int) -> Attribute:
-        """The type of that number."""
+        """Returns the type of an index."""
         if index not in self._types:
             if index >= len(self.tables.types):
                 damaged(0, f"there is no type {index}")
@@ -269,7 +270,7 @@ class _Module:
     # Attributes
 
     def attribute(self, index: int) -> Attribute:
-        """The attribute of that number."""
+        """Returns the attribute of an index."""
         if index not in self._attributes:
             if index >= len(self.tables.attributes):
                 damaged(0, f"there is no attribute {index}")
@@ -321,7 +322,7 @@ class _Module:
         return DictionaryAttr(found)
 
     def _bits(self, reader: Reader, width: int) -> int:
-        """An integer of known width, as its bits."""
+        """Reads an integer of `width` bits as unsigned."""
         value = reader.byte() if width <= 8 else reader.signed()
         return value & ((1 << width) - 1)
 
@@ -399,14 +400,14 @@ class _Module:
                 return UnitAttr()
 
     def location(self, index: int) -> LocationAttr:
-        """The location of that number."""
+        """Returns the location of an index."""
         found = self.attribute(index)
         return found if isinstance(found, LocationAttr) else UnknownLoc()
 
     # Operations
 
     def operations(self, block: RawBlock, values: dict[int, SSAValue]) -> list[Operation]:
-        """The operations of a block; `values` are those of its scope by number."""
+        """Decodes the operations of a block; `values` maps value indices of its scope."""
         return [self._operation(raw, values) for raw in block.operations]
 
     def _operation(self, raw: RawOperation, values: dict[int, SSAValue]) -> Operation:
@@ -433,7 +434,7 @@ class _Module:
             damaged(0, f"there are no properties {raw.properties}")
         reader = Reader(self.tables.data, *self.tables.properties[raw.properties])
         if raw.name == "builtin.module":
-            # What may be absent has a flag.
+            # The lowest bit flags an optional attribute.
             encoded = reader.number()
             return {"sym_name": self.attribute(encoded >> 1)} if encoded & 1 else {}
         names = ATTRIBUTES.get(raw.name.removeprefix("vhlo."), ())
@@ -528,7 +529,7 @@ def _dictionaries(attribute: Attribute | None) -> ArrayAttr[DictionaryAttr] | No
 
 
 def _group(op: StableHLOOp) -> None:
-    """Puts the numbers of dimensions together, as StableHLO has them."""
+    """Groups flattened dimension attributes as StableHLO does."""
     name = _GROUPED.get(op.short_name)
     if name is None:
         return

@@ -1,4 +1,13 @@
-"""Operations of ATen that are taken apart into others of ATen before rules see them.
+"""Decompositions of ATen operations into other ATen operations, applied before the rules.
+
+- `elementwise`: Decompositions of elementwise operations and views
+- `gradients`: Decompositions of backward operations of layers
+- `layers`: Decompositions of layers in forms, or with results, that rules do not cover
+- `linear_algebra`: Factorizations, singular values and eigenvalues of small matrices
+- `polynomials`: Orthogonal polynomials
+- `selecting`: Data-dependent selection and random distributions
+- `special`: Special functions by series and rational approximations of float32 precision
+- `tracing`: Torch module and computation types shared by decompositions
 
 They are written in torch, which traces them: types, shapes and scalars are those that torch has.
 Needs torch.
@@ -10,6 +19,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ttcodegen.frontends.torch.decompositions import (
+    elementwise,
+    gradients,
     layers,
     linear_algebra,
     polynomials,
@@ -19,8 +30,9 @@ from ttcodegen.frontends.torch.decompositions import (
 from ttcodegen.frontends.torch.decompositions.tracing import Decomposition
 
 DECOMPOSITIONS: dict[str, Decomposition] = {
-    **layers.ELEMENTWISE_DECOMPOSITIONS,
+    **elementwise.DECOMPOSITIONS,
     **layers.DECOMPOSITIONS,
+    **gradients.DECOMPOSITIONS,
     **linear_algebra.DECOMPOSITIONS,
     **selecting.RANDOM_DECOMPOSITIONS,
     **selecting.DECOMPOSITIONS,
@@ -31,13 +43,15 @@ DECOMPOSITIONS: dict[str, Decomposition] = {
 
 
 def decomposition_of(name: str, overload: str) -> Decomposition | None:
-    """Returns the decomposition of an operation, or None if there is none here."""
+    """Returns the decomposition of an operation, or None."""
     return DECOMPOSITIONS.get(f"{name}.{overload}") or DECOMPOSITIONS.get(name)
 
 
 def replaces_rule(name: str, overload: str, arguments: Sequence[Any], used: set[int]) -> bool:
-    """True if an operation is decomposed although its name has a rule: by its overload, its
-    arguments, or the results that are used."""
+    """Returns whether an operation with a rule is decomposed nevertheless.
+
+    Its overload, its arguments or the results in use decide.
+    """
     if f"{name}.{overload}" in DECOMPOSITIONS:
         return True
     if name == "batch_norm":

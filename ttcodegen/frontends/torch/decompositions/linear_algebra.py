@@ -17,11 +17,11 @@ from ttcodegen.frontends.torch.decompositions.tracing import (
 # many is refused.
 
 LARGEST = 64
-"""Upper bound on the columns that are processed one after the other."""
+"""Limit on the columns that are processed sequentially."""
 
 
 def require_small(name: str, count: int, largest: int = LARGEST) -> None:
-    """Raises CompileError for matrices that would become too many operations."""
+    """Raises CompileError for matrices whose decomposition would have too many operations."""
     if count > largest:
         raise CompileError(
             f"'{name}' of matrices of more than {largest} columns is not supported, found {count}",
@@ -30,7 +30,7 @@ def require_small(name: str, count: int, largest: int = LARGEST) -> None:
 
 
 def _product(a: Tensor, b: Tensor) -> Tensor:
-    """A matmul in full precision: products of elements, halves of them added until one is left."""
+    """Matmul in full precision: elementwise products, added pairwise."""
     terms = _transposed(a).unsqueeze(-1) * b.unsqueeze(-2)
     while (count := terms.shape[-3]) > 1:
         halves = terms[..., : count // 2, :, :] + terms[..., count // 2 : count // 2 * 2, :, :]
@@ -55,9 +55,12 @@ def _identity(x: Tensor, rows: int, columns: int) -> Tensor:
 # LU
 
 
-def _factored(name: str, a: Tensor, pivoted: bool = True) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """L below and U above the diagonal, the rows in their order after pivoting, the row (from 1)
-    that each was exchanged with, and the sign of the permutation."""
+def _lu_factor(name: str, a: Tensor, pivoted: bool = True) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """LU factorization with partial pivoting.
+
+    Returns L below and U above the diagonal, the row order, the pivots (from 1), and the sign of
+    the permutation.
+    """
     rows, columns = a.shape[-2:]
     steps = min(rows, columns)
     require_small(name, steps)
@@ -96,12 +99,12 @@ def _diagonal_of(a: Tensor) -> Tensor:
 
 
 def _determinant(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    lu, _, pivots, sign = _factored("det", a)
+    lu, _, pivots, sign = _lu_factor("det", a)
     return _diagonal_of(lu).prod(-1) * sign, lu, pivots
 
 
 def _log_determinant(a: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    lu, _, pivots, sign = _factored("slogdet", a)
+    lu, _, pivots, sign = _lu_factor("slogdet", a)
     diagonal = _diagonal_of(lu)
     logarithms = diagonal.abs().log().unsqueeze(-1)
     total = _product(torch.ones_like(logarithms).mT, logarithms).squeeze(-1).squeeze(-1)
@@ -111,7 +114,7 @@ def _log_determinant(a: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
 def _triangular_solution(
     name: str, a: Tensor, b: Tensor, upper: bool, unit: bool = False
 ) -> Tensor:
-    """x of a x = b, one row after the other."""
+    """Solves a triangular system a x = b, one row at a time."""
     count = a.shape[-1]
     require_small(name, count)
     places = _rows(count)[:, None]
@@ -153,22 +156,22 @@ def _lu_solution(name: str, lu: Tensor, b: Tensor) -> Tensor:
 def _solve(
     a: Tensor, b: Tensor, *, left: bool = True, check_errors: bool = False
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """x of a x = b, or of x a = b."""
+    """Solves a x = b, or x a = b."""
     is_vector = b.dim() == a.dim() - 1 and list(b.shape) == list(a.shape[:-1])
     columns = b.unsqueeze(-1) if is_vector else b
     if not left:
         a, columns = _transposed(a), _transposed(columns)
-    lu, order, pivots, _ = _factored("solve", a)
+    lu, order, pivots, _ = _lu_factor("solve", a)
     shape = torch.broadcast_shapes(lu.shape[:-2], columns.shape[:-2])
     columns = columns.expand([*shape, *columns.shape[-2:]])
     order = order.expand([*shape, order.shape[-1]])
-    found = _lu_solution("solve", lu, _reordered(columns, order))
+    found = _lu_solution("solve", lu, _permute_rows(columns, order))
     found = found if left else _transposed(found)
     return found.squeeze(-1) if is_vector else found, lu, pivots, _no_error(a)
 
 
-def _reordered(b: Tensor, order: Tensor) -> Tensor:
-    """The rows of `b` in an order."""
+def _permute_rows(b: Tensor, order: Tensor) -> Tensor:
+    """Permutes the rows of `b`."""
     return b.gather(-2, order.unsqueeze(-1).expand(b.shape))
 
 
@@ -184,7 +187,7 @@ def _inverse(a: Tensor, *, check_errors: bool = False) -> tuple[Tensor, Tensor]:
 def _lu_factors(
     a: Tensor, *, pivot: bool = True, check_errors: bool = False
 ) -> tuple[Tensor, Tensor, Tensor]:
-    lu, _, pivots, _ = _factored("lu_factor", a, pivot)
+    lu, _, pivots, _ = _lu_factor("lu_factor", a, pivot)
     return lu, pivots, _no_error(a)
 
 
@@ -196,19 +199,19 @@ def _unpacked(lu: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _permutation(order: Tensor, dtype: Any) -> Tensor:
-    """The matrix that puts ordered rows back."""
+    """Permutation matrix that restores the row order."""
     count = order.shape[-1]
     return (order.unsqueeze(-2) == _rows(count)[:, None]).to(dtype)
 
 
 def _lu(a: Tensor, *, pivot: bool = True) -> tuple[Tensor, Tensor, Tensor]:
-    lu, order, _, _ = _factored("lu", a, pivot)
+    lu, order, _, _ = _lu_factor("lu", a, pivot)
     lower, upper = _unpacked(lu)
     return (_permutation(order, a.dtype) if pivot else a.new_zeros(0)), lower, upper
 
 
 def _order_of(pivots: Tensor, rows: int) -> Tensor:
-    """The order of the rows after exchanges."""
+    """Row order that pivots produce."""
     places = _rows(rows)
     order = places.expand([*pivots.shape[:-1], rows])
     for k in range(pivots.shape[-1]):
@@ -230,26 +233,25 @@ def _lu_unpack(
 def _lu_solve(
     lu: Tensor, pivots: Tensor, b: Tensor, *, left: bool = True, adjoint: bool = False
 ) -> Tensor:
-    """x of a x = b by the factors of a; with `adjoint` of its transpose."""
+    """Solves a x = b by the LU factors of a; with `adjoint`, its transpose."""
     if not left:
         return _transposed(_lu_solve(lu, pivots, _transposed(b), left=True, adjoint=not adjoint))
     shape = torch.broadcast_shapes(lu.shape[:-2], b.shape[:-2])
     order = _order_of(pivots, lu.shape[-2]).expand([*shape, lu.shape[-2]])
     b = b.expand([*shape, *b.shape[-2:]])
     if not adjoint:
-        return _lu_solution("lu_solve", lu, _reordered(b, order))
+        return _lu_solution("lu_solve", lu, _permute_rows(b, order))
     turned = _transposed(lu)
     x = _triangular_solution("lu_solve", turned, b, upper=False)
     x = _triangular_solution("lu_solve", turned, x, upper=True, unit=True)
-    return _reordered(x, torch.argsort(order, -1))
+    return _permute_rows(x, torch.argsort(order, -1))
 
 
 # Cholesky
 
 
 def _cholesky_factor(a: Tensor) -> tuple[Tensor, Tensor]:
-    """The lower triangle whose product with its transpose `a` is, and the first column (from 1)
-    where there is none, 0 if there is."""
+    """Cholesky factor and the first column (from 1) that fails, 0 if none does."""
     count = a.shape[-1]
     require_small("cholesky", count)
     places = _rows(count)[:, None]
@@ -291,7 +293,8 @@ def _cholesky_inverse(factor: Tensor, upper: bool = False) -> Tensor:
 
 
 def reflections_of(a: Tensor) -> tuple[Tensor, Tensor]:
-    """Householder's vectors below the diagonal, R above, and their factors, as LAPACK has them."""
+    """Householder QR in LAPACK's form: reflectors below the diagonal, R above, and their
+    factors."""
     rows, columns = a.shape[-2:]
     steps = min(rows, columns)
     require_small("qr", steps)
@@ -317,7 +320,7 @@ def reflections_of(a: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def reflected(a: Tensor, tau: Tensor, x: Tensor, transpose: bool = False) -> Tensor:
-    """The product of all reflections, or of its transpose, with a matrix."""
+    """Multiplies a matrix by the product of Householder reflections, or by its transpose."""
     places = _rows(a.shape[-2])[:, None]
     steps = range(tau.shape[-1])
     for k in steps if transpose else reversed(steps):
@@ -359,7 +362,7 @@ _MOST_SQUARINGS = 20
 
 
 def _matrix_exponential(a: Tensor) -> Tensor:
-    """A Taylor series of the matrix over a power of two, squared as often."""
+    """Matrix exponential by scaling and squaring of a Taylor series."""
     norm = a.abs().sum(-2, keepdim=True).amax(-1, keepdim=True)
     times = (torch.ceil(torch.log2(norm.clamp(min=0.5))) + 1).clamp(0, _MOST_SQUARINGS)
     scaled = a * torch.exp2(-times)
@@ -398,19 +401,21 @@ DECOMPOSITIONS: Decompositions = {
 
 # Singular values and eigenvalues of symmetric matrices, by Jacobi's rotations of columns.
 
-_LARGEST = 16
-"""Upper bound on the columns of Jacobi rotations, each pair rotated several times."""
+_MAX_JACOBI_COLUMNS = 16
+"""Limit on the columns of Jacobi rotations, each pair rotated several times."""
 _SWEEPS = 6
 
 
-def _rotated(a: Tensor) -> tuple[Tensor, Tensor]:
-    """`a` with columns orthogonal to each other, and the rotation that makes them so: all pairs of
-    columns in turn, half of the columns with the other half at a time."""
+def _jacobi(a: Tensor) -> tuple[Tensor, Tensor]:
+    """One-sided Jacobi: `a` with orthogonal columns, and the rotation applied.
+
+    Each step rotates one half of the columns with the other half.
+    """
     columns = a.shape[-1]
-    if columns > _LARGEST:
+    if columns > _MAX_JACOBI_COLUMNS:
         raise CompileError(
             "singular values and eigenvalues of matrices of more than "
-            f"{_LARGEST} columns are not supported, found {columns}",
+            f"{_MAX_JACOBI_COLUMNS} columns are not supported, found {columns}",
             remedy="compute them before or after the model",
         )
     unit = torch.eye(columns, dtype=a.dtype).expand([*a.shape[:-2], columns, columns])
@@ -439,8 +444,10 @@ def _rotated(a: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _next_round(first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
-    """The next pairs of a tournament: the first column stays, the others move on by one seat, along
-    the first half and back along the second. After a sweep all are where they were."""
+    """Next pairs of a round-robin tournament: the first column stays, the others rotate.
+
+    A full sweep restores the order.
+    """
     half = first.shape[-1]
     if half == 1:
         return first, second
@@ -449,8 +456,8 @@ def _next_round(first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _singular_values(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """u, s and v of u diag(s) v^T, for as many rows as columns or more; values fall."""
-    turned, v = _rotated(a)
+    """Singular value decomposition u, s, v of a tall or square matrix; values descend."""
+    turned, v = _jacobi(a)
     s = torch.sqrt((turned * turned).sum(-2))
     s, order = torch.sort(s, dim=-1, descending=True)
     turned, v = (each.gather(-1, order.unsqueeze(-2).expand(each.shape)) for each in (turned, v))
@@ -467,14 +474,14 @@ def _svd(
     if not compute_uv:
         return a.new_zeros(0), s, a.new_zeros(0)
     if full_matrices:
-        u = _completed(u)
+        u = _complete_basis(u)
     if wide:
         u, v = v, u
     return u, s, v.transpose(-2, -1)
 
 
-def _completed(u: Tensor) -> Tensor:
-    """Orthogonal columns and others that are orthogonal to them, as many as there are rows."""
+def _complete_basis(u: Tensor) -> Tensor:
+    """Completes orthonormal columns to a square orthogonal matrix."""
     rows, columns = u.shape[-2:]
     if rows == columns:
         return u
@@ -492,8 +499,10 @@ def _symmetric(a: Tensor, *, is_lower: bool = True) -> Tensor:
 
 
 def _eigh(a: Tensor, UPLO: str = "L", compute_v: bool = True) -> tuple[Tensor, Tensor]:
-    """Eigenvalues in order and vectors: those of the matrix with its diagonal so large that they
-    are singular values."""
+    """Eigenvalues, ascending, and eigenvectors of a symmetric matrix.
+
+    A diagonal shift makes the matrix positive, so that they are singular values.
+    """
     a = _symmetric(a, is_lower=UPLO.upper() == "L")
     if 0 in a.shape:
         return a.new_zeros(a.shape[:-1]), a.new_zeros(a.shape if compute_v else [0])
@@ -506,7 +515,7 @@ def _eigh(a: Tensor, UPLO: str = "L", compute_v: bool = True) -> tuple[Tensor, T
 def _pseudo_inverse(
     a: Tensor, *, atol: Tensor | None = None, rtol: Tensor | None = None, hermitian: bool = False
 ) -> Tensor:
-    """The inverse of the singular values above a tolerance."""
+    """Pseudo-inverse from the singular values above a tolerance."""
     rows, columns = a.shape[-2:]
     if 0 in a.shape:
         return a.new_zeros([*a.shape[:-2], columns, rows])

@@ -1,4 +1,4 @@
-"""Orthogonal polynomials, and coefficients of approximations."""
+"""Orthogonal polynomials."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from ttcodegen.frontends.torch.decompositions.tracing import (
 # Orthogonal polynomials, of a degree that is a number or a tensor.
 
 _HIGHEST_DEGREE = 32
-"""Of a recurrence whose degree is a tensor; beyond it the result is NaN."""
+"""Limit on tensor-valued degrees; beyond it the result is NaN."""
 _HIGHEST_NUMBER = 128
-"""Of a degree that is a number; torch's own limit for Hermite polynomials of float32."""
+"""Limit on constant degrees, as torch's own for Hermite polynomials of float32."""
 
 Next = Callable[[int, Tensor, Tensor, Tensor], Tensor]
-"""The polynomial of degree k + 1, by k, x and those of degrees k and k - 1."""
+"""Three-term recurrence: P(k + 1) from k, x, P(k) and P(k - 1)."""
 
 
 def _recurrence(first: Callable[[Tensor], Tensor], following: Next, highest: int) -> Any:
-    """A polynomial of degree n that starts with 1 and `first`."""
+    """Makes the polynomial of degree n of a recurrence that starts with 1 and `first`."""
 
     def polynomial(x: Tensor, n: Any) -> Tensor:
         before, last = torch.ones_like(x), first(x)
@@ -57,11 +57,11 @@ _FIRST: dict[str, Callable[[Tensor], Tensor]] = {
     "v": lambda x: x + x - 1,
     "w": lambda x: x + x + 1,
 }
-"""Of the four kinds of Chebyshev polynomials."""
+"""First-degree polynomial of each Chebyshev kind."""
 
 
 def _by_angles(kind: str, x: Tensor, n: Tensor) -> Tensor:
-    """A Chebyshev polynomial between -1 and 1, and its limits at the ends."""
+    """Chebyshev polynomial on [-1, 1] by trigonometric form, with its limits at the ends."""
     angle = torch.acos(x)
     if kind == "t":
         return torch.cos(n * angle)
@@ -79,7 +79,8 @@ def _by_angles(kind: str, x: Tensor, n: Tensor) -> Tensor:
 
 
 def _chebyshev(kind: str) -> Decomposition:
-    """By the recurrence for low degrees and outside of -1 to 1, else by angles."""
+    """Chebyshev polynomial: recurrence for low degrees and outside of [-1, 1], else
+    trigonometric."""
     recurrence = _recurrence(_FIRST[kind], _chebyshev_step, _HIGHEST_DEGREE)
 
     def polynomial(x: Any, n: Any) -> Tensor:

@@ -28,7 +28,7 @@ def _order_of(mask: Tensor) -> Tensor:
 
 
 def _masked_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
-    """The elements of the source in turn where the mask is true."""
+    """Writes consecutive source elements where the mask is true."""
     x, mask = torch.broadcast_tensors(x, mask)
     if x.numel() == 0 or source.numel() == 0:
         return x.clone()
@@ -39,7 +39,7 @@ def _masked_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
 
 
 def _nonzero_static(x: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
-    """The indices of the first `size` elements that are not zero, and a number for the rest."""
+    """Indices of the first `size` nonzero elements, padded with `fill_value`."""
     if x.dim() == 0:
         return torch.full((size, 0), fill_value, dtype=torch.int64)
     count = x.numel()
@@ -47,7 +47,7 @@ def _nonzero_static(x: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
         return torch.full((size, x.dim()), fill_value, dtype=torch.int64)
     flat = (x != 0).reshape(-1)
     order = torch.where(flat, _order_of(flat), size)
-    # Those beyond `size` are written to a place that is cut off.
+    # Elements beyond `size` go to an extra slot that is cropped.
     places = torch.full((size + 1,), -1, dtype=torch.int32)
     indices = torch.arange(count, dtype=torch.int32)
     places = places.scatter(0, order.clamp(max=size).to(torch.int64), indices)[:size]
@@ -61,7 +61,7 @@ def _nonzero_static(x: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
 
 
 def _put(x: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
-    """Writes at indices of all elements in order."""
+    """Writes at flat indices."""
     flat = x.reshape(-1)
     if index.numel() == 0:
         return x.clone()
@@ -77,21 +77,21 @@ def _put(x: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> 
 
 
 def _along_last(x: Tensor, dim: int | None) -> tuple[Tensor, int]:
-    """`x` with a dimension last, all of them as one if none is named."""
+    """Moves a dimension last; flattens the tensor if `dim` is None."""
     if dim is None:
         return x.reshape(-1), 0
     axis = axis_of(x, dim)
     return widened(x).movedim(axis, -1), axis
 
 
-def _placed(found: Tensor, x: Tensor, axis: int, keepdim: bool) -> Tensor:
+def _restore_axis(found: Tensor, x: Tensor, axis: int, keepdim: bool) -> Tensor:
     if x.dim() == 0:
         return found.reshape(())
     return found.unsqueeze(axis) if keepdim else found
 
 
 def _median(x: Tensor) -> Tensor:
-    """The lower of the two elements in the middle; NaN if there is one."""
+    """Lower median; NaN if any element is."""
     flat = x.reshape(-1)
     if not flat.shape[0]:
         return torch.full((), nan).to(x.dtype)
@@ -100,7 +100,7 @@ def _median(x: Tensor) -> Tensor:
 
 
 def _nan_median(x: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
-    """The lower of the two in the middle of those that are numbers, and where it is."""
+    """Lower median of the non-NaN elements, and its index."""
     last, axis = _along_last(x, dim)
     if last.dtype.is_floating_point:
         missing = torch.isnan(last)
@@ -116,11 +116,11 @@ def _nan_median(x: Tensor, dim: int | None = None, keepdim: bool = False) -> Any
         value, index = ordered[..., place], indices[..., place]
     if dim is None:
         return value
-    return _placed(value, x, axis, keepdim), _placed(index, x, axis, keepdim)
+    return _restore_axis(value, x, axis, keepdim), _restore_axis(index, x, axis, keepdim)
 
 
 def _mode(x: Tensor, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
-    """The most frequent element, the lowest of several, and the last place of it."""
+    """Most frequent element, the lowest of several, and its last index."""
     last, axis = _along_last(x, dim)
     same = last.unsqueeze(-1) == last.unsqueeze(-2)
     counts = same.to(torch.int32).sum(-1)
@@ -131,7 +131,9 @@ def _mode(x: Tensor, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tens
     places = torch.arange(last.shape[-1], dtype=torch.int32)
     index = torch.where(number == value, places, -1).amax(-1)
     value = value.squeeze(-1).to(x.dtype)
-    return _placed(value, x, axis, keepdim), _placed(index.to(torch.int64), x, axis, keepdim)
+    return _restore_axis(value, x, axis, keepdim), _restore_axis(
+        index.to(torch.int64), x, axis, keepdim
+    )
 
 
 # Counts
@@ -143,7 +145,7 @@ def _histc(x: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor
     low, high = _range_of(values, min, max)
     inside = ((values >= low) & (values <= high)).to(values.dtype)
     if x.dtype != values.dtype and x.is_floating_point() and values.numel():
-        # The bins of 16 bits are those that positions fall into when each step is rounded.
+        # For 16-bit types, each step is rounded, as torch does.
         if isinstance(low, torch.Tensor):
             low, high = low.to(x.dtype), high.to(x.dtype)
         position = (x.reshape(-1) - low) * bins / (high - low)
@@ -155,7 +157,7 @@ def _histc(x: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor
 
 
 def _range_of(values: Tensor, low: Any, high: Any, more: float = 1) -> tuple[Any, Any]:
-    """The range of a histogram, that of the elements if none is given; never an empty one."""
+    """Range of a histogram, by default that of the elements, widened if empty."""
     if low != high:
         return float(low), float(high)
     if not values.numel():
@@ -166,7 +168,7 @@ def _range_of(values: Tensor, low: Any, high: Any, more: float = 1) -> tuple[Any
 
 
 def _counted(values: Tensor, edges: Tensor, weights: Tensor, bins: int) -> Tensor:
-    """The sum of the weights of the values in each bin, by the edges between bins."""
+    """Sum of weights per histogram bin."""
     if not values.numel():
         return torch.zeros(bins, dtype=weights.dtype)
     above = values[:, None] >= edges
@@ -217,7 +219,7 @@ def _bincount(x: Tensor, weights: Tensor | None = None, minlength: int = 0) -> T
 def _index_reduce(
     x: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
-    """Reduction of the source's rows into the rows of a tensor that an index names."""
+    """Reduces source rows into the tensor rows that an index selects."""
     if x.dim() == 0:
         found = _index_reduce(
             x.reshape(1), 0, widened(index), widened(source), reduce, include_self=include_self
@@ -243,7 +245,7 @@ def _segment_reduce(
     unsafe: bool = False,
     initial: Any = None,
 ) -> Tensor:
-    """Reductions of segments of one dimension, by a mask for each segment."""
+    """Segment reductions along one dimension by masks."""
     if offsets is not None:
         begins, ends = offsets[..., :-1], offsets[..., 1:]
     elif lengths is not None:
@@ -279,7 +281,7 @@ def _segment_reduce(
 
 
 def _storage_places(x: Tensor) -> Tensor:
-    """The elements of a tensor in the order of its storage, which has no gaps."""
+    """Flattens a tensor in storage order; raises CompileError if its storage has gaps."""
     order = sorted(range(x.dim()), key=lambda axis: (-x.stride(axis), axis))
     turned = x.permute(order)
     if not turned.is_contiguous():
@@ -299,7 +301,7 @@ def _offsets_of(size: Any, stride: Any, offset: int) -> Tensor:
 
 
 def _as_strided(x: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
-    """Elements at places of the storage, which have to be inside of the tensor."""
+    """Elements at strided storage offsets, which must be inside the tensor."""
     places = _offsets_of(size, stride, _offset_in(x, storage_offset))
     _require_inside(x, size, stride, _offset_in(x, storage_offset))
     return _storage_places(x).index_select(0, places).reshape(size)
@@ -330,7 +332,7 @@ def _as_strided_scatter(
 
 
 def _resized(x: Tensor, size: Any, *_: Any, **__: Any) -> Tensor:
-    """The first elements in another shape; what there is none for is zero."""
+    """Flat prefix of the elements in another shape, padded with zeros."""
     flat, count = x.reshape(-1), prod(size)
     if count > flat.shape[0]:
         flat = torch.cat([flat, flat.new_zeros(count - flat.shape[0])])
@@ -384,8 +386,8 @@ DECOMPOSITIONS: Decompositions = {
 
 # Random numbers of other distributions, from those that are uniform between 0 and 1.
 
-_LEAST = 2.0**-24
-"""Positive number that replaces 0 under a logarithm."""
+_MIN_UNIFORM = 2.0**-24
+"""Positive lower bound of a logarithm's argument."""
 
 
 def _uniform(shape: Any) -> Tensor:
@@ -393,8 +395,8 @@ def _uniform(shape: Any) -> Tensor:
 
 
 def _normal(shape: Any) -> Tensor:
-    """By Box and Muller."""
-    size = torch.sqrt(-2.0 * torch.log(_uniform(shape).clamp(min=_LEAST)))
+    """Normal samples by the Box-Muller transform."""
+    size = torch.sqrt(-2.0 * torch.log(_uniform(shape).clamp(min=_MIN_UNIFORM)))
     return size * torch.cos(2 * pi * _uniform(shape))
 
 
@@ -415,7 +417,7 @@ def _randn_like(x: Tensor, *, dtype: Any = None, **_: Any) -> Tensor:
 
 
 def _integers(shape: Any, low: int, high: int, dtype: Any) -> Tensor:
-    """Integers from `low` to below `high`; float32 distinguishes at most 2^24 of them."""
+    """Random integers in [low, high); float32 distinguishes at most 2^24 of them."""
     drawn = torch.floor(_uniform(shape) * (high - low)).clamp(max=high - low - 1)
     return (drawn.to(torch.int64) + low).to(dtype)
 
@@ -441,7 +443,7 @@ def _randperm(n: int, *, dtype: Any = None, **_: Any) -> Tensor:
 
 
 def _bernoulli(x: Tensor, p: Any = None, **_: Any) -> Tensor:
-    """1 with the probability that each element, or a number, is."""
+    """Bernoulli samples, with one probability or one per element."""
     return (_uniform(x.shape) < (x if p is None else p)).to(x.dtype)
 
 
@@ -454,7 +456,7 @@ def _normal_of(x: Tensor, mean: float = 0.0, std: float = 1.0, **_: Any) -> Tens
 
 
 def _normal_with(mean: Any, std: Any = 1.0, size: Any = None, **_: Any) -> Tensor:
-    """Of a mean and a deviation, each a number or a tensor."""
+    """Normal samples with a mean and a standard deviation, numbers or tensors."""
     tensors = [each for each in (mean, std) if isinstance(each, torch.Tensor)]
     shape = size if size is not None else torch.broadcast_shapes(*(t.shape for t in tensors))
     dtype = tensors[0].dtype if tensors else torch.get_default_dtype()
@@ -462,7 +464,7 @@ def _normal_with(mean: Any, std: Any = 1.0, size: Any = None, **_: Any) -> Tenso
 
 
 def _exponential(x: Tensor, rate: float = 1.0, **_: Any) -> Tensor:
-    return (-torch.log(_uniform(x.shape).clamp(min=_LEAST)) / rate).to(x.dtype)
+    return (-torch.log(_uniform(x.shape).clamp(min=_MIN_UNIFORM)) / rate).to(x.dtype)
 
 
 def _log_normal(x: Tensor, mean: float = 1.0, std: float = 2.0, **_: Any) -> Tensor:
@@ -474,15 +476,15 @@ def _cauchy(x: Tensor, median: float = 0.0, sigma: float = 1.0, **_: Any) -> Ten
 
 
 def _geometric(x: Tensor, p: float, **_: Any) -> Tensor:
-    """Samples of the geometric distribution: the trials up to the first success, by inversion."""
+    """Geometric samples by inversion: trials up to the first success."""
     if p >= 1:
         return torch.ones_like(x)
-    trials = torch.ceil(torch.log(_uniform(x.shape).clamp(min=_LEAST)) / log1p(-p))
+    trials = torch.ceil(torch.log(_uniform(x.shape).clamp(min=_MIN_UNIFORM)) / log1p(-p))
     return trials.clamp(min=1).to(x.dtype)
 
 
 def _multinomial(p: Tensor, count: int, replacement: bool = False, **_: Any) -> Tensor:
-    """Places that are drawn by weights: where an exponential race of all ends first."""
+    """Multinomial samples by exponential races."""
     if replacement:
         weights = p.to(torch.float32).unsqueeze(-2).expand([*p.shape[:-1], count, p.shape[-1]])
         return _races(weights).argmin(-1)
@@ -490,7 +492,7 @@ def _multinomial(p: Tensor, count: int, replacement: bool = False, **_: Any) -> 
 
 
 def _races(weights: Tensor) -> Tensor:
-    times = -torch.log(_uniform(weights.shape).clamp(min=_LEAST))
+    times = -torch.log(_uniform(weights.shape).clamp(min=_MIN_UNIFORM))
     return torch.where(weights > 0, times / torch.where(weights > 0, weights, 1.0), float("inf"))
 
 

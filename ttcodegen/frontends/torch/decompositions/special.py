@@ -1,4 +1,4 @@
-"""Special functions, by the series and rational functions that float32 needs."""
+"""Special functions by series and rational approximations of float32 precision."""
 
 from __future__ import annotations
 
@@ -33,9 +33,10 @@ _SQRT_2_OVER_PI = sqrt(2 / pi)
 # Bessel functions
 
 
-def _oscillating(table: dict[str, tuple[float, ...]], x: Tensor, shift: float) -> tuple[Any, Any]:
-    """Amplitude times cosine and sine of Hankel's expansion for x above 5, and the same with sine
-    and cosine: the functions of the first and of the second kind."""
+def _hankel_expansion(
+    table: dict[str, tuple[float, ...]], x: Tensor, shift: float
+) -> tuple[Any, Any]:
+    """Hankel's asymptotic expansion of Bessel functions of the first and second kind, for x > 5."""
     z = 25.0 / (x * x)
     p = horner(table["PP"], z) / horner(table["PQ"], z)
     q = 5.0 / x * (horner(table["QP"], z) / horner(table["QQ"], z))
@@ -49,7 +50,7 @@ def _bessel_j0(x: Tensor) -> Tensor:
     square = x * x
     near = (square - 5.78318596294678452118) * (square - 30.4712623436620863991)
     near = near * horner(BESSEL_J0["RP"], square) / horner(BESSEL_J0["RQ"], square)
-    far, _ = _oscillating(BESSEL_J0, x.clamp(min=5.0), pi / 4)
+    far, _ = _hankel_expansion(BESSEL_J0, x.clamp(min=5.0), pi / 4)
     return torch.where(x <= 5.0, near, far)
 
 
@@ -57,13 +58,13 @@ def _bessel_j1(x: Tensor) -> Tensor:
     size, square = x.abs(), x * x
     near = horner(BESSEL_J1["RP"], square) / horner(BESSEL_J1["RQ"], square)
     near = near * size * (square - 14.6819706421238932572) * (square - 49.2184563216946036703)
-    far, _ = _oscillating(BESSEL_J1, size.clamp(min=5.0), 3 * pi / 4)
+    far, _ = _hankel_expansion(BESSEL_J1, size.clamp(min=5.0), 3 * pi / 4)
     found = torch.where(size <= 5.0, near, far)
     return torch.where(x < 0, -found, found)
 
 
 def _with_pole(x: Tensor, found: Tensor, limit: float) -> Tensor:
-    """A function that has a pole at 0 and no real value below."""
+    """Function with a pole at 0 and no real value below."""
     found = torch.where(x < 0, nan, found)
     return torch.where(x == 0, limit, found)
 
@@ -72,7 +73,7 @@ def _bessel_y0(x: Tensor) -> Tensor:
     square = x * x
     near = horner(BESSEL_Y0["YP"], square) / horner(BESSEL_Y0["YQ"], square)
     near = near + 2 / pi * torch.log(x) * _bessel_j0(x)
-    _, far = _oscillating(BESSEL_Y0, x.clamp(min=5.0), pi / 4)
+    _, far = _hankel_expansion(BESSEL_Y0, x.clamp(min=5.0), pi / 4)
     return _with_pole(x, torch.where(x <= 5.0, near, far), -inf)
 
 
@@ -80,7 +81,7 @@ def _bessel_y1(x: Tensor) -> Tensor:
     square = x * x
     near = x * (horner(BESSEL_Y1["YP"], square) / horner(BESSEL_Y1["YQ"], square))
     near = near + 2 / pi * (_bessel_j1(x) * torch.log(x) - 1.0 / x)
-    _, far = _oscillating(BESSEL_Y1, x.clamp(min=5.0), 3 * pi / 4)
+    _, far = _hankel_expansion(BESSEL_Y1, x.clamp(min=5.0), 3 * pi / 4)
     return _with_pole(x, torch.where(x <= 5.0, near, far), -inf)
 
 
@@ -141,7 +142,7 @@ def _spherical_bessel_j0(x: Tensor) -> Tensor:
 
 
 def _airy_ai(x: Tensor) -> Tensor:
-    """Rational functions beyond 2.09 on either side, the power series between."""
+    """Airy function Ai: rational approximations for |x| > 2.09, power series between."""
     below = x.clamp(max=-2.09)
     root = torch.sqrt(-below)
     angle = -2.0 * below * root / 3.0
@@ -164,7 +165,7 @@ def _airy_ai(x: Tensor) -> Tensor:
         f, g = f + first, g + second
     near = 0.355028053887817239260 * f - 0.258819403792806798405 * g
     found = torch.where(x < -2.09, low, torch.where(x >= 2.09, high, near))
-    # Also of NaN, which a clamp on both sides takes to a bound (docs/numbers.md).
+    # Restores NaN, which a clamp on both sides maps to a bound (docs/numbers.md).
     return torch.where(torch.isfinite(x), found, nan)
 
 
@@ -180,7 +181,7 @@ def _erfcx(x: Tensor) -> Tensor:
 
 
 def _log_ndtr(x: Tensor) -> Tensor:
-    """The logarithm of the normal distribution function."""
+    """Logarithm of the normal distribution function."""
     t = x / sqrt(2)
     low = torch.log(_erfcx(-t) * 0.5) - t * t
     high = torch.log1p(-torch.erfc(t) * 0.5)
@@ -188,7 +189,7 @@ def _log_ndtr(x: Tensor) -> Tensor:
 
 
 def _ndtri(y: Tensor) -> Tensor:
-    """The inverse of the normal distribution function."""
+    """Inverse of the normal distribution function."""
     tail = 0.13533528323661269189
     upper = y > 1 - tail
     part = torch.where(upper, 1 - y, y)
@@ -218,8 +219,8 @@ _LOWEST_ZETA = 24
 """Lower bound of the arguments of the Hurwitz zeta function."""
 
 
-def _tail_of_zeta(x: Any, a: Tensor, term: Tensor, terms: int) -> Tensor:
-    """The sum of (a + k)^-x over k from 1 on, less half of `term`, which is a^-x."""
+def _zeta_tail(x: Any, a: Tensor, term: Tensor, terms: int) -> Tensor:
+    """Euler-Maclaurin tail: sum of (a + k)^-x for k >= 1, minus half of `term` = a^-x."""
     total = term * a / (x - 1.0) - 0.5 * term
     factor: Any = 1.0
     for index, denominator in enumerate(_ZETA_TERMS[:terms]):
@@ -232,7 +233,7 @@ def _tail_of_zeta(x: Any, a: Tensor, term: Tensor, terms: int) -> Tensor:
 
 
 def _zeta(x: Any, q: Any) -> Tensor:
-    """The sum of (q + k)^-x over all k."""
+    """Hurwitz zeta function: sum of (q + k)^-x."""
     x, q = (v if isinstance(v, torch.Tensor) else torch.full((), float(v)) for v in (x, q))
     x, q = torch.broadcast_tensors(x, q)
     total, a = torch.pow(q, -x), q
@@ -242,7 +243,7 @@ def _zeta(x: Any, q: Any) -> Tensor:
         a = torch.where(more, a + 1.0, a)
         term = torch.where(more, torch.pow(a, -x), term)
         total = torch.where(more, total + term, total)
-    found = total + _tail_of_zeta(x, a, term, 8)
+    found = total + _zeta_tail(x, a, term, 8)
     whole = q == torch.floor(q)
     found = torch.where((q <= 0) & ~whole & (x != torch.floor(x)), nan, found)
     found = torch.where((q <= 0) & whole, inf, found)
@@ -251,17 +252,17 @@ def _zeta(x: Any, q: Any) -> Tensor:
 
 
 def _zeta_of_order(order: int, a: Tensor) -> Tensor:
-    """Hurwitz' zeta function of an integer, for a from a half on."""
+    """Hurwitz zeta function of integer order, for a >= 1/2."""
     total = term = torch.pow(a, -order)
     for _ in range(9):
         a = a + 1.0
         term = torch.pow(a, -order)
         total = total + term
-    return total + _tail_of_zeta(order, a, term, 6)
+    return total + _zeta_tail(order, a, term, 6)
 
 
 def _cotangent_derivative(order: int) -> list[float]:
-    """The derivative of the cotangent as a polynomial of it, the highest power first."""
+    """Derivative of the cotangent as a polynomial in it, highest power first."""
     ascending = [0.0, 1.0]
     for _ in range(order):
         slope = [k * c for k, c in enumerate(ascending)][1:]
@@ -270,7 +271,7 @@ def _cotangent_derivative(order: int) -> list[float]:
 
 
 def _polygamma(order: int, x: Tensor) -> Tensor:
-    """The derivative of the digamma function: a zeta function, below a half by reflection."""
+    """Derivative of the digamma function by the zeta function; reflected below 1/2."""
     if order == 0:
         return torch.digamma(x)
     low = x < 0.5
@@ -295,8 +296,10 @@ _GAMMA_TERMS = 128
 
 
 def _lower_gamma(a: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
-    """The regularized incomplete gamma functions P and Q: a series where x is small, and a
-    continued fraction by Lentz' method where it is not."""
+    """Regularized incomplete gamma functions P and Q.
+
+    A series for small x, else a continued fraction by Lentz's method.
+    """
     scale = torch.exp(a * torch.log(x) - x - torch.lgamma(a))
     term = total = torch.ones_like(a)
     for k in range(1, _GAMMA_TERMS):

@@ -11,18 +11,18 @@ torch: Any = importlib.import_module("torch")
 
 Tensor = Any
 Decomposition = Callable[..., Any]
-"""Takes the arguments of an operation of ATen and gives its results by other operations."""
+"""Function from the arguments of an ATen operation to its results by other operations."""
 Decompositions = Mapping[str, Decomposition]
-"""By the names of operations, for all their overloads (`fmax`) or for one (`median.dim`)."""
+"""Decompositions by operation name (`fmax`), or by overload (`median.dim`)."""
 
 
 def computed(tensor: Tensor) -> Tensor:
-    """`tensor` in the type that torch computes with: float32 for integers and short floats."""
+    """Converts to torch's computation type: float32 for integers and short floats."""
     return tensor if tensor.dtype == torch.float64 else tensor.to(torch.float32)
 
 
 def float_dtype(*tensors: Tensor) -> Any:
-    """The type of the result of a function of floats: that of the operands, or float32."""
+    """Result type of a float function: the promoted type of the operands, or the default float."""
     found = tensors[0].dtype
     for tensor in tensors[1:]:
         found = torch.promote_types(found, tensor.dtype)
@@ -30,7 +30,7 @@ def float_dtype(*tensors: Tensor) -> Any:
 
 
 def in_float32(function: Decomposition) -> Decomposition:
-    """A function of tensors that is computed in float32, and its result converted back."""
+    """Decorates a decomposition to compute in float32 and convert the result back."""
 
     @wraps(function)
     def decomposition(*arguments: Any, **named: Any) -> Tensor:
@@ -43,7 +43,7 @@ def in_float32(function: Decomposition) -> Decomposition:
 
 
 def horner(coefficients: Sequence[float], x: Tensor) -> Tensor:
-    """A polynomial, the coefficient of the highest power first."""
+    """Evaluates a polynomial by Horner's rule; highest power first."""
     total = x * coefficients[0] + coefficients[1]
     for coefficient in coefficients[2:]:
         total = total * x + coefficient
@@ -51,7 +51,7 @@ def horner(coefficients: Sequence[float], x: Tensor) -> Tensor:
 
 
 def chebyshev(coefficients: Sequence[float], y: Tensor) -> Tensor:
-    """A series of Chebyshev polynomials of y / 2, the highest first, by Clenshaw's recurrence."""
+    """Chebyshev series in y / 2 by Clenshaw's recurrence; highest degree first."""
     before = torch.zeros_like(y)
     last, total = before, torch.full_like(y, coefficients[0])
     for coefficient in coefficients[1:]:
@@ -61,12 +61,12 @@ def chebyshev(coefficients: Sequence[float], y: Tensor) -> Tensor:
 
 
 def axis_of(tensor: Tensor, dim: int) -> int:
-    """A dimension counted from the start; those of a scalar count as one."""
+    """Normalizes a dimension index; a scalar has one dimension."""
     return dim % max(tensor.dim(), 1)
 
 
 def widened(tensor: Tensor) -> Tensor:
-    """A scalar as a tensor of one element, others as they are."""
+    """Reshapes a scalar to one element; other tensors unchanged."""
     return tensor.reshape(1) if tensor.dim() == 0 else tensor
 
 

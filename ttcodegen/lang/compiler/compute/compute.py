@@ -10,20 +10,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from math import prod
 
 from xdsl.ir import SSAValue
 
+from ttcodegen.conversions.ttir_to_ttmetal.grouping.operand_pairs import (
+    Operand,
+    OperandPair,
+    multiplies_afresh,
+    operand_pairs,
+)
 from ttcodegen.conversions.ttir_to_ttmetal.grouping.tile_operations import (
     Allocation,
     Load,
     allocate,
     capacity,
 )
-from ttcodegen.conversions.ttir_to_ttmetal.parts.compute import ComputeKernel
+from ttcodegen.conversions.ttir_to_ttmetal.parts.compute import (
+    SCALER,
+    SCALER_TILES,
+    ComputeKernel,
+    reduce_further,
+    start_reduction,
+)
 from ttcodegen.dialects.core.datatypes import DataType
-from ttcodegen.dialects.ttkernel.attributes import BroadcastType, ReduceDim, ReduceType
+from ttcodegen.dialects.ttkernel.attributes import ReduceDim, ReduceType
 from ttcodegen.dialects.ttmetal.programs import CircularBuffer
 from ttcodegen.lang.compiler.compute.expressions import (
     INTEGERS,
@@ -42,27 +53,19 @@ from ttcodegen.lang.compiler.compute.expressions import (
     parts_of,
     product_blocks,
 )
+from ttcodegen.lang.compiler.compute.sources import Source, load, source_of
 from ttcodegen.lang.compiler.python.numbers import Arithmetic, Number
 from ttcodegen.lang.compiler.resources import Needs, Scratch
 from ttcodegen.lang.simulator.shapes import Shape
 from ttcodegen.ops.core.lowering import Tile, TileBuilder
 
-SCALER = "scaler"
-"""The circular buffer of ones that reductions multiply by."""
-
-_BROADCASTS = {"row": BroadcastType.ROW, "col": BroadcastType.COL, "scalar": BroadcastType.SCALAR}
-_DIRECTIONS = {"row": ReduceDim.ROW, "col": ReduceDim.COL, "scalar": ReduceDim.SCALAR}
+_DIRECTIONS = {
+    frozenset({-1}): ReduceDim.ROW,
+    frozenset({-2}): ReduceDim.COL,
+    frozenset({-2, -1}): ReduceDim.SCALAR,
+}
+"""By the dimensions that are reduced, counted from the end."""
 _REDUCTIONS = {"sum": ReduceType.SUM, "max": ReduceType.MAX}
-
-
-@dataclass(frozen=True)
-class _Source:
-    """Location of an expression's tile."""
-
-    buffer: str
-    index: Number
-    way: str
-    """copy, transpose, or what is repeated inside of it: row, col, scalar"""
 
 
 class BlockWriter:
@@ -86,6 +89,8 @@ class BlockWriter:
         """Circular buffers of its own that hold a block."""
         self._shared: set[str] = set()
         """Those that others may have when they hold none."""
+        self._carried: set[str] = set()
+        """Those whose blocks are replaced by others that are computed from them."""
         self._names: dict[str, str] = {}
         """Of the circular buffers that are held: the requested names."""
         self._ready: dict[int, tuple[Expression, Expression]] = {}
@@ -122,6 +127,8 @@ class BlockWriter:
             # It is not known yet: a later translation of the kernel declares it at its start.
             self._declare(name, tiles, data_type)
         self._occupied.add(name)
+        if copies > 1:
+            self._carried.add(name)
         return Resident(like.shape, name, holds=data_type, elements=like.elements)
 
     def share(self, place: Resident) -> None:
@@ -238,7 +245,7 @@ class BlockWriter:
             case Apply(shape, function, of):
                 return Apply(shape, function, tuple(self._prepared(each) for each in of))
             case Product(shape, left, right):
-                return Product(shape, self._readable(left), self._readable(right))
+                return Product(shape, self._readable(left), self._factor(right))
             case Reduction(shape, of, kind, dims):
                 return Reduction(shape, self._readable(of), kind, dims)
             case Broadcast(shape, Fill(_, number)):
@@ -255,6 +262,14 @@ class BlockWriter:
                 return Reshaped(shape, self._readable(of), kept)
             case _:
                 raise AssertionError(type(expression).__name__)
+
+    def _factor(self, right: Expression) -> Expression:
+        """The right operand of a product, of which the unpacker can transpose tiles of 16 bits."""
+        if isinstance(right, Transposed):
+            of = self._readable(right.of)
+            if self.formats[_buffer(of)] is DataType.BFLOAT16:
+                return Transposed(right.shape, of)
+        return self._readable(right)
 
     def _readable(self, expression: Expression, *, plain: bool = True) -> Expression:
         """Tiles of a circular buffer that are read as they are (`plain`), or that the unpacker can
@@ -333,17 +348,18 @@ class BlockWriter:
                 position = self.positions(loops, shape, block)
             if any(not isinstance(place, int) for place in position):
                 kernel.forget_formats()
+            masked = False
             with builder.destination_registers():
                 if isinstance(engine, Product):
                     if not is_set_up:
                         self.set_up_product(engine, block)
                     self.multiply(engine, position, block)
                 elif isinstance(engine, Reduction):
-                    self._reduction(engine, position, target)
+                    masked = self._reduction(engine, position, target)
                 if engine is not None:
                     kernel.forget_formats()
                 self._tiles(expression, engine, self.within(position, block), flat, target)
-            if isinstance(engine, Reduction):
+            if masked:
                 # The packer leaves zeros beside the result until this.
                 kernel.op("reduce_uninit")
 
@@ -381,7 +397,7 @@ class BlockWriter:
 
     def _block_of(
         self, expression: Expression, engine: Product
-    ) -> tuple[tuple[int, int], Mapping[Tile, _Source]]:
+    ) -> tuple[tuple[int, int], Mapping[Tile, Source | OperandPair]]:
         """The rows and columns of tiles that the matrix engine multiplies at a time: as many as the
         destination registers hold with what is computed of them; and the tiles that are copied
         there besides."""
@@ -389,7 +405,7 @@ class BlockWriter:
             product_blocks(engine, capacity(True)) if expression.shape == engine.shape else [(1, 1)]
         )
         for block in blocks:
-            sources: dict[Tile, _Source] = {}
+            sources: dict[Tile, Source | OperandPair] = {}
             first = self.within([0] * len(expression.shape), block)
             if self._allocated(expression, engine, first, sources) is not None:
                 return block, sources
@@ -400,7 +416,7 @@ class BlockWriter:
         expression: Expression,
         engine: Expression | None,
         positions: Sequence[Sequence[Number]],
-        sources: dict[Tile, _Source],
+        sources: dict[Tile, Source | OperandPair],
         flat: bool = False,
     ) -> tuple[Allocation, list[Tile]] | None:
         """Registers for the tiles of an expression at some positions, of which the engine's part is
@@ -413,8 +429,28 @@ class BlockWriter:
             if engine is not None:
                 held[known.setdefault(id(engine), tiles.new_tile(DataType.FLOAT32))] = number
             results.append(self._lower(expression, tiles, known, sources, position, flat))
-        allocation = allocate(tiles.calls, results, capacity(True), held)
+        calls, pairs = operand_pairs(
+            tiles.calls, results, lambda tile: self._operand(sources, tile)
+        )
+        allocation = allocate(calls, results, capacity(True), held)
+        if allocation is not None and not multiplies_afresh(allocation, pairs, [*held.values()]):
+            pairs = {}
+            allocation = allocate(tiles.calls, results, capacity(True), held)
+        sources |= pairs
         return None if allocation is None else (allocation, results)
+
+    def _operand(self, sources: Mapping[Tile, Source | OperandPair], tile: Tile) -> Operand | None:
+        """Place from which the matrix engine reads a tile; None if that would cut too much off it.
+        The engine reads 19 bits of a float, more than 16 bits are rounded to when they are stored.
+        What a loop carries on is rounded in each step, so it is read whole."""
+        source = sources.get(tile)
+        if not isinstance(source, Source):
+            return None
+        holds = self.formats[source.buffer]
+        is_whole = source.buffer in self._carried or not self.needs.is_narrow
+        if not holds.is_float or (holds is DataType.FLOAT32 and is_whole):
+            return None
+        return source.operand
 
     def _tiles(
         self,
@@ -426,7 +462,7 @@ class BlockWriter:
     ) -> None:
         """Computes tiles of a result, of which the matrix engine has done its part, and packs
         them."""
-        sources: dict[Tile, _Source] = {}
+        sources: dict[Tile, Source | OperandPair] = {}
         found = self._allocated(expression, engine, positions, sources, flat)
         assert found is not None
         allocation, results = found
@@ -450,38 +486,22 @@ class BlockWriter:
             index = position[0] if flat else self.arithmetic.index(position, shape)
             self.kernel.op("pack_tile", register, target, index, out_of_order=True)
 
-    def _run(self, allocation: Allocation, sources: Mapping[Tile, _Source]) -> None:
+    def _run(self, allocation: Allocation, sources: Mapping[Tile, Source | OperandPair]) -> None:
+        pairs = [each for each in sources.values() if isinstance(each, OperandPair)]
+        for pair in pairs:
+            self.needs.read_by_matrix_engine |= {pair.left.buffer, pair.right.buffer}
         for step in allocation.steps:
             if isinstance(step, Load):
-                self._load(sources[step.tile], step.register)
+                load(self.kernel, sources[step.tile], step.register)
             else:
                 self.kernel.run(Allocation((step,), {}), {})
-
-    def _load(self, source: _Source, register: int) -> None:
-        kernel, buffer = self.kernel, source.buffer
-        if source.way == "copy":
-            kernel.load(buffer, register, source.index)
-            return
-        if source.way == "transpose":
-            kernel.op("reconfig_data_format_srca", buffer)
-            kernel.op("transpose_wh_init_short", buffer)
-            kernel.op("transpose_wh_tile", buffer, source.index, register)
-        else:
-            kind = _BROADCASTS[source.way]
-            kernel.op("reconfig_data_format", buffer, buffer)
-            # Within destination registers: unary_bcast_init would reset them.
-            kernel.op("blocks.unary_bcast_init_short", buffer, bcast_type=kind)
-            kernel.op("blocks.address_register", register)
-            kernel.op("unary_bcast", buffer, source.index, register, bcast_type=kind)
-            kernel.op("unary_bcast_uninit", buffer, bcast_type=kind)
-        kernel.forget_formats()
 
     def _lower(
         self,
         expression: Expression,
         tiles: TileBuilder,
         known: dict[int, Tile],
-        sources: dict[Tile, _Source],
+        sources: dict[Tile, Source | OperandPair],
         position: Sequence[Number],
         flat: bool,
     ) -> Tile:
@@ -496,41 +516,9 @@ class BlockWriter:
                 tile = tiles.fill(number, self._number_type)
             case _:
                 tile = tiles.new_tile(expression.data_type)
-                sources[tile] = self._source(expression, position, flat)
+                sources[tile] = source_of(self.arithmetic, expression, position, flat)
         known[id(expression)] = tile
         return tile
-
-    def _source(self, expression: Expression, position: Sequence[Number], flat: bool) -> _Source:
-        if flat:
-            while not isinstance(expression, Resident):
-                (expression,) = expression.operands
-            return _Source(expression.buffer, position[0], "copy")
-        way = "copy"
-        places = list(position)
-        while not isinstance(expression, Resident):
-            match expression:
-                case Broadcast(_, of, kind):
-                    places = [0 if size == 1 else place
-                              for place, size in zip(places, of.shape, strict=True)]  # fmt: skip
-                    way = kind or way
-                case Transposed():
-                    places = places[::-1]
-                    way = "transpose"
-                case Picked(_, _, fixed):
-                    for axis, place in fixed:
-                        places[axis] = place
-                case Reshaped(shape, of, kept):
-                    if len(shape) > len(of.shape):
-                        places = [places[axis] for axis in kept]
-                    else:
-                        wide: list[Number] = [0] * len(of.shape)
-                        for axis, place in zip(kept, places, strict=True):
-                            wide[axis] = place
-                        places = wide
-                case _:
-                    raise AssertionError(type(expression).__name__)
-            (expression,) = expression.operands
-        return _Source(expression.buffer, self.arithmetic.index(places, expression.shape), way)
 
     # The matrix engine
 
@@ -539,11 +527,12 @@ class BlockWriter:
         left, right = _buffer(part.left), _buffer(part.right)
         self.needs.read_by_matrix_engine |= {left, right}
         self.kernel.op("reconfig_data_format", right, left)
+        transposed = isinstance(part.right, Transposed)
         if block == (1, 1):
-            self.kernel.op("mm_init_short", left, right)
+            self.kernel.op("mm_init_short", left, right, *([1] if transposed else []))
         else:
-            depth = part.left.shape[-1]
-            self.kernel.op("mm_block_init_short", left, right, 0, block[1], block[0], depth)
+            sizes = (block[1], block[0], part.left.shape[-1])
+            self.kernel.op("mm_block_init_short", left, right, int(transposed), *sizes)
 
     def multiply(self, part: Product, position: Sequence[Number], block: tuple[int, int]) -> None:
         """Adds the products of a block of tiles to the first registers."""
@@ -553,28 +542,24 @@ class BlockWriter:
         left, right = _buffer(part.left), _buffer(part.right)
         with ExitStack() as loops:
             inner = self._counted(loops, depth, "inner")
-            a = self._source(part.left, [*outer, row, inner], False)
-            b = self._source(part.right, [*outer, inner, column], False)
+            a = source_of(self.arithmetic, part.left, [*outer, row, inner], False)
+            b = source_of(self.arithmetic, part.right, [*outer, inner, column], False)
             if block == (1, 1):
                 kernel.op("matmul_tiles", left, right, a.index, b.index, 0)
             else:
                 sizes = (block[1], block[0], depth)
-                kernel.op("matmul_block", left, right, a.index, b.index, 0, 0, *sizes)
+                transposed = int(isinstance(part.right, Transposed))
+                kernel.op("matmul_block", left, right, a.index, b.index, 0, transposed, *sizes)
 
-    def _reduction(self, part: Reduction, position: Sequence[Number], target: str) -> None:
-        kernel = self.kernel
-        rank = len(part.shape)
-        source = _buffer(part.of)
-        inner = {axis - rank for axis in part.dims}
-        ways = {frozenset({-1}): "row", frozenset({-2}): "col", frozenset({-2, -1}): "scalar"}
-        direction = ways[frozenset(inner)]
-        kind = {"reduce_type": _REDUCTIONS[part.kind], "reduce_dim": _DIRECTIONS[direction]}
+    def _reduction(self, part: Reduction, position: Sequence[Number], target: str) -> bool:
+        """Reduces blocks to the first register; True if that masks what is packed."""
+        kernel, source, rank = self.kernel, _buffer(part.of), len(part.shape)
+        kind = _REDUCTIONS[part.kind], _DIRECTIONS[frozenset(axis - rank for axis in part.dims)]
         self.needs.needs_scaler = True
         if SCALER not in self.formats:
-            self._declare(SCALER, 1, DataType.BFLOAT16)
+            self._declare(SCALER, SCALER_TILES, DataType.BFLOAT16)
         self.needs.read_by_matrix_engine |= {source, SCALER}
-        kernel.op("reconfig_data_format", source, SCALER)
-        kernel.op("reduce_init", source, SCALER, target, **kind)
+        masks = start_reduction(kernel, source, target, *kind)
         places = list(position)
         with ExitStack() as loops:
             for axis in part.dims:
@@ -582,8 +567,9 @@ class BlockWriter:
                     name = "column" if axis == rank - 1 else "row"
                     loop = kernel.builder.loop(part.of.shape[axis], name_hint=name)
                     places[axis] = loops.enter_context(loop)
-            index = self._source(part.of, places, False).index
-            kernel.op("reduce_tile", source, SCALER, index, 0, 0, **kind)
+            index = source_of(self.arithmetic, part.of, places, False).index
+            reduce_further(kernel, source, index, *kind)
+        return masks
 
 
 def _in_registers(held: DataType) -> DataType:

@@ -239,28 +239,38 @@ def depends_on(expression: Any, buffers: Sequence[str]) -> bool:
 def engine_part(expression: Expression) -> Expression | None:
     """Part of an expression that the matrix engine computes in its loop.
 
-    It is the first matmul that only elementwise functions use, or the expression itself if it is a
-    reduction, whose result the packer makes.
+    It is the first matmul, or sum of rows, which is one, that only elementwise functions use; or
+    the expression itself if it is a reduction, whose result the packer makes.
     """
-    return expression if isinstance(expression, Reduction) else _first_product(expression)
-
-
-def _first_product(expression: Expression) -> Expression | None:
+    if isinstance(expression, Reduction):
+        return expression
     parts = parts_of(expression, through=Apply)
-    return next((part for part in parts if isinstance(part, Product)), None)
+    return next((part for part in parts if isinstance(part, Product) or _sums_rows(part)), None)
+
+
+def _sums_rows(part: Expression) -> bool:
+    return (
+        isinstance(part, Reduction)
+        and part.kind == "sum"
+        and [axis - len(part.shape) for axis in part.dims] == [-1]
+    )
 
 
 def product_blocks(part: Product, most: int) -> list[tuple[int, int]]:
     """Rows and columns of the blocks of at most so many tiles that a product may be computed in,
     the best first: of large and square ones the fewest operands are unpacked."""
-    if not (_has_whole_matrices(part.left) and _has_whole_matrices(part.right)):
+    right = part.right.of if isinstance(part.right, Transposed) else part.right
+    if not (_has_whole_matrices(part.left) and _has_whole_matrices(right)):
         return [(1, 1)]
     *_, rows, columns = part.shape
+    if right is not part.right:
+        # The tiles of a row of what is transposed are not one after the other.
+        columns = 1
     found = [
-        (down, right)
+        (down, over)
         for down in range(1, min(rows, most) + 1)
-        for right in range(1, min(columns, most // down) + 1)
-        if rows % down == columns % right == 0
+        for over in range(1, min(columns, most // down) + 1)
+        if rows % down == columns % over == 0
     ]
     return sorted(found, key=lambda block: (-block[0] * block[1], sum(block), block))
 

@@ -167,8 +167,6 @@ class RemoteOfPlace:
 _OTHER_PACKAGES = frozenset({"builtins", "numpy", "torch", "ttcodegen"})
 """Packages whose objects are not inspected."""
 
-DependsOnPlace = OfPlace | OfTable | FloatOfPlace | RangeOfPlace | ListOfPlace | RemoteOfPlace
-
 
 @dataclass(frozen=True, eq=False)
 class CapturedFunction:

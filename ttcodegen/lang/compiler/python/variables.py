@@ -396,9 +396,6 @@ class Listed:
     at: Callable[[Number], Any]
 
 
-KernelSequence: TypeAlias = KernelRange | Zipped | Listed
-
-
 def is_kernel_sequence(value: object) -> bool:
     """True if the running kernel goes over a sequence; over ranges it does so too."""
     return isinstance(value, KernelRange | Zipped | Listed | range)

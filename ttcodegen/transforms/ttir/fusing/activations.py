@@ -1,7 +1,7 @@
-"""Fusion of spelled out activations, and of the complementary error function of jax.
+"""Fusion of decomposed activations, and of JAX's complementary error function.
 
-Coefficients and the order of operations differ from release to release, so what is spelled out is
-recognized by its values: the ops are computed for numbers from the whole range.
+Coefficients and the order of operations of the latter differ between releases, so that it is
+recognized by its values: the ops are evaluated on samples of the whole range.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _SCALINGS = ("ttir.multiply", "ttir.div", "ttir.neg")
 
 @dataclass(frozen=True)
 class Product:
-    """A product taken apart: its factors but for numbers, and the product of the numbers."""
+    """A product taken apart: its factors without constants, and the product of the constants."""
 
     factors: list[SSAValue]
     number: float
 
     def without(self, factor: SSAValue) -> list[SSAValue] | None:
-        """The other factors, None if it is none of them."""
+        """Returns the other factors, or None if `factor` is none of them."""
         if not any(known is factor for known in self.factors):
             return None
         rest = list(self.factors)
@@ -44,8 +44,10 @@ class Product:
 
 
 def product_of(rewriter: Rewriter, op: CatalogueOp, limit: int = 8) -> Product:
-    """Takes a multiplication, a division by a number or a negation apart, through factors that are
-    such themselves and have no other use."""
+    """Flattens a multiplication, a division by a constant or a negation.
+
+    Follows factors that are such ops themselves and have no other use.
+    """
     factors: list[SSAValue] = []
     number = 1.0
     pending: list[tuple[SSAValue, CatalogueOp | None]] = [(op.results[0], op)]
@@ -100,7 +102,7 @@ def scaled(rewriter: Rewriter, value: SSAValue, expected: float) -> SSAValue | N
 
 @ACTIVATIONS.on(*with_trait(Trait.ACTIVATES))
 def activate_before_reshape(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """An activation of a reshaped product is one of the product, which can compute it itself."""
+    """Moves an activation before a reshape of a matmul, so that the matmul can apply it."""
     if len(op.operands) != 1 or not same_type(op.operands[0], op):
         return None
     reshaped = rewriter.sole(op.operands[0], "ttir.reshape")
@@ -124,14 +126,38 @@ def fuse_relu(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
 
 @ACTIVATIONS.on("ttir.where")
 def fuse_chosen_relu(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """x where x > 0, else 0, of integers: for NaN it gives 0, a relu NaN."""
-    condition, value, other = op.operands
-    producer = rewriter.sole(condition, "ttir.gt", "ttir.ge")
-    if producer is None or splat_of(other) != 0 or not same_type(value, op):
+    """`x if x > 0 else 0` for integers, and `0 if x <= 0 else x` for all types.
+
+    For NaN, relu gives NaN like the second form, whereas the first gives 0; `0 if x < 0 else x`
+    keeps -0.0.
+    """
+    choice = _rectified(rewriter, op)
+    if choice is None or splat_of(choice.below) != 0:
         return None
-    if producer.operands[0] is not value or splat_of(producer.operands[1]) != 0:
+    if is_float(choice.value) and choice.comparison != "ttir.le":
         return None
-    return None if is_float(value) else rewriter.emit("relu", [value], op.result_type)
+    return rewriter.emit("relu", [choice.value], op.result_type)
+
+
+@dataclass(frozen=True)
+class _Rectified:
+    """A select of a tensor where it is positive, and of another value where it is negative."""
+
+    value: SSAValue
+    below: SSAValue
+    comparison: str
+
+
+def _rectified(rewriter: Rewriter, op: CatalogueOp) -> _Rectified | None:
+    condition, first, second = op.operands
+    producer = rewriter.sole(condition, "ttir.gt", "ttir.ge", "ttir.lt", "ttir.le")
+    if producer is None or splat_of(producer.operands[1]) != 0:
+        return None
+    chosen_below = producer.name in ("ttir.lt", "ttir.le")
+    value, below = (second, first) if chosen_below else (first, second)
+    if producer.operands[0] is not value or not same_type(value, op):
+        return None
+    return _Rectified(value, below, producer.name)
 
 
 @ACTIVATIONS.on("ttir.minimum")
@@ -182,9 +208,10 @@ def fuse_hardsigmoid(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
 
 @ACTIVATIONS.on("ttir.div", "ttir.reciprocal")
 def fuse_sigmoid(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """1 / (1 + exp(-x)), or x or another finite number above it. What else may be above it could be
-    infinite: through an exponential that is infinite as well it is NaN, times a sigmoid it is
-    not."""
+    """1 / (1 + exp(-x)), with x or another finite constant as numerator.
+
+    Other numerators may be infinite: divided by an infinite sum they give NaN, times a sigmoid not.
+    """
     total = op.operands[-1]
     exponential = addend(rewriter, total, 1.0)
     producer = None if exponential is None else rewriter.sole(exponential, "ttir.exp")
@@ -204,18 +231,18 @@ def fuse_sigmoid(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
 @ACTIVATIONS.on("ttir.multiply")
 def fuse_silu(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
     """x * sigmoid(x)."""
-    for value, factor in _both_ways(op):
+    for value, factor in _operand_orders(op):
         producer = rewriter.sole(factor, "ttir.sigmoid")
         source = None if producer is None else producer.operands[0]
         if source is None or not same_type(source, op):
             continue
-        if source is value or _is_with_more_ones(rewriter, source, value):
+        if source is value or _adds_leading_ones(rewriter, source, value):
             return rewriter.emit("silu", [source], op.result_type)
     return None
 
 
-def _is_with_more_ones(rewriter: Rewriter, value: SSAValue, before: SSAValue) -> bool:
-    """True if a reshape gave a value leading ones, which elementwise ops do without."""
+def _adds_leading_ones(rewriter: Rewriter, value: SSAValue, before: SSAValue) -> bool:
+    """Returns whether a reshape only added leading ones, which elementwise ops broadcast."""
     reshaped = rewriter.defining(value, "ttir.reshape")
     if reshaped is None or reshaped.operands[0] is not before:
         return False
@@ -226,7 +253,7 @@ def _is_with_more_ones(rewriter: Rewriter, value: SSAValue, before: SSAValue) ->
 @ACTIVATIONS.on("ttir.multiply")
 def fuse_mish(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
     """x * tanh(log(1 + exp(x)))."""
-    for value, factor in _both_ways(op):
+    for value, factor in _operand_orders(op):
         producer = rewriter.sole(factor, "ttir.tanh")
         if producer is None or not same_type(value, op):
             continue
@@ -237,7 +264,8 @@ def fuse_mish(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
 
 
 def _softplus_input(rewriter: Rewriter, value: SSAValue) -> SSAValue | None:
-    """x, if `value` is log(1 + exp(x)), or max(x, 0) + log(1 + exp(-|x|)) with care for NaN."""
+    """Returns x if `value` is log(1 + exp(x)), or max(x, 0) + log(1 + exp(-|x|)) guarded for
+    NaN."""
     choice = rewriter.sole(value, "ttir.where")
     if choice is not None:
         return _log_add_exp_input(rewriter, choice)
@@ -252,13 +280,14 @@ def _softplus_input(rewriter: Rewriter, value: SSAValue) -> SSAValue | None:
 
 
 def _log_add_exp_input(rewriter: Rewriter, choice: CatalogueOp) -> SSAValue | None:
-    """x, if `choice` is what `jax.numpy.logaddexp(x, 0)` prints: x where that is not a number."""
+    """Returns x if `choice` is the expansion of `jax.numpy.logaddexp(x, 0)`, which selects x if
+    NaN."""
     condition, x, total = choice.operands
     is_nan = rewriter.sole(condition, "ttir.ne")
     addition = rewriter.sole(total, "ttir.add")
     if is_nan is None or addition is None or any(v is not x for v in is_nan.operands):
         return None
-    for first, second in _both_ways(addition):
+    for first, second in _operand_orders(addition):
         above = rewriter.sole(first, "ttir.relu")
         exponent = _softplus_input(rewriter, second)
         negated = None if exponent is None else rewriter.sole(exponent, "ttir.neg")
@@ -271,21 +300,19 @@ def _log_add_exp_input(rewriter: Rewriter, choice: CatalogueOp) -> SSAValue | No
 @ACTIVATIONS.on("ttir.where")
 def fuse_leaky_relu(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
     """x where x >= 0 (or > 0), else x times a number."""
-    condition, value, other = op.operands
-    producer = rewriter.sole(condition, "ttir.gt", "ttir.ge")
-    product = rewriter.sole(other, "ttir.multiply")
-    found = None if product is None else with_splat(product)
-    if producer is None or found is None or found[0] is not value or not same_type(value, op):
+    choice = _rectified(rewriter, op)
+    product = choice and rewriter.sole(choice.below, "ttir.multiply")
+    found = product and with_splat(product)
+    if choice is None or not found or found[0] is not choice.value:
         return None
-    if producer.operands[0] is not value or splat_of(producer.operands[1]) != 0:
-        return None
-    # 0 times what is not finite is NaN, where a leaky relu has 0.
+    value = choice.value
+    # 0 times a slope that is not finite is NaN, where a leaky relu has 0.
     if not is_float(value) or not isfinite(found[1]):
         return None
     return rewriter.emit("leaky_relu", [value], op.result_type, parameter=float(found[1]))
 
 
-def _both_ways(op: CatalogueOp) -> list[tuple[SSAValue, SSAValue]]:
+def _operand_orders(op: CatalogueOp) -> list[tuple[SSAValue, SSAValue]]:
     lhs, rhs = op.operands
     return [(lhs, rhs), (rhs, lhs)]
 
@@ -295,8 +322,10 @@ def _both_ways(op: CatalogueOp) -> list[tuple[SSAValue, SSAValue]]:
 
 @ACTIVATIONS.on("ttir.where")
 def fuse_complementary_error(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """1 + erf(x) near zero, 2 - erfc(|x|) or erfc(|x|) elsewhere: twice the normal distribution as
-    jax.scipy computes it, which is erfc(-x) everywhere."""
+    """1 + erf(x) near zero, else 2 - erfc(|x|) or erfc(|x|): all equal erfc(-x).
+
+    This is twice the normal CDF as jax.scipy computes it.
+    """
     condition, near, far = op.operands
     curve = addend(rewriter, near, 1.0)
     erf = None if curve is None else rewriter.sole(curve, "ttir.erf")
@@ -321,8 +350,10 @@ def fuse_complementary_error(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | 
 
 @ACTIVATIONS.on("ttir.multiply", "ttir.div")
 def fuse_gelu(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """x / 2 * (1 + erf(x / sqrt(2))), x / 2 * erfc(-x / sqrt(2)), and the approximation of the
-    first by a hyperbolic tangent, which differs from it by less than 5e-4."""
+    """x / 2 * (1 + erf(x / sqrt(2))), x / 2 * erfc(-x / sqrt(2)), and the tanh approximation.
+
+    The approximation differs by less than 5e-4.
+    """
     if not is_float(op.results[0]):
         return None
     product = product_of(rewriter, op)
@@ -349,11 +380,11 @@ def _is_gelu(rewriter: Rewriter, value: SSAValue, gate: SSAValue, number: float)
     argument = producer.operands[0]
     if producer.name == "ttir.erf":
         return scaled(rewriter, argument, sqrt(0.5)) is value
-    return _is_cubic(rewriter, argument, value)
+    return _is_tanh_argument(rewriter, argument, value)
 
 
-def _is_cubic(rewriter: Rewriter, argument: SSAValue, value: SSAValue) -> bool:
-    """sqrt(2 / pi) * (x + 0.044715 * x^3), also as a product with x."""
+def _is_tanh_argument(rewriter: Rewriter, argument: SSAValue, value: SSAValue) -> bool:
+    """Matches sqrt(2 / pi) * (x + 0.044715 * x^3), also with x factored out."""
     producer = rewriter.sole(argument, "ttir.multiply")
     if producer is None:
         return False
@@ -363,18 +394,18 @@ def _is_cubic(rewriter: Rewriter, argument: SSAValue, value: SSAValue) -> bool:
     rest = product.without(value)
     if rest is not None:
         square = addend(rewriter, rest[0], 1.0) if len(rest) == 1 else None
-        return square is not None and _is_power(rewriter, square, value, 2)
+        return square is not None and _is_cubic_term(rewriter, square, value, 2)
     if len(product.factors) != 1:
         return False
     total = rewriter.sole(product.factors[0], "ttir.add")
     return total is not None and any(
-        first is value and _is_power(rewriter, second, value, 3)
-        for first, second in _both_ways(total)
+        first is value and _is_cubic_term(rewriter, second, value, 3)
+        for first, second in _operand_orders(total)
     )
 
 
-def _is_power(rewriter: Rewriter, value: SSAValue, base: SSAValue, exponent: int) -> bool:
-    """True if `value` is 0.044715 times that power of `base`."""
+def _is_cubic_term(rewriter: Rewriter, value: SSAValue, base: SSAValue, exponent: int) -> bool:
+    """Matches 0.044715 times `base` to the power of `exponent`."""
     producer = rewriter.sole(value, "ttir.multiply")
     if producer is None:
         return False
@@ -385,7 +416,8 @@ def _is_power(rewriter: Rewriter, value: SSAValue, base: SSAValue, exponent: int
 
 
 def _degree(rewriter: Rewriter, factors: list[SSAValue], base: SSAValue) -> int:
-    """The power of `base` that the factors multiply to, 0 if they have other factors."""
+    """Returns the exponent of `base` in a product of its powers, or 0 if there are other
+    factors."""
     degree = 0
     for factor in factors:
         if factor is base:
@@ -409,7 +441,7 @@ _ENDS = (0.0, -0.0, 0.999, -0.999, 1.0, -1.0, 2.0, -2.0, float("inf"), -float("i
 
 @ERROR_FUNCTIONS.on("ttir.where")
 def fuse_spelled_complement(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """1 - x * p(x^2) where abs(x) < 1, and exp(-x^2) / x * q(1 / x^2) elsewhere."""
+    """Matches erfc: 1 - x * p(x^2) where abs(x) < 1, else exp(-x^2) / x * q(1 / x^2)."""
     is_near = rewriter.defining(op.operands[0], "ttir.lt")
     if is_near is None or splat_of(is_near.operands[1]) != 1:
         return None
@@ -422,7 +454,7 @@ def fuse_spelled_complement(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | N
     samples = np.concatenate([np.linspace(-11, 11, 353), _ENDS]).astype(np.float32)
     found = _computed(op.results[0], x, samples)
     expected = np.array([erfc(float(each)) for each in samples])
-    # Subnormal numbers are zero, on the device too.
+    # Subnormal values count as zero, as on the device.
     if found is None or not np.allclose(found, expected, 1e-4, 1e-30, equal_nan=True):
         return None
     cast = rewriter.defining(x, "ttir.typecast")
@@ -441,7 +473,7 @@ def _narrows(user: object) -> bool:
 
 
 def _computed(value: SSAValue, x: SSAValue, samples: Array) -> Array | None:
-    """Evaluates `value` elementwise from samples of `x`, None if it depends on more."""
+    """Evaluates `value` elementwise on samples of `x`; None if it depends on anything else."""
     known: dict[SSAValue, Array] = {x: samples}
     order: list[CatalogueOp] = []
     pending = [value]

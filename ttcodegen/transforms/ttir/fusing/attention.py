@@ -36,32 +36,34 @@ if TYPE_CHECKING:
     import numpy
 
 
-# Analysis of attention masks: the keys that each query sees.
+# Analysis of attention masks: the keys visible to each query.
 
 HIDES = -0.99e9
-"""A number that is added to a score hides it as well as one that replaces it if no score is
-visible beside it: in a row of which nothing is visible, all weights are equal then. Masks of -1e9
-count, also where bfloat16 rounds them up."""
+"""Upper bound on mask values that hide a score, whether added or selected.
+
+Masks of -1e9 count, also where bfloat16 rounds them up. In rows without a visible score all weights
+are equal then, added or selected.
+"""
 _LOWEST = {DataType.BFLOAT16: -3.3895313892515355e38, DataType.FLOAT32: -3.4028234663852886e38}
 MASK_OPS = 256
 
 
 def lowest(value: SSAValue) -> float:
-    """The lowest finite number of the element type."""
+    """Returns the lowest finite number of the element type."""
     data_type = normalized_data_type(element_of(value.type))
     return _LOWEST[DataType.FLOAT32 if data_type is None else data_type]
 
 
 @dataclass(frozen=True)
 class SeenKeys:
-    """Keys that a mask shows each query: all up to it, the last few, or those around it."""
+    """Keys that a mask shows each query: all up to it, the last `window`, or those around it."""
 
     window: int | None
     is_causal: bool = True
 
 
 def seen_keys(mask: SSAValue, scores: tuple[int, ...]) -> SeenKeys | None:
-    """Recognizes an additive mask that is causal, a window or both, or returns None."""
+    """Recognizes an additive mask that is causal, a sliding window or both, or returns None."""
     queries, keys = scores[-2:]
     if queries != keys or queries == 1:
         return None
@@ -81,8 +83,7 @@ def seen_keys(mask: SSAValue, scores: tuple[int, ...]) -> SeenKeys | None:
 
 
 def hides_nothing(mask: SSAValue) -> bool:
-    """True if an additive mask is known to be zero: of an encoder, where every query sees every
-    key."""
+    """Returns whether an additive mask is known to be zero, as in encoders."""
     form, shape = form_of(mask), shape_of(mask.type)
     if isinstance(form, Hiding):
         return all(bound.bounds(shape)[0] >= 0 for bound in form.visible.bounds)
@@ -90,7 +91,7 @@ def hides_nothing(mask: SSAValue) -> bool:
 
 
 def _band(visible: Region, shape: tuple[int, ...]) -> SeenKeys | None:
-    """The keys of a region that is bounded by the distance of query and key alone."""
+    """Returns the keys of a region bounded only by the distance of query and key, or None."""
     after, before = None, None
     for bound in visible.bounds:
         if bound.bounds(shape)[0] >= 0:
@@ -121,8 +122,8 @@ def _seen_in(added: numpy.ndarray, size: int) -> SeenKeys | None:
 
 
 def may_hide_rows(mask: SSAValue) -> bool:
-    """True if a mask may hold a row of minus infinities alone. Gives up, with yes, on masks that
-    many ops make."""
+    """Returns whether a mask may have rows of minus infinity only; conservatively True for large
+    masks."""
     shape = shape_of(mask.type)
     if hides_nothing(mask):
         return False
@@ -141,7 +142,7 @@ def may_hide_rows(mask: SSAValue) -> bool:
         elif not isinstance(op, CatalogueOp):
             return True
         elif op.name == "ttir.maximum":
-            # One of both is enough.
+            # One bounded operand suffices.
             splats = [splat_of(operand) for operand in op.operands]
             if not any(number is not None and number >= least for number in splats):
                 pending += op.operands
@@ -173,8 +174,7 @@ def _has_hidden_row(op: CatalogueOp) -> bool:
 
 
 def hides_keys(mask: SSAValue) -> bool:
-    """True if an additive mask may hold numbers that hide keys. Gives up, with yes, on masks that
-    many ops make."""
+    """Returns whether an additive mask may hide keys; conservatively True for large masks."""
     pending = [mask]
     for _ in range(MASK_OPS):
         if not pending:
@@ -199,10 +199,10 @@ def hides_keys(mask: SSAValue) -> bool:
 
 
 def sum_of_masks(rewriter: Rewriter, masks: Sequence[SSAValue]) -> SSAValue | None:
-    """The sum of additive masks, without minus infinity.
+    """Returns the sum of additive masks without minus infinity.
 
-    None if several of them may hide keys, and not as positions say: where they hide a whole row,
-    keys that one of them hides weigh more than those that two hide.
+    None if several of them may hide keys and not all are known by position: where together they
+    hide a whole row, keys hidden by one mask would weigh more than those hidden by two.
     """
     hiding = [mask for mask in masks if hides_keys(mask)]
     if len(hiding) > 1 and not all(isinstance(form_of(mask), Hiding) for mask in hiding):
@@ -215,18 +215,18 @@ def sum_of_masks(rewriter: Rewriter, masks: Sequence[SSAValue]) -> SSAValue | No
 
 
 def bounded(builder: OpBuilder, mask: SSAValue) -> SSAValue:
-    """A mask without minus infinity."""
+    """Returns a mask bounded from below, without minus infinity."""
     ones = [1] * len(shape_of(mask.type))
     least = builder.full(ones, LOWEST_MASKED, element_of(mask.type))
     return builder.emit("maximum", [mask, least], mask.type)
 
 
-# Attention that was spelled out: joined heads, scaled dot products.
+# Decomposed attention: concatenation of heads, scaled dot products.
 
 ATTENTION = PatternSet()
 
 _HEAD_SIZE = 32
-"""The library joins heads whose sizes are multiples of a tile (docs/library-rules.md)."""
+"""Head sizes have to be multiples of this tile width in the library (docs/library-rules.md)."""
 
 
 @ATTENTION.on("ttir.reshape")
@@ -249,7 +249,7 @@ def fuse_concatenate_heads(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | No
 
 @dataclass(frozen=True)
 class _Factor:
-    """A factor of a matmul, apart from what was done to it on the way."""
+    """An operand of a matmul, without the ops that were stripped from it."""
 
     value: SSAValue
     number: float = 1.0
@@ -270,8 +270,7 @@ _UNDONE = (
 
 
 def _factor(rewriter: Rewriter, value: SSAValue, transposed: bool = False) -> _Factor:
-    """Takes conversions, numbers, repetitions of heads and exchanges of the last two dimensions off
-    a matrix."""
+    """Strips conversions, constant factors, head repetitions and transposes from an operand."""
     factor = found = _Factor(value, transposed=transposed)
     for _ in range(2 * len(_UNDONE)):
         producer = rewriter.sole(factor.value, *_UNDONE)
@@ -279,15 +278,15 @@ def _factor(rewriter: Rewriter, value: SSAValue, transposed: bool = False) -> _F
         if inner is None:
             break
         factor = inner
-        # What was computed in wider numbers, as rotations of queries are, is taken as it was
-        # rounded for the product.
+        # Values computed in a wider type, such as rotated queries, are used as rounded for the
+        # matmul.
         if element_of(factor.value.type) == bf16:
             found = factor
     return found
 
 
 def _without(rewriter: Rewriter, factor: _Factor, op: CatalogueOp) -> _Factor | None:
-    """The factor before the op that made it, None if the op does something else to it."""
+    """Strips one op from a factor; None if the op cannot be stripped."""
     source = op.operands[0]
     if not is_float(source):
         return None
@@ -310,7 +309,7 @@ def _without(rewriter: Rewriter, factor: _Factor, op: CatalogueOp) -> _Factor | 
 
 
 def _scaled_before(rewriter: Rewriter, factor: _Factor, op: CatalogueOp) -> _Factor | None:
-    """A factor that was multiplied with a number before its heads were put in order."""
+    """Strips a constant factor that was applied before a permute or reshape."""
     producer = rewriter.sole(op.operands[0], "ttir.multiply", "ttir.div", "ttir.neg")
     product = None if producer is None else product_of(rewriter, producer)
     if producer is None or product is None or len(product.factors) != 1:
@@ -322,7 +321,7 @@ def _scaled_before(rewriter: Rewriter, factor: _Factor, op: CatalogueOp) -> _Fac
 
 
 def _converted(rewriter: Rewriter, value: SSAValue) -> SSAValue:
-    """`value` before a conversion between floats."""
+    """Returns `value` before a conversion between floats."""
     producer = rewriter.sole(value, "ttir.typecast")
     return producer.operands[0] if producer and is_float(producer.operands[0]) else value
 
@@ -356,12 +355,12 @@ class Scores:
 
 
 def _scores(rewriter: Rewriter, value: SSAValue) -> Scores | None:
-    """A matmul, times a number, plus a mask, or chosen by one."""
+    """Matches a matmul, scaled, plus an additive mask or selected by a boolean one."""
     total = rewriter.defining(unconverted(rewriter, value), "ttir.add", "ttir.where", *_PRODUCTS)
     if total is None:
         return None
     if total.name == "ttir.where":
-        return _chosen_scores(rewriter, total)
+        return _selected_scores(rewriter, total)
     if total.name != "ttir.add":
         found = _product(rewriter, total.results[0])
         return None if found is None else Scores(*found, None)
@@ -372,8 +371,8 @@ def _scores(rewriter: Rewriter, value: SSAValue) -> Scores | None:
     return None
 
 
-def _chosen_scores(rewriter: Rewriter, choice: CatalogueOp) -> Scores | None:
-    """Scores where a condition holds, else a number that hides them; or the other way."""
+def _selected_scores(rewriter: Rewriter, choice: CatalogueOp) -> Scores | None:
+    """Matches scores selected by a condition, else hidden, or the inverse."""
     condition, first, second = choice.operands
     for scores, other, inverted in ((first, second, False), (second, first, True)):
         number = splat_of(other)
@@ -387,18 +386,20 @@ def _chosen_scores(rewriter: Rewriter, choice: CatalogueOp) -> Scores | None:
             found = _product(rewriter, candidate)
             if found is not None and candidate.has_one_use():
                 choices = [other, bias] if inverted else [bias, other]
-                return Scores(*found, _chosen(rewriter, condition, *choices))
+                return Scores(*found, _selected_bias(rewriter, condition, *choices))
     return None
 
 
 def _either_way(op: CatalogueOp) -> tuple[tuple[SSAValue, SSAValue], ...]:
-    """Both operands of an op, each as the first."""
+    """Both orders of an op's operands."""
     lhs, rhs = op.operands
     return (lhs, rhs), (rhs, lhs)
 
 
-def _chosen(rewriter: Rewriter, condition: SSAValue, first: SSAValue, second: SSAValue) -> SSAValue:
-    """The choice in bf16, of the smallest shape that holds it."""
+def _selected_bias(
+    rewriter: Rewriter, condition: SSAValue, first: SSAValue, second: SSAValue
+) -> SSAValue:
+    """Returns a select in bf16, of the smallest shape that holds it."""
     first, second = rewriter.typecast(first, bf16), rewriter.typecast(second, bf16)
     shape = np.broadcast_shapes(*(shape_of(each.type) for each in (condition, first, second)))
     return rewriter.emit("where", [condition, first, second], TensorType(bf16, shape))
@@ -408,7 +409,7 @@ _PRODUCTS = ("ttir.matmul", "ttir.multiply", "ttir.div")
 
 
 def _product(rewriter: Rewriter, value: SSAValue) -> tuple[CatalogueOp, float] | None:
-    """The matmul and the number, if `value` is one times the other."""
+    """Matches a matmul times a constant; returns both."""
     producer = rewriter.defining(_converted(rewriter, value), *_PRODUCTS)
     if producer is None or producer.name == "ttir.matmul":
         return None if producer is None else (producer, 1.0)
@@ -420,8 +421,10 @@ def _product(rewriter: Rewriter, value: SSAValue) -> tuple[CatalogueOp, float] |
 
 
 def _softmax(rewriter: Rewriter, value: SSAValue) -> tuple[CatalogueOp, bool] | None:
-    """The softmax over the last dimension that `value` is, and whether rows of nothing but minus
-    infinity were set to zero in it."""
+    """Matches a softmax over the last dimension.
+
+    Also returns whether a select zeroes rows of minus infinity only.
+    """
     guard = rewriter.sole(value, "ttir.where")
     if guard is None:
         softmax = rewriter.sole(value, "ttir.softmax")
@@ -443,8 +446,10 @@ def _is_last(softmax: CatalogueOp) -> bool:
 
 
 def _has_finite(rewriter: Rewriter, condition: SSAValue, scores: SSAValue) -> bool:
-    """True if `condition` says which rows of `scores` hold more than minus infinity, and nobody but
-    it and a softmax looks at the scores."""
+    """Matches `condition` as true for rows of `scores` with an element above minus infinity.
+
+    The scores may have no other users than the condition and a softmax.
+    """
     found = rewriter.sole(condition, "ttir.max")
     if found is None or not found.parameter("keep_dim") or reduced_dims(found) != [3]:
         return False
@@ -496,17 +501,16 @@ def emit_attention(
     *,
     is_guarded: bool = False,
 ) -> SSAValue | None:
-    """The op for softmax(scores) V, in bf16.
+    """Emits the op for softmax(scores) V, in bf16.
 
     Args:
         query: (batch, heads, queries, size); `key` and `value` as the library takes them.
-        scores: what the softmax is taken of; its matmul is not looked at.
+        scores: the decomposed operand of the softmax; its matmul is not used.
         shape: (batch, heads, queries, keys).
-        is_guarded: whether rows in which the mask hides everything are zero, as they are in the
-            op. Where they are not, such rows are no numbers, or the mean of the values if the mask
-            has the lowest number there: the latter is what they become.
+        is_guarded: whether fully masked rows are zero, as in the op. Otherwise they are NaN or, if
+            the mask has the lowest number there, the mean of the values: they become the latter.
 
-    Gives None if the library has no attention for these tensors, or not with this mask.
+    Returns None if the library has no attention for these tensors, or not with this mask.
     """
     if not _attends(query, key, value):
         return None
@@ -532,8 +536,7 @@ def emit_attention(
 
 @ATTENTION.on("ttir.scaled_dot_product_attention")
 def attend_to_earlier_keys(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """A mask that is known and hides later keys from each query need not be read, and none that
-    hides nothing."""
+    """Replaces a causal or windowed mask by attributes, and drops a mask that hides nothing."""
     mask, query, key = (op.optional_operand(name) for name in ("attention_mask", "query", "key"))
     if mask is None or query is None or key is None:
         return None
@@ -565,8 +568,10 @@ def attend_to_earlier_keys(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | No
 
 
 def _attends(query: SSAValue, keys: SSAValue, values: SSAValue) -> bool:
-    """True if there is an attention for these tensors. Heads that are no whole tiles are padded for
-    the library's (docs/library-rules.md)."""
+    """Returns whether the attention op takes these tensors.
+
+    Heads that are no whole tiles are padded for the library (docs/library-rules.md).
+    """
     shapes = [shape_of(tensor.type) for tensor in (query, keys, values)]
     if any(len(shape) != 4 for shape in shapes) or shapes[1] != shapes[2]:
         return False
@@ -578,7 +583,7 @@ def _attends(query: SSAValue, keys: SSAValue, values: SSAValue) -> bool:
 
 
 def _fitting_mask(rewriter: Rewriter, mask: SSAValue, scores: tuple[int, ...]) -> SSAValue | None:
-    """The mask as the library takes it: rank 4, bf16, whole rows and columns."""
+    """Returns the mask as the library takes it: rank 4, bf16, full rows and columns; else None."""
     shape = shape_of(mask.type)
     shape = (1,) * (4 - len(shape)) + shape
     if len(shape) != 4 or any(a not in (1, b) for a, b in zip(shape, scores, strict=True)):

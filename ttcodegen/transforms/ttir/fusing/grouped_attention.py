@@ -1,9 +1,9 @@
-"""Fusion of attention with heads in groups and of decode attention.
+"""Fusion of grouped-query attention and of decode attention.
 
-`jax.nn.dot_product_attention` keeps the heads that share keys and values as a dimension of its own,
-has queries and groups in one dimension of a matmul, and multiplies the values from the
-left. So each dimension of the softmax is an axis here, which is followed through reshapes and
-permutes to both products; where it arrives there says what it is.
+`jax.nn.dot_product_attention` keeps the heads that share keys and values as a separate dimension,
+merges queries and groups in one dimension of a matmul, and multiplies the values from the left. So
+each dimension of the softmax is an axis here, followed through reshapes and permutes to both
+matmuls: its position there determines its role.
 """
 
 from __future__ import annotations
@@ -38,8 +38,7 @@ from ttcodegen.transforms.ttir.queries import is_float, same_type
 GROUPED_ATTENTION = PatternSet()
 
 Layout = tuple[tuple[int, ...], ...]
-"""The axes that each dimension of a tensor is made of, outer ones first; none for a dimension of
-one element."""
+"""Axes that each dimension of a tensor consists of, outer ones first; none for size 1."""
 
 _ORDERINGS = ("ttir.reshape", "ttir.permute")
 _MOVES = (*_ORDERINGS, "ttir.typecast")
@@ -51,7 +50,7 @@ _MOST_MASKS = 4
 
 @dataclass(frozen=True)
 class _Axes:
-    """The dimensions of a softmax."""
+    """Dimensions of a softmax, as axes."""
 
     sizes: tuple[int, ...]
 
@@ -59,11 +58,11 @@ class _Axes:
         return prod(self.sizes[axis] for axis in axes)
 
     def layout(self) -> Layout:
-        """Of the softmax itself."""
+        """Layout of the softmax."""
         return tuple((axis,) if size != 1 else () for axis, size in enumerate(self.sizes))
 
     def after(self, layout: Layout, op: CatalogueOp) -> Layout | None:
-        """The layout of what a move makes; None if it divides an axis."""
+        """Returns the layout of the result of a move, or None if it splits an axis."""
         if op.name == "ttir.permute":
             permutation: list[int] = op.parameter("permutation")
             return tuple(layout[axis] for axis in permutation)
@@ -72,7 +71,7 @@ class _Axes:
         return self._regrouped(layout, shape_of(op.operands[0].type), op.result_shape)
 
     def before(self, layout: Layout, op: CatalogueOp) -> Layout | None:
-        """The layout of what a move is made of; None if it joins parts of axes."""
+        """Returns the layout of the operand of a move, or None if it merges parts of axes."""
         if op.name == "ttir.permute":
             places: list[int] = op.parameter("permutation")
             return tuple(layout[places.index(axis)] for axis in range(len(places)))
@@ -102,12 +101,12 @@ class _Mask:
 
     value: SSAValue
     layout: Layout
-    """Of the scores that it meets."""
+    """Layout of the scores that it is applied to."""
     hidden: float = 0.0
     inverted: bool = False
 
     def axes(self) -> list[int]:
-        """Those that the mask varies along."""
+        """Returns the axes along which the mask varies."""
         shape = shape_of(self.value.type)
         dims = self.layout[len(self.layout) - len(shape) :]
         return [axis for size, axes in zip(shape, dims, strict=True) if size != 1 for axis in axes]
@@ -115,7 +114,7 @@ class _Mask:
     def arranged(
         self, rewriter: Rewriter, axes: _Axes, groups: Sequence[Sequence[int]]
     ) -> SSAValue:
-        """The mask with a dimension for each group of axes."""
+        """Returns the mask with one dimension per group of axes."""
         varying = self.axes()
         value = self.value
         while (op := rewriter.defining(value, "ttir.reshape", "ttir.typecast")) is not None:
@@ -125,7 +124,7 @@ class _Mask:
         value = rewriter.reshape(value, [axes.sizes[axis] for axis in varying])
         kept = [axis for group in groups for axis in group if axis in varying]
         value = rewriter.permute(value, [varying.index(axis) for axis in kept])
-        # Heads in groups may share masks within groups only, or between groups only.
+        # Grouped heads may share masks only within groups, or only between groups.
         whole = [axis for group in groups if set(group) & set(varying) for axis in group]
         value = rewriter.reshape(value, [axes.sizes[a] if a in kept else 1 for a in whole])
         if whole != kept:
@@ -148,7 +147,7 @@ class _Found:
 def _scores(
     rewriter: Rewriter, axes: _Axes, value: SSAValue, found: _Found, depth: int = 0
 ) -> _Found | None:
-    """Follows what the scores are made of to the matmul."""
+    """Traces scores back to the matmul, collecting scale and masks."""
     names = (*_MOVES, *_SCALINGS, *_MASKINGS, "ttir.maximum", "ttir.matmul")
     op = rewriter.sole(value, *names)
     if op is None or depth > _LONGEST or 0 in op.result_shape:
@@ -166,11 +165,11 @@ def _scores(
             return None
         scaled = replace(found, number=found.number * product.number)
         return _scores(rewriter, axes, product.factors[0], scaled, depth + 1)
-    # The number is multiplied with the products before anything hides them.
+    # The scale applies to the matmul, before masks.
     if found.number != 1.0 or len(found.masks) == _MOST_MASKS:
         return None
     if op.name == "ttir.maximum":
-        # What is hidden stays hidden above a number that is as low as that.
+        # Hidden scores stay hidden under so low a bound.
         least = splat_of(op.operands[1])
         if least is None or least > HIDES or not same_type(op.operands[0], op):
             return None
@@ -205,13 +204,13 @@ def _masked(op: CatalogueOp, layout: Layout) -> list[tuple[SSAValue, _Mask]]:
 
 @dataclass(frozen=True)
 class _Factor:
-    """A factor of a matmul: which of its last two dimensions is multiplied away."""
+    """Operand of a matmul, with its contracted dimension."""
 
     value: SSAValue
     inner: int
 
     def last(self, rewriter: Rewriter) -> SSAValue:
-        """The factor with that dimension at the end."""
+        """Returns the operand with the contracted dimension last."""
         rank = len(shape_of(self.value.type))
         if self.inner == rank - 1:
             return self.value
@@ -219,9 +218,12 @@ class _Factor:
 
 
 def _unscaled(rewriter: Rewriter, factor: _Factor) -> tuple[_Factor, float]:
-    """A factor before conversions and before it was multiplied with a number, and the number; what
-    moved its elements after that moves them again. What was computed in wider numbers stays as it
-    was rounded."""
+    """Strips conversions and constant factors from an operand; returns it and the product of the
+    factors.
+
+    Data movement after the stripped ops is applied again. Values computed in a wider type are used
+    as they were rounded.
+    """
     moves: list[CatalogueOp] = []
     value, number = factor.value, 1.0
     found = (0, value, number)
@@ -249,7 +251,7 @@ def _unscaled(rewriter: Rewriter, factor: _Factor) -> tuple[_Factor, float]:
 
 
 def _factors(op: CatalogueOp) -> tuple[_Factor, _Factor] | None:
-    """Both factors, if they have the leading dimensions of the result."""
+    """Returns both operands if they have the batch dimensions of the result."""
     rank = len(op.result_shape)
     if any(shape_of(v.type)[:-2] != op.result_shape[:-2] for v in op.operands) or rank < 2:
         return None
@@ -259,7 +261,7 @@ def _factors(op: CatalogueOp) -> tuple[_Factor, _Factor] | None:
 
 
 def _weights(rewriter: Rewriter, value: SSAValue) -> tuple[CatalogueOp, _Axes, Layout] | None:
-    """The softmax that a value has the elements of, and where its axes are in the value."""
+    """Returns the softmax whose elements a value has, and the layout of its axes in the value."""
     moves: list[CatalogueOp] = []
     while (op := rewriter.sole(value, *_MOVES, "ttir.softmax")) is not None:
         if 0 in op.result_shape or len(moves) > _LONGEST:
@@ -277,7 +279,7 @@ def _weights(rewriter: Rewriter, value: SSAValue) -> tuple[CatalogueOp, _Axes, L
 
 @GROUPED_ATTENTION.on("ttir.matmul")
 def fuse_grouped_attention(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """softmax(scale * Q K^T + mask) V of bf16 tensors, whatever the order of dimensions."""
+    """softmax(scale * Q K^T + mask) V of bf16 tensors, in any order of dimensions."""
     factors = _factors(op)
     if factors is None:
         return None
@@ -302,19 +304,19 @@ def fuse_grouped_attention(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | No
 
 @dataclass(frozen=True)
 class _Attention:
-    """An attention that was found."""
+    """A matched attention."""
 
     rewriter: Rewriter
     axes: _Axes
     keys: int
     leading: tuple[int, ...]
-    """The axes that queries, keys and values share, in the order of the second product."""
+    """Axes shared by queries, keys and values, in the order of the second matmul."""
     rows: tuple[int, ...]
-    """The axes of queries alone, in the order of the second product."""
+    """Axes of queries alone, in the order of the second matmul."""
     scores: _Found
 
     def build(self, op: CatalogueOp, values: _Factor, is_flipped: bool) -> SSAValue | None:
-        """The result of the second product; it has its rows last if it is flipped."""
+        """Emits the result of the second matmul, whose rows are last if it is flipped."""
         product, layout = self.scores.product, self.scores.layout
         factors = None if product is None else _factors(product)
         if product is None or factors is None or len(layout) < 2:
@@ -334,7 +336,7 @@ class _Attention:
         number = self.scores.number * first_scale * second_scale
         outer = list(layout[0]) if len(layout) > 3 else []
         heads = batch[len(outer) :]
-        groups, queries = self._divided(first)
+        groups, queries = self._split_rows(first)
         sizes = self.axes.sizes
         size = shape_of(query.value.type)[query.inner]
         value_size = op.result_shape[-2 if is_flipped else -1]
@@ -365,9 +367,11 @@ class _Attention:
         result = rewriter.reshape(rewriter.permute(result, turned), op.result_shape)
         return rewriter.typecast(result, op.result_type.element_type)
 
-    def _divided(self, rows: Sequence[int]) -> tuple[list[int], list[int]]:
-        """The axes of groups of heads and of queries: as many queries as keys, else the longest
-        axis. Any division computes the same."""
+    def _split_rows(self, rows: Sequence[int]) -> tuple[list[int], list[int]]:
+        """Splits row axes into head groups and queries.
+
+        Queries are as many as the keys, else the longest axis; any split computes the same.
+        """
         sizes = self.axes.sizes
         if not rows:
             return [], []
@@ -375,7 +379,7 @@ class _Attention:
         return [axis for axis in rows if axis != queries], [queries]
 
     def _arranged(self, query: _Factor, axes: Sequence[int], order: Sequence[int]) -> SSAValue:
-        """The queries with a dimension for each axis, in another order."""
+        """Returns the queries with one dimension per axis, in another order."""
         rewriter = self.rewriter
         value = query.last(rewriter)
         sizes = [*(self.axes.sizes[axis] for axis in axes), shape_of(value.type)[-1]]
@@ -383,7 +387,7 @@ class _Attention:
         return rewriter.permute(value, [*(axes.index(axis) for axis in order), len(axes)])
 
     def _values(self, values: _Factor) -> SSAValue:
-        """The values with keys before their elements."""
+        """Returns the values with keys as the second last dimension."""
         rank = len(shape_of(values.value.type))
         if values.inner == rank - 2:
             return values.value
@@ -415,17 +419,17 @@ _FORMS = ("ttir.typecast", "ttir.reshape", *REPETITIONS)
 """Ops that convert or repeat a mask or a position."""
 _WRITES = ("ttir.update_cache", "ttir.paged_update_cache")
 _KEY_UP_TO_POSITION = {"ttir.le": (0, 1), "ttir.ge": (1, 0)}
-"""Comparisons that hold for visible keys: which operands are the key and the position."""
+"""Comparisons that hold for visible keys, with the operand indices of key and position."""
 _KEY_AFTER_POSITION = {"ttir.gt": (0, 1), "ttir.lt": (1, 0)}
 """Comparisons that hold for hidden keys."""
 
 
 @DECODING.on("ttir.scaled_dot_product_attention")
 def attend_up_to_position(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """A mask that hides the keys after the position of a token becomes that position.
+    """Replaces a mask that hides the keys after a token's position by that position.
 
     The library then reads the cache up to there, and no mask. The position has to be one that a
-    cache is written at: so it is no lower than 0, and the token sees at least itself.
+    cache is written at, so that it is not negative and the token sees at least itself.
     """
     mask = op.optional_operand("attention_mask")
     if mask is None or op.optional_operand("attention_sink") is not None:
@@ -455,12 +459,12 @@ def attend_up_to_position(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | Non
 
 
 def _last_seen(mask: SSAValue, keys: int) -> SSAValue | None:
-    """The position, of one element, up to which an additive mask shows all users their keys."""
-    choice = _without_forms(mask, keys)
+    """Returns the scalar position up to which an additive mask shows keys to all users, or None."""
+    choice = _before_forms(mask, keys)
     if not isinstance(choice, CatalogueOp) or choice.name != "ttir.where":
         return None
     condition, inside, outside = choice.operands
-    comparison = _without_forms(condition, keys)
+    comparison = _before_forms(condition, keys)
     if not isinstance(comparison, CatalogueOp):
         return None
     if comparison.name in _KEY_UP_TO_POSITION:
@@ -474,15 +478,15 @@ def _last_seen(mask: SSAValue, keys: int) -> SSAValue | None:
     if shown != 0 or hidden is None or not hidden <= HIDES:
         return None
     counted, position = (comparison.operands[index] for index in order)
-    return _single(position) if _counts_keys(counted, keys) else None
+    return _scalar_source(position) if _is_key_index(counted, keys) else None
 
 
-def _without_forms(value: SSAValue, keys: int) -> object:
-    """The op of which a mask is a form that has the keys in its last dimension still."""
+def _before_forms(value: SSAValue, keys: int) -> object:
+    """Returns the op before conversions and repetitions that keep the keys last."""
     while isinstance(op := value.owner, CatalogueOp):
         source = op.operands[0] if op.operands else None
         if op.name == "ttir.maximum":
-            # What is hidden stays hidden above a number that is as low as that.
+            # Hidden scores stay hidden under so low a bound.
             bound = splat_of(op.operands[1])
             if bound is None or not bound <= HIDES:
                 return op
@@ -494,16 +498,16 @@ def _without_forms(value: SSAValue, keys: int) -> object:
     return value.owner
 
 
-def _counts_keys(value: SSAValue, keys: int) -> bool:
-    """True if a value is the number of the key, which is its last dimension."""
+def _is_key_index(value: SSAValue, keys: int) -> bool:
+    """Returns whether a value is the index of the key, its last dimension."""
     form = form_of(value)
     if not isinstance(form, Linear) or shape_of(value.type)[-1:] != (keys,):
         return False
     return form.constant == 0 and form.coefficients[-1] == 1 and not any(form.coefficients[:-1])
 
 
-def _single(value: SSAValue) -> SSAValue | None:
-    """The integer of one element that a value repeats."""
+def _scalar_source(value: SSAValue) -> SSAValue | None:
+    """Returns the scalar integer that a value repeats, or None."""
     while isinstance(op := value.owner, CatalogueOp) and op.name in _FORMS:
         value = op.operands[0]
     is_integer = isinstance(element_of(value.type), IntegerType)
@@ -511,7 +515,7 @@ def _single(value: SSAValue) -> SSAValue | None:
 
 
 def _is_written_at(position: SSAValue) -> bool:
-    """True if a cache is updated at a position."""
+    """Returns whether a cache is updated at a position."""
     pending = [position]
     while pending:
         for use in pending.pop().uses:

@@ -16,15 +16,15 @@ from ttcodegen.ops.core.dimensions import dimension_groups
 from ttcodegen.transforms.rewriting import PatternSet, Rewriter
 from ttcodegen.transforms.ttir.queries import is_float
 
-# Queries, keys and values out of one projection.
+# Queries, keys and values from one projection.
 
 HEADS = PatternSet()
 SPLITS = PatternSet()
-"""For functions in which all parts of projections are slices: other rules come before."""
+"""Rules for functions in which all parts of projections are slices already."""
 
 _SPLIT = "split_query_key_value_and_split_heads"
 _HEAD_SIZE = 32
-"""The library splits off heads whose sizes are multiples of a tile (docs/library-rules.md)."""
+"""Sizes of split heads have to be multiples of this tile width (docs/library-rules.md)."""
 
 
 @dataclass(frozen=True)
@@ -37,13 +37,15 @@ class _Part:
 
 
 _Bounds = list[tuple[int, int]]
-"""Begin and end of a slice, for each dimension."""
+"""Begin and end of a slice by dimension."""
 
 
 @HEADS.on("ttir.slice_static")
 def slice_before_moves(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """A slice of what was permuted and reshaped for slices only, as torch takes queries, keys and
-    values out of (..., 3, size): the slice comes first, and what is moved is a part."""
+    """Moves a slice before permutes and reshapes whose only users are slices.
+
+    PyTorch takes queries, keys and values out of (..., 3, size) this way; less data is moved then.
+    """
     value = op.operands[0]
     bounds: _Bounds = list(zip(op.parameter("begins"), op.parameter("ends"), strict=True))
     if 0 in op.result_shape or any(step != 1 for step in op.parameter("step")):
@@ -71,8 +73,10 @@ def slice_before_moves(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
 
 
 def _before(moved: CatalogueOp, bounds: _Bounds) -> _Bounds | None:
-    """The bounds of a slice of what a move makes, for what it moves; None if what is sliced is no
-    outer part of a dimension there."""
+    """Maps slice bounds of a move's result to its operand.
+
+    Returns None if the slice is no outer part of a dimension there.
+    """
     if moved.name == "ttir.permute":
         places: list[int] = moved.parameter("permutation")
         return [bounds[places.index(axis)] for axis in range(len(places))]
@@ -93,8 +97,10 @@ def _before(moved: CatalogueOp, bounds: _Bounds) -> _Bounds | None:
 
 @SPLITS.on("ttir.permute")
 def fuse_split_heads(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """Three parts of (batch, sequence, hidden size), each made heads before the sequence. Each of
-    them makes the op; equal ones are merged."""
+    """Fuses three head slices of (batch, sequence, hidden size) to one split op.
+
+    The rule creates the op for each slice; equal ops are merged later.
+    """
     reshaped = rewriter.sole(op.operands[0], "ttir.reshape")
     sliced = None if reshaped is None else rewriter.sole(reshaped.operands[0], "ttir.slice_static")
     if sliced is None:
@@ -127,7 +133,7 @@ def fuse_split_heads(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
 
 
 def _parts_of(user: Operation) -> list[_Part | None]:
-    """The part that a use of the projection is, all of them for the op that another part made."""
+    """Returns the parts that a use of the projection takes: one slice, or all of a split op."""
     if not isinstance(user, CatalogueOp) or user.name != f"ttir.{_SPLIT}":
         return [_part_of(user)]
     parts: list[_Part | None] = []
@@ -140,7 +146,7 @@ def _parts_of(user: Operation) -> list[_Part | None]:
 
 
 def _part_of(user: Operation) -> _Part | None:
-    """The part that a use of the projection is, if it is all made heads."""
+    """Returns the part that a slice of the projection takes, if all of it becomes heads."""
     if not isinstance(user, CatalogueOp) or user.name != "ttir.slice_static":
         return None
     shape = shape_of(user.operands[0].type)
@@ -162,12 +168,12 @@ def _only_user(op: CatalogueOp, name: str) -> CatalogueOp | None:
     return user if isinstance(user, CatalogueOp) and user.name == name else None
 
 
-# Repetitions that were spelled out, above all those of heads that queries share.
+# Decomposed repetitions, above all of heads that queries share.
 
 REPEATED = PatternSet()
 
 _FACTORS = {"ttir.broadcast": "broadcast_dimensions", "ttir.repeat": "repeat_dimensions"}
-"""Ops that repeat whole dimensions, and the attribute that says how often."""
+"""Ops that repeat whole dimensions, with the attribute of their factors."""
 
 REPETITIONS = ("ttir.repeat_interleave", *_FACTORS)
 
@@ -195,8 +201,11 @@ def head_repetition(op: CatalogueOp) -> int:
 
 @REPEATED.on("ttir.reshape")
 def fuse_repeat_interleave(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """A dimension of one element, broadcast and put together with the one before, repeats the
-    elements of that; with the one after, the whole of it."""
+    """Rewrites a broadcast dimension that a reshape merges to a repetition.
+
+    Merged with the dimension before it, it interleaves repeated elements; with the one after, it
+    repeats the whole.
+    """
     repeated = rewriter.sole(op.operands[0], *_FACTORS)
     if repeated is None or 0 in op.result_shape:
         return None
@@ -226,7 +235,7 @@ def fuse_repeat_interleave(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | No
 def _broadcast_after_reshape(
     rewriter: Rewriter, op: CatalogueOp, repeated: CatalogueOp, dim: int
 ) -> SSAValue:
-    """Keys of one head have nothing to be put together with: their one dimension is broadcast."""
+    """Rewrites the repetition of a single head to a broadcast of the merged dimension."""
     shape = list(op.result_shape)
     factors = [shape[dim] if axis == dim else 1 for axis in range(len(shape))]
     shape[dim] = 1
@@ -236,8 +245,10 @@ def _broadcast_after_reshape(
 
 @REPEATED.on("ttir.permute")
 def repeat_after_permute(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """Each element once is less to move than all repetitions of it; and attention takes heads that
-    are repeated last."""
+    """Moves a permute before a repetition, where it moves less.
+
+    Attention also takes the heads only if the repetition is last.
+    """
     repeated = rewriter.sole(op.operands[0], "ttir.repeat_interleave")
     if repeated is None:
         return None
@@ -249,7 +260,7 @@ def repeat_after_permute(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None
 
 @REPEATED.on("ttir.scaled_dot_product_attention")
 def share_repeated_heads(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """Attention reads heads of keys and values once for all queries that share them."""
+    """Drops repetitions of key and value heads: attention shares heads among queries."""
     key, value = (rewriter.sole(op.operand(name), *REPETITIONS) for name in ("key", "value"))
     if key is None or value is None or not head_repetition(key) == head_repetition(value) != 0:
         return None
@@ -257,9 +268,9 @@ def share_repeated_heads(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None
     return rewriter.again(op, [query, key.operands[0], value.operands[0], *others])
 
 
-# Rotary embeddings that were spelled out.
+# Decomposed rotary position embeddings (RoPE).
 #
-# Models turn the halves of each row by the angles of its position, and write that in two ways:
+# Models rotate the halves of each row by the angles of its position, in two forms:
 #
 #     x * cos + concat(-x2, x1) * sin
 #     concat(x1 * c - x2 * s, x2 * c + x1 * s)
@@ -273,7 +284,7 @@ _ROOTS = ("ttir.add", "ttir.concat")
 
 @dataclass(frozen=True)
 class _Rotation:
-    """Rows, and the cosines and sines of their elements; tables of half a row are for both."""
+    """Rows with tables of cosines and sines; tables of half a row apply to both halves."""
 
     rows: SSAValue
     cosines: SSAValue
@@ -281,21 +292,24 @@ class _Rotation:
 
 
 @ROTATIONS.on("ttir.typecast")
-def fuse_rotation_in_wide_numbers(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """The library keeps products in the type of the angles, and rounds the sum."""
+def fuse_wide_rotation(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """Fuses a rotation in a wider type that is rounded to bf16.
+
+    The library keeps products in the type of the angles, and rounds the sum.
+    """
     root = rewriter.sole(op.operands[0], *_ROOTS)
     if root is None or element_of(op.result_type) != bf16 or not is_float(op.operands[0]):
         return None
-    return _turned(rewriter, root)
+    return _rotary_embedding(rewriter, root)
 
 
 @ROTATIONS.on(*_ROOTS)
 def fuse_rotation(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """Rows of bf16 that are turned by angles of bf16."""
-    return _turned(rewriter, op) if element_of(op.result_type) == bf16 else None
+    """Fuses a rotation in bf16."""
+    return _rotary_embedding(rewriter, op) if element_of(op.result_type) == bf16 else None
 
 
-def _turned(rewriter: Rewriter, root: CatalogueOp) -> SSAValue | None:
+def _rotary_embedding(rewriter: Rewriter, root: CatalogueOp) -> SSAValue | None:
     """Rewrites a bf16 rotation to the rotary embedding op, or returns None."""
     shape = root.result_shape
     if 0 in shape or len(shape) < 2:
@@ -305,7 +319,7 @@ def _turned(rewriter: Rewriter, root: CatalogueOp) -> SSAValue | None:
     if rotation is None:
         return None
     rows = _narrow(rewriter, rotation.rows)
-    axis = _positions(shape, shape_of(rotation.cosines.type), shape_of(rotation.sines.type))
+    axis = _position_dim(shape, shape_of(rotation.cosines.type), shape_of(rotation.sines.type))
     if rows is None or axis is None:
         return None
     last = len(shape) - 1
@@ -314,7 +328,7 @@ def _turned(rewriter: Rewriter, root: CatalogueOp) -> SSAValue | None:
     batch = moved[0] if len(moved) > 2 else 1
     positions, size = moved[-2:]
     if positions < TILE_SIDE:
-        # The library turns whole tiles of positions: in decoding, 32 for one.
+        # The library rotates whole tiles of positions: in decoding, 32 instead of one.
         return None
     heads = 1
     for count in moved[1:-2]:
@@ -331,8 +345,8 @@ def _turned(rewriter: Rewriter, root: CatalogueOp) -> SSAValue | None:
     return rewriter.permute(rewriter.reshape(turned, moved), back)
 
 
-def _positions(shape: tuple[int, ...], *tables: tuple[int, ...]) -> int | None:
-    """The dimension along which angles differ: one at most, or one of one element."""
+def _position_dim(shape: tuple[int, ...], *tables: tuple[int, ...]) -> int | None:
+    """Returns the only dimension along which the angles differ, or one of size 1; else None."""
     last = len(shape) - 1
     varying = {
         len(shape) - len(table) + dim
@@ -347,14 +361,14 @@ def _positions(shape: tuple[int, ...], *tables: tuple[int, ...]) -> int | None:
 
 
 def _table(rewriter: Rewriter, table: SSAValue, positions: int, size: int) -> SSAValue:
-    """A table as the library takes it; one of half rows serves both halves."""
+    """Returns a table as the library takes it; a table of half rows is repeated for both halves."""
     width = shape_of(table.type)[-1]
     table = rewriter.reshape(table, [1, 1, positions, width])
     return table if width == size else rewriter.concat([table, table], 3)
 
 
 def _narrow(rewriter: Rewriter, rows: SSAValue) -> SSAValue | None:
-    """The rows in bf16, if they are, or were before they were made wider."""
+    """Returns the rows in bf16, before a widening conversion where necessary, or None."""
     if element_of(rows.type) == bf16:
         return rows
     moves: list[CatalogueOp] = []
@@ -391,7 +405,7 @@ def _whole_rows(rewriter: Rewriter, root: CatalogueOp) -> _Rotation | None:
 
 
 def _swapped_rows(rewriter: Rewriter, value: SSAValue) -> SSAValue | None:
-    """The rows of which `value` has the second half, negated, before the first one."""
+    """Matches concat(-x2, x1); returns the rows (x1, x2)."""
     joined = rewriter.sole(value, "ttir.concat")
     if joined is None or not _joins_halves(joined):
         return None
@@ -400,13 +414,13 @@ def _swapped_rows(rewriter: Rewriter, value: SSAValue) -> SSAValue | None:
 
 
 def _same_rows(rewriter: Rewriter, first: SSAValue, second: SSAValue) -> bool:
-    """True if two values hold the same elements, and differ in dimensions of one alone."""
+    """Returns whether two values have the same elements, up to dimensions of size 1."""
     shapes = [[size for size in shape_of(each.type) if size != 1] for each in (first, second)]
     return shapes[0] == shapes[1] and _origin(rewriter, first) is _origin(rewriter, second)
 
 
 def _origin(rewriter: Rewriter, value: SSAValue) -> SSAValue:
-    """The value before its shape, or its type, was changed."""
+    """Returns the value before reshapes and conversions between floats."""
     while (op := rewriter.defining(value, "ttir.reshape", "ttir.typecast")) is not None:
         if not is_float(op.operands[0]):
             break
@@ -459,7 +473,7 @@ def _joins_halves(op: CatalogueOp) -> bool:
 
 
 def _rows_of(rewriter: Rewriter, low: SSAValue, high: SSAValue) -> SSAValue | None:
-    """The rows of which two values are the halves, each moved or converted as the other."""
+    """Returns the rows whose halves two values are, moved and converted alike."""
     first, second = (
         rewriter.defining(
             half, "ttir.slice_static", "ttir.reshape", "ttir.permute", "ttir.typecast"
@@ -487,7 +501,7 @@ def _rows_of(rewriter: Rewriter, low: SSAValue, high: SSAValue) -> SSAValue | No
 
 
 def _are_halves(low: CatalogueOp, high: CatalogueOp) -> bool:
-    """True if two slices are the halves of each row of one value."""
+    """Returns whether two slices are the lower and upper half of each row of the same value."""
     shape = shape_of(low.operands[0].type)
     if low.operands[0] is not high.operands[0] or shape[-1] != 2 * low.result_shape[-1]:
         return False

@@ -20,16 +20,16 @@ from ttcodegen.transforms.ttir.queries import (
     with_splat,
 )
 
-# Bias, scale, batch normalisation and padding that belong to a product or a convolution.
+# Folding of bias, scale, batch norm and padding into matmuls and convolutions.
 
 PRODUCTS = PatternSet()
 
 
 @PRODUCTS.on("ttir.add")
 def fuse_linear(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """A product plus a row is a linear layer; a reshape of the rows may be in between."""
+    """Fuses a matmul plus a row to `linear`, through a reshape of the rows."""
     for value, bias in (tuple(op.operands), (op.operands[1], op.operands[0])):
-        if not _covers(value, op):
+        if not _is_unbroadcast(value, op):
             continue
         product = rewriter.sole(value, "ttir.matmul", "ttir.reshape")
         if product is not None and product.name == "ttir.reshape":
@@ -46,7 +46,7 @@ def fuse_linear(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
 
 @PRODUCTS.on("ttir.add")
 def add_bias_first(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """(x + A B) + row is x + (A B + row), whose second sum is a linear layer."""
+    """Rewrites (x + A B) + row to x + (A B + row), whose inner sum becomes `linear`."""
     for value, bias in (tuple(op.operands), (op.operands[1], op.operands[0])):
         total = rewriter.sole(value, "ttir.add")
         if total is None or not same_type(value, op) or not is_weight(bias):
@@ -62,16 +62,18 @@ def add_bias_first(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
     return None
 
 
-def _covers(value: SSAValue, op: CatalogueOp) -> bool:
-    """True if `value` has all dimensions of the op's result but leading ones of one element."""
+def _is_unbroadcast(value: SSAValue, op: CatalogueOp) -> bool:
+    """Returns whether `value` has the result shape of the op, up to leading ones."""
     shape, result = shape_of(value.type), op.result_shape
     missing = (1,) * (len(result) - len(shape))
     return missing + shape == result and element_of(value.type) == op.result_type.element_type
 
 
 def _is_row(bias: SSAValue, product: CatalogueOp, op: CatalogueOp) -> bool:
-    """True if `bias` is one row that is added to every row of an unbatched product. The columns may
-    have been split into several dimensions, as heads and their elements."""
+    """Returns whether `bias` is one row added to every row of an unbatched matmul.
+
+    The columns may be split into several dimensions, such as heads and their elements.
+    """
     shape, columns = shape_of(bias.type), product.result_shape[-1:]
     if len(product.result_shape) < 2 or columns == (1,) or prod(product.shape("b")[:-2]) != 1:
         return False
@@ -81,20 +83,22 @@ def _is_row(bias: SSAValue, product: CatalogueOp, op: CatalogueOp) -> bool:
         return False
     if element_of(bias.type) != element_of(product.result_type):
         return False
-    # With one row only, what is added may as well be an activation, which is no bias.
+    # With a single row, the added row may be an activation instead of a bias.
     return prod(product.result_shape[:-1]) > 1 or is_weight(bias)
 
 
-def _exchanged(permutation: Sequence[int]) -> list[int]:
-    """The permutation of a tensor whose last two dimensions were exchanged first."""
+def _after_transpose(permutation: Sequence[int]) -> list[int]:
+    """Returns the permutation to apply after the last two dimensions were exchanged."""
     last = len(permutation) - 1
     return [{last: last - 1, last - 1: last}.get(axis, axis) for axis in permutation]
 
 
 @PRODUCTS.on("ttir.matmul")
-def multiply_in_order(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """A product of a tensor that was permuted so that its last two dimensions are in reverse order
-    exchanges them itself: what is left of the permutation are the heads, if anything."""
+def fold_reversed_permute(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """Folds the exchange of the last two dimensions out of a permute into the matmul.
+
+    The rest of the permutation moves only heads, if anything.
+    """
     for index, name in enumerate(("transpose_a", "transpose_b")):
         producer = rewriter.sole(op.operands[index], "ttir.permute")
         if producer is None or is_weight(op.operands[index]):
@@ -110,8 +114,9 @@ def multiply_in_order(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
 
 
 @PRODUCTS.on("ttir.matmul")
-def multiply_unsqueezed(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """A product of heads whose batch of one was dropped has it again, as attention has."""
+def restore_unit_batch(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """Restores a dropped batch dimension of size 1 of a batched matmul, as attention patterns have
+    it."""
     if len(op.result_shape) != 3 or any(len(shape_of(v.type)) != 3 for v in op.operands):
         return None
     sources: list[SSAValue] = []
@@ -129,9 +134,8 @@ def multiply_unsqueezed(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
 
 
 @PRODUCTS.on("ttir.permute")
-def permute_product_in_order(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """A product whose rows are put after its columns is the product of its factors swapped,
-    each transposed."""
+def fold_permute_into_matmul(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """Rewrites a permute that puts rows after columns: (A B)^T = B^T A^T."""
     product = rewriter.sole(op.operands[0], "ttir.matmul")
     permutation: list[int] = op.parameter("permutation")
     last = len(permutation) - 1
@@ -147,12 +151,12 @@ def permute_product_in_order(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | 
         transpose_a=not product.parameter("transpose_b"),
         transpose_b=not product.parameter("transpose_a"),
     )
-    return rewriter.permute(exchanged, _exchanged(permutation))
+    return rewriter.permute(exchanged, _after_transpose(permutation))
 
 
 @PRODUCTS.on("ttir.reshape")
-def multiply_unflattened(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """A product of rows that were put into one dimension only to be taken apart after it."""
+def drop_flattening(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """Drops the flattening of rows around a matmul."""
     product = rewriter.sole(op.operands[0], "ttir.matmul", "ttir.linear")
     flattened = None if product is None else rewriter.defining(product.operands[0], "ttir.reshape")
     if product is None or flattened is None or product.parameter("transpose_a"):
@@ -173,8 +177,10 @@ def multiply_unflattened(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None
 
 
 def _convolution(rewriter: Rewriter, value: SSAValue) -> tuple[CatalogueOp, int] | None:
-    """The convolution that made `value`, maybe through a permute, if it has no other use, and which
-    dimension of `value` its channels are."""
+    """Returns the convolution that defines `value`, and the channel dimension of `value`.
+
+    It may be followed by a permute; both need a single use.
+    """
     producer = rewriter.sole(value, "ttir.conv2d", "ttir.permute")
     if producer is None:
         return None
@@ -188,13 +194,13 @@ def _convolution(rewriter: Rewriter, value: SSAValue) -> tuple[CatalogueOp, int]
 
 
 def _along_channels(value: SSAValue, rank: int, axis: int) -> bool:
-    """True if `value` broadcasts onto a tensor of that rank along one dimension only."""
+    """Returns whether `value` broadcasts to a tensor of that rank along `axis` only."""
     shape = shape_of(value.type)
     position = axis - (rank - len(shape))
     return 0 <= position and prod(shape) == shape[position]
 
 
-def _again(
+def _with_parameters(
     rewriter: Rewriter,
     op: CatalogueOp,
     value: SSAValue,
@@ -202,7 +208,7 @@ def _again(
     weight: SSAValue,
     bias: SSAValue | None,
 ) -> SSAValue:
-    """The convolution with another weight and bias, and the ops between it and `op`."""
+    """Returns the convolution with another weight and bias, followed by the permute before `op`."""
     parameters = convolution.parameters()
     operands = [convolution.operand("input"), weight, bias]
     result = rewriter.emit("conv2d", operands, convolution.result_type, **parameters)
@@ -214,7 +220,7 @@ def _again(
 
 @PRODUCTS.on("ttir.permute")
 def permute_before_padding(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """A permute of a padded image moves less before it is padded, and a convolution pads itself."""
+    """Moves a permute before padding, where it moves less and convolutions can fold the padding."""
     pad = rewriter.sole(op.operands[0], "ttir.pad")
     if pad is None:
         return None
@@ -231,7 +237,7 @@ _POSITIONS = ("length_dim", "depth_dim", "height_dim", "width_dim")
 
 @PRODUCTS.on("ttir.conv1d", "ttir.conv2d", "ttir.conv3d")
 def fuse_padding(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """Zeros around the image are padding of the convolution, which does not copy the image."""
+    """Folds zero padding of the image into the convolution, which then copies no image."""
     pad = rewriter.sole(op.operand("input"), "ttir.pad")
     parameters = op.parameters()
     plain = parameters.get("padding_mode", "zeros") == "zeros"
@@ -258,7 +264,7 @@ def fuse_padding(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
 
 @PRODUCTS.on("ttir.add", "ttir.subtract")
 def fuse_convolution_bias(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """A convolution plus or less a number per channel."""
+    """Folds the sum of a convolution and a vector per channel into its bias."""
     pairs = [tuple(op.operands)]
     if op.name == "ttir.add":
         pairs.append((op.operands[1], op.operands[0]))
@@ -278,13 +284,13 @@ def fuse_convolution_bias(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | Non
         if known is not None:
             bias = rewriter.like("add", rewriter.reshape(known, [1, 1, 1, channels]), bias)
         weight = convolution.operand("weight")
-        return _again(rewriter, op, value, convolution, weight, bias)
+        return _with_parameters(rewriter, op, value, convolution, weight, bias)
     return None
 
 
 @PRODUCTS.on("ttir.multiply")
 def fuse_convolution_scale(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """A convolution times a number per channel: the weights are scaled, before the program runs."""
+    """Folds a scale per channel into the weights, which are scaled before the program runs."""
     for value, scale in (tuple(op.operands), (op.operands[1], op.operands[0])):
         found = _convolution(rewriter, value)
         if found is None or not same_type(value, op):
@@ -294,14 +300,13 @@ def fuse_convolution_scale(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | No
             continue
         weight, bias = _scaled(rewriter, convolution, scale)
         if weight is not None:
-            return _again(rewriter, op, value, convolution, weight, bias)
+            return _with_parameters(rewriter, op, value, convolution, weight, bias)
     return None
 
 
 @PRODUCTS.on("ttir.div")
 def scale_by_inverse(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """A convolution through a weight per channel, such as a deviation, is one times the inverse of
-    that."""
+    """Rewrites the division by a weight per channel, such as a deviation, to a multiplication."""
     value, divisor = op.operands
     found = _convolution(rewriter, value)
     if found is None or not same_type(value, op) or not is_weight(divisor):
@@ -318,8 +323,10 @@ def scale_by_inverse(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
 def _scaled(
     rewriter: Rewriter, convolution: CatalogueOp, scale: SSAValue
 ) -> tuple[SSAValue | None, SSAValue | None]:
-    """Weight and bias of a convolution times a number per output channel; None for the weight if it
-    is only known when the program runs."""
+    """Returns weight and bias of a convolution scaled per output channel.
+
+    The weight is None if it is only known when the program runs.
+    """
     weight = convolution.operand("weight")
     bias = convolution.optional_operand("bias")
     channels = shape_of(weight.type)[0]
@@ -327,10 +334,10 @@ def _scaled(
     known = is_weight(weight) and (bias is None or is_weight(bias))
     if not known or per_channel not in (1, channels):
         return None, None
-    # In f32, so that the product is rounded once; it costs nothing when the program runs.
+    # In f32, so that the product is rounded once; const-eval makes this free at run time.
     scale = rewriter.typecast(scale, f32)
     column = rewriter.reshape(scale, [per_channel, 1])
-    # A row for each channel: with the kernel as last dimensions, tiles would hold padding only.
+    # A row for each channel: with the kernel in the last dimensions, tiles would be mostly padding.
     rows = rewriter.reshape(weight, [channels, prod(shape_of(weight.type)[1:])])
     scaled = rewriter.like("multiply", rewriter.typecast(rows, f32), column)
     if bias is not None:
@@ -344,8 +351,10 @@ def _scaled(
 
 @PRODUCTS.on("ttir.batch_norm_inference")
 def fuse_batch_norm(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """(conv(x) - mean) / sqrt(variance + epsilon) * scale + offset is a convolution with scaled
-    weights and another bias."""
+    """Folds a batch norm, (conv(x) - mean) / sqrt(variance + epsilon) * scale + offset.
+
+    The weights are scaled, and the bias replaced.
+    """
     value = op.operand("operand")
     found = _convolution(rewriter, value)
     if found is None or not same_type(value, op):
@@ -368,17 +377,17 @@ def fuse_batch_norm(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
     shift = rewriter.like("subtract", offset, rewriter.like("multiply", mean, factor))
     shift = rewriter.typecast(shift, op.result_type.element_type)
     bias = shift if bias is None else rewriter.like("add", bias, shift)
-    return _again(rewriter, op, value, convolution, weight, bias)
+    return _with_parameters(rewriter, op, value, convolution, weight, bias)
 
 
-# Rules that find batch norms with known statistics in what frameworks spell out.
+# Decomposed batch norms with known statistics.
 
 BATCH_NORMS = PatternSet()
 
 
 @dataclass
 class _Factors:
-    """Multiplier and divisor of a mean-centred tensor."""
+    """Multipliers and divisors of a mean-centred tensor."""
 
     above: list[SSAValue] = field(default_factory=list[SSAValue])
     below: list[SSAValue] = field(default_factory=list[SSAValue])
@@ -386,7 +395,7 @@ class _Factors:
     epsilon: float = 0.0
 
     def add(self, rewriter: Rewriter, value: SSAValue, *, under: bool) -> None:
-        """Takes a factor apart, or a divisor if `under`, and notes 1 / sqrt(variance + epsilon)."""
+        """Decomposes a factor, or a divisor if `under`; extracts 1 / sqrt(variance + epsilon)."""
         op = rewriter.defining(_vector(rewriter, value))
         match op.name if op is not None else "":
             case "ttir.multiply" if op is not None:
@@ -409,7 +418,7 @@ class _Factors:
 
 
 def _vector(rewriter: Rewriter, value: SSAValue) -> SSAValue:
-    """A vector before reshapes and conversions between floats."""
+    """Returns a vector before reshapes and conversions between floats."""
     while (op := rewriter.defining(value, "ttir.reshape", "ttir.typecast")) is not None:
         if not is_float(op.operands[0]):
             break
@@ -418,7 +427,7 @@ def _vector(rewriter: Rewriter, value: SSAValue) -> SSAValue:
 
 
 def _with_epsilon(rewriter: Rewriter, value: SSAValue) -> tuple[SSAValue, float] | None:
-    """A variance and the number that is added to it."""
+    """Matches variance + epsilon."""
     total = rewriter.defining(_vector(rewriter, value), "ttir.add")
     found = with_splat(total) if total is not None else None
     return None if found is None else (found[0], float(found[1]))
@@ -426,8 +435,10 @@ def _with_epsilon(rewriter: Rewriter, value: SSAValue) -> tuple[SSAValue, float]
 
 @BATCH_NORMS.on("ttir.add")
 def fuse_batch_norm_inference(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """(x - mean) / sqrt(variance + epsilon) * scale + offset, where all but x are weights with an
-    element for each index along one dimension."""
+    """Matches (x - mean) / sqrt(variance + epsilon) * scale + offset.
+
+    All but x are weights that vary along one dimension.
+    """
     if not is_float(op.results[0]):
         return None
     for value, offset in (tuple(op.operands), (op.operands[1], op.operands[0])):
@@ -464,8 +475,8 @@ def fuse_batch_norm_inference(rewriter: Rewriter, op: CatalogueOp) -> SSAValue |
 def _centered(
     rewriter: Rewriter, value: SSAValue
 ) -> tuple[CatalogueOp, list[tuple[SSAValue, bool]]] | None:
-    """The difference of a tensor and a weight that `value` is a multiple of, with the weights that
-    it is multiplied with or, where the mark is set, divided by."""
+    """Matches a scaled `x - weight`; returns the difference, and its factors with True for
+    divisors."""
     factors: list[tuple[SSAValue, bool]] = []
     while (product := rewriter.sole(value, "ttir.multiply", "ttir.div")) is not None:
         first, second = product.operands
@@ -483,7 +494,7 @@ def _centered(
 
 
 def _channel(mean: SSAValue, op: CatalogueOp) -> int | None:
-    """The dimension of the result along which a mean varies, None if there is none or several."""
+    """Returns the only result dimension along which a mean varies, or None."""
     shape = shape_of(mean.type)
     axes = [axis for axis, size in enumerate(shape) if size > 1]
     if len(axes) != 1 or not 2 <= len(op.result_shape) <= 5:
@@ -493,13 +504,13 @@ def _channel(mean: SSAValue, op: CatalogueOp) -> int | None:
 
 
 def _is_along(value: SSAValue, channel: int, op: CatalogueOp) -> bool:
-    """True if a factor or a summand is one number, or varies along that dimension alone."""
+    """Returns whether a value is a scalar or varies along that dimension only."""
     return prod(shape_of(value.type)) == 1 or _channel(value, op) == channel
 
 
 def _scale(rewriter: Rewriter, factors: _Factors, like: SSAValue, size: int) -> SSAValue:
-    """The product of what is not the deviation; in f32, which costs nothing when the program
-    runs."""
+    """Returns the product of the factors but the deviation, in f32: const-eval makes it free at run
+    time."""
     element = element_of(like.type)
     if len(factors.above) == 1 and not factors.below:
         scale = rewriter.typecast(factors.above[0], element)

@@ -1,4 +1,4 @@
-"""Reductions that keep dimensions, means, softmax and normalisations that were spelled out."""
+"""Fusion of decomposed reductions with kept dimensions, means, softmax and norms."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NORMALIZATIONS = PatternSet()
 
 @NORMALIZATIONS.on("ttir.reshape")
 def keep_dimensions(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """A reduction keeps its dimensions where a reshape puts them back."""
+    """Fuses a reduction and a reshape that restores the reduced dimensions."""
     producer = rewriter.sole(
         op.operands[0], "ttir.sum", "ttir.mean", "ttir.max", "ttir.min", "ttir.prod"
     )
@@ -43,9 +43,11 @@ def keep_dimensions(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
 
 
 @NORMALIZATIONS.on("ttir.sum", "ttir.mean", "ttir.max", "ttir.min", "ttir.prod")
-def reduce_what_has_elements(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """A reduction over dimensions of one element, too, leaves these as they are: statistics of
-    rows that are written as those of the channels of a batch."""
+def drop_unit_reductions(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """Drops dimensions of size 1 from a reduction.
+
+    Row statistics may be written as those of the channels of a batch.
+    """
     source = op.operands[0]
     shape = shape_of(source.type)
     dims = reduced_dims(op)
@@ -60,7 +62,7 @@ def reduce_what_has_elements(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | 
 
 @NORMALIZATIONS.on("ttir.multiply", "ttir.div")
 def fuse_mean(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """A sum over the number of its terms."""
+    """A sum divided by the number of its terms."""
     if op.name == "ttir.multiply":
         found = with_splat(op)
         value, number = found if found is not None else (op.operands[0], None)
@@ -78,7 +80,7 @@ def fuse_mean(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
     count = prod(shape_of(source.type)[dim] for dim in dims)
     if count == 0 or not close(number, 1.0 / count, value):
         return None
-    # The number may have dimensions of one element that the sum gave up.
+    # Broadcasting with the constant may restore dimensions of size 1 that the sum dropped.
     if prod(op.result_shape) != prod(producer.result_shape):
         return None
     keep_dim = producer.parameter("keep_dim")
@@ -91,8 +93,11 @@ def fuse_mean(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
 
 @NORMALIZATIONS.on("ttir.div", "ttir.multiply")
 def fuse_softmax(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """exp(x - max(x)) / sum(exp(x - max(x))). Without the maximum, exponentials of ordinary numbers
-    are infinite or all zero, where a softmax has numbers."""
+    """exp(x - max(x)) / sum(exp(x - max(x))).
+
+    Not without the maximum: exponentials may then overflow or all be zero, where a softmax is
+    finite.
+    """
     exponentials, total = op.operands
     if op.name == "ttir.multiply":
         found = _inverse_factor(rewriter, op)
@@ -103,11 +108,11 @@ def fuse_softmax(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
     producer = rewriter.defining(exponentials, "ttir.exp")
     if summed is None or producer is None:
         return None
-    # Sums of half precision are taken in single precision, as the library does anyway.
+    # Frameworks accumulate half precision in single precision, as the library does anyway.
     if unconverted(rewriter, summed.operands[0]) is not exponentials:
         return None
     dims = reduced_dims(summed)
-    # The sum and the quotient only: the exponentials may have no other use.
+    # The exponentials may have no other use than the sum and the quotient.
     if len(dims) != 1 or not summed.parameter("keep_dim") or not _has_uses(exponentials, 2):
         return None
     if not same_type(exponentials, op) or not is_float(exponentials):
@@ -133,7 +138,7 @@ def _inverse_factor(rewriter: Rewriter, op: CatalogueOp) -> tuple[SSAValue, SSAV
 def _before_maximum(
     rewriter: Rewriter, value: SSAValue, op: CatalogueOp, dim: int
 ) -> SSAValue | None:
-    """x, if `value` is x less its maximum along the dimension, and `op` the softmax of it."""
+    """Matches x - max(x) along the dimension, with `op` its softmax; returns x or None."""
     producer = rewriter.sole(_without_floor(rewriter, value), "ttir.subtract")
     if producer is None:
         return None
@@ -147,15 +152,15 @@ def _before_maximum(
     else:
         is_own = _is_moved_maximum(rewriter, producer, dim)
         unguarded = None if _is_guarded(rewriter, maximum) else maximum
-    if not is_own or (unguarded is not maximum and not _is_multiplied_away(op, dim)):
+    if not is_own or (unguarded is not maximum and not _is_only_contracted(op, dim)):
         return None
     return source
 
 
 def _without_floor(rewriter: Rewriter, value: SSAValue) -> SSAValue:
-    """Strips the lower bound of distances from the row maximum in device programs.
+    """Strips the lower bound that device programs put on distances from the row maximum.
 
-    It makes rows of only the lowest scores (`LEAST_SCORE`) uniform.
+    The bound makes rows of only the lowest scores (`LEAST_SCORE`) uniform.
     """
     floored = rewriter.sole(value, "ttir.maximum")
     choice = None if floored is None else rewriter.defining(floored.operands[1], "ttir.where")
@@ -168,9 +173,11 @@ def _without_floor(rewriter: Rewriter, value: SSAValue) -> SSAValue:
 
 
 def _unguarded(rewriter: Rewriter, maximum: SSAValue) -> SSAValue:
-    """A maximum before zero takes the place of infinite ones: in rows where it is minus infinity
-    nothing is a number either way. Where it is infinity, some are not and others are zero; in a
-    softmax none is a number."""
+    """Returns a maximum before infinite values were replaced by zero.
+
+    Rows with maximum minus infinity are NaN either way. Rows with maximum infinity become NaN
+    throughout in a softmax, where the guarded form has zeros among NaN.
+    """
     choice = rewriter.defining(maximum, "ttir.where")
     if choice is None or splat_of(choice.operands[2]) != 0:
         return maximum
@@ -179,9 +186,11 @@ def _unguarded(rewriter: Rewriter, maximum: SSAValue) -> SSAValue:
     return found if finite is not None and finite.operands[0] is found else maximum
 
 
-def _is_multiplied_away(op: CatalogueOp, dim: int) -> bool:
-    """True if matmuls alone use the op's result, each of which sums over a dimension
-    of it: one NaN of a row is as good as all of them."""
+def _is_only_contracted(op: CatalogueOp, dim: int) -> bool:
+    """Returns whether only matmuls use the op's result, each contracting dimension `dim`.
+
+    A single NaN in a row then has the same effect as a row of NaN.
+    """
     pending = [(op.results[0], dim)]
     for _ in range(_MOST_MOVES):
         if not pending:
@@ -226,7 +235,7 @@ def _moved_axis(op: CatalogueOp, axis: int) -> int | None:
 
 @NORMALIZATIONS.on("ttir.exp")
 def fuse_softmax_of_logarithms(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """exp(x - log(sum(exp(x - m))) - m) with the maximum for m."""
+    """exp(x - log(sum(exp(x - m))) - m) with the maximum m."""
     producer = rewriter.sole(op.operands[0], "ttir.subtract")
     if producer is None or not is_float(op.results[0]):
         return None
@@ -247,7 +256,7 @@ def fuse_softmax_of_logarithms(rewriter: Rewriter, op: CatalogueOp) -> SSAValue 
             continue
         if not statistics.is_same_tensor(rewriter, reduced.operands[0], source):
             continue
-        if unguarded is not maximum and not _is_multiplied_away(op, dim):
+        if unguarded is not maximum and not _is_only_contracted(op, dim):
             continue
         return rewriter.emit("softmax", [source], op.result_type, dimension=dim, numericStable=True)
     return None
@@ -261,8 +270,10 @@ def _both_ways(op: CatalogueOp) -> list[tuple[SSAValue, SSAValue | None]]:
 def _exponentials_of(
     rewriter: Rewriter, value: SSAValue, source: SSAValue, shift: SSAValue | None
 ) -> int | None:
-    """The dimension along which `value` is the logarithm of the sum of the exponentials of the
-    source, less the shift if there is one. Sums of exponentials are their own absolute value."""
+    """Matches log(sum(exp(source - shift))), or without shift; returns the summed dimension.
+
+    An absolute value of the sum is ignored, since it is positive.
+    """
     logarithm = rewriter.defining(statistics.statistic(rewriter, value), "ttir.log")
     if logarithm is None:
         return None
@@ -292,7 +303,7 @@ def _exponentials_of(
 
 
 def _is_kept(value: SSAValue, op: CatalogueOp, dim: int) -> bool:
-    """True if `value` has one element for each line of the op's result along a dimension."""
+    """Returns whether `value` has the result shape of the op, reduced along a dimension."""
     kept = [1 if axis == dim else size for axis, size in enumerate(op.result_shape)]
     shape = shape_of(value.type)
     return [1] * (len(kept) - len(shape)) + [*shape] == kept
@@ -300,8 +311,7 @@ def _is_kept(value: SSAValue, op: CatalogueOp, dim: int) -> bool:
 
 @NORMALIZATIONS.on("ttir.softmax")
 def fuse_moved_maximum(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """A softmax of x less its maximum, where both were put in another order after the maximum was
-    taken."""
+    """Drops the maximum in a softmax of x - max(x), both moved after the maximum was taken."""
     producer = rewriter.sole(op.operands[0], "ttir.subtract")
     if producer is None or not same_type(producer.operands[0], producer):
         return None
@@ -312,8 +322,10 @@ def fuse_moved_maximum(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
 
 
 def _is_moved_maximum(rewriter: Rewriter, difference: CatalogueOp, dim: int) -> bool:
-    """True if what is subtracted from a tensor is the maximum of it, one number for each row along
-    a dimension: that changes nothing in a softmax but the range."""
+    """Returns whether the subtrahend is a maximum of the minuend, constant along the dimension.
+
+    Such a shift changes only the range of a softmax.
+    """
     source, maximum = difference.operands
     shape = shape_of(maximum.type)
     place = dim - (len(difference.result_shape) - len(shape))
@@ -324,7 +336,7 @@ def _is_moved_maximum(rewriter: Rewriter, difference: CatalogueOp, dim: int) -> 
 
 
 def _is_guarded(rewriter: Rewriter, maximum: SSAValue) -> bool:
-    """True if infinite maxima were replaced, before or after they were moved."""
+    """Returns whether infinite maxima were replaced, before or after data movement."""
     value = maximum
     while (producer := rewriter.defining(value, "ttir.reshape", "ttir.permute")) is not None:
         value = producer.operands[0]
@@ -332,7 +344,7 @@ def _is_guarded(rewriter: Rewriter, maximum: SSAValue) -> bool:
 
 
 def _in_first_order(rewriter: Rewriter, value: SSAValue) -> SSAValue:
-    """`value` before its elements were moved, and before infinite maxima were replaced."""
+    """Returns `value` before data movement and before infinite maxima were replaced."""
     while True:
         producer = rewriter.defining(value, "ttir.reshape", "ttir.permute")
         found = _unguarded(rewriter, value) if producer is None else producer.operands[0]
@@ -351,8 +363,11 @@ def _has_uses(value: SSAValue, count: int) -> bool:
 
 @NORMALIZATIONS.on("ttir.multiply", "ttir.div")
 def fuse_norm(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """x / sqrt(mean(x^2) + epsilon) over the last dimension is rms_norm; x less its mean, through
-    sqrt(variance + epsilon), is layer_norm. The inverse may be multiplied with a weight first."""
+    """RMS norm x / sqrt(mean(x^2) + epsilon), or layer norm of x less its mean, over the last
+    dimension.
+
+    The inverse deviation may be multiplied by a weight first.
+    """
     if not is_float(op.results[0]):
         return None
     pairs = [tuple(op.operands)]
@@ -391,7 +406,8 @@ _NORMS = ("ttir.rms_norm", "ttir.layer_norm")
 
 
 def _vector(rewriter: Rewriter, value: SSAValue, norm: CatalogueOp) -> SSAValue | None:
-    """`value` as a vector along the last dimension of the norm, None if it varies along others."""
+    """Returns `value` as a vector along the last dimension of the norm, or None if it varies
+    otherwise."""
     shape, size = shape_of(value.type), norm.result_shape[-1]
     if not shape or shape[-1] != size:
         return None
@@ -400,7 +416,7 @@ def _vector(rewriter: Rewriter, value: SSAValue, norm: CatalogueOp) -> SSAValue 
     conversion = rewriter.defining(value, "ttir.typecast")
     if conversion is None:
         return rewriter.reshape(value, [size])
-    # The conversion comes last, where a norm in the type before it finds it.
+    # Reshape before the conversion, so that a norm in the source type can strip the conversion.
     return rewriter.typecast(
         rewriter.reshape(conversion.operands[0], [size]), element_of(value.type)
     )
@@ -408,7 +424,7 @@ def _vector(rewriter: Rewriter, value: SSAValue, norm: CatalogueOp) -> SSAValue 
 
 @NORMALIZATIONS.on("ttir.multiply")
 def fuse_norm_weight(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """A normalised tensor times a vector."""
+    """A norm times a vector."""
     for value, other in (tuple(op.operands), (op.operands[1], op.operands[0])):
         norm = rewriter.sole(value, *_NORMS)
         if norm is None or not same_type(value, op):
@@ -425,7 +441,7 @@ def fuse_norm_weight(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
 
 @NORMALIZATIONS.on("ttir.add")
 def fuse_norm_bias(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """A normalised tensor with weight, plus a vector."""
+    """A weighted layer norm plus a vector."""
     for value, other in (tuple(op.operands), (op.operands[1], op.operands[0])):
         norm = rewriter.sole(value, "ttir.layer_norm")
         if norm is None or not same_type(value, op) or norm.optional_operand("bias"):
@@ -441,8 +457,7 @@ def fuse_norm_bias(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
 
 @NORMALIZATIONS.on("ttir.typecast")
 def norm_in_source_type(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """A norm between a conversion that keeps every value and the one back: the library computes
-    with f32 inside, whatever it is given."""
+    """Drops lossless conversions around a norm: the library computes in f32 internally."""
     norm = rewriter.sole(op.operands[0], *_NORMS, "ttir.softmax", "ttir.batch_norm_inference")
     before = None if norm is None else rewriter.defining(norm.operands[0], "ttir.typecast")
     if norm is None or before is None:
@@ -458,7 +473,7 @@ def norm_in_source_type(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
 
 
 def _narrowed(rewriter: Rewriter, vector: SSAValue, like: SSAValue) -> SSAValue:
-    """A vector as it was before it was widened to the type that the norm had."""
+    """Returns a vector before it was widened to the type of the norm."""
     producer = rewriter.defining(vector, "ttir.typecast")
     if producer is not None and element_of(producer.operands[0].type) == element_of(like.type):
         return producer.operands[0]
@@ -467,7 +482,7 @@ def _narrowed(rewriter: Rewriter, vector: SSAValue, like: SSAValue) -> SSAValue:
 
 @NORMALIZATIONS.on("ttir.multiply")
 def fuse_converted_norm_weight(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """A normalised tensor that was converted, times a vector: the product is rounded once then."""
+    """A converted norm times a vector: the product is then rounded once."""
     for value, other in (tuple(op.operands), (op.operands[1], op.operands[0])):
         conversion = rewriter.sole(value, "ttir.typecast")
         if conversion is None or not same_type(value, op) or not is_float(value):
@@ -488,7 +503,7 @@ def fuse_converted_norm_weight(rewriter: Rewriter, op: CatalogueOp) -> SSAValue 
 def _norm(
     rewriter: Rewriter, norm: CatalogueOp, op: CatalogueOp, operands: list[SSAValue | None]
 ) -> SSAValue:
-    """The norm with other operands, converted to the type of the op that it replaces."""
+    """Returns the norm with other operands, converted to the type of the op that it replaces."""
     value = rewriter.emit(
         norm.definition.short_name,
         operands,

@@ -1,9 +1,9 @@
 """Row statistics: means, variances and deviations of the rows of a value.
 
-Front ends spell them in many ways: with and without the reduced dimension, in a wider type, the
-variance as the mean square of what is left without the mean or as the mean square less the square
-of the mean. Rows are along the last dimension. A statistic has one element for each row, in order,
-so that an op of two of them that gives as many elements does not broadcast.
+Frontends decompose them in many ways: with or without the reduced dimension, in a wider type, the
+variance as mean square of the centred rows or as mean square less squared mean. Rows are along the
+last dimension. A statistic has one element per row, in order, so that an op on two of them whose
+result has as many elements does not broadcast.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def normalized(
     second_moment, epsilon = variance
     if _is_mean_square(rewriter, second_moment, value):
         centered = _centered_source(rewriter, value)
-        # Rows without their mean have their variance as mean square.
+        # The mean square of centred rows is their variance.
         return Normalized(value if centered is None else centered, centered is not None, epsilon)
     centered = _centered_source(rewriter, value)
     if centered is None or not _is_variance(rewriter, second_moment, centered):
@@ -58,7 +58,7 @@ def normalized(
 def _under_root(
     rewriter: Rewriter, factor: SSAValue, divides: bool
 ) -> tuple[SSAValue, float] | None:
-    """v and epsilon, if `factor` is 1 / sqrt(v + epsilon), or the root itself if it divides."""
+    """Matches 1 / sqrt(v + epsilon), or sqrt(v + epsilon) if it divides; returns v and epsilon."""
     value = statistic(rewriter, factor)
     root = rewriter.defining(value, "ttir.sqrt" if divides else "ttir.rsqrt")
     if root is None and not divides:
@@ -78,8 +78,8 @@ def _under_root(
 
 
 def statistic(rewriter: Rewriter, value: SSAValue) -> SSAValue:
-    """`value` before conversions between floats, and before dimensions of one element were added or
-    dropped."""
+    """Returns `value` before float conversions and reshapes that add or drop dimensions of size
+    1."""
     while True:
         value = unconverted(rewriter, value)
         producer = rewriter.defining(value, "ttir.reshape")
@@ -96,12 +96,12 @@ def _sizes(value: SSAValue) -> list[int]:
 
 
 def is_same_tensor(rewriter: Rewriter, first: SSAValue, second: SSAValue) -> bool:
-    """True if two tensors hold the same values, maybe in types of which one keeps the other's."""
+    """Returns whether two tensors are equal up to lossless conversions."""
     return _exact(rewriter, first) is _exact(rewriter, second)
 
 
 def _exact(rewriter: Rewriter, value: SSAValue) -> SSAValue:
-    """`value` before conversions that keep every value."""
+    """Returns `value` before lossless conversions."""
     while (producer := rewriter.defining(value, "ttir.typecast")) is not None:
         source = producer.operands[0]
         if not is_float(source) or not is_lossless(element_of(source.type), element_of(value.type)):
@@ -151,7 +151,7 @@ def _is_mean(rewriter: Rewriter, value: SSAValue, of: SSAValue) -> bool:
 
 
 def _centered_source(rewriter: Rewriter, value: SSAValue) -> SSAValue | None:
-    """x, if `value` is x less its mean over the last dimension."""
+    """Matches x less its mean over the last dimension; returns x or None."""
     producer = rewriter.defining(unconverted(rewriter, value), "ttir.subtract")
     if producer is None:
         return None
@@ -166,8 +166,8 @@ def _centered_source(rewriter: Rewriter, value: SSAValue) -> SSAValue | None:
 
 
 def _is_variance(rewriter: Rewriter, value: SSAValue, of: SSAValue) -> bool:
-    """The mean square of what is left without the mean, or the mean square less the square of the
-    mean, which may be limited to what a variance can be."""
+    """Matches the mean square of the centred rows, or mean square less squared mean, maybe clamped
+    at 0."""
     squared = _mean_square(rewriter, value)
     if squared is not None:
         source = _centered_source(rewriter, squared)

@@ -1,4 +1,4 @@
-"""The fusing pass with its rules; fusion of table lookups and topk, and empty attention rows."""
+"""The fusing pass and its rules; fusion of table lookups and topk, and empty attention rows."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from xdsl.passes import ModulePass
 
 from ttcodegen.dialects.core.datatypes import (
     element_of,
+    f32,
     i1,
     normalized_data_type,
     shape_of,
@@ -20,7 +21,7 @@ from ttcodegen.dialects.core.datatypes import (
 )
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.foundation.lazy_numpy import np
-from ttcodegen.ops.attention.sdpa import LOWEST_MASKED
+from ttcodegen.ops.attention.sdpa import LOWEST_MASKED, seen_band
 from ttcodegen.ops.core.builder import OpBuilder, splat_of
 from ttcodegen.transforms.const_eval import known_elements
 from ttcodegen.transforms.functions import merge_common_subexpressions
@@ -41,20 +42,22 @@ from ttcodegen.transforms.ttir.fusing.normalizations import NORMALIZATIONS
 from ttcodegen.transforms.ttir.movement_passes import broadcast_rules
 from ttcodegen.transforms.ttir.queries import is_float, is_weight
 
-# Rows of tables that were looked up by products with zeros and ones.
+# Table lookups as matmuls by one-hot rows.
 
 LOOKUPS = PatternSet()
 
 
 @LOOKUPS.on("ttir.matmul")
 def fuse_one_hot(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """A product of one-hot rows with a table of weights is an embedding. Where an index is outside
-    of the table its row is zero. Of what is computed, rows that are not finite make the others NaN
-    in a product, which an embedding does not."""
+    """Rewrites a matmul of one-hot rows and a weight table to an embedding.
+
+    Rows of indices outside of the table are zero. Non-finite rows of the table make all results of
+    a matmul NaN, but not those of an embedding.
+    """
     if op.parameter("transpose_a") or op.parameter("transpose_b"):
         return None
     one_hot, table = op.operands
-    places = _places(rewriter, one_hot)
+    places = _one_hot_indices(rewriter, one_hot)
     shape = shape_of(table.type)
     if places is None or len(shape) != 2 or not is_float(table) or not is_weight(table):
         return None
@@ -70,8 +73,8 @@ def fuse_one_hot(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
     return rewriter.reshape(found, op.result_shape)
 
 
-def _places(rewriter: Rewriter, one_hot: SSAValue) -> SSAValue | None:
-    """Integers, if each row of `one_hot` is one at the index that one of them says, else zero."""
+def _one_hot_indices(rewriter: Rewriter, one_hot: SSAValue) -> SSAValue | None:
+    """Returns the integers whose one-hot encoding `one_hot` is, or None."""
     value = one_hot
     while (converted := rewriter.sole(value, "ttir.typecast")) is not None:
         value = converted.operands[0]
@@ -93,28 +96,28 @@ def _places(rewriter: Rewriter, one_hot: SSAValue) -> SSAValue | None:
         data_type = normalized_data_type(element_of(places.type))
         if data_type is None or data_type.is_float or element_of(places.type) == i1:
             continue
-        if _counts(numbers, shape[-1]):
+        if _is_iota(numbers, shape[-1]):
             return places
     return None
 
 
-def _counts(numbers: SSAValue, size: int) -> bool:
-    """True if numbers are known to be 0, 1, 2, ... along the last dimension."""
+def _is_iota(numbers: SSAValue, size: int) -> bool:
+    """Returns whether the values are known to be 0, 1, 2, ... along the last dimension."""
     if prod(shape_of(numbers.type)) == 0 or shape_of(numbers.type)[-1:] != (size,):
         return False
     known = known_elements(numbers)
     return known is not None and bool((known == np.arange(size)).all())
 
 
-# The first elements of sorted ones: `topk`.
+# Leading elements of a sort: `topk`.
 
 SELECTIONS = PatternSet()
 
 
 @SELECTIONS.on("ttir.reverse")
 def sort_the_other_way(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """Sorted values backwards are sorted the other way, if their indices are not used: equal ones
-    would change places."""
+    """Folds a reverse into the sort order if the indices are unused: equal ones would be
+    swapped."""
     source = op.operands[0]
     sort = rewriter.sole(source, "ttir.sort")
     if sort is None or source is not sort.results[0] or sort.results[1].first_use is not None:
@@ -135,8 +138,10 @@ def sort_the_other_way(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
 
 @SELECTIONS.on("ttir.slice_static")
 def fuse_topk(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """The first k of sorted floats, or of their indices, if the others are not used. Each
-    slice makes the op; equal ones are merged."""
+    """Rewrites slices of the first k of sorted floats, or of their indices, to topk.
+
+    All uses have to be such slices. Each makes the op; equal ops are merged later.
+    """
     sort = rewriter.defining(op.operands[0], "ttir.sort")
     if sort is None or not is_float(sort.operands[0]) or not sort.result_shape:
         return None
@@ -172,7 +177,7 @@ def _first_elements(sort: CatalogueOp, user: Operation) -> int | None:
 
 @cache
 def fusing_rules() -> PatternSet:
-    """The fusing rules, with the simplifications between them that they wait for."""
+    """Returns the fusing rules with the simplifications that they depend on."""
     return PatternSet.union(
         canonical_rules(), broadcast_rules(), NORMALIZATIONS, BATCH_NORMS, ACTIVATIONS, LOOKUPS,
         PRODUCTS, REPEATED, ATTENTION, GROUPED_ATTENTION, DECODING, ROTATIONS, SELECTIONS,
@@ -182,9 +187,9 @@ def fusing_rules() -> PatternSet:
 
 @dataclass(frozen=True)
 class TTIRFusingPass(ModulePass):
-    """Recognises biases, padding, activations, norms, lookups and attention that were spelled out.
+    """Fuses decomposed biases, padding, activations, norms, lookups and attention.
 
-    Where others use an intermediate value, the ops stay as they are.
+    Ops whose intermediate values have other users are kept.
     """
 
     name = "ttir-fusing"
@@ -199,56 +204,99 @@ class TTIRFusingPass(ModulePass):
 
 
 _ATTENTION = "ttir.scaled_dot_product_attention"
+_DECODING = frozenset(
+    f"ttir.{kind}_attention_decode"
+    for kind in ("scaled_dot_product", "paged_scaled_dot_product", "paged_flash_multi_latent")
+)
+"""Decode attention ops: queries (1, users, heads, size) and masks (users, 1, heads, keys)."""
 
 
 @dataclass(frozen=True)
 class TTIREmptyAttentionRowsPass(ModulePass):
-    """Makes the rows of attention zero in which a mask hides every key.
+    """Zeroes the rows of attention in which a mask hides every key.
 
-    The kernels know no such rows: they divide by the sum of the exponentials of the distances from
-    the maximum, which are no numbers where the maximum is minus infinity, and one where it is any
-    number (compute_common.hpp of the attention in tt-metal). So masks are limited to what is
-    finite, and the result is multiplied with whether the row sees anything. Masks that are known to
-    hide no whole row stay.
+    The kernels do not handle such rows: they divide by the sum of exponentials of the distances
+    from the maximum, which are NaN if the maximum is minus infinity, and 1 if it is finite
+    (compute_common.hpp of the attention in tt-metal). So masks are bounded to finite values, and
+    the result is multiplied by whether the row sees any key. Masks known to hide no whole row are
+    kept.
     """
 
     name = "ttir-empty-attention-rows"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in functions(op):
-            if rewrite_each(function, _with_empty_rows, lambda each: each.name == _ATTENTION):
+            if rewrite_each(function, _with_empty_rows, _attends):
                 merge_common_subexpressions(function)
+
+
+def _attends(op: CatalogueOp) -> bool:
+    return op.name == _ATTENTION or op.name in _DECODING
 
 
 def _with_empty_rows(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
     mask = op.optional_operand("attention_mask")
-    # A sink is one more term in the sum, which is never zero then.
-    if mask is None or op.optional_operand("attention_sink") is not None:
+    if mask is None or _has_sink(op):
         return None
     if 0 in shape_of(mask.type) or _is_bounded(mask):
         return None
     may_hide, is_moderate = may_hide_rows(mask), _hides_by_moderate_numbers(mask)
     if not may_hide and not is_moderate:
         return None
+    if op.name == _ATTENTION and op.parameter("sliding_window_size"):
+        return _without_window(rewriter, op, mask)
     limited = bounded(rewriter, mask)
     if is_moderate:
-        limited = bounded(rewriter, _less_maximum(rewriter, limited))
+        limited = bounded(rewriter, _shifted_to_zero(rewriter, limited))
     operands = [operand if operand is not mask else limited for operand in op.operands]
     result = rewriter.again(op, operands)
     if not may_hide:
         return result
     seen = rewriter.typecast(seen_rows(rewriter, mask), op.result_type.element_type)
+    if op.name in _DECODING:
+        seen = rewriter.permute(seen, [1, 0, 2, 3])
     rank = len(op.result_shape)
     seen = rewriter.reshape(seen, [1] * (rank - len(shape_of(seen.type))) + [*shape_of(seen.type)])
     return rewriter.emit("multiply", [result, seen], op.result_type)
 
 
+def _without_window(builder: OpBuilder, op: CatalogueOp, mask: SSAValue) -> SSAValue:
+    """Merges the sliding window into the mask: both together may hide whole rows.
+
+    The kernels would take the window as a mask anyway.
+    """
+    queries, keys = op.shape("query")[2], op.shape("key")[2]
+    band = seen_band(queries, keys, False, op.parameter("sliding_window_size"))
+    assert band is not None
+    element = element_of(mask.type)
+    rows = np.arange(queries, dtype=np.float32).reshape(1, 1, queries, 1) - band.center
+    columns = np.arange(keys, dtype=np.float32).reshape(1, 1, 1, keys)
+    apart = builder.broadcasting("subtract", *(builder.constant(x) for x in (rows, columns)))
+    half = builder.full([1] * 4, band.half, f32)
+    inside = builder.broadcasting("le", builder.like("abs", apart), half)
+    shown, unseen = (builder.full([1] * 4, number, element) for number in (0.0, -np.inf))
+    window = builder.broadcasting("where", inside, shown, unseen, element=element)
+    return builder.emit(
+        _ATTENTION.removeprefix("ttir."),
+        [*op.operands[:3], builder.broadcasting("add", mask, window)],
+        op.result_type,
+        is_causal=False,
+        scale=op.parameter("scale"),
+    )
+
+
+def _has_sink(op: CatalogueOp) -> bool:
+    """Returns whether an attention sink adds a term to the row sums, which are then never zero."""
+    names = {spec.name for spec in op.definition.operands}
+    return "attention_sink" in names and op.optional_operand("attention_sink") is not None
+
+
 _MODERATE = (-1e6, -64.0)
-"""Numbers that hide keys, to which float32 adds a score without losing most of its bits."""
+"""Range of mask values that hide keys, but still keep most bits of an added float32 score."""
 
 
 def _hides_by_moderate_numbers(mask: SSAValue) -> bool:
-    """True if one of the numbers that a mask is made of hides keys, but is no lowest number."""
+    """Returns whether a constant in the mask is in the range `_MODERATE`."""
     pending, seen = [mask], {mask}
     while pending and len(seen) < MASK_OPS:
         value = pending.pop()
@@ -262,9 +310,11 @@ def _hides_by_moderate_numbers(mask: SSAValue) -> bool:
     return False
 
 
-def _less_maximum(builder: OpBuilder, mask: SSAValue) -> SSAValue:
-    """A mask less the greatest number of each row, unless that leaves no scores in float32 either:
-    kernels round scores to 16 bits after adding it."""
+def _shifted_to_zero(builder: OpBuilder, mask: SSAValue) -> SSAValue:
+    """Subtracts the row maximum from a mask, unless it is too low to leave scores in float32.
+
+    Kernels round scores to 16 bits after adding the mask.
+    """
     shape = shape_of(mask.type)
     most = builder.reduce("max", mask, [len(shape) - 1])
     least = builder.full([1] * len(shape), _MODERATE[0], element_of(mask.type))
@@ -273,7 +323,7 @@ def _less_maximum(builder: OpBuilder, mask: SSAValue) -> SSAValue:
 
 
 def _is_bounded(mask: SSAValue) -> bool:
-    """True if `bounded` made a mask."""
+    """Returns whether `bounded` made the mask."""
     op = mask.owner
     return (
         isinstance(op, CatalogueOp)
@@ -283,8 +333,10 @@ def _is_bounded(mask: SSAValue) -> bool:
 
 
 def seen_rows(builder: OpBuilder, mask: SSAValue) -> SSAValue:
-    """One for each row of a mask that holds more than minus infinity, else zero. The comparison is
-    one of order: the vector engine finds two infinities different."""
+    """Returns one for each row of a mask with an element above minus infinity, else zero.
+
+    Compares by order, since the vector engine does not find two infinities equal.
+    """
     shape = shape_of(mask.type)
     least = builder.full([1] * len(shape), lowest(mask), element_of(mask.type))
     truth = tensor_type(element_of(mask.type), shape)

@@ -13,13 +13,15 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Unpack, cast
 
 import numpy as np
 
-from ttcodegen.emission.description import Structure, static
+from ttcodegen.bucketing import DynamicShapes, Lengths
 from ttcodegen.emission.interface_description import default_module_name
+from ttcodegen.emission.structure import Structure, static
 from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.framework import (
     CheckError,
@@ -32,6 +34,12 @@ from ttcodegen.framework import (
     joined_models,
     refusals_in_full,
     refusing,
+)
+from ttcodegen.jax.dynamic_shapes import (
+    FORWARD,
+    DynamicExample,
+    bucket_examples,
+    has_symbolic_dimensions,
 )
 from ttcodegen.project.running import Reference, write_module
 from ttcodegen.project.settings import Check, ProjectOptions, ProjectSettings
@@ -55,7 +63,10 @@ def compile(
     check: Check = False,
     golden: str | os.PathLike[str] | None = None,
     force: bool = False,
-    seed: int = 0,
+    seed: int | None = None,
+    dynamic_shapes: Any = None,
+    lengths: Lengths | None = None,
+    padding: Mapping[str, float] | None = None,
     **settings: Unpack[ProjectSettings],
 ) -> Path:
     """Compiles a function, or several, to a C++ project.
@@ -75,7 +86,7 @@ def compile(
             their values.
         params: a tree of parameters. They become weights in `out`/data, called by their paths in
             the tree: `Dense_0.kernel`.
-        name: what the C++ module is called; the name of the function if not given.
+        name: name of the C++ module; by default that of the function.
         target: ttnn or ttmetal.
         arch: the card, wormhole_b0 if not given.
         system_desc: the system, as a .ttsys file or the name of a card.
@@ -84,8 +95,16 @@ def compile(
             what the function itself computes; `edges`: on inputs from the edges, too.
         golden: a folder that arguments and results are written to, as `ttcodegen --check --golden`
             reads it.
-        force: write into a folder of others, or overwrite edits.
+        force: write into an unrelated folder, or overwrite edits.
         seed: the seed of random inputs, for arguments that the example does not give.
+        dynamic_shapes: dimensions of `example_args` that have any size within a range: for each
+            argument, as `jax.export.symbolic_args_specs` takes them, `("batch, length", None)`. Or
+            the example has symbolic dimensions of `jax.export.symbolic_shape` itself. The project
+            has a function for each bucket, and a call takes the smallest that fits. The function is
+            refused if its results depend on the padding.
+        lengths: sizes of buckets, of the only dynamic dimension or by name; if not given, the
+            largest size that a constraint allows, and halves of it.
+        padding: values that arguments are padded with, by their names; 0 for others.
         settings: further options of the command line: optimize, weights, overrides, trace, mesh,
             kind and others; see `ttcodegen.project.settings.ProjectSettings`.
 
@@ -101,10 +120,16 @@ def compile(
     if out is None:
         raise TypeError("compile() needs the folder of the project, out=...")
     run = bool(check) or golden is not None
+    dynamic = DynamicShapes(dynamic_shapes, lengths, padding)
     if isinstance(function, Mapping):
         functions = cast("Mapping[str, Any]", function)
+        if dynamic.are_given or has_symbolic_dimensions(framework("jax"), functions):
+            dynamic.refuse_several(2)
         model = _models(functions, tuple(static), params, run=run)
         first: Any = next(iter(functions.values()))[0]
+    elif dynamic.are_given or has_symbolic_dimensions(framework("jax"), example_args):
+        model = _bucket_model(function, example_args, tuple(static), params, dynamic, run=run)
+        first = function
     else:
         model, first = _model(function, example_args, tuple(static), params, run=run), function
     if golden is not None:
@@ -153,7 +178,7 @@ def _models(
     """Several functions as one module.
 
     Raises:
-        CompileError: if one is not given with its arguments, or is not supported.
+        CompileError: if one has no arguments, or is not supported.
     """
     models: dict[str, FrameworkModel] = {}
     for name, given in functions.items():
@@ -171,6 +196,33 @@ def _models(
     if not models:
         raise CompileError("there are no functions to compile", called_at())
     return joined_models(models)
+
+
+@refusals_in_full()
+def _bucket_model(
+    function: Any,
+    args: tuple[Any, ...],
+    static_places: tuple[int, ...],
+    params: Any,
+    dynamic: DynamicShapes,
+    *,
+    run: bool,
+) -> FrameworkModel:
+    """Function with dynamic dimensions, as the functions of its buckets."""
+    jax = framework("jax")
+    given = {place: value for place, value in enumerate(args) if place not in static_places}
+    names = _argument_names(jax, function, args, given, params)
+    example = DynamicExample(args, tuple(given), names)
+
+    def called(arguments: Sequence[Any]) -> Any:
+        return function(*arguments) if params is None else function(params, *arguments)
+
+    place = defined_at(function) if callable(function) else called_at()
+    found, buckets, calls = bucket_examples(jax, FORWARD, called, example, dynamic, place)
+    models = {
+        name: _model(function, each, static_places, params, run=run) for name, each in found.items()
+    }
+    return replace(joined_models(models), buckets=buckets, bucket_calls=tuple(calls) if run else ())
 
 
 @refusals_in_full()
@@ -208,7 +260,7 @@ def _model(
         )
     names = _argument_names(jax, function, args, given, params)
     weights = {
-        _apart(_path(path), names): _array(jax, leaf)
+        _unambiguous(_path(path), names): _array(jax, leaf)
         for path, leaf in jax.tree_util.tree_flatten_with_path(params)[0]
     }
     structure = (_inputs_structure(jax, args, given), returned)
@@ -228,7 +280,7 @@ def _model(
 def _exported(
     jax: Any, function: Any, called: Any, params: Any, arrays: tuple[Any, ...]
 ) -> tuple[str, Any]:
-    """The StableHLO of the function, with locations, and the tree of what it returns."""
+    """Lowers the function; returns its StableHLO with locations, and its result tree."""
     remedy = (
         "see what jax.jit(function).lower(...) says; arguments that decide about shapes or the "
         "flow of control have to be static"
@@ -248,10 +300,10 @@ def _outputs(
 
 
 def _array(jax: Any, leaf: Any) -> np.ndarray:
-    """The elements of a leaf; of a key for random numbers, its integers.
+    """Elements of a leaf; for a random key, its integers.
 
     Raises:
-        CompileError: if there is only a shape.
+        CompileError: if only the shape is given.
     """
     dtype = getattr(leaf, "dtype", None)
     if dtype is not None and jax.dtypes.issubdtype(dtype, jax.dtypes.prng_key):
@@ -270,15 +322,15 @@ def _array(jax: Any, leaf: Any) -> np.ndarray:
 
 
 def _path(path: Sequence[Any]) -> str:
-    """The keys that lead to a leaf, with dots, without what flax calls all parameters."""
+    """Dotted path of a leaf, without flax's collection `params`."""
     keys = [str(getattr(k, "key", getattr(k, "name", getattr(k, "idx", k)))) for k in path]
     if len(keys) > 1 and keys[0] == "params":
         keys = keys[1:]
     return ".".join(keys) or "params"
 
 
-def _apart(weight: str, names: Sequence[str]) -> str:
-    """Weight name that clashes with no argument."""
+def _unambiguous(weight: str, names: Sequence[str]) -> str:
+    """Weight name without a clash with arguments."""
     return f"params.{weight}" if weight in names else weight
 
 
@@ -304,14 +356,14 @@ def _argument_names(
 
 
 def _numbered(jax: Any, tree: Any, first: int = 0) -> Structure:
-    """The structure of a tree of jax, its leaves counted in the order that jax has them in."""
+    """Structure of a jax tree, with leaves numbered in jax's order."""
     leaves, shape = jax.tree_util.tree_flatten(tree)
     numbered = jax.tree_util.tree_unflatten(shape, [_Leaf(first + i) for i in range(len(leaves))])
     return Structure.of(numbered, _leaf)
 
 
 class _Leaf(int):
-    """The place of a leaf, distinct from integers of the tree."""
+    """Index of a leaf, distinct from integers of the tree."""
 
 
 def _leaf(value: Any) -> Structure:
@@ -342,7 +394,7 @@ _RESULT = re.compile(r"(tensor<(?:[^<>]|<[^<>]*>)*>)(?: \{((?:[^{}\"]|\"[^\"]*\"
 
 
 def _named(text: str, names: Sequence[str], weights: int, outputs: Sequence[str]) -> str:
-    """The text with names and kinds for arguments, and names for results."""
+    """Adds names and kinds of arguments, and names of results, to the text."""
     match = _MAIN.search(text)
     if match is None:
         raise CompileError("the StableHLO of the function has no @main")

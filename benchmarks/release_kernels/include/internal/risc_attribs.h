@@ -1,0 +1,2 @@
+// In place of the library's header: the emulated device has these itself.
+#pragma once

@@ -1,0 +1,291 @@
+"""Batched rows: products and what follows them keep a batch of matrices as tiles hold it.
+
+Tiles of 8x197x768 have 27 rows of padding in each matrix, those of 1576x768 have none: a reshape
+between them moves nearly every row. Products, normalizations and elementwise ops do not depend on
+how rows are arranged, so that reshapes cancel where all of them work on the batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import SSAValue
+from xdsl.passes import ModulePass
+
+from ttcodegen.dialects.core.datatypes import element_of, shape_of, tensor_type
+from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.dialects.ttcore.dialect import system_of
+from ttcodegen.layout.placements import TiledShape
+from ttcodegen.ops.core.builder import OpBuilder
+from ttcodegen.ops.core.definition import call_has_trait, has_trait
+from ttcodegen.ops.core.traits import Trait
+from ttcodegen.ops.dialects import ttnn_op_classes
+from ttcodegen.ops.movement.data_movement import reshaped
+from ttcodegen.optimizer.call import LibraryCall
+from ttcodegen.optimizer.cost.calls import CostModel, unplaced_seconds
+from ttcodegen.optimizer.matmul_candidates import MatmulCandidates
+from ttcodegen.optimizer.programs.matmul import Product
+from ttcodegen.optimizer.rewrites import RESHAPES, on_rows, works_on_rows
+from ttcodegen.systems.cards import default_system
+from ttcodegen.systems.description import DEFAULT_ARCHITECTURE
+from ttcodegen.transforms.rewriting import body_of, erase_dead, keep, rebuild
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class BatchedRows(ModulePass):
+    """Computes on batches of matrices instead of their rows, where the cost model gains by it.
+
+    It may lose: the padding of each matrix is computed, too."""
+
+    name = "ttnn-batched-rows"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        system = system_of(op) or default_system(DEFAULT_ARCHITECTURE)
+        price = _Price(CostModel(system.chip))
+        for function in list(op.walk()):
+            if isinstance(function, FuncOp):
+                for change in (_keep_batches, _batch_factors):
+                    _apply_if_faster(ctx, function, change, price)
+
+
+class _Price:
+    """Seconds of calls with the fastest program configs of products, which later passes choose."""
+
+    def __init__(self, model: CostModel) -> None:
+        self.model = model
+        self._products = MatmulCandidates(model, False, model.grid)
+
+    def __call__(self, call: LibraryCall) -> float:
+        least = self.model.cost(call).seconds
+        if not call_has_trait(call.name, Trait.MATRIX_PRODUCT) or Product(call).batch_b != 1:
+            return least
+        for each in self._products.of(call):
+            made = LibraryCall(call.name, each.operands, each.results, each.attributes)
+            cost = self.model.cost(made)
+            if cost.l1_bytes <= self.model.speed.usable_l1:
+                least = min(least, cost.seconds)
+        return least
+
+
+def _apply_if_faster(
+    context: Context, function: FuncOp, change: Callable[[FuncOp], bool], price: _Price
+) -> None:
+    changed = function.clone()
+    if not change(changed):
+        return
+    before, after = (
+        unplaced_seconds(context, each, price.model, price) for each in (function.clone(), changed)
+    )
+    if after < before:
+        change(function)
+
+
+def _keep_batches(function: FuncOp) -> bool:
+    """Computes on batches that are reshaped to rows; False if there are none."""
+    if not any(
+        isinstance(op, CatalogueOp)
+        and _is_reshape(op)
+        and _is_batch_of(shape_of(op.operands[0].type), op.result_shape)
+        for op in body_of(function).ops
+    ):
+        return False
+    _rewrite(function, _Matrices())
+    return True
+
+
+def _batch_factors(function: FuncOp) -> bool:
+    """Reshapes the rows of left factors instead of those of wider products; False without any."""
+    wanted: dict[SSAValue, Shape] = {}
+    for op in body_of(function).ops:
+        if not isinstance(op, CatalogueOp) or not _is_reshape(op):
+            continue
+        (rows,), batch = op.operands, op.result_shape
+        if _multiplies_rows(rows) and _is_batch_of(batch, shape_of(rows.type)):
+            product = rows.owner
+            assert isinstance(product, CatalogueOp)
+            if product.shape("a")[-1] < batch[-1]:
+                wanted.setdefault(rows, batch)
+    if wanted:
+        _rewrite(function, _Matrices(wanted))
+    return bool(wanted)
+
+
+def _rewrite(function: FuncOp, matrices: _Matrices) -> None:
+    classes = ttnn_op_classes()
+    rebuild(function, lambda insert, m: OpBuilder(classes, insert, m), matrices.rewrite)
+    erase_dead(function)
+
+
+def _is_reshape(op: object) -> bool:
+    return isinstance(op, CatalogueOp) and op.definition.short_name in RESHAPES
+
+
+def _multiplies_rows(value: SSAValue) -> bool:
+    """True of a product of a matrix, whose rows may be arranged in any way."""
+    op = value.owner
+    return (
+        isinstance(op, CatalogueOp)
+        and has_trait(op, Trait.MATRIX_PRODUCT)
+        and not op.parameter("transpose_a")
+        and len(op.shape("a")) == len(op.result_shape) == 2
+        and prod(op.shape("b")[:-2]) == 1
+        and len(op.shape("b")) >= 2
+        and all(prod(shape_of(bias.type)[:-1]) == 1 for bias in op.operands[2:])
+    )
+
+
+def _is_batch_of(batch: Shape, rows: Shape) -> bool:
+    """True if a batch of matrices has these rows, and padding besides."""
+    return (
+        len(batch) > 2
+        and len(rows) == 2
+        and batch[-1] == rows[-1]
+        and prod(batch[:-1]) == rows[0]
+        and 1 < batch[-2] < rows[0]
+        and TiledShape(batch).tiles > TiledShape(rows).tiles
+    )
+
+
+def _made_again(
+    builder: OpBuilder, op: CatalogueOp, operands: Sequence[SSAValue], shape: Shape
+) -> SSAValue:
+    """The result of an op on rows that are arranged otherwise."""
+    made = type(op).create(
+        operands=operands,
+        result_types=[tensor_type(element_of(op.results[0].type), shape)],
+        properties={**op.properties, **on_rows(op, len(shape), operands[0])},
+        attributes=op.attributes,
+        location=op.location,
+    )
+    made.source_offset = op.source_offset
+    builder.insert(made)
+    made.results[0].name_hint = op.results[0].name_hint
+    return made.results[0]
+
+
+@dataclass
+class _Matrices:
+    """Rewriter of the ops of one function that work on rows of a batch."""
+
+    wanted: Mapping[SSAValue, Shape] = field(default_factory=dict[SSAValue, Shape])
+    """Products whose left factors are to be reshaped, and the shapes of what they become."""
+    batched: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
+    """Maps rows to the batch of matrices that has them."""
+    products: dict[SSAValue, tuple[CatalogueOp, Sequence[SSAValue]]] = field(
+        default_factory=dict[SSAValue, tuple[CatalogueOp, Sequence[SSAValue]]]
+    )
+    """Wanted products and their operands, by their rows."""
+
+    def rewrite(self, builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValue]:
+        operands = [builder[value] for value in op.operands]
+        if _is_reshape(op):
+            return [self._reshaped(builder, op, operands[0])]
+        if op.definition.short_name == "slice_static":
+            row = self._product_of_rows(builder, op, operands[0])
+            row = self._row_of_each(builder, op, operands[0]) if row is None else row
+            if row is not None:
+                return [row]
+        elif len(op.results) == 1 and len(op.result_shape) == 2:
+            if (made := self._computed(builder, op, operands)) is not None:
+                return [made]
+        keep(builder, op, operands)
+        return op.results
+
+    def _reshaped(self, builder: OpBuilder, op: CatalogueOp, value: SSAValue) -> SSAValue:
+        batch, shape = self.batched.get(value), op.result_shape
+        if batch is not None and shape_of(batch.type) == shape:
+            return batch
+        keep(builder, op, [value])
+        if _is_batch_of(shape_of(value.type), shape):
+            self.batched[op.results[0]] = value
+        return op.results[0]
+
+    def _computed(
+        self, builder: OpBuilder, op: CatalogueOp, operands: Sequence[SSAValue]
+    ) -> SSAValue | None:
+        """The rows of the op on a batch; None if no operand is one."""
+        is_product = _multiplies_rows(op.results[0])
+        if not is_product and not works_on_rows(op):
+            return None
+        candidates = operands[:1] if is_product else operands
+        wanted = self.wanted.get(op.results[0])
+        if wanted is not None and operands[0] not in self.batched:
+            width = shape_of(operands[0].type)[-1]
+            self.batched[operands[0]] = reshaped(builder, operands[0], (*wanted[:-1], width))
+        found = next((self.batched[v] for v in candidates if v in self.batched), None)
+        if found is None:
+            return None
+        rows = shape_of(found.type)[:-1]
+        if prod(rows) != op.result_shape[0]:
+            return None
+        taken = [self._arranged(builder, value, rows) for value in candidates]
+        if any(value is None for value in taken):
+            return None
+        others = [value for value in taken if value is not None]
+        if is_product:
+            others += operands[1:]
+        made = _made_again(builder, op, others, (*rows, op.result_shape[1]))
+        result = reshaped(builder, made, op.result_shape)
+        self.batched[result] = made
+        if wanted is not None:
+            self.products[result] = op, operands
+        return result
+
+    def _product_of_rows(
+        self, builder: OpBuilder, op: CatalogueOp, value: SSAValue
+    ) -> SSAValue | None:
+        """Some rows of a wanted product, as the product of these rows; None for other slices."""
+        if value not in self.products:
+            return None
+        product, (left, *others) = self.products[value]
+        begins, ends, steps = (op.parameter(key) for key in ("begins", "ends", "step"))
+        (count, width), shape = op.result_shape, shape_of(left.type)
+        if (begins[1], steps[1], width) != (0, 1, product.result_shape[1]):
+            return None
+        rows = builder.emit(
+            "slice_static",
+            [left],
+            tensor_type(element_of(left.type), (count, shape[1])),
+            begins=[begins[0], 0],
+            ends=[ends[0], shape[1]],
+            step=[steps[0], 1],
+        )
+        return _made_again(builder, product, [rows, *others], (count, width))
+
+    def _arranged(self, builder: OpBuilder, value: SSAValue, rows: Shape) -> SSAValue | None:
+        """An operand in these rows; None if it broadcasts along some of them."""
+        batch, shape = self.batched.get(value), shape_of(value.type)
+        if batch is not None and shape_of(batch.type)[:-1] == rows:
+            return batch
+        if prod(shape[:-1]) == 1:
+            return value
+        if len(shape) != 2 or shape[0] != prod(rows):
+            return None
+        return reshaped(builder, value, (*rows, shape[1]))
+
+    def _row_of_each(self, builder: OpBuilder, op: CatalogueOp, value: SSAValue) -> SSAValue | None:
+        """A row of each matrix, of those of all of them; None for other slices."""
+        batch = self.batched.get(value)
+        if batch is None or len(shape := shape_of(batch.type)) != 3:
+            return None
+        begins, ends, steps = (op.parameter(key) for key in ("begins", "ends", "step"))
+        count, rows, _ = shape
+        if steps[0] != rows or begins[0] >= rows or ends[0] <= begins[0] + (count - 1) * rows:
+            return None
+        width = op.result_shape[1]
+        taken = builder.emit(
+            "slice_static",
+            [batch],
+            tensor_type(element_of(value.type), (count, 1, width)),
+            begins=[0, begins[0], begins[1]],
+            ends=[count, begins[0] + 1, ends[1]],
+            step=[1, 1, steps[1]],
+        )
+        return reshaped(builder, taken, (count, width))

@@ -1,0 +1,190 @@
+"""Wide products of one row of tiles, in pieces whose weights all banks are read for at once.
+
+A core next to each bank multiplies its share of the columns of weights that are sharded over the
+banks (`MatmulMultiCoreReuseMultiCastDRAMSharded`). The shares of the 128,256 columns of logits do
+not fit into its L1; those of a part of the columns do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import inf, prod
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import SSAValue
+from xdsl.passes import ModulePass
+
+from ttcodegen.dialects.core.datatypes import (
+    element_of,
+    normalized_data_type,
+    shape_of,
+    tensor_type,
+)
+from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.dialects.ttcore.dialect import system_of
+from ttcodegen.dialects.ttcore.shards import Layout
+from ttcodegen.dialects.ttcore.tile import TILE_SIDE, tiles_along
+from ttcodegen.dialects.ttnn.placement import TensorPlacement
+from ttcodegen.ops.core.builder import OpBuilder
+from ttcodegen.ops.core.definition import has_trait
+from ttcodegen.ops.core.traits import Trait
+from ttcodegen.ops.dialects import ttnn_op_classes
+from ttcodegen.optimizer.call import Candidate, LibraryCall, interleaved
+from ttcodegen.optimizer.cost.calls import CostModel
+from ttcodegen.optimizer.matmul_candidates import MatmulCandidates
+from ttcodegen.systems.cards import default_system
+from ttcodegen.systems.description import DEFAULT_ARCHITECTURE
+from ttcodegen.transforms.const_eval import constant_values
+from ttcodegen.transforms.rewriting import body_of, keep, rebuild
+
+MOST_PIECES = 8
+"""Pieces beyond which putting their results together takes what they save."""
+_WIDE = 1024
+"""Tiles of a result up to which no product is divided: its share fits into L1."""
+
+
+@dataclass(frozen=True)
+class DivideWideProducts(ModulePass):
+    """Divides products with wide constant weights by columns, where the cost model gains by it."""
+
+    name = "ttnn-divide-wide-products"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        system = system_of(op) or default_system(DEFAULT_ARCHITECTURE)
+        pieces = _Pieces(CostModel(system.chip))
+        for function in list(op.walk()):
+            if isinstance(function, FuncOp):
+                _divide(function, pieces)
+
+
+def _divide(function: FuncOp, pieces: _Pieces) -> None:
+    counts: dict[SSAValue, int] = {}
+    wide = [op for op in body_of(function).ops if _is_wide(op)]
+    if not wide:
+        return
+    constants = constant_values(function)
+    for op in wide:
+        assert isinstance(op, CatalogueOp)
+        if op.operands[1] in constants and (count := pieces.count(op)) > 1:
+            counts[op.results[0]] = count
+    if not counts:
+        return
+
+    def rewrite(builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValue]:
+        operands = [builder[value] for value in op.operands]
+        count = counts.get(op.results[0], 1) if len(op.results) == 1 else 1
+        if count == 1:
+            keep(builder, op, operands)
+            return op.results
+        return [_in_pieces(builder, op, operands, count)]
+
+    classes = ttnn_op_classes()
+    rebuild(function, lambda insert, m: OpBuilder(classes, insert, m), rewrite)
+
+
+def _is_wide(op: object) -> bool:
+    """True of a product of a row of tiles and a wide matrix."""
+    return (
+        isinstance(op, CatalogueOp)
+        and has_trait(op, Trait.MATRIX_PRODUCT)
+        and len(op.operands) == 2
+        and not any(op.parameter(n) for n in ("transpose_a", "transpose_b", "activation", "dtype"))
+        and len(op.shape("b")) == 2
+        and len(op.shape("a")) > 1
+        and prod(op.shape("a")[:-1]) <= TILE_SIDE
+        and op.shape("b")[1] > _WIDE * TILE_SIDE
+        and op.shape("b")[1] % TILE_SIDE == 0
+    )
+
+
+def _in_pieces(
+    builder: OpBuilder, op: CatalogueOp, operands: Sequence[SSAValue], count: int
+) -> SSAValue:
+    left, right = operands
+    (inner, columns), shape = shape_of(right.type), op.result_shape
+    width = columns // count
+    made: list[SSAValue] = []
+    for first in range(0, columns, width):
+        weights = builder.emit(
+            "slice_static",
+            [right],
+            tensor_type(element_of(right.type), (inner, width)),
+            begins=[0, first],
+            ends=[inner, first + width],
+            step=[1, 1],
+        )
+        piece = type(op).create(
+            operands=[left, weights],
+            result_types=[tensor_type(element_of(op.results[0].type), (*shape[:-1], width))],
+            properties=op.properties,
+            attributes=op.attributes,
+            location=op.location,
+        )
+        piece.source_offset = op.source_offset
+        builder.insert(piece)
+        made.append(piece.results[0])
+    type_ = tensor_type(element_of(op.results[0].type), shape)
+    return builder.emit("concat", made, type_, dim=len(shape) - 1)
+
+
+class _Pieces:
+    """The number of pieces in which products take the shortest time."""
+
+    def __init__(self, model: CostModel) -> None:
+        self.model = model
+        self._products = MatmulCandidates(model, True, model.grid)
+
+    def count(self, op: CatalogueOp) -> int:
+        """The number of pieces of a product; 1 to leave it as it is."""
+        placed = [_placement(value) for value in (*op.operands, *op.results)]
+        left, right, result = placed
+        if left is None or right is None or result is None:
+            return 1
+        left = interleaved(left, "l1")
+        best, least = 1, self._seconds(LibraryCall("matmul", (left, right), (result,)))
+        columns = right.shape[-1]
+        for count in range(2, MOST_PIECES + 1):
+            if tiles_along(columns) % count:
+                continue
+            width = columns // count
+            weights = right.with_(shape=(right.shape[0], width))
+            made = result.with_(shape=(*result.shape[:-1], width))
+            piece = LibraryCall("matmul", (left, weights), (made,))
+            seconds = count * self._seconds(piece, banks_only=True)
+            seconds += self._joined(made, result, count)
+            if seconds < least:
+                best, least = count, seconds
+        return best
+
+    def _seconds(self, call: LibraryCall, banks_only: bool = False) -> float:
+        least = inf
+        for each in self._candidates(call, banks_only):
+            cost = self.model.cost(
+                LibraryCall(call.name, each.operands, each.results, each.attributes)
+            )
+            if cost.l1_bytes <= self.model.speed.usable_l1:
+                least = min(least, cost.seconds)
+        return least
+
+    def _candidates(self, call: LibraryCall, banks_only: bool) -> Iterator[Candidate]:
+        yield from self._products.from_banks(call)
+        if not banks_only:
+            yield from self._products.of(call)
+
+    def _joined(self, made: TensorPlacement, result: TensorPlacement, count: int) -> float:
+        """Seconds in which the results of pieces become one."""
+        parts = (interleaved(made, "l1"),) * count
+        attributes = {"dim": len(result.shape) - 1}
+        joined = LibraryCall("concat", parts, (interleaved(result, "dram"),), attributes)
+        copied = LibraryCall("clone", parts[:1], parts[:1])
+        return self.model.cost(joined).seconds + count * self.model.cost(copied).seconds
+
+
+def _placement(value: SSAValue) -> TensorPlacement | None:
+    data_type = normalized_data_type(element_of(value.type))
+    if data_type is None:
+        return None
+    return TensorPlacement(shape_of(value.type), data_type, Layout.TILE, "dram", "interleaved")

@@ -1,0 +1,280 @@
+"""Detection of moved calls, and of replacements by equivalent calls, in edited C++."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from ttcodegen.project.tuning.edited_files import (
+    EditedFile,
+    MovedCall,
+    OpIndex,
+    ReplacedCalls,
+    TextEdits,
+    line_of_comment,
+    new_comments,
+)
+from ttcodegen.project.tuning.meanings import same_meaning
+from ttcodegen.project.tuning.order import blocks, order_conflict, plain, read
+from ttcodegen.project.tuning.statements import Constant, Statement, statements
+
+Pair = tuple[Statement, Statement]
+"""Statement as generated, and as edited."""
+
+
+@dataclass
+class Rearrangement:
+    """Removed and added statements of a line-by-line alignment.
+
+    Args:
+        file: the file.
+        index: ops of the generated file.
+        pairs: aligned statements; moved ones are added.
+        gone: removed statements; those explained by decisions are dropped.
+        added: added statements; likewise.
+    """
+
+    file: EditedFile
+    index: OpIndex
+    pairs: list[Pair]
+    gone: list[Statement]
+    added: list[Statement]
+
+    def take_moved(self) -> set[str]:
+        """Finds moved calls; returns the variables whose last use may have changed."""
+        moved: list[Pair] = []
+        for old in list(self.gone):
+            new = self._moved_to(old)
+            if new is not None:
+                moved.append((old, new))
+                self.gone.remove(old)
+                self.added.remove(new)
+        if not moved:
+            return set()
+        blocks_before, blocks_now = blocks(self.file.before), blocks(self.file.after)
+        known = sorted([*self.pairs, *moved], key=lambda pair: pair[1].start)
+        places = {id(old): number for number, (old, _) in enumerate(known)}
+        reads: set[str] = set()
+        for old, new in sorted(moved, key=lambda pair: pair[1].start):
+            here = [pair for pair in known if pair[0].function == old.function]
+            passed = [
+                each
+                for each, _ in here
+                if (each.start < old.start) != (places[id(each)] < places[id(old)])
+            ]
+            same_block = blocks_before[old.start] == blocks_now[new.start]
+            if not same_block or order_conflict(old, passed) is not None:
+                self.gone.append(old)
+                self.added.append(new)
+                continue
+            self.pairs.append((old, new))
+            reads |= {path.partition(".")[0].partition("[")[0] for path in read(old)}
+            self.file.moved.append(self._moved(old, new, here, {id(o) for o, _ in moved}))
+        return reads - {path for each in self.added for path in read(each)}
+
+    def _moved_to(self, old: Statement) -> Statement | None:
+        if old.call is None or not old.function or old.words[0] == "return":
+            return None
+        same = [each for each in self.added if each.function == old.function and each.call]
+        exact = [each for each in same if plain(each.words) == plain(old.words)]
+        if exact:
+            return exact[0]
+        alike = [
+            each
+            for each in same
+            if old.target is not None
+            and each.target == old.target
+            and each.is_declaration == old.is_declaration
+            and each.call is not None
+            and each.call.callee == old.call.callee
+            and each.variables == old.variables
+        ]
+        return alike[0] if len(alike) == 1 else None
+
+    def _moved(
+        self, old: Statement, new: Statement, here: Sequence[Pair], moved: Container[int]
+    ) -> MovedCall:
+        calls = [(o, n) for o, n in here if o.call is not None and o.words[0] != "return"]
+        previous = [o for o, n in calls if n.start < new.start]
+        following = [o for o, n in calls if n.start > new.start and id(o) not in moved]
+        return MovedCall(
+            self.file.path,
+            self.index.at(old),
+            old,
+            previous[-1] if previous else None,
+            following[0] if following else None,
+            tuple(comment for _, _, comment in new_comments(old, new)),
+            self.file.after.count("\n", 0, new.start) + 1,
+        )
+
+    def take_replaced(
+        self, unresolved: Sequence[Pair], constants: Mapping[str, Constant]
+    ) -> list[Pair]:
+        """Finds calls that were replaced by equivalent ones; returns their result statements.
+
+        Args:
+            unresolved: pairs of calls that differ by more than decisions.
+            constants: the constants of tuning.hpp by name.
+        """
+        found: list[Pair] = []
+        for old, new in (*unresolved, *self._same_results()):
+            if old.call is None or new.call is None or old.target is None:
+                continue
+            if plain(old.words) == plain(new.words):
+                continue
+            before = self._inner(old, self.gone, statements(self.file.before))
+            after = self._inner(new, self.added, statements(self.file.after))
+            if not _has_other_calls(before, after):
+                continue
+            if not same_meaning(before, after, constants):
+                continue
+            self.gone = [each for each in self.gone if each not in before]
+            self.added = [each for each in self.added if each not in after]
+            found.append((old, new))
+            ops = dict.fromkeys(op for each in before for op in self.index.at(each))
+            old_comments = [c.text for each in before for c in each.comments]
+            self.file.replaced.append(
+                ReplacedCalls(
+                    self.file.path,
+                    tuple(ops),
+                    before,
+                    after,
+                    tuple(self.file.after[each.start : each.end] for each in after),
+                    tuple(
+                        text
+                        for each in after
+                        for start, end, text in new_comments(None, each)
+                        if self.file.after[start:end] not in old_comments
+                    ),
+                    self.file.after.count("\n", 0, new.start) + 1,
+                )
+            )
+        return found
+
+    def _same_results(self) -> Iterator[Pair]:
+        left = list(self.added)
+        for old in list(self.gone):
+            for new in left:
+                same = new.function == old.function and new.target == old.target is not None
+                if same and old.call and new.call and self._is_in_place(old, new):
+                    left.remove(new)
+                    yield old, new
+                    break
+
+    def _is_in_place(self, old: Statement, new: Statement) -> bool:
+        """Returns whether a statement kept its position among those that remain."""
+        moved = {id(each.statement) for each in self.file.moved}
+        return all(
+            (o.start < old.start) == (n.start < new.start)
+            for o, n in self.pairs
+            if o.function == old.function and id(o) not in moved
+        )
+
+    def _inner(
+        self, last: Statement, candidates: Sequence[Statement], listed: Sequence[Statement]
+    ) -> tuple[Statement, ...]:
+        """Group of calls whose results are read only within the group that ends in `last`."""
+        group = [last]
+        for each in sorted(candidates, key=lambda c: -c.start):
+            if each.function != last.function or each.start >= last.start or not each.target:
+                continue
+            if each.target not in {v for inside in group for v in read(inside)}:
+                continue
+            later = [s for s in listed if s.function == each.function and s.start > each.start]
+            readers: list[Statement] = []
+            for other in later:
+                if each.target in read(other):
+                    readers.append(other)
+                if other.target == each.target:
+                    break
+            if all(reader in group for reader in readers):
+                group.append(each)
+        return tuple(sorted(group, key=lambda s: s.start))
+
+    def edits(self, found: Sequence[Pair]) -> TextEdits:
+        """Edits that revert the rearrangements; `found` are the pairs of replaced calls."""
+        edits: TextEdits = []
+        new_of = {id(old): new for old, new in self.pairs}
+        restored: list[Statement] = [each.statement for each in self.file.moved]
+        for each in self.file.moved:
+            new = new_of[id(each.statement)]
+            edits.append((*line_of_comment(self.file.after, new.start, new.end), ""))
+            for start, end, _ in new_comments(each.statement, new):
+                edits.append((*line_of_comment(self.file.after, start, end), ""))
+        for group in self.file.replaced:
+            restored += group.before[:-1]
+            for each in group.after[:-1]:
+                edits.append((*line_of_comment(self.file.after, each.start, each.end), ""))
+        for old, new in found:
+            edits.append((new.start, new.end, self.file.before[old.start : old.end]))
+        known = {id(old): new for old, new in (*self.pairs, *found)}
+        for each in restored:
+            known.pop(id(each), None)
+        return [*edits, *restored_statements(self.file.before, restored, known)]
+
+
+def _has_other_calls(before: Sequence[Statement], after: Sequence[Statement]) -> bool:
+    """Returns whether calls differ, not only arguments of a single call.
+
+    Such edits are decisions of that call, whose text stays as the user formatted it.
+    """
+    if len(before) != 1 or len(after) != 1:
+        return True
+    old, new = before[0].call, after[0].call
+    if old is None or new is None or old.callee != new.callee:
+        return True
+    were, are = ([each.text for each in call.positional] for call in (old, new))
+    return were != are and sorted(were) == sorted(are)
+
+
+def restored_statements(
+    before: str, restored: Sequence[Statement], places: Mapping[int, Statement]
+) -> TextEdits:
+    """Edits that reinsert removed statements after their predecessors.
+
+    Args:
+        before: the generated file.
+        restored: statements of it.
+        places: current versions of the other statements, by identity of the generated ones.
+    """
+    wanted = {id(each) for each in restored}
+    edits: TextEdits = []
+    listed = statements(before)
+    for index, each in enumerate(listed):
+        if id(each) not in wanted or (index and id(listed[index - 1]) in wanted):
+            continue
+        last = index
+        while last + 1 < len(listed) and id(listed[last + 1]) in wanted:
+            last += 1
+        place = places.get(id(listed[index - 1])) if index else None
+        if place is not None:
+            text = before[listed[index - 1].end : listed[last].end]
+            edits.append((place.end, place.end, text))
+    return edits
+
+
+def is_explained(file: EditedFile, gone: Sequence[Statement], added: Sequence[Statement]) -> bool:
+    """Returns whether decisions explain all edits of a file.
+
+    Args:
+        file: the file, with the decisions that were found.
+        gone: removed statements without an explaining decision.
+        added: added ones.
+    """
+    if gone or added:
+        return False
+    decided = (*file.calls, *file.replaced, *file.moved)
+    said = {each.line: each.comments for each in decided if each.comments}
+    before, after = (
+        Counter(
+            comment.text.removeprefix("//").strip()
+            for each in statements(text)
+            for comment in each.comments
+        )
+        for text in (file.before, file.after)
+    )
+    return (
+        after - before == Counter(c for comments in said.values() for c in comments)
+        and not before - after
+    )

@@ -11,7 +11,8 @@ import pytest
 
 from ttcodegen.emitc.formatting import FormattedTexts
 from ttcodegen.foundation import cache
-from ttcodegen.foundation.cache import keep_file, kept_file, own_cache_folder
+from ttcodegen.foundation.cache import kept_file, own_cache_folder
+from ttcodegen.foundation.whole_files import write_whole
 
 OTHER_USER = 4242
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
@@ -89,7 +90,7 @@ def test_the_home_of_the_user_database_is_used_instead(
 
 def test_files_that_others_can_write_are_not_read(top: Path) -> None:
     path = top / "file"
-    keep_file(path, b"own")
+    write_whole(path, b"own", private=True)
     assert kept_file(path) == b"own"
     path.chmod(0o666)
     assert kept_file(path) is None

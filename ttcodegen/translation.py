@@ -6,7 +6,6 @@ standard output.
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from collections.abc import Callable, Generator, Mapping
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ttcodegen.foundation.diagnostics import CompileError, Source
+from ttcodegen.foundation.whole_files import write_whole
 from ttcodegen.systems.description import (
     DEFAULT_ARCHITECTURE,
     SystemDescription,
@@ -428,9 +428,9 @@ def write_output(translated: Translated, path: str) -> None:
     try:
         if path.endswith("/") or target.is_dir():
             for name, content in translated.files.items():
-                _write_file(target / name, content)
+                write_whole(target / name, content)
         else:
-            _write_file(target, translated.whole)
+            write_whole(target, translated.whole)
     except OSError as error:
         raise CompileError(f"cannot write '{path}': {error.strerror or error}") from None
 
@@ -447,14 +447,3 @@ def _write_to_stdout(content: str | bytes) -> None:
     sys.stdout.flush()
     sys.stdout.buffer.write(content)
     sys.stdout.buffer.flush()
-
-
-def _write_file(path: Path, content: str | bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        fresh.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
-        fresh.replace(path)
-    except OSError:
-        fresh.unlink(missing_ok=True)
-        raise

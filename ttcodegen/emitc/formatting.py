@@ -16,12 +16,12 @@ from pathlib import Path
 
 from ttcodegen.foundation.cache import (
     checked,
-    keep_file,
     kept_file,
     own_cache_folder,
     with_checksum,
 )
 from ttcodegen.foundation.diagnostics import CompileError
+from ttcodegen.foundation.whole_files import write_whole
 
 # Cache of formatted text: clang-format takes longer than printing for a large model, most of which
 # is unchanged the next time.
@@ -76,7 +76,7 @@ class FormattedTexts:
         if self._folder is None:
             return
         try:
-            keep_file(self._folder / key, with_checksum(text.encode()))
+            write_whole(self._folder / key, with_checksum(text.encode()), private=True)
         except OSError:
             self._folder = None
             return

@@ -28,6 +28,7 @@ from ttcodegen.explorer.models import (
 from ttcodegen.explorer.module_graphs import LINE, positions
 from ttcodegen.explorer.stages import Settings
 from ttcodegen.foundation.diagnostics import CompileError, Diagnostic, Source
+from ttcodegen.foundation.whole_files import write_whole
 from ttcodegen.project.manifest import Node
 from ttcodegen.rt.commands.command import Logger
 
@@ -93,14 +94,15 @@ class Measured:
                     found.setdefault(metric, {})[graph.id] = NodeData(results, name, gradient)
         return found
 
-    def write_node_data(self, graphs: list[Graph], folder: Path) -> list[Path]:
-        """Writes a file per metric in Model Explorer's format."""
-        paths: list[Path] = []
+    def write_node_data(self, graphs: list[Graph], folder: Path) -> dict[Path, Any]:
+        """Writes a file per metric in Model Explorer's format; returns their contents."""
+        written: dict[Path, Any] = {}
         for metric, data in self.node_data(graphs).items():
             path = folder / f"{metric}.json"
-            path.write_text(json.dumps(to_json(data)), "utf-8")
-            paths.append(path)
-        return paths
+            written[path] = to_json(data)
+            # Requests of other pages write and read it at the same time.
+            write_whole(path, json.dumps(written[path]))
+        return written
 
 
 @dataclass

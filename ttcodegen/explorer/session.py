@@ -476,19 +476,19 @@ class Session:
                 "metric": file.stem,
                 "name": METRICS[file.stem][0],
                 "path": str(file),
-                "data": json.loads(file.read_text("utf-8")),
+                "data": data,
             }
-            for file in files
+            for file, data in files.items()
         ]
 
-    def node_data_files(self, path: Path) -> list[Path]:
-        """Writes the results of a model's last execution, a file per metric.
+    def node_data_files(self, path: Path) -> dict[Path, Any]:
+        """Writes the results of a model's last execution, a file per metric, with its content.
 
         Empty without an execution or results.
         """
         execution = self.state(path).execution
         if execution is None or execution.measured is None:
-            return []
+            return {}
         graphs = execution.graphs
         if path.is_file():
             source = model_graphs(path, execution.options, stages=False)

@@ -6,4 +6,5 @@
 - `lazy_numpy`: Lazy import of numpy: most runs of the compiler never compute
 - `messages`: Messages on standard error: verbosity, progress, printable text, suggestions, user
   files
+- `whole_files`: Files that readers see as a whole or not at all
 """

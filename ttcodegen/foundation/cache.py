@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 
 from ttcodegen.foundation.messages import Level, report
+from ttcodegen.foundation.whole_files import write_whole
 
 _NOBODY = 65534
 """Owner, inside a user namespace, of files of users outside of it."""
@@ -161,26 +162,6 @@ def kept_file(path: Path) -> bytes | None:
         return file.read()
 
 
-def keep_file(path: Path, data: bytes) -> None:
-    """Writes a file of the cache atomically.
-
-    Raises:
-        OSError: if it cannot be written.
-    """
-    # Imported here: most runs write nothing.
-    import tempfile
-
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-        try:
-            file.write(data)
-            file.flush()
-            os.replace(file.name, path)
-        except OSError:
-            os.unlink(file.name)
-            raise
-
-
 def with_checksum(data: bytes) -> bytes:
     """Prefixes data with a checksum that `checked` verifies."""
     return _checksum(data) + data
@@ -220,7 +201,7 @@ def vouch_for(seal: Path, files: Iterable[Path]) -> None:
         name = file.relative_to(seal.parent)
         lines.append(f"{status.st_size} {status.st_mtime_ns} {_digest(file)} {name}\n")
     _close_folders(seal.parent)
-    keep_file(seal, ("".join(lines) or _NO_FILES).encode())
+    write_whole(seal, "".join(lines) or _NO_FILES, private=True)
 
 
 def _close_folders(top: Path) -> None:

@@ -24,6 +24,7 @@ from ttcodegen.foundation.diagnostics import (
     Severity,
     Source,
 )
+from ttcodegen.foundation.whole_files import write_whole
 from ttcodegen.frontends import module_for_passes
 from ttcodegen.ops.dialects import load_dialects
 from ttcodegen.opt.command_line import Request, spelling
@@ -269,15 +270,7 @@ def _write(path: str, text: str) -> None:
             # A device or a pipe.
             target.write_text(text, "utf-8")
             return
-        # Beside it first: a file is there as a whole or not at all.
-        with tempfile.NamedTemporaryFile(
-            "w", dir=target.resolve().parent, delete=False, encoding="utf-8"
-        ) as file:
-            file.write(text)
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(file.name, 0o666 & ~mask)
-        os.replace(file.name, target)
+        write_whole(target, text)
     except OSError as error:
         raise CompileError(f"cannot write '{path}': {error.strerror or error}") from None
 

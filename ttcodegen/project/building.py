@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from ttcodegen.emission.description import KINDS_WITH_EXECUTABLE, KINDS_WITH_LIBRARY, ProjectKind
+from ttcodegen.foundation.whole_files import write_whole
 from ttcodegen.project.cpu_backend import CPUBackend, ensure_cpu_backend
 from ttcodegen.project.edits import file_hash
 from ttcodegen.project.manifest import read_manifest
@@ -78,9 +79,7 @@ def write_record(build: Path, sources: Mapping[str, str], outputs: Mapping[str, 
         if path.is_file()
     }
     text = json.dumps({"sources": sources, "outputs": built}, indent=1)
-    scratch = build / f"{_RECORD}.new"
-    scratch.write_text(text, "utf-8")
-    os.replace(scratch, build / _RECORD)
+    write_whole(build / _RECORD, text)
 
 
 def forget_record(build: Path) -> None:

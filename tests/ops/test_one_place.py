@@ -25,7 +25,7 @@ KNOWN = {
     ),
     "conversions/ttir_to_ttmetal/grouping/tile_operations.py": (1, "how kernels combine tiles"),
     "optimizer/circular_buffers.py": (
-        5,
+        4,
         "buffers of the program factories, read and measured",
     ),
     "optimizer/cost/work.py": (1, "traffic of collectives over links, as measured"),

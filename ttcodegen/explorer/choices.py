@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.dialects.operations.compute_config import MathFidelity
 from ttcodegen.dialects.operations.operation import CatalogueOp
-from ttcodegen.dialects.ttcore.dialect import system_of
 from ttcodegen.dialects.ttnn.placement import given_placement
 from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.foundation.messages import closest
@@ -23,8 +22,6 @@ from ttcodegen.optimizer.candidates import CandidateGenerator
 from ttcodegen.optimizer.cost.calls import CostModel
 from ttcodegen.optimizer.optimize import Optimize, placed_calls
 from ttcodegen.optimizer.overrides.overrides import PLACES, CallNames, choice
-from ttcodegen.systems.cards import default_system
-from ttcodegen.systems.description import DEFAULT_ARCHITECTURE
 from ttcodegen.transforms.const_eval import constant_values, is_const_eval
 from ttcodegen.transforms.pass_runner import PassRunner
 
@@ -71,8 +68,7 @@ class _Recorder:
             return
         from xdsl.dialects.func import FuncOp
 
-        system = system_of(module) or default_system(DEFAULT_ARCHITECTURE)
-        ways = CandidateGenerator(CostModel(system.chip), True, placed_calls())
+        ways = CandidateGenerator(CostModel.of(module), True, placed_calls())
         for function in module.walk():
             if isinstance(function, FuncOp) and not is_const_eval(function):
                 self._look(function, ways)
@@ -111,7 +107,7 @@ class _Estimates:
             return
         from xdsl.dialects.func import FuncOp
 
-        model = CostModel((system_of(module) or default_system(DEFAULT_ARCHITECTURE)).chip)
+        model = CostModel.of(module)
         for function in module.walk():
             if not isinstance(function, FuncOp) or is_const_eval(function):
                 continue
@@ -122,7 +118,7 @@ class _Estimates:
                     given_placement(value) is None for value in (*op.operands, *op.results)
                 ):
                     continue
-                if seconds := model.cost(call_of(op)).seconds:
+                if seconds := model.seconds(call_of(op)):
                     self.microseconds[names.function, name] = round(seconds * 1e6, 3)
 
     def failed(self, pass_: ModulePass, module: ModuleOp) -> None:

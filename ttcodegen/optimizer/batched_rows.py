@@ -7,7 +7,7 @@ how rows are arranged, so that reshapes cancel where all of them work on the bat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
@@ -19,21 +19,17 @@ from xdsl.passes import ModulePass
 
 from ttcodegen.dialects.core.datatypes import element_of, shape_of, tensor_type
 from ttcodegen.dialects.operations.operation import CatalogueOp
-from ttcodegen.dialects.ttcore.dialect import system_of
 from ttcodegen.layout.placements import TiledShape
 from ttcodegen.ops.core.builder import OpBuilder
 from ttcodegen.ops.core.definition import call_has_trait, has_trait
 from ttcodegen.ops.core.traits import Trait
-from ttcodegen.ops.dialects import ttnn_op_classes
 from ttcodegen.ops.movement.data_movement import reshaped
 from ttcodegen.optimizer.call import LibraryCall
-from ttcodegen.optimizer.cost.calls import CostModel, unplaced_seconds
+from ttcodegen.optimizer.cost.calls import CostModel, apply_if_faster
 from ttcodegen.optimizer.matmul_candidates import MatmulCandidates
 from ttcodegen.optimizer.programs.matmul import Product
-from ttcodegen.optimizer.rewrites import RESHAPES, on_rows, works_on_rows
-from ttcodegen.systems.cards import default_system
-from ttcodegen.systems.description import DEFAULT_ARCHITECTURE
-from ttcodegen.transforms.rewriting import body_of, erase_dead, keep, rebuild
+from ttcodegen.optimizer.rewrites import RESHAPES, recreate_op, rewrite_calls, works_on_rows
+from ttcodegen.transforms.rewriting import body_of
 
 Shape = tuple[int, ...]
 
@@ -47,44 +43,23 @@ class BatchedRows(ModulePass):
     name = "ttnn-batched-rows"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        system = system_of(op) or default_system(DEFAULT_ARCHITECTURE)
-        price = _Price(CostModel(system.chip))
-        for function in list(op.walk()):
-            if isinstance(function, FuncOp):
-                for change in (_keep_batches, _batch_factors):
-                    _apply_if_faster(ctx, function, change, price)
+        price = _Price(CostModel.of(op))
+        for change in (_keep_batches, _batch_factors):
+            apply_if_faster(ctx, op, RESHAPES, change, price)
 
 
 class _Price:
     """Seconds of calls with the fastest program configs of products, which later passes choose."""
 
     def __init__(self, model: CostModel) -> None:
-        self.model = model
+        self._model = model
         self._products = MatmulCandidates(model, False, model.grid)
 
     def __call__(self, call: LibraryCall) -> float:
-        least = self.model.cost(call).seconds
+        seconds = self._model.seconds(call)
         if not call_has_trait(call.name, Trait.MATRIX_PRODUCT) or Product(call).batch_b != 1:
-            return least
-        for each in self._products.of(call):
-            made = LibraryCall(call.name, each.operands, each.results, each.attributes)
-            cost = self.model.cost(made)
-            if cost.l1_bytes <= self.model.speed.usable_l1:
-                least = min(least, cost.seconds)
-        return least
-
-
-def _apply_if_faster(
-    context: Context, function: FuncOp, change: Callable[[FuncOp], bool], price: _Price
-) -> None:
-    changed = function.clone()
-    if not change(changed):
-        return
-    before, after = (
-        unplaced_seconds(context, each, price.model, price) for each in (function.clone(), changed)
-    )
-    if after < before:
-        change(function)
+            return seconds
+        return min(seconds, self._products.fastest_seconds(call, self._products.of(call)))
 
 
 def _keep_batches(function: FuncOp) -> bool:
@@ -96,8 +71,7 @@ def _keep_batches(function: FuncOp) -> bool:
         for op in body_of(function).ops
     ):
         return False
-    _rewrite(function, _Matrices())
-    return True
+    return rewrite_calls(function, _Matrices())
 
 
 def _batch_factors(function: FuncOp) -> bool:
@@ -112,15 +86,7 @@ def _batch_factors(function: FuncOp) -> bool:
             assert isinstance(product, CatalogueOp)
             if product.shape("a")[-1] < batch[-1]:
                 wanted.setdefault(rows, batch)
-    if wanted:
-        _rewrite(function, _Matrices(wanted))
-    return bool(wanted)
-
-
-def _rewrite(function: FuncOp, matrices: _Matrices) -> None:
-    classes = ttnn_op_classes()
-    rebuild(function, lambda insert, m: OpBuilder(classes, insert, m), matrices.rewrite)
-    erase_dead(function)
+    return bool(wanted) and rewrite_calls(function, _Matrices(wanted))
 
 
 def _is_reshape(op: object) -> bool:
@@ -153,23 +119,6 @@ def _is_batch_of(batch: Shape, rows: Shape) -> bool:
     )
 
 
-def _made_again(
-    builder: OpBuilder, op: CatalogueOp, operands: Sequence[SSAValue], shape: Shape
-) -> SSAValue:
-    """The result of an op on rows that are arranged otherwise."""
-    made = type(op).create(
-        operands=operands,
-        result_types=[tensor_type(element_of(op.results[0].type), shape)],
-        properties={**op.properties, **on_rows(op, len(shape), operands[0])},
-        attributes=op.attributes,
-        location=op.location,
-    )
-    made.source_offset = op.source_offset
-    builder.insert(made)
-    made.results[0].name_hint = op.results[0].name_hint
-    return made.results[0]
-
-
 @dataclass
 class _Matrices:
     """Rewriter of the ops of one function that work on rows of a batch."""
@@ -183,29 +132,27 @@ class _Matrices:
     )
     """Wanted products and their operands, by their rows."""
 
-    def rewrite(self, builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValue]:
-        operands = [builder[value] for value in op.operands]
+    def __call__(
+        self, builder: OpBuilder, op: CatalogueOp, operands: Sequence[SSAValue]
+    ) -> Sequence[SSAValue] | None:
+        made = None
         if _is_reshape(op):
-            return [self._reshaped(builder, op, operands[0])]
-        if op.definition.short_name == "slice_static":
-            row = self._product_of_rows(builder, op, operands[0])
-            row = self._row_of_each(builder, op, operands[0]) if row is None else row
-            if row is not None:
-                return [row]
+            made = self._reshaped(op, operands[0])
+        elif op.definition.short_name == "slice_static":
+            made = self._product_of_rows(builder, op, operands[0])
+            made = self._row_of_each(builder, op, operands[0]) if made is None else made
         elif len(op.results) == 1 and len(op.result_shape) == 2:
-            if (made := self._computed(builder, op, operands)) is not None:
-                return [made]
-        keep(builder, op, operands)
-        return op.results
+            made = self._computed(builder, op, operands)
+        return None if made is None else [made]
 
-    def _reshaped(self, builder: OpBuilder, op: CatalogueOp, value: SSAValue) -> SSAValue:
+    def _reshaped(self, op: CatalogueOp, value: SSAValue) -> SSAValue | None:
+        """The batch that a reshape restores; None to keep the reshape."""
         batch, shape = self.batched.get(value), op.result_shape
         if batch is not None and shape_of(batch.type) == shape:
             return batch
-        keep(builder, op, [value])
         if _is_batch_of(shape_of(value.type), shape):
             self.batched[op.results[0]] = value
-        return op.results[0]
+        return None
 
     def _computed(
         self, builder: OpBuilder, op: CatalogueOp, operands: Sequence[SSAValue]
@@ -231,7 +178,7 @@ class _Matrices:
         others = [value for value in taken if value is not None]
         if is_product:
             others += operands[1:]
-        made = _made_again(builder, op, others, (*rows, op.result_shape[1]))
+        made = recreate_op(builder, op, others, (*rows, op.result_shape[1]))
         result = reshaped(builder, made, op.result_shape)
         self.batched[result] = made
         if wanted is not None:
@@ -257,7 +204,7 @@ class _Matrices:
             ends=[ends[0], shape[1]],
             step=[steps[0], 1],
         )
-        return _made_again(builder, product, [rows, *others], (count, width))
+        return recreate_op(builder, product, [rows, *others], (count, width))
 
     def _arranged(self, builder: OpBuilder, value: SSAValue, rows: Shape) -> SSAValue | None:
         """An operand in these rows; None if it broadcasts along some of them."""

@@ -387,7 +387,7 @@ class Search:
     def _declared_seconds(self, op: CatalogueOp) -> float:
         """Estimated seconds of a call with the placements that its types declare."""
         if op not in self._declared:
-            self._declared[op] = self.model.cost(call_of(op)).seconds
+            self._declared[op] = self.model.seconds(call_of(op))
         return self._declared[op]
 
     def _extended(

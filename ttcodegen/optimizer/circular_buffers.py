@@ -60,10 +60,8 @@ def circular_buffers(call: LibraryCall, chip: ChipDescription) -> int | None:
         return 0 if call_has_trait(call.name, Trait.USES_HOST) else None
     if not (call.results or overwrites(call.name)):
         return None
-    if (rule := _RULES.get(call.name)) is not None:
-        return rule(call)
-    of_chip = _RULES_OF_CHIPS.get(call.name)
-    return None if of_chip is None else of_chip(call, chip)
+    rule = _RULES.get(call.name)
+    return None if rule is None else rule(call, chip)
 
 
 def _row(placement: TensorPlacement) -> int:
@@ -560,27 +558,31 @@ def _none(call: LibraryCall) -> int:
 
 _BINARY = frozenset({"add", "subtract", "multiply", "divide", "pow", "maximum", "minimum"})
 
-_Rule = Callable[[LibraryCall], int | None]
+_Rule = Callable[[LibraryCall, ChipDescription], int | None]
+
+
+def _on_any(rule: Callable[[LibraryCall], int | None]) -> _Rule:
+    """Returns the rule of programs whose buffers are the same on each chip."""
+    return lambda call, chip: rule(call)
+
+
 _RULES: dict[str, _Rule] = {
-    "to_layout": _changed_layout,
-    "typecast": _typecast,
-    "concat": _joined,
-    "pad": _padded,
-    "reshape": _reshaped,
-    **dict.fromkeys(("relu", "where"), elementwise),
-    **dict.fromkeys(("sum", "mean", "max", "min"), _reduced),
-    "prod": _multiplied,
-    "repeat": _repeated,
-    "concatenate_heads": heads_joined,
-    "split_query_key_value_and_split_heads": heads_split,
-    "rotary_embedding": rotated,
-    **dict.fromkeys(("update_cache", "paged_update_cache"), _updated),
-    "fill_cache": _filled,
-    **dict.fromkeys(("nlp_create_qkv_heads_decode", "nlp_concat_heads_decode"), _none),
-    **dict.fromkeys(_BINARY, elementwise),
-}
-_RuleOfChip = Callable[[LibraryCall, ChipDescription], int | None]
-_RULES_OF_CHIPS: dict[str, _RuleOfChip] = {
+    "to_layout": _on_any(_changed_layout),
+    "typecast": _on_any(_typecast),
+    "concat": _on_any(_joined),
+    "pad": _on_any(_padded),
+    "reshape": _on_any(_reshaped),
+    **dict.fromkeys(("relu", "where"), _on_any(elementwise)),
+    **dict.fromkeys(("sum", "mean", "max", "min"), _on_any(_reduced)),
+    "prod": _on_any(_multiplied),
+    "repeat": _on_any(_repeated),
+    "concatenate_heads": _on_any(heads_joined),
+    "split_query_key_value_and_split_heads": _on_any(heads_split),
+    "rotary_embedding": _on_any(rotated),
+    **dict.fromkeys(("update_cache", "paged_update_cache"), _on_any(_updated)),
+    "fill_cache": _on_any(_filled),
+    **dict.fromkeys(("nlp_create_qkv_heads_decode", "nlp_concat_heads_decode"), _on_any(_none)),
+    **dict.fromkeys(_BINARY, _on_any(elementwise)),
     **dict.fromkeys(("to_memory_config", "to_device"), _moved),
     "composite_to_layout": _relaid,
     "slice_static": _sliced,

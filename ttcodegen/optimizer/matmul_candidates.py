@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
-from functools import partial
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from math import inf
 from typing import Any
 
 from ttcodegen.dialects.operations.compute_config import ComputeConfig, MathFidelity
@@ -118,6 +118,36 @@ def dram_sharded(
 MOST_INNER = 8
 """Maximum depth of a block in tiles (in0_block_w): deeper ones save no time."""
 
+BlockedConfig = MatmulMultiCast | MatmulMultiCast1D
+"""Program configs whose cores compute their part of the result in blocks."""
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Part of a result that each core computes, in tiles, and the form of its blocks."""
+
+    height: int
+    """Rows (per_core_M)."""
+    width: int
+    """Columns (per_core_N)."""
+    inner: int
+    """Tiles that the depth of a block divides."""
+    mcast_left: bool | None
+    """True if the left operand is multicast to all cores, False the right one, None if each is to
+    a row or a column of cores."""
+    whole_rows: bool
+    """True if subblocks are whole rows of the part, as sharded results require."""
+
+    def config(
+        self, grid: CoreGrid, depth: int, height: int, width: int, most: int
+    ) -> BlockedConfig:
+        """Program config with blocks of these sizes and subblocks of at most `most` tiles."""
+        subblocks = subblock(height, width, most, self.whole_rows)
+        sizes = (grid, depth, *subblocks, height, width, self.height, self.width)
+        if self.mcast_left is None:
+            return MatmulMultiCast(*sizes)
+        return MatmulMultiCast1D(*sizes, mcast_in0=self.mcast_left)
+
 
 class MatmulCandidates:
     """Generator of the candidates of matmuls on a grid of cores."""
@@ -151,6 +181,17 @@ class MatmulCandidates:
         for source in (plain,) if left.shards is None else (plain, left):
             for config, result in self._configured_results(call, product, source):
                 yield self._given_candidate(call, (source, *rest), result, config)
+
+    def fastest_seconds(self, call: LibraryCall, candidates: Iterable[Candidate]) -> float:
+        """Seconds of the fastest candidate of a matmul that fits into L1; infinity without any."""
+        least = inf
+        for each in candidates:
+            cost = self.model.cost(
+                LibraryCall(call.name, each.operands, each.results, each.attributes)
+            )
+            if cost.l1_bytes <= self.model.speed.usable_l1:
+                least = min(least, cost.seconds)
+        return least
 
     def _configured_results(
         self, call: LibraryCall, product: Product, left: TensorPlacement
@@ -192,7 +233,6 @@ class MatmulCandidates:
         rows, width = product.rows, product.width
         shards = left.shards
         kind = left.memory_layout
-        blocks = partial(self._blocks, call, product, left, whole_rows)
         # 2D multicast: a row of cores shares rows of the result, a column of cores columns.
         if kind in ("interleaved", "block_sharded"):
             per_m, per_n = -(-rows // grid.rows), -(-width // grid.columns)
@@ -200,20 +240,22 @@ class MatmulCandidates:
             if shards is not None:
                 per_m, inner = (size // TILE_SIDE for size in shards.shape)
             if -(-rows // per_m) <= grid.rows and min(rows, width) > 1:
-                config = blocks(per_m, per_n, inner, None)
+                part = _Part(per_m, per_n, inner, None, whole_rows)
+                config = self._fastest_blocks(call, product, left, part)
                 if config is not None:
                     yield config
         if kind in ("interleaved", "width_sharded") and rows <= 32:
             inner = product.inner if shards is None else shards.shape[1] // TILE_SIDE
-            per_n = -(-width // grid.cores)
-            config = blocks(rows, per_n, inner, True)
+            part = _Part(rows, -(-width // grid.cores), inner, True, whole_rows)
+            config = self._fastest_blocks(call, product, left, part)
             if config is not None:
                 yield config
-            if whole_rows and config is not None:
-                yield from self._on_rectangle(config, width, left)
+                if whole_rows:
+                    yield from self._on_rectangle(config, width, left)
         if kind in ("interleaved", "height_sharded") and width <= 64:
             per_m = -(-rows // grid.cores) if shards is None else shards.shape[0] // TILE_SIDE
-            config = blocks(per_m, width, product.inner, False)
+            part = _Part(per_m, width, product.inner, False, whole_rows)
+            config = self._fastest_blocks(call, product, left, part)
             if config is not None:
                 yield config
 
@@ -252,57 +294,39 @@ class MatmulCandidates:
             )
             return
 
-    def _blocks(
-        self,
-        call: LibraryCall,
-        product: Product,
-        left: TensorPlacement,
-        whole_rows: bool,
-        per_m: int,
-        per_n: int,
-        inner: int,
-        shares_left: bool | None,
-    ) -> MatmulProgramConfig | None:
+    def _fastest_blocks(
+        self, call: LibraryCall, product: Product, left: TensorPlacement, part: _Part
+    ) -> BlockedConfig | None:
         """Returns the fastest program config whose blocks' buffers fit into L1.
 
         Blocks are whole if they fit. Blocks of fewer rows have the right factor read again, those
         of fewer columns the left one."""
-        found: list[tuple[float, MatmulProgramConfig]] = []
-        whole = whole_rows or left.shards is not None
-        for parts in (1,) if whole else divisors(per_n):
-            sizes = (whole_rows, per_m, per_n, inner, shares_left, per_n // parts)
-            fitting = self._fitting(call, product, left, *sizes)
+        found: list[tuple[float, BlockedConfig]] = []
+        whole = part.whole_rows or left.shards is not None
+        for count in (1,) if whole else divisors(part.width):
+            fitting = self._highest_blocks(call, product, left, part, part.width // count)
             if fitting is not None:
                 found.append(fitting)
-            if parts == 1 and fitting is not None:
-                if getattr(fitting[1], "out_block_h", per_m) == per_m:
+            if count == 1:
+                if fitting is not None and fitting[1].out_block_h == part.height:
                     break
-            elif parts > 1 and found and (fitting is None or fitting[0] > found[0][0]):
+            elif found and (fitting is None or fitting[0] > found[0][0]):
                 break
         return min(found, key=lambda each: each[0])[1] if found else None
 
-    def _fitting(
-        self,
-        call: LibraryCall,
-        product: Product,
-        left: TensorPlacement,
-        whole_rows: bool,
-        per_m: int,
-        per_n: int,
-        inner: int,
-        shares_left: bool | None,
-        wide: int,
-    ) -> tuple[float, MatmulProgramConfig] | None:
+    def _highest_blocks(
+        self, call: LibraryCall, product: Product, left: TensorPlacement, part: _Part, width: int
+    ) -> tuple[float, BlockedConfig] | None:
         """Returns the config with the highest blocks of a width that fit, and its seconds."""
         room = self.model.speed.usable_l1 * 6 // 10
         most = 4 if wide_sums(call) else 8
-        for split in divisors(per_m):
-            high = per_m // split
-            for k in reversed(divisors(inner)):
-                if product.inner % k or (k > MOST_INNER and k != inner) or k > 4 * MOST_INNER:
+        for count in divisors(part.height):
+            for depth in reversed(divisors(part.inner)):
+                if product.inner % depth or depth > 4 * MOST_INNER:
                     continue
-                sub_h, sub_w = subblock(high, wide, most, whole_rows)
-                config = self._config(k, sub_h, sub_w, high, wide, per_m, per_n, shares_left)
+                if depth > MOST_INNER and depth != part.inner:
+                    continue
+                config = part.config(self.grid, depth, part.height // count, width, most)
                 cost = self.model.cost(
                     LibraryCall(
                         call.name,
@@ -317,43 +341,29 @@ class MatmulCandidates:
                 return None
         return None
 
-    def _config(
-        self,
-        k: int,
-        sub_h: int,
-        sub_w: int,
-        high: int,
-        wide: int,
-        per_m: int,
-        per_n: int,
-        shares_left: bool | None,
-    ) -> MatmulProgramConfig:
-        sizes = (self.grid, k, sub_h, sub_w, high, wide, per_m, per_n)
-        if shares_left is None:
-            return MatmulMultiCast(*sizes)
-        return MatmulMultiCast1D(*sizes, mcast_in0=shares_left)
-
     def _product_results(
         self, result: TensorPlacement, config: MatmulProgramConfig, product: Product
     ) -> Iterator[TensorPlacement]:
         yield interleaved(result, "dram")
         yield interleaved(result, "l1")
-        if not self.shards or getattr(config, "out_block_h", 0) != getattr(config, "per_core_m", 0):
+        if not self.shards or not isinstance(config, BlockedConfig):
+            return
+        if config.out_block_h != config.per_core_m:
             return
         if result.layout is Layout.TILE and result.collapsed_shape() != (
             product.rows,
             product.width,
         ):
             return  # ttnn squeezes the result of a matrix-vector product, but not a sharded one.
-        per_m, per_n = getattr(config, "per_core_m", 1), getattr(config, "per_core_n", 1)
+        per_m, per_n = config.per_core_m, config.per_core_n
         shape = (per_m * TILE_SIDE, per_n * TILE_SIDE)
         down, across = -(-product.rows // per_m), -(-product.width // per_n)
         if isinstance(config, MatmulMultiCast):
             cores = (CoreRange(0, 0, across - 1, down - 1),)
             yield result.sharded("block_sharded", Shards(shape, cores))
             return
-        columns = getattr(config, "compute_with_storage_grid_size", self.grid).columns
-        if getattr(config, "mcast_in0", False):
+        columns = config.compute_with_storage_grid_size.columns
+        if config.mcast_in0:
             ranges = filled_core_ranges(across, columns)
             yield result.sharded("width_sharded", Shards(shape, ranges))
         else:

@@ -88,7 +88,7 @@ def op_runtime(
             architecture.
     """
     model = _model(arch)
-    return model.cost(_call(op, model, inputs, output)).seconds * 1e9
+    return model.seconds(_call(op, model, inputs, output)) * 1e9
 
 
 def _model(arch: str) -> CostModel:
@@ -125,4 +125,4 @@ def _call(
             found.append(LibraryCall(call.name, candidate.operands, candidate.results, attributes))
     if not found:
         raise CompileError(f"the library makes no such {op.name}: {generator.rule(call)}", op)
-    return min(found, key=lambda made: model.cost(made).seconds)
+    return min(found, key=model.seconds)

@@ -12,8 +12,6 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ttcodegen.dialects.operations.operation import CatalogueOp
-from ttcodegen.dialects.ttcore.device import declared_hosts
-from ttcodegen.dialects.ttcore.dialect import system_of
 from ttcodegen.dialects.ttnn.placement import TensorPlacement, given_placement, placed_type
 from ttcodegen.dialects.ttnn.program_configs import ProgramConfig
 from ttcodegen.foundation.messages import aligned
@@ -40,8 +38,6 @@ from ttcodegen.optimizer.overrides.overrides import (
     written,
 )
 from ttcodegen.optimizer.rewrites import choose_fidelities
-from ttcodegen.systems.cards import default_system
-from ttcodegen.systems.description import DEFAULT_ARCHITECTURE
 from ttcodegen.transforms.const_eval import constant_calls, constant_values, is_const_eval
 from ttcodegen.transforms.rewriting import body_of, set_type
 from ttcodegen.transforms.ttnn.call_settings import DECODING
@@ -159,8 +155,7 @@ class FitAttention(ModulePass):
     name = "ttnn-fit-attention"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        system = system_of(op) or default_system(DEFAULT_ARCHITECTURE)
-        model = CostModel(system.chip)
+        model = CostModel.of(op)
         room = model.speed.usable_l1
         for call in op.walk():
             if not isinstance(call, CatalogueOp) or call.definition.short_name not in DECODING:
@@ -189,8 +184,7 @@ class Optimize(ModulePass):
     """True to record the decisions as attributes of the module."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        system = system_of(op) or default_system(DEFAULT_ARCHITECTURE)
-        model = CostModel(system.chip, hosts=declared_hosts(op))
+        model = CostModel.of(op)
         functions = [f for f in op.walk() if isinstance(f, FuncOp) and not is_const_eval(f)]
         given: Overrides = read_overrides(self.overrides) if self.overrides else NO_OVERRIDES
         named = [CallNames(function) for function in functions]

@@ -18,8 +18,7 @@ from xdsl.passes import ModulePass
 from ttcodegen.dialects.core.datatypes import shape_of
 from ttcodegen.dialects.operations.functions import argument_attribute, body_of
 from ttcodegen.dialects.operations.operation import CatalogueOp
-from ttcodegen.dialects.ttcore.device import ONE_CHIP, MeshShape, declared_hosts, declared_mesh
-from ttcodegen.dialects.ttcore.dialect import system_of
+from ttcodegen.dialects.ttcore.device import ONE_CHIP, MeshShape, declared_mesh
 from ttcodegen.dialects.ttir.annotations import (
     SHARDING,
     Sharding,
@@ -33,8 +32,8 @@ from ttcodegen.ops.core.definition import works_between_chips
 from ttcodegen.optimizer.call import call_of
 from ttcodegen.optimizer.cost.calls import CostModel
 from ttcodegen.optimizer.overrides.overrides import read_shardings
-from ttcodegen.systems.cards import default_system, links_along, links_between, performance
-from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, ChipDescription
+from ttcodegen.systems.cards import links_along, links_between, performance
+from ttcodegen.systems.description import ChipDescription
 from ttcodegen.transforms.const_eval import is_const_eval
 from ttcodegen.transforms.device import dram_size, dram_use
 from ttcodegen.transforms.mesh.logical_dimensions import Rates, seconds_before_lowering
@@ -220,14 +219,13 @@ class _Choice:
         mesh: MeshShape,
         options: ChooseShardings,
     ) -> None:
-        system = system_of(module) or default_system(DEFAULT_ARCHITECTURE)
         self._context = context
         self._module = module
         self._entries = entries
         self._mesh = mesh
-        self._chip = system.chip
-        self._model = CostModel(system.chip, hosts=declared_hosts(module))
-        rates = rates_of(system.chip, mesh)
+        self._model = CostModel.of(module)
+        self._chip = self._model.chip
+        rates = rates_of(self._chip, mesh)
         self._divisions = [Divisions(function, mesh, rates) for function in entries]
         converted = Step("ttnn-weight-dtype-conversion", {"target": options.weights})
         weights = [] if options.weights == "none" else [converted]
@@ -529,7 +527,7 @@ def _lowered(
     model = CostModel(chip)
     found = {
         function.sym_name.data: sum(
-            model.cost(call_of(op)).seconds
+            model.seconds(call_of(op))
             for op in body_of(function).ops
             if isinstance(op, CatalogueOp)
         )

@@ -41,7 +41,7 @@ from ttcodegen.ops.movement.data_movement import reshaped, suits_rows
 from ttcodegen.optimizer.cost.calls import apply_if_faster
 from ttcodegen.transforms.const_eval import constant_values, is_const_eval
 from ttcodegen.transforms.functions import merge_common_subexpressions
-from ttcodegen.transforms.rewriting import body_of, erase_dead, keep, rebuild
+from ttcodegen.transforms.rewriting import body_of, erase_dead, functions, keep, rebuild
 
 # Dense rows: elementwise and rowwise ops run on a shape without tile padding, past reshapes.
 #
@@ -77,18 +77,17 @@ class DenseRows(ModulePass):
         apply_if_faster(ctx, op, RESHAPES, _arrange)
 
 
-def _arrange(function: FuncOp) -> None:
-    classes = ttnn_op_classes()
-    rows = _Rows()
-    rebuild(function, lambda insert, m: OpBuilder(classes, insert, m), rows.rewrite)
-    _join_reshapes(function)
-    _return_rows(function)
-    erase_dead(function)
+def _arrange(function: FuncOp) -> bool:
+    changed = rewrite_calls(function, _Rows(), erase_unused=False)
+    changed = _join_reshapes(function) or changed
+    changed = _return_rows(function) or changed
+    return erase_dead(function) or changed
 
 
-def _return_rows(function: FuncOp) -> None:
-    """Returns results row-major that would be mostly padding in tiles."""
+def _return_rows(function: FuncOp) -> bool:
+    """Returns results row-major that would be mostly padding in tiles; False without any."""
     made = ttnn_op_classes()["reshape_row_major"]
+    changed = False
     terminator = body_of(function).last_op
     for value in () if terminator is None else tuple(terminator.operands):
         op = value.owner
@@ -104,10 +103,13 @@ def _return_rows(function: FuncOp) -> None:
                 copy_source_offset(op, in_rows)
                 in_rows.results[0].name_hint = value.name_hint
                 Rewriter.replace_op(op, in_rows)
+                changed = True
+    return changed
 
 
-def _join_reshapes(function: FuncOp) -> None:
-    """Folds a reshape of a reshape that has no other use."""
+def _join_reshapes(function: FuncOp) -> bool:
+    """Folds reshapes of reshapes that have no other use; False without any."""
+    changed = False
     for op in body_of(function).ops:
         if not isinstance(op, CatalogueOp) or op.definition.short_name != "reshape":
             continue
@@ -118,6 +120,8 @@ def _join_reshapes(function: FuncOp) -> None:
             and before.results[0].has_one_use()
         ):
             op.operands[0] = before.operands[0]
+            changed = True
+    return changed
 
 
 @dataclass
@@ -127,34 +131,32 @@ class _Rows:
     dense: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
     """Maps a reshaped value to one with the same rows and no more padding."""
 
-    def rewrite(self, builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValue]:
-        name = op.definition.short_name
-        operands = [builder[value] for value in op.operands]
+    def __call__(
+        self, builder: OpBuilder, op: CatalogueOp, operands: Sequence[SSAValue]
+    ) -> Sequence[SSAValue] | None:
+        name, made = op.definition.short_name, None
         if name in RESHAPES:
-            return [self._reshaped(builder, op, operands[0])]
-        if name == "slice_static" and (made := self._row_of_each(builder, op, operands[0])):
-            return [made]
-        if len(op.results) == 1 and works_on_rows(op):
+            made = self._reshaped(builder, op, operands[0])
+            return None if made is None else [made]
+        if name == "slice_static":
+            made = self._row_of_each(builder, op, operands[0])
+        if made is None and len(op.results) == 1 and works_on_rows(op):
             made = self._computed(builder, op, operands)
-            if made is not None:
-                return [made]
-        keep(builder, op, operands)
-        return op.results
+        return None if made is None else [made]
 
-    def _reshaped(self, builder: OpBuilder, op: CatalogueOp, value: SSAValue) -> SSAValue:
+    def _reshaped(self, builder: OpBuilder, op: CatalogueOp, value: SSAValue) -> SSAValue | None:
+        """Reshapes the dense rows of a value; None to keep the reshape, which has none before."""
         source = self.dense.get(value, value)
         shape = op.result_shape
         if shape_of(source.type) == shape:
             return source
         squeezed = _without_single_rows(shape)
-        if source is value and shape[-1:] != shape_of(value.type)[-1:] and squeezed is not None:
+        if source is value:
+            if shape[-1:] == shape_of(value.type)[-1:] or squeezed is None:
+                self._remember(op.results[0], value)
+                return None
             source = reshaped(builder, value, squeezed)
-            result: SSAValue = reshaped(builder, source, shape)
-        elif source is value:
-            keep(builder, op, [value])
-            result = op.results[0]
-        else:
-            result = reshaped(builder, source, shape)
+        result = reshaped(builder, source, shape)
         self._remember(result, source)
         return result
 
@@ -186,19 +188,10 @@ class _Rows:
             if arranged is None:
                 return None
             taken.append(arranged)
-        made = type(op).create(
-            operands=taken,
-            result_types=[tensor_type(element_of(op.results[0].type), dense_shape)],
-            properties={**op.properties, **on_rows(op, len(dense_shape), taken[0])},
-            attributes=op.attributes,
-            location=op.location,
-        )
-        made.source_offset = op.source_offset
-        builder.insert(made)
-        made.results[0].name_hint = op.results[0].name_hint
-        result = reshaped(builder, made.results[0], shape)
-        if result is not made.results[0]:
-            self.dense[result] = made.results[0]
+        made = recreate_op(builder, op, taken, dense_shape)
+        result = reshaped(builder, made, shape)
+        if result is not made:
+            self.dense[result] = made
         return result
 
     def _row_of_each(self, builder: OpBuilder, op: CatalogueOp, value: SSAValue) -> SSAValue | None:
@@ -269,7 +262,27 @@ def _without_single_rows(shape: Shape) -> Shape | None:
     return (*shape[:-2], shape[-1])
 
 
-def on_rows(op: CatalogueOp, rank: int, source: SSAValue) -> dict[str, Attribute]:
+def recreate_op(
+    builder: OpBuilder, op: CatalogueOp, operands: Sequence[SSAValue], shape: Shape
+) -> SSAValue:
+    """Creates an op again for operands whose rows are arranged differently.
+
+    Returns its result, which has the element type and the name of the original one."""
+    result = op.results[0]
+    made = type(op).create(
+        operands=operands,
+        result_types=[tensor_type(element_of(result.type), shape)],
+        properties={**op.properties, **_on_rows(op, len(shape), operands[0])},
+        attributes=op.attributes,
+        location=op.location,
+    )
+    made.source_offset = op.source_offset
+    builder.insert(made)
+    made.results[0].name_hint = result.name_hint
+    return made.results[0]
+
+
+def _on_rows(op: CatalogueOp, rank: int, source: SSAValue) -> dict[str, Attribute]:
     """Returns the attributes that name dimensions, adapted to another rank."""
     name = op.definition.short_name
     if name in ("softmax", "concat"):
@@ -307,11 +320,11 @@ class DecodeCaches(ModulePass):
     name = "ttnn-decode-caches"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in _functions(op):
-            _rewrite(function, _Caches())
+        for function in functions(op):
+            rewrite_calls(function, _Caches())
             # Attention may have repeated the positions, too.
             merge_common_subexpressions(function)
-        apply_if_faster(ctx, op, ("permute",), lambda f: _rewrite(f, _reshaped_by_rows))
+        apply_if_faster(ctx, op, ("permute",), lambda f: rewrite_calls(f, _reshaped_by_rows))
 
 
 @dataclass(frozen=True)
@@ -321,16 +334,16 @@ class DecodeHeads(ModulePass):
     name = "ttnn-decode-heads"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in _functions(op):
-            _rewrite(function, _joined)
+        for function in functions(op):
+            rewrite_calls(function, _joined)
 
 
-def _functions(module: ModuleOp) -> list[FuncOp]:
-    return [op for op in module.walk() if isinstance(op, FuncOp)]
+def rewrite_calls(function: FuncOp, rule: Rule, erase_unused: bool = True) -> bool:
+    """Applies a rule to each call of a function in order, and erases the calls it leaves unused.
 
-
-def _rewrite(function: FuncOp, rule: Rule) -> None:
+    Returns whether anything changed."""
     classes = ttnn_op_classes()
+    changed = False
 
     def rewrite(builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValue]:
         operands = [builder[value] for value in op.operands]
@@ -338,10 +351,12 @@ def _rewrite(function: FuncOp, rule: Rule) -> None:
         if made is None:
             keep(builder, op, operands)
             return op.results
+        nonlocal changed
+        changed = True
         return made
 
     rebuild(function, lambda insert, m: OpBuilder(classes, insert, m), rewrite)
-    erase_dead(function)
+    return (erase_unused and erase_dead(function)) or changed
 
 
 class _Caches:
@@ -479,8 +494,8 @@ class WeightTypes(ModulePass):
         data_type = TYPES.get(self.target)
         if data_type is None:
             return
-        for function in op.walk():
-            if isinstance(function, FuncOp) and not is_const_eval(function):
+        for function in functions(op):
+            if not is_const_eval(function):
                 _convert(function, data_type)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import inf, prod
+from math import prod
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -24,21 +24,18 @@ from ttcodegen.dialects.core.datatypes import (
     tensor_type,
 )
 from ttcodegen.dialects.operations.operation import CatalogueOp
-from ttcodegen.dialects.ttcore.dialect import system_of
 from ttcodegen.dialects.ttcore.shards import Layout
 from ttcodegen.dialects.ttcore.tile import TILE_SIDE, tiles_along
 from ttcodegen.dialects.ttnn.placement import TensorPlacement
 from ttcodegen.ops.core.builder import OpBuilder
 from ttcodegen.ops.core.definition import has_trait
 from ttcodegen.ops.core.traits import Trait
-from ttcodegen.ops.dialects import ttnn_op_classes
 from ttcodegen.optimizer.call import Candidate, LibraryCall, interleaved
 from ttcodegen.optimizer.cost.calls import CostModel
 from ttcodegen.optimizer.matmul_candidates import MatmulCandidates
-from ttcodegen.systems.cards import default_system
-from ttcodegen.systems.description import DEFAULT_ARCHITECTURE
+from ttcodegen.optimizer.rewrites import recreate_op, rewrite_calls
 from ttcodegen.transforms.const_eval import constant_values
-from ttcodegen.transforms.rewriting import body_of, keep, rebuild
+from ttcodegen.transforms.rewriting import body_of, functions
 
 MOST_PIECES = 8
 """Pieces beyond which putting their results together takes what they save."""
@@ -53,11 +50,9 @@ class DivideWideProducts(ModulePass):
     name = "ttnn-divide-wide-products"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        system = system_of(op) or default_system(DEFAULT_ARCHITECTURE)
-        pieces = _Pieces(CostModel(system.chip))
-        for function in list(op.walk()):
-            if isinstance(function, FuncOp):
-                _divide(function, pieces)
+        pieces = _Pieces(CostModel.of(op))
+        for function in functions(op):
+            _divide(function, pieces)
 
 
 def _divide(function: FuncOp, pieces: _Pieces) -> None:
@@ -73,16 +68,13 @@ def _divide(function: FuncOp, pieces: _Pieces) -> None:
     if not counts:
         return
 
-    def rewrite(builder: OpBuilder, op: CatalogueOp) -> Sequence[SSAValue]:
-        operands = [builder[value] for value in op.operands]
-        count = counts.get(op.results[0], 1) if len(op.results) == 1 else 1
-        if count == 1:
-            keep(builder, op, operands)
-            return op.results
-        return [_in_pieces(builder, op, operands, count)]
+    def divide(
+        builder: OpBuilder, op: CatalogueOp, operands: Sequence[SSAValue]
+    ) -> Sequence[SSAValue] | None:
+        count = counts.get(op.results[0]) if len(op.results) == 1 else None
+        return None if count is None else [_in_pieces(builder, op, operands, count)]
 
-    classes = ttnn_op_classes()
-    rebuild(function, lambda insert, m: OpBuilder(classes, insert, m), rewrite)
+    rewrite_calls(function, divide)
 
 
 def _is_wide(op: object) -> bool:
@@ -116,16 +108,7 @@ def _in_pieces(
             ends=[inner, first + width],
             step=[1, 1],
         )
-        piece = type(op).create(
-            operands=[left, weights],
-            result_types=[tensor_type(element_of(op.results[0].type), (*shape[:-1], width))],
-            properties=op.properties,
-            attributes=op.attributes,
-            location=op.location,
-        )
-        piece.source_offset = op.source_offset
-        builder.insert(piece)
-        made.append(piece.results[0])
+        made.append(recreate_op(builder, op, [left, weights], (*shape[:-1], width)))
     type_ = tensor_type(element_of(op.results[0].type), shape)
     return builder.emit("concat", made, type_, dim=len(shape) - 1)
 
@@ -134,7 +117,7 @@ class _Pieces:
     """The number of pieces in which products take the shortest time."""
 
     def __init__(self, model: CostModel) -> None:
-        self.model = model
+        self._model = model
         self._products = MatmulCandidates(model, True, model.grid)
 
     def count(self, op: CatalogueOp) -> int:
@@ -160,14 +143,7 @@ class _Pieces:
         return best
 
     def _seconds(self, call: LibraryCall, banks_only: bool = False) -> float:
-        least = inf
-        for each in self._candidates(call, banks_only):
-            cost = self.model.cost(
-                LibraryCall(call.name, each.operands, each.results, each.attributes)
-            )
-            if cost.l1_bytes <= self.model.speed.usable_l1:
-                least = min(least, cost.seconds)
-        return least
+        return self._products.fastest_seconds(call, self._candidates(call, banks_only))
 
     def _candidates(self, call: LibraryCall, banks_only: bool) -> Iterator[Candidate]:
         yield from self._products.from_banks(call)
@@ -180,7 +156,7 @@ class _Pieces:
         attributes = {"dim": len(result.shape) - 1}
         joined = LibraryCall("concat", parts, (interleaved(result, "dram"),), attributes)
         copied = LibraryCall("clone", parts[:1], parts[:1])
-        return self.model.cost(joined).seconds + count * self.model.cost(copied).seconds
+        return self._model.seconds(joined) + count * self._model.seconds(copied)
 
 
 def _placement(value: SSAValue) -> TensorPlacement | None:

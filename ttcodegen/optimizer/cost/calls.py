@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
 from ttcodegen.dialects.operations.operation import CatalogueOp
-from ttcodegen.dialects.ttcore.device import ONE_CHIP, MeshShape, chips_of
+from ttcodegen.dialects.ttcore.device import ONE_CHIP, MeshShape, chips_of, declared_hosts
 from ttcodegen.dialects.ttcore.dialect import system_of
 from ttcodegen.dialects.ttnn.placement import TensorPlacement
 from ttcodegen.layout import placements
@@ -29,7 +29,7 @@ from ttcodegen.optimizer.cost.work import LinkWork, Machine, Work, WorkRule
 from ttcodegen.systems.cards import Performance, default_system, links_along, performance
 from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, ChipDescription
 from ttcodegen.transforms.const_eval import constant_calls
-from ttcodegen.transforms.rewriting import body_of
+from ttcodegen.transforms.rewriting import body_of, functions
 from ttcodegen.transforms.ttnn.layout import TTNNLayout
 
 # Cost of a ttnn call: L1, DRAM and NoC bytes, engine cycles, time.
@@ -103,11 +103,21 @@ class CostModel:
         # `call_kind` reads the catalogue, which is loaded with the op classes.
         ttnn_op_classes()
 
+    @staticmethod
+    def of(module: ModuleOp) -> CostModel:
+        """Returns the model of the system that a module is compiled for, or of the default one."""
+        system = system_of(module) or default_system(DEFAULT_ARCHITECTURE)
+        return CostModel(system.chip, hosts=declared_hosts(module))
+
     def cost(self, call: LibraryCall) -> CallCost:
         """Cost of a call; zero for a view or a host operation. What was measured counts."""
         found = self._estimate(call)
         seconds = self.measured.get(call_key(call)) if self.measured else None
         return found if seconds is None else replace(found, seconds=seconds)
+
+    def seconds(self, call: LibraryCall) -> float:
+        """Seconds that a call takes."""
+        return self.cost(call).seconds
 
     def _estimate(self, call: LibraryCall) -> CallCost:
         if call.is_on_host or call.name in _FREE or is_view(call):
@@ -255,21 +265,32 @@ _RULES: dict[CallKind, WorkRule] = {
 
 
 def apply_if_faster(
-    context: Context, module: ModuleOp, names: Collection[str], change: Callable[[FuncOp], None]
+    context: Context,
+    module: ModuleOp,
+    names: Collection[str],
+    change: Callable[[FuncOp], bool],
+    price: Callable[[LibraryCall], float] | None = None,
 ) -> None:
     """Applies a change to each function with calls of these names, unless it costs time.
 
-    Times are those of the cost model with the placements of level 0."""
-    system = system_of(module) or default_system(DEFAULT_ARCHITECTURE)
-    model = CostModel(system.chip)
-    for function in list(module.walk()):
-        if isinstance(function, FuncOp) and _has_calls(function, names):
+    Args:
+        context: the context of passes.
+        module: the module.
+        names: names of calls without which the change does nothing.
+        change: rewrites a function; returns whether it changed anything.
+        price: seconds of a call; by default those with the placements and the program config that
+            it has at level 0.
+    """
+    price = price or CostModel.of(module).seconds
+    for function in functions(module):
+        if _has_calls(function, names):
             changed = function.clone()
-            change(changed)
-            if unplaced_seconds(context, changed, model) <= unplaced_seconds(
-                context, function.clone(), model
-            ):
-                change(function)
+            if change(changed):
+                before, after = (
+                    _unplaced_seconds(context, each, price) for each in (function.clone(), changed)
+                )
+                if after <= before:
+                    change(function)
 
 
 def _has_calls(function: FuncOp, names: Collection[str]) -> bool:
@@ -279,26 +300,14 @@ def _has_calls(function: FuncOp, names: Collection[str]) -> bool:
     )
 
 
-def unplaced_seconds(
-    context: Context,
-    function: FuncOp,
-    model: CostModel,
-    price: Callable[[LibraryCall], float] | None = None,
+def _unplaced_seconds(
+    context: Context, function: FuncOp, price: Callable[[LibraryCall], float]
 ) -> float:
-    """Assigns layouts to a function and returns its estimated time without const-eval calls.
-
-    Args:
-        context: the context of passes.
-        function: a function that nothing else needs.
-        model: the model of cost.
-        price: seconds of a call; by default those with the placements and the program config that
-            it has at level 0.
-    """
+    """Assigns layouts to a copy of a function; returns its time without const-eval calls."""
     TTNNLayout().apply(context, ModuleOp([function]))
     once = constant_calls(function)
-    calls = (
-        call_of(op)
+    return sum(
+        price(call_of(op))
         for op in body_of(function).ops
         if isinstance(op, CatalogueOp) and op not in once
     )
-    return sum(model.cost(each).seconds if price is None else price(each) for each in calls)

@@ -110,8 +110,8 @@ class EditedCalls:
         for node, call in self.generated.items():
             now = self.now.get(node)
             if now != call or node in self.words:
-                seconds = 0.0 if now is None else model.cost(now).seconds
-                found[node] = Gain(self.ops[node].name, model.cost(call).seconds, seconds)
+                seconds = 0.0 if now is None else model.seconds(now)
+                found[node] = Gain(self.ops[node].name, model.seconds(call), seconds)
         return found
 
     def _collect(

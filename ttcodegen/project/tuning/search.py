@@ -231,7 +231,7 @@ class _Search:
             path, statement = self._statements[node]
             if any(True for _ in _tunable_arguments(self._now(path, statement), self._constants)):
                 found.setdefault((path, statement.start), node)
-        times = {node: self._model.cost(self._calls[node]).seconds for node in found.values()}
+        times = {node: self._model.seconds(self._calls[node]) for node in found.values()}
         return sorted((node for node in times if times[node] > 0), key=lambda node: -times[node])
 
     def alternatives(self, node: Node) -> Tuning:
@@ -276,7 +276,7 @@ class _Search:
         for reader, index in readers:
             operands = list(reader.operands)
             operands[index] = call.result
-            seconds += self._model.cost(replace(reader, operands=tuple(operands))).seconds
+            seconds += self._model.seconds(replace(reader, operands=tuple(operands)))
         return Alternative(call, cost.seconds, seconds, cost.l1_bytes)
 
     def _readers(self, node: Node) -> Iterator[tuple[Node, int]]:

@@ -78,7 +78,7 @@ class DenseRows(ModulePass):
 
 
 def _arrange(function: FuncOp) -> bool:
-    changed = rewrite_calls(function, _Rows(), erase_unused=False)
+    changed = rewrite_calls(function, _Rows())
     changed = _join_reshapes(function) or changed
     changed = _return_rows(function) or changed
     return erase_dead(function) or changed
@@ -338,7 +338,7 @@ class DecodeHeads(ModulePass):
             rewrite_calls(function, _joined)
 
 
-def rewrite_calls(function: FuncOp, rule: Rule, erase_unused: bool = True) -> bool:
+def rewrite_calls(function: FuncOp, rule: Rule) -> bool:
     """Applies a rule to each call of a function in order, and erases the calls it leaves unused.
 
     Returns whether anything changed."""
@@ -356,7 +356,7 @@ def rewrite_calls(function: FuncOp, rule: Rule, erase_unused: bool = True) -> bo
         return made
 
     rebuild(function, lambda insert, m: OpBuilder(classes, insert, m), rewrite)
-    return (erase_unused and erase_dead(function)) or changed
+    return erase_dead(function) or changed
 
 
 class _Caches:

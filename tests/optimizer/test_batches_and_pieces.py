@@ -13,6 +13,7 @@ from ttcodegen.flatbuffer.program import Operation, Program
 from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.numerics.drawing import draw_inputs
 from ttcodegen.optimizer.call import LibraryCall
+from ttcodegen.optimizer.matmul_candidates import MatmulCandidates
 from ttcodegen.project.checking import run_in_numpy
 
 PATCHES = f"""
@@ -162,3 +163,15 @@ def test_one_core_takes_a_hundred_milliseconds_for_logits() -> None:
     assert 0.07 <= alone.seconds <= 0.12
     assert (alone.cores, together.cores) == (1, 64)
     assert together.seconds < alone.seconds / 40
+
+
+def test_configs_are_priced_with_the_attributes_of_the_call() -> None:
+    """A weight that is stored transposed has as many columns as its tensor has rows."""
+    model = model_of("wormhole_b0", (8, 8))
+    products = MatmulCandidates(model, False, model.grid)
+    rows, result = tensor("1576x256:bf16:tile:dram"), tensor("1576x2048:bf16:tile:dram")
+    weights = tensor("256x2048:bf16:tile:dram"), tensor("2048x256:bf16:tile:dram")
+    plain = LibraryCall("matmul", (rows, weights[0]), (result,))
+    transposed = LibraryCall("matmul", (rows, weights[1]), (result,), {"transpose_b": True})
+    seconds = [products.fastest_seconds(call, products.of(call)) for call in (plain, transposed)]
+    assert seconds[0] == seconds[1] < model.seconds(plain)

@@ -187,7 +187,9 @@ class MatmulCandidates:
         least = inf
         for each in candidates:
             cost = self.model.cost(
-                LibraryCall(call.name, each.operands, each.results, each.attributes)
+                LibraryCall(
+                    call.name, each.operands, each.results, {**call.attributes, **each.attributes}
+                )
             )
             if cost.l1_bytes <= self.model.speed.usable_l1:
                 least = min(least, cost.seconds)

@@ -107,3 +107,15 @@ def test_each_pipeline_fits_on_a_screen() -> None:
     for node in ast.parse(path.read_text("utf-8")).body:
         assert node.end_lineno is not None
         assert node.end_lineno - node.lineno < 60, f"{path}:{node.lineno}"
+
+
+MOST_LINES = 600
+"""Lines of a module above which it holds more than one topic."""
+
+
+def test_no_module_has_more_than_600_lines() -> None:
+    lengths = {
+        path.relative_to(ROOT).as_posix(): len(path.read_text("utf-8").splitlines())
+        for path in (ROOT / "ttcodegen").rglob("*.py")
+    }
+    assert {name: length for name, length in lengths.items() if length > MOST_LINES} == {}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import prod
 from typing import TYPE_CHECKING
 
 from ttcodegen.dialects.operations.functions import has_kernels
@@ -15,17 +14,21 @@ from ttcodegen.dialects.ttcore.device import (
     MeshShape,
     declared_mesh,
     mark_traced,
-    set_hosts,
 )
-from ttcodegen.dialects.ttcore.dialect import set_system, system_of
 from ttcodegen.foundation.diagnostics import CompileError, Diagnostics, Source
 from ttcodegen.foundation.messages import did_you_mean
 from ttcodegen.frontends import source_module
 from ttcodegen.ops.dialects import load_dialects
 from ttcodegen.parsing import check_supported
-from ttcodegen.systems.cards import card_text, default_system, joined_system, mesh_system
-from ttcodegen.systems.description import DEFAULT_ARCHITECTURE, SystemDescription
+from ttcodegen.systems.cards import card_text, default_system
+from ttcodegen.systems.description import SystemDescription
 from ttcodegen.systems.releases import DEFAULT_RELEASE
+from ttcodegen.target_system import (
+    mesh_of_all_chips,
+    refuse_other_mesh,
+    set_target_system,
+    warn_if_undivided,
+)
 from ttcodegen.transforms.pass_runner import PassRunner
 from ttcodegen.transforms.registry import OptionValue, Step, passes_of
 from ttcodegen.transforms.ttir.source_types import note_kept_weights, settle_source_types
@@ -164,7 +167,7 @@ def compile_module(
     runner = runner if runner is not None else PassRunner(load_dialects())
     with runner.stage("parse"):
         module = source_module(source, diagnostics, _assumed_mesh(options))
-        _refuse_other_mesh(module, options.mesh)
+        refuse_other_mesh(module, options.mesh)
         pipeline = _pipeline(module, options.target)
         if pipeline is not None:
             check_supported(module)
@@ -175,13 +178,14 @@ def compile_module(
     settle_source_types(module, options.f16, source)
     _refuse_mesh_options(module, options)
     if not (options.parallel or _has_shardings(options.overrides)):
-        _warn_if_undivided(module, options.target, diagnostics)
+        warn_if_undivided(module, options.target, diagnostics)
     elif pipeline == TTNN_PIPELINE:
         raise CompileError(
             "a module of TTNN says what each device computes: no shardings are left to choose",
             remedy="leave out --parallel, and shardings in overrides",
         )
-    options = _for_system(module, options)
+    system = set_target_system(module, options.arch, options.system, options.hosts)
+    options = replace(options, arch=system.arch, system=system)
     if divide is not None:
         with runner.stage("stages"):
             divide(module, options)
@@ -228,14 +232,9 @@ def compile_module(
 
 
 def _assumed_mesh(options: CompileOptions) -> MeshShape:
-    """Returns the mesh for modules that declare none.
-
-    It consists of all chips of the given system, on each host, if the module is to be sharded and
-    no mesh is given.
-    """
+    """Returns the mesh of modules that declare none: if they are to be sharded, all given chips."""
     if options.parallel and options.mesh == ONE_CHIP and options.system is not None:
-        rows, columns = options.system.mesh
-        return rows * options.hosts[0], columns * options.hosts[1]
+        return mesh_of_all_chips(options.system, options.hosts)
     return options.mesh
 
 
@@ -284,18 +283,6 @@ def _refuse_unusable_names(module: ModuleOp) -> None:
                 )
 
 
-def _refuse_other_mesh(module: ModuleOp, mesh: MeshShape) -> None:
-    """Raises CompileError if a module declares a different mesh than the requested one."""
-    named = declared_mesh(module)
-    if ONE_CHIP not in (mesh, named) and mesh != named:
-        rows, columns = mesh
-        raise CompileError(
-            f"the module is for a mesh of {named[0]}x{named[1]} chips, not of {rows}x{columns}",
-            module,
-            remedy="leave the shape of the mesh out: the module says it",
-        )
-
-
 def _refuse_mesh_options(module: ModuleOp, options: CompileOptions) -> None:
     """Raises CompileError for hosts or a fabric that the module or its project does not support."""
     from ttcodegen.emission.interface_description import refuse_fabric, refuse_hosts
@@ -334,15 +321,6 @@ def _holds_programs(module: ModuleOp) -> bool:
     return holds_programs(module)
 
 
-def _warn_if_undivided(module: ModuleOp, target: str, diagnostics: Diagnostics | None) -> None:
-    """Warns if a module for several chips has no shardings."""
-    if declared_mesh(module) != ONE_CHIP:
-        from ttcodegen.transforms.mesh.parallelism import is_undivided, warn_undivided
-
-        if is_undivided(module):
-            warn_undivided(module, target, diagnostics)
-
-
 def _has_shardings(overrides: str) -> bool:
     """Returns whether overrides contain shardings of arguments."""
     if not overrides:
@@ -362,47 +340,6 @@ def _embedding(source: Source, module: ModuleOp, seed: int) -> Callable[[bytes],
         return embed_goldens(source, module, flatbuffer, seed)
 
     return embed
-
-
-def _for_system(module: ModuleOp, options: CompileOptions) -> CompileOptions:
-    """Returns the options completed with the target system, and sets it in the module.
-
-    Raises:
-        CompileError: if architecture and system of the options do not match.
-    """
-    system = options.system or (None if options.arch else system_of(module))
-    if system is None:
-        # An architecture does not determine the number of chips.
-        arch, mesh = options.arch or DEFAULT_ARCHITECTURE, declared_mesh(module)
-        system = default_system(arch) if mesh == ONE_CHIP else mesh_system(arch, *mesh)
-    if options.arch not in ("", system.arch):
-        from ttcodegen.flatbuffer.system import other_architecture
-
-        raise other_architecture(system, options.arch)
-    system = _of_all_hosts(module, system, options.hosts)
-    if options.hosts != ONE_CHIP:
-        set_hosts(module, options.hosts)
-    set_system(module, system)
-    return replace(options, arch=system.arch, system=system)
-
-
-def _of_all_hosts(
-    module: ModuleOp, system: SystemDescription, hosts: MeshShape
-) -> SystemDescription:
-    """The system that several hosts make, where each has the one that is described: it has too few
-    chips for the whole mesh. Raises CompileError if one has too few for its block of the mesh."""
-    mesh, chips = declared_mesh(module), len(system.chip_indices)
-    if hosts == ONE_CHIP or chips >= prod(mesh):
-        return system
-    needed = prod(mesh) // prod(hosts)
-    if chips < needed:
-        raise CompileError(
-            f"a mesh of {mesh[0]}x{mesh[1]} needs {needed} chips of each of {hosts[0]}x{hosts[1]} "
-            f"hosts, and the system of a host has {chips}",
-            module,
-            remedy="name a larger system, give more hosts, or take a smaller mesh",
-        )
-    return joined_system(system, hosts)
 
 
 def _source_dtypes(module: ModuleOp) -> dict[str, tuple[list[str], list[str]]]:

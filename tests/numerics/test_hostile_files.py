@@ -19,7 +19,7 @@ from ttcodegen.flatbuffer.decoding import encode
 from ttcodegen.flatbuffer.schema import load_schema
 from ttcodegen.flatbuffer.system import write_ttsys
 from ttcodegen.foundation.diagnostics import Source
-from ttcodegen.numerics.execution import oversize_reason
+from ttcodegen.numerics.result_sizes import oversize_reason
 from ttcodegen.rt import API
 from ttcodegen.systems.cards import default_system
 

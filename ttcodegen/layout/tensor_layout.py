@@ -379,10 +379,7 @@ class TensorLayout:
 
     @property
     def grid_shape(self) -> Shape:
-        """Number of cores along each dimension that have a part of the tensor.
-
-        The grid may be larger.
-        """
+        """Cores along each dimension with a part of the tensor; the grid may have more."""
         return tuple(
             -(-size // part)
             for size, part in zip(self.physical_shape, self.shard_shape, strict=True)

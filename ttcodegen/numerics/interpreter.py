@@ -28,8 +28,8 @@ from ttcodegen.numerics.execution import (
     Observation,
     Observer,
     Step,
-    oversize_reason,
 )
+from ttcodegen.numerics.result_sizes import oversize_reason
 from ttcodegen.numerics.rounding import DeviceTensor, in_storage_dtype
 from ttcodegen.numerics.tolerances import Tolerance, output_tolerances, tensor_tolerance
 from ttcodegen.ops.core.calls import COMPUTE_CONFIG_ATTRIBUTE

@@ -91,7 +91,9 @@ SHIFTED: dict[str, Any] = {
     "verify": verify_integers,
     "domains": (None, (0, 8)),
 }
-
+_ON_COUNTS = Trait.EXACT_ON_INTEGERS | Trait.INDEX_ARITHMETIC | Trait.ADJUSTS
+_OF_SUMS = _ON_COUNTS | Trait.ON_MATRIX_ENGINE | Trait.OUTGROWS | Trait.WRAPS
+_OF_EXTREMES = _ON_COUNTS | Trait.KEEPS_TRUTH | Trait.SELECTS
 
 TWO_OPERAND_CYCLES = 18
 """Vector engine cycles of an op of two tensors for 32 elements (`eq`, `lt`, `le` on cards)."""
@@ -197,12 +199,7 @@ ROWS = (
         lambda a, b: counted(a) + counted(b),
         commutes=True,
         tile=binary_tiles("add_binary_tile", "add_unary_tile", typed="add_int_tile"),
-        traits=Trait.EXACT_ON_INTEGERS
-        | Trait.INDEX_ARITHMETIC
-        | Trait.ADJUSTS
-        | Trait.ON_MATRIX_ENGINE
-        | Trait.OUTGROWS
-        | Trait.WRAPS,
+        traits=_OF_SUMS,
         on_booleans="logical_or",
         activated=True,
         noun="sum",
@@ -212,12 +209,7 @@ ROWS = (
         "subtract",
         lambda a, b: counted(a) - counted(b),
         tile=binary_tiles("sub_binary_tile", "sub_unary_tile", typed="sub_int_tile"),
-        traits=Trait.EXACT_ON_INTEGERS
-        | Trait.INDEX_ARITHMETIC
-        | Trait.ADJUSTS
-        | Trait.ON_MATRIX_ENGINE
-        | Trait.OUTGROWS
-        | Trait.WRAPS,
+        traits=_OF_SUMS,
         on_booleans="logical_xor",
         activated=True,
         noun="difference",
@@ -258,11 +250,7 @@ ROWS = (
         dtype=False,
         commutes=True,
         tile=extreme_tiles(greatest=True),
-        traits=Trait.EXACT_ON_INTEGERS
-        | Trait.INDEX_ARITHMETIC
-        | Trait.ADJUSTS
-        | Trait.KEEPS_TRUTH
-        | Trait.SELECTS,
+        traits=_OF_EXTREMES,
         participle="clamped",
     ),
     Row(
@@ -274,11 +262,7 @@ ROWS = (
         dtype=False,
         commutes=True,
         tile=extreme_tiles(greatest=False),
-        traits=Trait.EXACT_ON_INTEGERS
-        | Trait.INDEX_ARITHMETIC
-        | Trait.ADJUSTS
-        | Trait.KEEPS_TRUTH
-        | Trait.SELECTS,
+        traits=_OF_EXTREMES,
         participle="clamped",
     ),
     Row(

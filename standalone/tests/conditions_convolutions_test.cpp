@@ -18,10 +18,6 @@ const Shape kImage({1, 1, kSide * kSide, kChannels});
 using Slices = ttnn::Conv2dSliceConfig;
 const Slices kTwoSlices{Slices::SliceType::DRAM_HEIGHT, 2};
 
-CoreRangeSet cores(std::size_t columns, std::size_t rows) {
-    return CoreRangeSet(CoreRange({0, 0}, {columns - 1, rows - 1}));
-}
-
 /// A convolution of 3x3 that keeps the size of its image, in L1.
 struct Convolution {
     Tensor input = placed(kImage, kL1);
@@ -56,6 +52,20 @@ struct Convolution {
 };
 
 void test_convolutions() {
+    for (const bool is_transposed : {false, true}) {
+        Convolution convolution;
+        convolution.is_transposed = is_transposed;
+        check_rows<Convolution>(
+            convolution, {
+                             {"Conv output can't be in Row Major if output dtype is BFloat8_B.",
+                              [](Convolution& c) {
+                                  c.dtype = DataType::BFLOAT8_B;
+                                  c.config.output_layout = kRows;
+                              }},
+                             {"Conv DRAM expects the input tensor to be in DRAM.",
+                              [](Convolution& c) { c.slices = kTwoSlices; }},
+                         });
+    }
     check_rows<Convolution>(
         {},
         {
@@ -64,25 +74,18 @@ void test_convolutions() {
                  c.input = placed(kImage);
                  c.config.override_output_sharding_config = true;
              }},
-            {"Conv output can't be in Row Major if output dtype is BFloat8_B.",
-             [](Convolution& c) {
-                 c.dtype = DataType::BFLOAT8_B;
-                 c.config.output_layout = kRows;
-             }},
-            {"Conv DRAM expects the input tensor to be in DRAM.",
-             [](Convolution& c) { c.slices = kTwoSlices; }},
             {"When override_output_sharding_config is set to true, core_grid must have a value.",
              [](Convolution& c) { c.config.override_output_sharding_config = true; }},
             {"Output sharding config override is only supported for BLOCK_SHARDED layout.",
              [](Convolution& c) {
                  c.config = Convolution::of(kHeight);
                  c.config.override_output_sharding_config = true;
-                 c.config.core_grid = cores(2, 4);
+                 c.config.core_grid = core_rectangle(2, 4);
              }},
             {"NHW cores must match for input and output when overriding the grid size.",
              [](Convolution& c) {
                  c.config.override_output_sharding_config = true;
-                 c.config.core_grid = cores(2, 3);
+                 c.config.core_grid = core_rectangle(2, 3);
              }},
             {"Conv2d supports Height, Block or Width Sharded Layouts but got",
              [](Convolution& c) { c.config.shard_layout = TensorMemoryLayout::INTERLEAVED; }},
@@ -103,7 +106,7 @@ void test_convolutions() {
                  c.input = placed(kImage, sharded(kHeight, 32, kChannels, 8, 1));
                  c.config = Convolution::of(std::nullopt);
                  c.config.override_sharding_config = true;
-                 c.config.core_grid = cores(4, 1);
+                 c.config.core_grid = core_rectangle(4, 1);
              }},
             {"Activation data reuse is not supported for block sharded",
              [](Convolution& c) { c.config.enable_activation_reuse = true; }},
@@ -120,18 +123,6 @@ void test_convolutions() {
                  c.stride = {2, 2};
              }},
         });
-    Convolution transposed;
-    transposed.is_transposed = true;
-    check_rows<Convolution>(transposed,
-                            {
-                                {"Conv output can't be in Row Major if output dtype is BFloat8_B.",
-                                 [](Convolution& c) {
-                                     c.dtype = DataType::BFLOAT8_B;
-                                     c.config.output_layout = kRows;
-                                 }},
-                                {"Conv DRAM expects the input tensor to be in DRAM.",
-                                 [](Convolution& c) { c.slices = kTwoSlices; }},
-                            });
 }
 
 /// A maximum of windows of 2x2.

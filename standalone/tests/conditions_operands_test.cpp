@@ -81,7 +81,7 @@ void test_sampling() {
                  s.indices = numbers(Shape({1, 1, 32, 48}));
              }},
             {"Subcore grid expects 32 cores, but found 4!",
-             [](Sampling& s) { s.cores = CoreRangeSet(CoreRange({0, 0}, {1, 1})); }},
+             [](Sampling& s) { s.cores = core_rectangle(2, 2); }},
             {"Only UINT32 & INT32 dtypes are supported for outputs",
              [](Sampling& s) { s.output = row_of_floats(Shape({1, 1, 1, 32})); }},
             {"Only INTERLEAVED memory layout is supported for outputs!",

@@ -23,14 +23,18 @@ using tt::tt_metal::TensorMemoryLayout;
 inline const MemoryConfig kDRAM{};
 inline const MemoryConfig kL1(TensorMemoryLayout::INTERLEAVED, BufferType::L1, std::nullopt);
 
+/// The first columns x rows of cores.
+inline CoreRangeSet core_rectangle(std::size_t columns, std::size_t rows) {
+    return CoreRangeSet(CoreRange({0, 0}, {columns - 1, rows - 1}));
+}
+
 /// Shards of height x width on columns x rows of cores.
 inline MemoryConfig sharded(TensorMemoryLayout kind, std::uint32_t height, std::uint32_t width,
                             std::size_t columns, std::size_t rows,
                             ShardOrientation orientation = ShardOrientation::ROW_MAJOR,
                             BufferType memory = BufferType::L1) {
-    const CoreRangeSet cores(CoreRange({0, 0}, {columns - 1, rows - 1}));
-    return MemoryConfig(kind, memory,
-                        ShardSpec(cores, std::array<std::uint32_t, 2>{height, width}, orientation));
+    const std::array<std::uint32_t, 2> shape = {height, width};
+    return MemoryConfig(kind, memory, ShardSpec(core_rectangle(columns, rows), shape, orientation));
 }
 
 inline constexpr auto kHeight = TensorMemoryLayout::HEIGHT_SHARDED;

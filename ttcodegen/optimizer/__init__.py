@@ -1,23 +1,23 @@
 """Decides where tensors are placed and how programs are distributed over cores, under a model of
 cost.
 
-- `batched_rows`: Batched rows: products and what follows them keep a batch of matrices as tiles
-  hold it
+- `batched_rows`: Batched rows: matmuls and rowwise ops run on a batch of matrices instead of its
+  flattened rows
 - `beam_search`: Beam search over placements, with L1 allocation
 - `call`: ttnn call as the optimizer sees it, its candidates, and its L1 footprint
 - `candidates`: Candidates of a call: placements of operands and result, and configs
 - `circular_buffers`: Circular buffer bytes in L1 of the programs of calls
 - `cost/`: The model of cost: work of calls, and the time that it takes
 - `fusing`: Fusion of TTNN calls: QKV projections, activations, and sums that are normalized
-- `matmul_candidates`: Candidates of a matmul, DRAM-sharded weights included
+- `matmul_candidates`: Candidates of matmuls, including those with DRAM-sharded weights
 - `movement_buffers`: Circular buffers of permutes, heads, embeddings and pools
 - `op_model`: Op model: L1 footprint and runtime of a single op with given layouts
-- `optimize`: Optimization passes, and the explanation of their decisions
+- `optimize`: Passes that choose placements and program configs, and the explanation of their
+  choices
 - `overrides/`: Overrides: decisions given from outside and written out
 - `parallelism`: Automatic parallelism under the cost model: shardings over a mesh, and pipeline
   stages
 - `programs/`: Work split of the library's programs over cores, by kind of op
 - `rewrites`: Rewrites before layouts are assigned: rows, decode forms, fidelity, weight types
-- `wide_products`: Wide products of one row of tiles, in pieces whose weights all banks are read for
-  at once
+- `wide_products`: Division of wide matmuls of one tile row into pieces with DRAM-sharded weights
 """

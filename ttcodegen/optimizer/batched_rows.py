@@ -1,8 +1,8 @@
-"""Batched rows: products and what follows them keep a batch of matrices as tiles hold it.
+"""Batched rows: matmuls and rowwise ops run on a batch of matrices instead of its flattened rows.
 
-Tiles of 8x197x768 have 27 rows of padding in each matrix, those of 1576x768 have none: a reshape
-between them moves nearly every row. Products, normalizations and elementwise ops do not depend on
-how rows are arranged, so that reshapes cancel where all of them work on the batch.
+In tiles, each matrix of 8x197x768 is padded by 27 rows, but 1576x768 by 24 rows in total: a reshape
+between them moves nearly every row. Matmuls, normalizations and elementwise ops do not depend on
+how rows are arranged, so reshapes cancel if all of them run on the batch.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True)
 class BatchedRows(ModulePass):
-    """Computes on batches of matrices instead of their rows, where the cost model gains by it.
+    """Runs rowwise ops on batches of matrices, unless the cost model predicts a loss.
 
-    It may lose: the padding of each matrix is computed, too."""
+    A loss is possible, because the padding of each matrix is computed as well."""
 
     name = "ttnn-batched-rows"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         price = _Price(CostModel.of(op))
-        for change in (_keep_batches, _batch_factors):
+        for change in (_use_batches, _batch_left_operands):
             apply_if_faster(ctx, op, RESHAPES, change, price)
 
 
 class _Price:
-    """Seconds of calls with the fastest program configs of products, which later passes choose."""
+    """Seconds of calls; matmuls have their fastest program config, which a later pass chooses."""
 
     def __init__(self, model: CostModel) -> None:
         self._model = model
@@ -62,8 +62,8 @@ class _Price:
         return min(seconds, self._products.fastest_seconds(call, self._products.of(call)))
 
 
-def _keep_batches(function: FuncOp) -> bool:
-    """Computes on batches that are reshaped to rows; False if there are none."""
+def _use_batches(function: FuncOp) -> bool:
+    """Computes on batches instead of reshaping them to rows; False if there are none."""
     if not any(
         isinstance(op, CatalogueOp)
         and _is_reshape(op)
@@ -71,30 +71,30 @@ def _keep_batches(function: FuncOp) -> bool:
         for op in body_of(function).ops
     ):
         return False
-    return rewrite_calls(function, _Matrices())
+    return rewrite_calls(function, _BatchedRows())
 
 
-def _batch_factors(function: FuncOp) -> bool:
-    """Reshapes the rows of left factors instead of those of wider products; False without any."""
+def _batch_left_operands(function: FuncOp) -> bool:
+    """Reshapes left operands of matmuls instead of wider results; False if there are none."""
     wanted: dict[SSAValue, Shape] = {}
     for op in body_of(function).ops:
         if not isinstance(op, CatalogueOp) or not _is_reshape(op):
             continue
         (rows,), batch = op.operands, op.result_shape
-        if _multiplies_rows(rows) and _is_batch_of(batch, shape_of(rows.type)):
+        if _is_matrix_product(rows) and _is_batch_of(batch, shape_of(rows.type)):
             product = rows.owner
             assert isinstance(product, CatalogueOp)
             if product.shape("a")[-1] < batch[-1]:
                 wanted.setdefault(rows, batch)
-    return bool(wanted) and rewrite_calls(function, _Matrices(wanted))
+    return bool(wanted) and rewrite_calls(function, _BatchedRows(wanted))
 
 
 def _is_reshape(op: object) -> bool:
     return isinstance(op, CatalogueOp) and op.definition.short_name in RESHAPES
 
 
-def _multiplies_rows(value: SSAValue) -> bool:
-    """True of a product of a matrix, whose rows may be arranged in any way."""
+def _is_matrix_product(value: SSAValue) -> bool:
+    """Returns whether a value is a matmul by one matrix, so that its rows can be rearranged."""
     op = value.owner
     return (
         isinstance(op, CatalogueOp)
@@ -108,7 +108,7 @@ def _multiplies_rows(value: SSAValue) -> bool:
 
 
 def _is_batch_of(batch: Shape, rows: Shape) -> bool:
-    """True if a batch of matrices has these rows, and padding besides."""
+    """Returns whether a batch of matrices has these rows, and more padding in tiles."""
     return (
         len(batch) > 2
         and len(rows) == 2
@@ -120,17 +120,17 @@ def _is_batch_of(batch: Shape, rows: Shape) -> bool:
 
 
 @dataclass
-class _Matrices:
-    """Rewriter of the ops of one function that work on rows of a batch."""
+class _BatchedRows:
+    """Rule that moves the ops of one function from flattened rows to batches."""
 
     wanted: Mapping[SSAValue, Shape] = field(default_factory=dict[SSAValue, Shape])
-    """Products whose left factors are to be reshaped, and the shapes of what they become."""
+    """Batched shapes of the matmul results whose left operands are to be reshaped."""
     batched: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
-    """Maps rows to the batch of matrices that has them."""
+    """Maps flattened rows to their batch of matrices."""
     products: dict[SSAValue, tuple[CatalogueOp, Sequence[SSAValue]]] = field(
         default_factory=dict[SSAValue, tuple[CatalogueOp, Sequence[SSAValue]]]
     )
-    """Wanted products and their operands, by their rows."""
+    """Rewritten matmuls of `wanted` and their operands, by their flattened results."""
 
     def __call__(
         self, builder: OpBuilder, op: CatalogueOp, operands: Sequence[SSAValue]
@@ -139,14 +139,14 @@ class _Matrices:
         if _is_reshape(op):
             made = self._reshaped(op, operands[0])
         elif op.definition.short_name == "slice_static":
-            made = self._product_of_rows(builder, op, operands[0])
-            made = self._row_of_each(builder, op, operands[0]) if made is None else made
+            made = self._matmul_of_rows(builder, op, operands[0])
+            made = self._row_per_matrix(builder, op, operands[0]) if made is None else made
         elif len(op.results) == 1 and len(op.result_shape) == 2:
             made = self._computed(builder, op, operands)
         return None if made is None else [made]
 
     def _reshaped(self, op: CatalogueOp, value: SSAValue) -> SSAValue | None:
-        """The batch that a reshape restores; None to keep the reshape."""
+        """Returns the batch that a reshape restores; None to keep the reshape."""
         batch, shape = self.batched.get(value), op.result_shape
         if batch is not None and shape_of(batch.type) == shape:
             return batch
@@ -157,11 +157,13 @@ class _Matrices:
     def _computed(
         self, builder: OpBuilder, op: CatalogueOp, operands: Sequence[SSAValue]
     ) -> SSAValue | None:
-        """The rows of the op on a batch; None if no operand is one."""
-        is_product = _multiplies_rows(op.results[0])
-        if not is_product and not works_on_rows(op):
+        """Computes an op on a batch and flattens the result.
+
+        None if no operand has a batch, or an operand has other rows."""
+        is_matmul = _is_matrix_product(op.results[0])
+        if not is_matmul and not works_on_rows(op):
             return None
-        candidates = operands[:1] if is_product else operands
+        candidates = operands[:1] if is_matmul else operands
         wanted = self.wanted.get(op.results[0])
         if wanted is not None and operands[0] not in self.batched:
             width = shape_of(operands[0].type)[-1]
@@ -176,7 +178,7 @@ class _Matrices:
         if any(value is None for value in taken):
             return None
         others = [value for value in taken if value is not None]
-        if is_product:
+        if is_matmul:
             others += operands[1:]
         made = recreate_op(builder, op, others, (*rows, op.result_shape[1]))
         result = reshaped(builder, made, op.result_shape)
@@ -185,10 +187,12 @@ class _Matrices:
             self.products[result] = op, operands
         return result
 
-    def _product_of_rows(
+    def _matmul_of_rows(
         self, builder: OpBuilder, op: CatalogueOp, value: SSAValue
     ) -> SSAValue | None:
-        """Some rows of a wanted product, as the product of these rows; None for other slices."""
+        """Replaces a slice of rows of a rewritten matmul by a matmul of these rows.
+
+        None for other slices."""
         if value not in self.products:
             return None
         product, (left, *others) = self.products[value]
@@ -207,7 +211,7 @@ class _Matrices:
         return recreate_op(builder, product, [rows, *others], (count, width))
 
     def _arranged(self, builder: OpBuilder, value: SSAValue, rows: Shape) -> SSAValue | None:
-        """An operand in these rows; None if it broadcasts along some of them."""
+        """Returns an operand with rows of this shape; None if it broadcasts along some of them."""
         batch, shape = self.batched.get(value), shape_of(value.type)
         if batch is not None and shape_of(batch.type)[:-1] == rows:
             return batch
@@ -217,8 +221,12 @@ class _Matrices:
             return None
         return reshaped(builder, value, (*rows, shape[1]))
 
-    def _row_of_each(self, builder: OpBuilder, op: CatalogueOp, value: SSAValue) -> SSAValue | None:
-        """A row of each matrix, of those of all of them; None for other slices."""
+    def _row_per_matrix(
+        self, builder: OpBuilder, op: CatalogueOp, value: SSAValue
+    ) -> SSAValue | None:
+        """Replaces a strided slice of one row per matrix by a slice of the batch.
+
+        None for other slices."""
         batch = self.batched.get(value)
         if batch is None or len(shape := shape_of(batch.type)) != 3:
             return None

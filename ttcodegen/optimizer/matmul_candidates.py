@@ -1,4 +1,4 @@
-"""Candidates of a matmul, DRAM-sharded weights included."""
+"""Candidates of matmuls, including those with DRAM-sharded weights."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ from ttcodegen.optimizer.programs.matmul import (
 from ttcodegen.systems.cards import performance_of
 from ttcodegen.systems.description import ChipDescription
 
-# Matmuls of one row of tiles with DRAM-sharded weights: each bank is read by its nearest core, at a
-# higher share of its bandwidth than interleaved weights are.
+# Matmuls of one tile row with DRAM-sharded weights: each bank is read by its nearest core, at a
+# higher fraction of its bandwidth than with interleaved weights.
 
-MOST_DRAM_INNER = 8
+MAX_DRAM_DEPTH = 8
 """Maximum depth of a block in tiles (in0_block_w)."""
-ROOM = 0.4
-"""Fraction of usable L1 for the triple-buffered blocks of weights."""
-LEAST_WEIGHTS = 64
-"""Tiles of weights below which the launch takes longer than the reads."""
+WEIGHTS_SHARE = 0.4
+"""Fraction of usable L1 for triple-buffered blocks of weights."""
+MIN_WEIGHT_TILES = 64
+"""Tiles of weights below which the launch takes longer than reading them."""
 
 Placed = tuple[TensorPlacement, TensorPlacement, TensorPlacement, MatmulDRAMSharded]
 """Placements of both operands and the result, and the program config."""
@@ -58,20 +58,24 @@ def dram_sharded(
 ) -> Placed | None:
     """Returns the DRAM-sharded candidate of a matmul, or None if ttnn has none.
 
-    The program config is `given` or one that fits. Rules are measured with tt-metal.
+    The rules are measured with tt-metal.
 
-    `on_rectangle`: the shards of the result fill a rectangle of cores without padding.
+    Args:
+        call: the matmul.
+        chip: the chip.
+        given: program config of the candidate; by default one that fits.
+        on_rectangle: whether the shards of the result fill a rectangle of cores without padding.
     """
     product = Product(call)
     left, right = call.operands[:2]
-    turned = call.attributes.get("transpose_a") or call.attributes.get("transpose_b")
-    if product.rows != 1 or product.batch_b != 1 or len(call.operands) > 2 or turned:
+    is_transposed = call.attributes.get("transpose_a") or call.attributes.get("transpose_b")
+    if product.rows != 1 or product.batch_b != 1 or len(call.operands) > 2 or is_transposed:
         return None
     if left.layout is not Layout.TILE or right.layout is not Layout.TILE:
         return None
     if right.buffer_type != "dram":
         return None
-    if given is None and product.inner * product.width < LEAST_WEIGHTS:
+    if given is None and product.inner * product.width < MIN_WEIGHT_TILES:
         return None
     banks = chip.num_dram_channels
     columns = chip.grid[1]
@@ -82,8 +86,8 @@ def dram_sharded(
         "dram",
     )
     # The deepest block that fits: blocks of weights are triple buffered.
-    room = performance_of(chip).usable_l1 * ROOM // (3 * each * tile_bytes(right))
-    inner = largest_divisor(product.inner, int(min(MOST_DRAM_INNER, max(1, room))))
+    room = performance_of(chip).usable_l1 * WEIGHTS_SHARE // (3 * each * tile_bytes(right))
+    inner = largest_divisor(product.inner, int(min(MAX_DRAM_DEPTH, max(1, room))))
     per_core = -(-product.width // chip.cores)
     if on_rectangle:
         grid = CoreGrid(columns, chip.grid[0])
@@ -113,17 +117,17 @@ def dram_sharded(
     return taken, weights, made, config
 
 
-# Candidates of a matmul: program configs with the placements that tt-metal was measured to accept.
+# Program configs with the placements that tt-metal accepts, as measured.
 
-MOST_INNER = 8
-"""Maximum depth of a block in tiles (in0_block_w): deeper ones save no time."""
+MAX_DEPTH = 8
+"""Maximum depth of a block in tiles (in0_block_w): deeper blocks save no time."""
 
 BlockedConfig = MatmulMultiCast | MatmulMultiCast1D
 """Program configs whose cores compute their part of the result in blocks."""
 
 
 @dataclass(frozen=True)
-class _Part:
+class _CorePart:
     """Part of a result that each core computes, in tiles, and the form of its blocks."""
 
     height: int
@@ -131,10 +135,11 @@ class _Part:
     width: int
     """Columns (per_core_N)."""
     inner: int
-    """Tiles that the depth of a block divides."""
+    """Tiles along the contracted dimension that the depth of a block divides."""
     mcast_left: bool | None
-    """True if the left operand is multicast to all cores, False the right one, None if each is to
-    a row or a column of cores."""
+    """True if the left operand is multicast to all cores, False if the right one is.
+
+    None for 2D multicast, of the left operand along rows of cores and the right along columns."""
     whole_rows: bool
     """True if subblocks are whole rows of the part, as sharded results require."""
 
@@ -150,7 +155,7 @@ class _Part:
 
 
 class MatmulCandidates:
-    """Generator of the candidates of matmuls on a grid of cores."""
+    """Generator of candidates of matmuls on a grid of cores."""
 
     def __init__(self, model: CostModel, shards: bool, grid: CoreGrid) -> None:
         self.model = model
@@ -159,6 +164,7 @@ class MatmulCandidates:
         self.grid = grid
 
     def of(self, call: LibraryCall) -> Iterator[Candidate]:
+        """Yields the candidates of a matmul, except DRAM-sharded ones."""
         product = Product(call)
         left, right, *bias = call.operands
         rest = (interleaved(right, right.buffer_type), *bias)
@@ -170,9 +176,9 @@ class MatmulCandidates:
         result = interleaved(call.result, "dram")
         takes_no_config = call.attributes.get("transpose_a") or product.inner == 0
         if bias and call.attributes.get("transpose_b"):
-            # For a config without blocks tt-metal transposes the operand first, and then checks the
-            # bias against the shape before it (matmul.cpp, bound_matmul); for operands in DRAM it
-            # chooses a config with blocks.
+            # If tt-metal chooses a config without blocks, it transposes the operand first, but
+            # checks the bias against the shape before that (matmul.cpp, bound_matmul). For operands
+            # in DRAM it chooses a config with blocks.
             yield Candidate(in_dram, (result,))
         else:
             yield Candidate((in_dram[0] if takes_no_config else plain, *rest), (result,))
@@ -180,10 +186,10 @@ class MatmulCandidates:
             return
         for source in (plain,) if left.shards is None else (plain, left):
             for config, result in self._configured_results(call, product, source):
-                yield self._given_candidate(call, (source, *rest), result, config)
+                yield self._with_config(call, (source, *rest), result, config)
 
     def fastest_seconds(self, call: LibraryCall, candidates: Iterable[Candidate]) -> float:
-        """Seconds of the fastest candidate of a matmul that fits into L1; infinity without any."""
+        """Seconds of the fastest candidate that fits into L1; infinity if none does."""
         least = inf
         for each in candidates:
             cost = self.model.cost(
@@ -198,25 +204,25 @@ class MatmulCandidates:
     def _configured_results(
         self, call: LibraryCall, product: Product, left: TensorPlacement
     ) -> Iterator[tuple[MatmulProgramConfig, TensorPlacement]]:
-        """Yields program configs, each with the results it can have.
+        """Yields program configs, each with its possible results.
 
-        A sharded result allows other subblocks than an interleaved one."""
+        Sharded results restrict the subblocks."""
         for whole_rows in (False, True) if self.shards else (False,):
             for config in self._configs(call, product, left, whole_rows):
-                for result in self._product_results(call.result, config, product):
+                for result in self._result_placements(call.result, config, product):
                     if (result.shards is not None) == whole_rows:
                         yield config, result
 
-    def _given_candidate(
+    def _with_config(
         self,
         call: LibraryCall,
         operands: tuple[TensorPlacement, ...],
         result: TensorPlacement,
         config: MatmulProgramConfig,
     ) -> Candidate:
-        """Returns the candidate with a program config, which takes over the activation.
+        """Returns the candidate with a program config, into which the activation is fused.
 
-        It states the compute config, because ttnn's default differs with a program config."""
+        Sets the compute config explicitly: ttnn's default depends on the program config."""
         attributes: dict[str, Any] = {"matmul_program_config": config}
         activation = call.attributes.get("activation")
         if activation is not None:
@@ -230,25 +236,25 @@ class MatmulCandidates:
     def _configs(
         self, call: LibraryCall, product: Product, left: TensorPlacement, whole_rows: bool
     ) -> Iterator[MatmulProgramConfig]:
-        """Yields the best program config of each kind; `whole_rows`: for sharded results."""
+        """Yields the fastest program config of each kind; `whole_rows`: for sharded results."""
         grid = self.grid
         rows, width = product.rows, product.width
         shards = left.shards
         kind = left.memory_layout
-        # 2D multicast: a row of cores shares rows of the result, a column of cores columns.
+        # 2D multicast: each row of cores computes rows of the result, each column columns.
         if kind in ("interleaved", "block_sharded"):
             per_m, per_n = -(-rows // grid.rows), -(-width // grid.columns)
             inner = product.inner
             if shards is not None:
                 per_m, inner = (size // TILE_SIDE for size in shards.shape)
             if -(-rows // per_m) <= grid.rows and min(rows, width) > 1:
-                part = _Part(per_m, per_n, inner, None, whole_rows)
+                part = _CorePart(per_m, per_n, inner, None, whole_rows)
                 config = self._fastest_blocks(call, product, left, part)
                 if config is not None:
                     yield config
         if kind in ("interleaved", "width_sharded") and rows <= 32:
             inner = product.inner if shards is None else shards.shape[1] // TILE_SIDE
-            part = _Part(rows, -(-width // grid.cores), inner, True, whole_rows)
+            part = _CorePart(rows, -(-width // grid.cores), inner, True, whole_rows)
             config = self._fastest_blocks(call, product, left, part)
             if config is not None:
                 yield config
@@ -256,7 +262,7 @@ class MatmulCandidates:
                     yield from self._on_rectangle(config, width, left)
         if kind in ("interleaved", "height_sharded") and width <= 64:
             per_m = -(-rows // grid.cores) if shards is None else shards.shape[0] // TILE_SIDE
-            part = _Part(per_m, width, product.inner, False, whole_rows)
+            part = _CorePart(per_m, width, product.inner, False, whole_rows)
             config = self._fastest_blocks(call, product, left, part)
             if config is not None:
                 yield config
@@ -264,9 +270,9 @@ class MatmulCandidates:
     def _on_rectangle(
         self, config: MatmulProgramConfig, width: int, left: TensorPlacement
     ) -> Iterator[MatmulProgramConfig]:
-        """Yields the config on a rectangle of cores, if its own cores do not fill one.
+        """Yields a config whose cores fill a rectangle, unless those of `config` already do.
 
-        Normalizations take the shards of a rectangle only."""
+        Normalizations only support shards on a rectangle."""
         assert isinstance(config, MatmulMultiCast1D)
         grid = self.grid
         if fills_rectangle(-(-width // config.per_core_n), grid):
@@ -277,7 +283,7 @@ class MatmulCandidates:
             box = rectangle(blocks, grid) if width % per_n == 0 else None
             if box is None:
                 continue
-            # The grid of the program includes the cores of the left operand's shards.
+            # The grid of the program has to include the cores of the left operand's shards.
             if taken.last_column >= box.columns or taken.last_row >= box.rows:
                 continue
             sub_h, sub_w = subblock(
@@ -297,12 +303,12 @@ class MatmulCandidates:
             return
 
     def _fastest_blocks(
-        self, call: LibraryCall, product: Product, left: TensorPlacement, part: _Part
+        self, call: LibraryCall, product: Product, left: TensorPlacement, part: _CorePart
     ) -> BlockedConfig | None:
-        """Returns the fastest program config whose blocks' buffers fit into L1.
+        """Returns the fastest program config whose circular buffers fit into L1.
 
-        Blocks are whole if they fit. Blocks of fewer rows have the right factor read again, those
-        of fewer columns the left one."""
+        A block is the whole part if that fits. Otherwise, blocks of fewer rows reread the right
+        operand, blocks of fewer columns the left one."""
         found: list[tuple[float, BlockedConfig]] = []
         whole = part.whole_rows or left.shards is not None
         for count in (1,) if whole else divisors(part.width):
@@ -317,16 +323,21 @@ class MatmulCandidates:
         return min(found, key=lambda each: each[0])[1] if found else None
 
     def _highest_blocks(
-        self, call: LibraryCall, product: Product, left: TensorPlacement, part: _Part, width: int
+        self,
+        call: LibraryCall,
+        product: Product,
+        left: TensorPlacement,
+        part: _CorePart,
+        width: int,
     ) -> tuple[float, BlockedConfig] | None:
-        """Returns the config with the highest blocks of a width that fit, and its seconds."""
+        """Returns seconds and config of the highest blocks of this width that fit into L1."""
         room = self.model.speed.usable_l1 * 6 // 10
         most = 4 if wide_sums(call) else 8
         for count in divisors(part.height):
             for depth in reversed(divisors(part.inner)):
-                if product.inner % depth or depth > 4 * MOST_INNER:
+                if product.inner % depth or depth > 4 * MAX_DEPTH:
                     continue
-                if depth > MOST_INNER and depth != part.inner:
+                if depth > MAX_DEPTH and depth != part.inner:
                     continue
                 config = part.config(self.grid, depth, part.height // count, width, most)
                 cost = self.model.cost(
@@ -343,9 +354,10 @@ class MatmulCandidates:
                 return None
         return None
 
-    def _product_results(
+    def _result_placements(
         self, result: TensorPlacement, config: MatmulProgramConfig, product: Product
     ) -> Iterator[TensorPlacement]:
+        """Yields the placements that a result can have with a program config."""
         yield interleaved(result, "dram")
         yield interleaved(result, "l1")
         if not self.shards or not isinstance(config, BlockedConfig):
@@ -356,7 +368,7 @@ class MatmulCandidates:
             product.rows,
             product.width,
         ):
-            return  # ttnn squeezes the result of a matrix-vector product, but not a sharded one.
+            return  # ttnn squeezes the result of a matrix-vector matmul, but not a sharded one.
         per_m, per_n = config.per_core_m, config.per_core_n
         shape = (per_m * TILE_SIDE, per_n * TILE_SIDE)
         down, across = -(-product.rows // per_m), -(-product.width // per_n)
@@ -373,9 +385,9 @@ class MatmulCandidates:
             yield result.sharded("height_sharded", Shards(shape, ranges))
 
     def configured(self, call: LibraryCall, config: MatmulProgramConfig) -> Iterator[Candidate]:
-        """Yields the candidates of a matmul with a program config that fits it."""
+        """Yields the candidates of a matmul with a given program config, which fits it."""
         if isinstance(config, MatmulDRAMSharded):
-            yield from self._banked(call, config)
+            yield from self._dram_sharded(call, config)
             return
         product = Product(call)
         left, right, *bias = call.operands
@@ -384,30 +396,32 @@ class MatmulCandidates:
         if left.shards is not None and config_takes_shards(config, left):
             sources.append(left)
         for source in sources:
-            for result in self._product_results(call.result, config, product):
-                yield self._given_candidate(call, (source, *rest), result, config)
+            for result in self._result_placements(call.result, config, product):
+                yield self._with_config(call, (source, *rest), result, config)
 
     def from_banks(self, call: LibraryCall) -> Iterator[Candidate]:
-        """Yields the DRAM-sharded candidates of a matmul, whose constant weights move once."""
+        """Yields the DRAM-sharded candidates; constant weights are resharded only once."""
         if self.shards:
-            yield from self._banked(call, None)
+            yield from self._dram_sharded(call, None)
 
-    def _banked(self, call: LibraryCall, given: MatmulDRAMSharded | None) -> Iterator[Candidate]:
+    def _dram_sharded(
+        self, call: LibraryCall, given: MatmulDRAMSharded | None
+    ) -> Iterator[Candidate]:
         found = dram_sharded(call, self.model.chip, given)
         if found is None:
             return
         candidates = [found]
         result = found[2]
         if given is None and result.shards is not None and not result.shards.is_rectangle:
-            # Normalizations take the shards of a rectangle only.
+            # Normalizations only support shards on a rectangle.
             other = dram_sharded(call, self.model.chip, on_rectangle=True)
             candidates += [other] if other is not None else []
         for left, right, result, config in candidates:
-            yield self._given_candidate(call, (left, right), result, config)
+            yield self._with_config(call, (left, right), result, config)
 
 
 def product_compute(call: LibraryCall) -> ComputeConfig:
-    """Compute config of a matmul with a program config.
+    """Returns the compute config of a matmul with a program config.
 
     It is the library's default, with partial sums accumulated in L1.
     """

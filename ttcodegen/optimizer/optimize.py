@@ -1,4 +1,4 @@
-"""Optimization passes, and the explanation of their decisions."""
+"""Passes that choose placements and program configs, and the explanation of their choices."""
 
 from __future__ import annotations
 
@@ -42,8 +42,6 @@ from ttcodegen.transforms.const_eval import constant_calls, constant_values, is_
 from ttcodegen.transforms.rewriting import body_of, set_type
 from ttcodegen.transforms.ttnn.call_settings import DECODING
 
-# Explanation of decisions: the choice, the reason, and the cost of the runner-up.
-
 HEADINGS = (
     "call",
     "op",
@@ -59,7 +57,7 @@ HEADINGS = (
 
 
 def placement_text(placement: TensorPlacement) -> str:
-    """Short text of a placement, such as `l1 hs 8x8 [32x64]` with cores and shard shape."""
+    """Returns a placement as short text: `l1 hs 8x8 [32x64]`, with cores and shard shape."""
     if placement.shards is None or placement.memory_layout is None:
         return placement.buffer_type
     kind = {"height_sharded": "hs", "width_sharded": "ws", "block_sharded": "bs"}
@@ -69,7 +67,7 @@ def placement_text(placement: TensorPlacement) -> str:
     return f"{placement.buffer_type} {sharding} {cores} [{height}x{width}]"
 
 
-def _program(candidate: Candidate) -> str:
+def _program_name(candidate: Candidate) -> str:
     config = next((c for c in candidate.attributes.values() if isinstance(c, ProgramConfig)), None)
     if config is None:
         return ""
@@ -77,8 +75,8 @@ def _program(candidate: Candidate) -> str:
     return name.removeprefix("MatmulMultiCore") or name
 
 
-def _interval(op: CatalogueOp, seconds: float) -> str:
-    """The microseconds that 90 % of measured calls of a kind would take; `?` if too few are."""
+def _ninety_percent_text(op: CatalogueOp, seconds: float) -> str:
+    """Returns the 90 % interval of an estimate in microseconds; `?` with too few measurements."""
     factors = NINE_OF_TEN.get(call_kind(op.definition.short_name))
     if factors is None:
         return "?"
@@ -86,12 +84,13 @@ def _interval(op: CatalogueOp, seconds: float) -> str:
 
 
 def reason(decision: Decision, overridden: bool) -> str:
-    """Reason for a decision."""
+    """Returns the reason for a decision, for the explanation."""
     if overridden:
         return "override"
     if decision.next_best is None:
         return "only way"
-    # The search minimizes the whole function: a costlier candidate may save more in later calls.
+    # The search minimizes the time of the whole function: a slower candidate may save more in later
+    # calls.
     return "cheapest" if decision.seconds <= decision.next_best[0] else "saves later"
 
 
@@ -101,7 +100,7 @@ def table(
     model: CostModel,
     constants: Collection[Operation],
 ) -> str:
-    """Table of the decisions: a row per device call, the const-eval calls, and the total time."""
+    """Returns the table of decisions: rows of device calls, const-eval calls, and total time."""
     rows: list[tuple[str, ...]] = [HEADINGS]
     total, names, once = 0.0, overrides.names, 0
     for decision in decisions:
@@ -118,7 +117,7 @@ def table(
             seconds, candidate = decision.next_best
             more = (seconds - decision.seconds) * 1e6
             other = (
-                f"{placement_text(candidate.results[0])} {_program(candidate)}".strip()
+                f"{placement_text(candidate.results[0])} {_program_name(candidate)}".strip()
                 + f": {more:+.1f}"
             )
         rows.append(
@@ -126,9 +125,9 @@ def table(
                 names[op],
                 op.definition.short_name,
                 placement_text(decision.candidate.results[0]),
-                _program(decision.candidate),
+                _program_name(decision.candidate),
                 f"{decision.seconds * 1e6:.1f}",
-                _interval(op, decision.seconds),
+                _ninety_percent_text(op, decision.seconds),
                 bound,
                 f"{decision.l1_bytes / 1024:.0f}",
                 reason(decision, overrides[op] is not None),
@@ -144,13 +143,12 @@ def table(
 
 DECISIONS = "ttcodegen.decisions"
 EXPLANATION = "ttcodegen.explanation"
-"""Module attributes that hold the decisions and their explanation."""
+"""Module attributes with the decisions and their explanation."""
 NO_OVERRIDES: Overrides = {}
 
 
 class FitAttention(ModulePass):
-    """Attention of one token of each user whose buffers do not fit into L1 as the library would
-    choose them gets a configuration with which they do."""
+    """Sets a program config on decode attention whose default circular buffers exceed L1."""
 
     name = "ttnn-fit-attention"
 
@@ -170,18 +168,19 @@ class FitAttention(ModulePass):
 
 @dataclass(frozen=True)
 class Optimize(ModulePass):
-    """Chooses placements and configs: level 1 interleaved ones in L1 or DRAM, level 2 also shards.
+    """Chooses placements and configs; level 1: interleaved in L1 or DRAM, level 2: also sharded.
 
-    Runs on layouts, before constants are hoisted; const-eval calls are unchanged.
+    Runs after layouts are assigned and before constants are hoisted; leaves const-eval calls as
+    they are.
     """
 
     name = "ttnn-optimize"
 
     level: int = 1
     overrides: str = ""
-    """The text of a file of overrides."""
+    """Text of an overrides file."""
     record: bool = False
-    """True to record the decisions as attributes of the module."""
+    """True to record the decisions in attributes of the module."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         model = CostModel.of(op)
@@ -208,7 +207,7 @@ class Optimize(ModulePass):
 
 
 def placed_calls() -> frozenset[str]:
-    """Names of the calls that take a memory config for their result."""
+    """Returns the names of calls with a memory config for their result."""
     found: set[str] = set()
     for name, cls in ttnn_op_classes().items():
         definition = cls.definition
@@ -220,7 +219,7 @@ def placed_calls() -> frozenset[str]:
 def decide(
     function: FuncOp, model: CostModel, level: int, overrides: FunctionOverrides
 ) -> list[Decision]:
-    """Decides the candidate of each op of a function, following overrides."""
+    """Chooses a candidate for each op of a function, following overrides."""
     block = body_of(function)
     constants = constant_values(function)
     skipped = constant_calls(function)
@@ -235,20 +234,20 @@ def decide(
 
     if level < 2:
         return found(False)
-    # The beam may keep shards that leave too little L1 for later calls: try without any as well.
+    # The beam may keep shards that leave too little L1 for later calls: try without shards as well.
     return min(found(True), found(False), key=lambda each: sum(made.seconds for made in each))
 
 
 @dataclass
 class _Writer:
-    """Writer of decisions into a function."""
+    """Applies decisions to a function."""
 
     function: FuncOp
     current: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
-    """The replacement of a value after it was moved."""
+    """Latest moved copies of values, by the original values."""
 
     def write(self, decisions: Sequence[Decision]) -> None:
-        """Moves operands, sets configs of calls, and updates the types of results."""
+        """Moves operands, sets configs of calls, and updates result types."""
         block = body_of(self.function)
         classes = ttnn_op_classes()
         for decision in decisions:

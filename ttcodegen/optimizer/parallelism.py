@@ -51,12 +51,12 @@ from ttcodegen.transforms.registry import Step, passes_of
 from ttcodegen.transforms.rewriting import functions
 
 SHARDINGS = "ttcodegen.shardings"
-"""Attribute of a module: the shardings that were chosen, as JSON."""
+"""Module attribute with the chosen shardings, as JSON."""
 SHARDINGS_EXPLANATION = "ttcodegen.shardings-explanation"
-"""Attribute of a module: the table of the candidates."""
+"""Module attribute with the table of candidates."""
 
-_MOST_LOWERED = 16
-"""Upper bound on the candidates that are lowered; those that promise most come first."""
+_MAX_LOWERED = 16
+"""Maximum number of candidates that are lowered, in order of estimated gain."""
 
 _KINDS_ALONG_AXIS: tuple[tuple[str, ...], ...] = (
     (),
@@ -66,7 +66,7 @@ _KINDS_ALONG_AXIS: tuple[tuple[str, ...], ...] = (
     ("sequence",),
     ("expert", "tensor"),
 )
-"""The kinds of parallelism that a candidate has along an axis."""
+"""Combinations of kinds of parallelism along a mesh axis."""
 
 LOWERING: tuple[Step | str, ...] = (
     "ttir-partition",
@@ -77,22 +77,22 @@ LOWERING: tuple[Step | str, ...] = (
     "ttnn-set-compute-kernel-config",
     "ttnn-layout",
 )
-"""The steps to calls with layouts, which have costs."""
+"""Passes that lower to calls with layouts, whose cost can be estimated."""
 _CONSTANTS: tuple[Step | str, ...] = (
     "ttnn-prepare-conv2d-weights-and-bias",
     "const-eval-hoist-transform",
     "ttnn-decompose-layouts",
     "ttnn-deallocate",
 )
-"""The steps after them: what is computed once takes memory, but no time."""
+"""Passes after `LOWERING` that hoist constants: these take memory, but no time per run."""
 
 Shardings = dict[str, dict[str, Sharding]]
-"""The shardings of arguments by their names, by function."""
+"""Shardings by function and argument name."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """Estimated cost of a candidate on each device."""
+    """Estimated cost of a candidate per device."""
 
     seconds: float
     link_seconds: float
@@ -101,27 +101,27 @@ class Estimate:
 
 @dataclass(frozen=True)
 class _Candidate:
-    """A kind of parallelism, and the dimensions that it shards."""
+    """Kinds of parallelism along the mesh axes, with the resulting shardings."""
 
     parallelism: Parallelism
     shardings: tuple[dict[SSAValue, Sharding], ...]
-    """Those of the arguments of each function."""
-    promised: float
-    """Seconds that it saves by the estimate before lowering."""
+    """Shardings of the arguments of each function."""
+    saved_seconds: float
+    """Estimate before lowering of the seconds that the shardings save."""
 
 
 @dataclass(frozen=True)
 class ChooseShardings(ModulePass):
-    """Writes `ttcore.sharding` to the arguments of functions that say no shardings."""
+    """Annotates arguments with `ttcore.sharding` in modules without shardings."""
 
     name = "ttir-choose-shardings"
 
     parallel: str = ""
-    """`auto`, or kinds of parallelism with axes of the mesh."""
+    """`auto`, or kinds of parallelism with mesh axes."""
     overrides: str = ""
-    """The text of a file of overrides."""
+    """Text of an overrides file."""
     weights: str = "none"
-    """Types of the weights of matmuls, for the estimates."""
+    """Weight type of matmuls, for the estimates."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         given = read_shardings(self.overrides) if self.overrides else {}
@@ -145,16 +145,20 @@ class ChooseShardings(ModulePass):
         for function in entries:
             split_biases(function)
         if given:
-            _follow(entries, given, mesh)
+            _apply_given(entries, given, mesh)
             said = "shardings of the overrides\n"
         else:
-            said = _Choice(ctx, op, entries, mesh, self).run(self.parallel)
-        op.attributes[SHARDINGS] = StringAttr(json.dumps(_written(entries)))
+            said = _ShardingChoice(ctx, op, entries, mesh, self).run(self.parallel)
+        op.attributes[SHARDINGS] = StringAttr(json.dumps(_overrides_of(entries)))
         op.attributes[SHARDINGS_EXPLANATION] = StringAttr(said)
 
 
-def _follow(entries: Sequence[FuncOp], given: Shardings, mesh: MeshShape) -> None:
-    """Shards arguments as overrides say; raises CompileError for arguments that do not exist."""
+def _apply_given(entries: Sequence[FuncOp], given: Shardings, mesh: MeshShape) -> None:
+    """Shards arguments by overrides.
+
+    Raises:
+        CompileError: if a function or an argument does not exist, or a sharding does not fit it.
+    """
     known = {function.sym_name.data: function for function in entries}
     for name in given:
         if name not in known:
@@ -193,8 +197,8 @@ def _undivided(argument: BlockArgument) -> Sharding:
     return undivided(len(shape_of(argument.type)))
 
 
-def _written(entries: Sequence[FuncOp]) -> dict[str, dict[str, list[list[int]]]]:
-    """The shardings of functions, as overrides have them."""
+def _overrides_of(entries: Sequence[FuncOp]) -> dict[str, dict[str, list[list[int]]]]:
+    """Returns the shardings of functions in the form of overrides."""
     found: dict[str, dict[str, list[list[int]]]] = {}
     for function in entries:
         table = found.setdefault(function.sym_name.data, {})
@@ -208,8 +212,8 @@ def _written(entries: Sequence[FuncOp]) -> dict[str, dict[str, list[list[int]]]]
     return found
 
 
-class _Choice:
-    """Chooses among the candidates for a module."""
+class _ShardingChoice:
+    """Chooser among the candidates of a module."""
 
     def __init__(
         self,
@@ -232,7 +236,7 @@ class _Choice:
         self._lowering = [*LOWERING, *weights, *_CONSTANTS]
 
     def run(self, parallel: str) -> str:
-        """Annotates the functions; returns the explanation."""
+        """Annotates the functions with the best candidate and returns the explanation."""
         if parallel.strip().lower() == AUTO:
             candidates = self._candidates()
         else:
@@ -241,13 +245,13 @@ class _Choice:
             refuse_useless(wanted, useful, self._mesh, self._divisions)
             candidates = [candidate]
         estimates = [self._estimate(each) for each in candidates]
-        best = min(range(len(candidates)), key=lambda index: self._order(estimates[index]))
+        best = min(range(len(candidates)), key=lambda index: self._sort_key(estimates[index]))
         for function, shardings in zip(self._entries, candidates[best].shardings, strict=True):
             annotate(function, shardings)
         return self._table(candidates, estimates, best)
 
-    def _order(self, estimate: Estimate) -> tuple[bool, float]:
-        """Candidates that fit come first, by time; others by the memory that they take."""
+    def _sort_key(self, estimate: Estimate) -> tuple[bool, float]:
+        """Sort key: candidates that fit into DRAM by time, then the others by memory."""
         if estimate.dram_bytes > dram_size(self._chip):
             return True, estimate.dram_bytes
         return False, estimate.seconds
@@ -255,16 +259,16 @@ class _Choice:
     def _candidate(self, wanted: Parallelism) -> tuple[_Candidate, set[tuple[str, int]]]:
         useful: set[tuple[str, int]] = set()
         shardings: list[dict[SSAValue, Sharding]] = []
-        promised = 0.0
+        saved_seconds = 0.0
         for divisions in self._divisions:
             axes, found = divisions.divided(wanted)
             useful |= found
-            promised += divisions.saved(axes)
+            saved_seconds += divisions.saved(axes)
             shardings.append(divisions.shardings(axes))
-        return _Candidate(wanted, tuple(shardings), promised), useful
+        return _Candidate(wanted, tuple(shardings), saved_seconds), useful
 
     def _candidates(self) -> list[_Candidate]:
-        """Candidates that divide all that they name, each division once; the undivided first."""
+        """Returns distinct candidates whose kinds all shard something, the undivided one first."""
         found: dict[tuple[Sharding, ...], _Candidate] = {}
         for wanted in self._parallelisms():
             candidate, useful = self._candidate(wanted)
@@ -272,8 +276,8 @@ class _Choice:
             if useful == set(wanted.entries):
                 found.setdefault(key, candidate)
         first, *others = found.values()
-        others.sort(key=lambda candidate: -candidate.promised)
-        return [first, *others[: _MOST_LOWERED - 1]]
+        others.sort(key=lambda candidate: -candidate.saved_seconds)
+        return [first, *others[: _MAX_LOWERED - 1]]
 
     def _parallelisms(self) -> Iterator[Parallelism]:
         along = [_KINDS_ALONG_AXIS if size > 1 else ((),) for size in self._mesh]
@@ -282,7 +286,7 @@ class _Choice:
             yield Parallelism(tuple(entries))
 
     def _estimate(self, candidate: _Candidate) -> Estimate:
-        """Lowers a copy of the module that is divided like this."""
+        """Estimates a candidate by lowering a copy of the module with its shardings."""
         module = self._module.clone()
         copies = [f for f in functions(module) if not f.is_declaration]
         for function, shardings in zip(copies, candidate.shardings, strict=True):
@@ -308,7 +312,7 @@ class _Choice:
         self, candidates: Sequence[_Candidate], estimates: Sequence[Estimate], best: int
     ) -> str:
         rows = [("parallel", "us", "links us", "DRAM MiB", "")]
-        order = sorted(range(len(candidates)), key=lambda index: self._order(estimates[index]))
+        order = sorted(range(len(candidates)), key=lambda index: self._sort_key(estimates[index]))
         for index in order:
             estimate = estimates[index]
             fits = estimate.dram_bytes <= dram_size(self._chip)
@@ -327,7 +331,7 @@ class _Choice:
 
 
 def rates_of(chip: ChipDescription, mesh: MeshShape) -> Rates:
-    """Figures for estimates before lowering: half of what the chip has at most."""
+    """Returns rates for estimates before lowering: half of the chip's peak FLOPS and bandwidth."""
     model = CostModel(chip)
     speed = model.speed
     tile_flops = 2 * 32**3 / (speed.tile_product * 4)
@@ -338,24 +342,26 @@ def rates_of(chip: ChipDescription, mesh: MeshShape) -> Rates:
 
 
 _BALANCED_CONSTANTS = ("ttnn-prepare-conv2d-weights-and-bias", "const-eval-hoist-transform")
-"""The steps after which what is computed once is in functions of its own."""
-_MOST_PLACES = 256
-"""Upper bound on the places that stages may begin at: in each part of the time of a function the
-one that the fewest bytes cross."""
+"""Passes after `LOWERING` that hoist constants out of the stages."""
+_MAX_CUT_POINTS = 256
+"""Maximum number of cut points that are considered.
+
+A function is divided into as many intervals of equal time; in each, the cut point that the fewest
+bytes cross is kept."""
 _ROUNDS = 4
-"""Rounds of lowering stages and cutting again with the times that come out."""
+"""Maximum number of rounds in which stages are cut by the times of the lowered ones before."""
 
 
 @dataclass(frozen=True)
 class Stages:
-    """A module in stages, and how long they take."""
+    """Pipeline stages of a module, with their estimated times."""
 
     functions: tuple[StagedFunction, ...]
     seconds: Mapping[str, float]
-    """Estimated time of each stage, by its function."""
+    """Estimated seconds of each stage, by function name."""
 
     def explanation(self) -> str:
-        """The table of the stages, with what each of them gets from others."""
+        """Returns the table of stages: time, and number of inputs from other stages."""
         rows = [("stage", "us", "inputs of other stages")]
         for function in self.functions:
             for stage in function.stages:
@@ -373,19 +379,19 @@ def divide_into_stages(
     *,
     over_hosts: bool = False,
 ) -> Stages:
-    """Puts stages in the place of the functions of a module.
+    """Replaces the functions of a module by pipeline stages.
 
     Args:
-        context: of the passes.
-        module: ops of TTIR, whose functions call no others.
-        wanted: the number of stages, or the names of the ops that all of them but the last end
-            after, with commas.
-        chip: what each stage runs on.
-        micro_batches: parts of the batch that go through the stages one after the other.
-        over_hosts: True if each stage has a host of its own.
+        context: context of the passes.
+        module: TTIR module whose functions call no others.
+        wanted: number of stages, or comma-separated names of the ops that end all stages but the
+            last.
+        chip: chip that each stage runs on.
+        micro_batches: number of parts of the batch that go through the stages in turn.
+        over_hosts: True if each stage runs on another host.
 
     Raises:
-        CompileError: if a function does not divide so.
+        CompileError: if a function cannot be divided into such stages.
     """
     if micro_batches > 1:
         divide_batch(context, module, micro_batches, rates_of(chip, ONE_CHIP))
@@ -395,15 +401,15 @@ def divide_into_stages(
     if re.fullmatch(r"\d+", wanted.strip()) is None:
         names = [name.strip() for name in wanted.split(",")]
         cuts = [line.named(names) for line in lines]
-        seconds = _lowered(context, module, cuts, chip)
+        seconds = _lowered_seconds(context, module, cuts, chip)
     else:
         cuts, seconds = _Balance(
-            context, module, lines, _count(wanted), chip, over_hosts=over_hosts
+            context, module, lines, _stage_count(wanted), chip, over_hosts=over_hosts
         ).run()
     return Stages(tuple(divide(module, lines, cuts)), seconds)
 
 
-def _count(wanted: str) -> int:
+def _stage_count(wanted: str) -> int:
     count = int(wanted)
     if not 2 <= count <= MOST_STAGES:
         raise CompileError(
@@ -414,7 +420,7 @@ def _count(wanted: str) -> int:
 
 
 class _Balance:
-    """Searches the cuts of functions whose longest stage is shortest."""
+    """Search for the cut points of functions that minimize the time of the slowest stage."""
 
     def __init__(
         self,
@@ -436,7 +442,7 @@ class _Balance:
         self._crossing = [line.crossing() for line in lines]
 
     def run(self) -> tuple[list[list[int]], Mapping[str, float]]:
-        """The cuts of each function, and the time of each stage by its name."""
+        """Returns the cut points of each function, and the seconds of each stage by name."""
         best: tuple[float, list[list[int]], Mapping[str, float]] | None = None
         tried: set[tuple[tuple[int, ...], ...]] = set()
         for _ in range(_ROUNDS):
@@ -445,7 +451,7 @@ class _Balance:
             if key in tried:
                 break
             tried.add(key)
-            seconds = _lowered(self._context, self._module, cuts, self._chip)
+            seconds = _lowered_seconds(self._context, self._module, cuts, self._chip)
             longest = max(seconds.values(), default=0.0)
             if best is None or longest < best[0]:
                 best = longest, cuts, seconds
@@ -454,7 +460,7 @@ class _Balance:
         return best[1], best[2]
 
     def _correct(self, cuts: Sequence[Sequence[int]], seconds: Sequence[float]) -> None:
-        """Scales the times of the ops of each stage to the time that it takes when lowered."""
+        """Scales the times of each stage's ops so that they add up to its lowered time."""
         measured = iter(seconds)
         for index, places in enumerate(cuts):
             times = self._times[index]
@@ -464,11 +470,12 @@ class _Balance:
                     times[begin:end] = [each * after / before for each in times[begin:end]]
 
     def _cut(self, index: int) -> list[int]:
-        """The places that stages begin at, by the shortest time of the longest stage with what it
-        gets from others."""
+        """Returns the cut points that minimize the slowest stage, transfers over links included.
+
+        Dynamic programming over the number of stages and the end of the last one."""
         line, times, crossing = self._lines[index], self._times[index], self._crossing[index]
         before = [0.0, *accumulate(times)]
-        places = self._places(index, before)
+        places = self._cut_points(index, before)
         if len(places) < self._count - 1:
             name = line.function.sym_name.data
             raise CompileError(
@@ -478,7 +485,8 @@ class _Balance:
                 remedy="give a smaller number with --stages",
             )
         ends = [*places, len(times)]
-        # By the number of stages so far and where the last one ends: longest stage, where it began.
+        # `longest` has the slowest stage up to each end, `began` the best begin of each stage but
+        # the first by its end.
         longest: list[float] = [before[end] for end in ends]
         began: list[list[int]] = []
         for stage in range(1, self._count):
@@ -500,25 +508,26 @@ class _Balance:
             cuts.append(ends[last])
         return cuts[::-1]
 
-    def _places(self, index: int, before: Sequence[float]) -> list[int]:
-        """The places that are considered, in order."""
+    def _cut_points(self, index: int, before: Sequence[float]) -> list[int]:
+        """Returns the cut points that are considered, in order."""
         line, crossing = self._lines[index], self._crossing[index]
         possible = [place for place in range(1, len(line.ops)) if line.may_begin(place)]
-        if len(possible) <= _MOST_PLACES:
+        if len(possible) <= _MAX_CUT_POINTS:
             return possible
         chosen: dict[int, int] = {}
         for place in possible:
-            part = int(before[place] / (before[-1] or 1.0) * _MOST_PLACES)
+            part = int(before[place] / (before[-1] or 1.0) * _MAX_CUT_POINTS)
             if part not in chosen or crossing[place] < crossing[chosen[part]]:
                 chosen[part] = place
         return sorted(chosen.values())
 
 
-def _lowered(
+def _lowered_seconds(
     context: Context, module: ModuleOp, cuts: Sequence[Sequence[int]], chip: ChipDescription
 ) -> dict[str, float]:
-    """The time of each stage in the order of the module, by its name: a copy is lowered to calls
-    of the library."""
+    """Returns the estimated seconds of each stage by name, in module order.
+
+    A copy of the module is divided and lowered to library calls."""
     copy = module.clone()
     lines = [Line(function) for function in functions(copy) if not function.is_declaration]
     staged = divide(copy, lines, cuts)

@@ -43,49 +43,49 @@ from ttcodegen.transforms.const_eval import constant_values, is_const_eval
 from ttcodegen.transforms.functions import merge_common_subexpressions
 from ttcodegen.transforms.rewriting import body_of, erase_dead, functions, keep, rebuild
 
-# Dense rows: elementwise and rowwise ops run on a shape without tile padding, past reshapes.
+# Dense rows: elementwise and rowwise ops run on shapes without tile padding, before reshapes.
 #
 # A tensor of 32x1x8192 takes 32 times as many tiles as 32x8192, and the flattened result of a
-# convolution is moved element by element when it is reshaped to 8x56x56x64. Ops that are
-# elementwise or work along rows do not depend on how the rows are arranged in outer dimensions.
+# convolution is moved element by element when it is reshaped to 8x56x56x64. Elementwise and rowwise
+# ops do not depend on how rows are arranged in outer dimensions.
 
 Shape = tuple[int, ...]
 
 RESHAPES = ("reshape", "reshape_row_major")
 MUCH_PADDING = 4
-"""Ratio of tiles after a reshape to those before from which a result is returned row-major."""
+"""Minimum ratio of tiles after a reshape to tiles before it for a row-major result."""
 ALONG_ROWS = frozenset({"concat", "slice_static"})
-"""Ops besides normalizations that are rowwise if they work along the last dimension."""
+"""Calls, besides normalizations, that are rowwise if they work along the last dimension."""
 
 
 @cache
 def elementwise() -> frozenset[str]:
-    """Names of the elementwise calls."""
+    """Returns the names of elementwise calls."""
     rows = (*elementwise_unary.ROWS, *elementwise_binary.ROWS)
     return frozenset({*(row.ttnn or row.name for row in rows), "typecast"})
 
 
 @dataclass(frozen=True)
 class DenseRows(ModulePass):
-    """Sinks reshapes below rowwise ops and cancels them, where the cost model gains by it.
+    """Sinks reshapes below rowwise ops and cancels them, unless the cost model predicts a loss.
 
-    It may lose: other operands of the ops have to be reshaped to match."""
+    A loss is possible, because other operands are reshaped to match."""
 
     name = "ttnn-dense-rows"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        apply_if_faster(ctx, op, RESHAPES, _arrange)
+        apply_if_faster(ctx, op, RESHAPES, _use_dense_rows)
 
 
-def _arrange(function: FuncOp) -> bool:
+def _use_dense_rows(function: FuncOp) -> bool:
     changed = rewrite_calls(function, _Rows())
-    changed = _join_reshapes(function) or changed
-    changed = _return_rows(function) or changed
+    changed = _fold_reshapes(function) or changed
+    changed = _return_row_major(function) or changed
     return erase_dead(function) or changed
 
 
-def _return_rows(function: FuncOp) -> bool:
-    """Returns results row-major that would be mostly padding in tiles; False without any."""
+def _return_row_major(function: FuncOp) -> bool:
+    """Makes results row-major that would be mostly padding in tiles; False if there are none."""
     made = ttnn_op_classes()["reshape_row_major"]
     changed = False
     terminator = body_of(function).last_op
@@ -107,8 +107,8 @@ def _return_rows(function: FuncOp) -> bool:
     return changed
 
 
-def _join_reshapes(function: FuncOp) -> bool:
-    """Folds reshapes of reshapes that have no other use; False without any."""
+def _fold_reshapes(function: FuncOp) -> bool:
+    """Folds reshapes of reshapes that have no other use; False if there are none."""
     changed = False
     for op in body_of(function).ops:
         if not isinstance(op, CatalogueOp) or op.definition.short_name != "reshape":
@@ -126,10 +126,10 @@ def _join_reshapes(function: FuncOp) -> bool:
 
 @dataclass
 class _Rows:
-    """Rewriter of the rowwise ops of one function."""
+    """Rule that moves the rowwise ops of one function to dense rows."""
 
     dense: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
-    """Maps a reshaped value to one with the same rows and no more padding."""
+    """Maps a reshaped value to one with the same rows and at most as many tiles."""
 
     def __call__(
         self, builder: OpBuilder, op: CatalogueOp, operands: Sequence[SSAValue]
@@ -139,13 +139,13 @@ class _Rows:
             made = self._reshaped(builder, op, operands[0])
             return None if made is None else [made]
         if name == "slice_static":
-            made = self._row_of_each(builder, op, operands[0])
+            made = self._row_per_matrix(builder, op, operands[0])
         if made is None and len(op.results) == 1 and works_on_rows(op):
             made = self._computed(builder, op, operands)
         return None if made is None else [made]
 
     def _reshaped(self, builder: OpBuilder, op: CatalogueOp, value: SSAValue) -> SSAValue | None:
-        """Reshapes the dense rows of a value; None to keep the reshape, which has none before."""
+        """Reshapes the dense rows of a value; None to keep a reshape of a value without them."""
         source = self.dense.get(value, value)
         shape = op.result_shape
         if shape_of(source.type) == shape:
@@ -161,7 +161,7 @@ class _Rows:
         return result
 
     def _remember(self, value: SSAValue, source: SSAValue) -> None:
-        """Records `source` for `value` if it has the same rows and no more padding."""
+        """Records `source` for `value` if it has the same rows and at most as many tiles."""
         shape, other = shape_of(value.type), shape_of(source.type)
         if len(shape) > 1 and len(other) > 1 and shape[-1] == other[-1]:
             if TiledShape(other).tiles <= TiledShape(shape).tiles:
@@ -170,7 +170,9 @@ class _Rows:
     def _computed(
         self, builder: OpBuilder, op: CatalogueOp, operands: Sequence[SSAValue]
     ) -> SSAValue | None:
-        """Returns a reshape of the op on dense rows; None if that takes no fewer tiles."""
+        """Computes the op on dense rows and reshapes the result.
+
+        None if no operand has dense rows, if they take more tiles, or if an operand broadcasts."""
         shape = op.result_shape
         found = [self.dense[value] for value in operands if value in self.dense]
         found = [v for v in found if prod(shape_of(v.type)[:-1]) == prod(shape[:-1])]
@@ -194,8 +196,10 @@ class _Rows:
             self.dense[result] = made
         return result
 
-    def _row_of_each(self, builder: OpBuilder, op: CatalogueOp, value: SSAValue) -> SSAValue | None:
-        """Rewrites a slice of one row of each matrix to a strided slice of the flattened batch.
+    def _row_per_matrix(
+        self, builder: OpBuilder, op: CatalogueOp, value: SSAValue
+    ) -> SSAValue | None:
+        """Rewrites a slice of one row per matrix as a strided slice of the flattened batch.
 
         None for other slices."""
         shape, source = op.shape("input"), self.dense.get(value)
@@ -221,7 +225,7 @@ class _Rows:
     def _arranged(
         self, builder: OpBuilder, value: SSAValue, shape: Shape, rows: Shape
     ) -> SSAValue | None:
-        """Reshapes an operand to these rows; None if it broadcasts along some of them."""
+        """Reshapes an operand to `rows`; None if it broadcasts along some of them."""
         found = shape_of(value.type)
         if prod(found[:-1]) == 1:
             width = found[-1:] or (1,)
@@ -233,7 +237,7 @@ class _Rows:
 
 
 def works_on_rows(op: CatalogueOp) -> bool:
-    """True if an op does not depend on how the rows of its operands are arranged."""
+    """Returns whether an op does not depend on how the rows of its operands are arranged."""
     name, rank = op.definition.short_name, len(op.result_shape)
     if rank < 2 or op.definition.in_place is not None:
         return False
@@ -256,7 +260,7 @@ def works_on_rows(op: CatalogueOp) -> bool:
 
 
 def _without_single_rows(shape: Shape) -> Shape | None:
-    """Returns (users, heads, size) for a shape (users, heads, 1, size); None for others."""
+    """Returns (users, heads, size) for the shape (users, heads, 1, size); None for others."""
     if len(shape) < 3 or shape[-2] != 1 or shape[-3] == 1:
         return None
     return (*shape[:-2], shape[-1])
@@ -265,14 +269,14 @@ def _without_single_rows(shape: Shape) -> Shape | None:
 def recreate_op(
     builder: OpBuilder, op: CatalogueOp, operands: Sequence[SSAValue], shape: Shape
 ) -> SSAValue:
-    """Creates an op again for operands whose rows are arranged differently.
+    """Recreates an op on operands whose rows are arranged differently.
 
-    Returns its result, which has the element type and the name of the original one."""
+    Returns the result, of `shape`, with the element type and the name of the original one."""
     result = op.results[0]
     made = type(op).create(
         operands=operands,
         result_types=[tensor_type(element_of(result.type), shape)],
-        properties={**op.properties, **_on_rows(op, len(shape), operands[0])},
+        properties={**op.properties, **_adapted_attributes(op, len(shape), operands[0])},
         attributes=op.attributes,
         location=op.location,
     )
@@ -282,8 +286,8 @@ def recreate_op(
     return made.results[0]
 
 
-def _on_rows(op: CatalogueOp, rank: int, source: SSAValue) -> dict[str, Attribute]:
-    """Returns the attributes that name dimensions, adapted to another rank."""
+def _adapted_attributes(op: CatalogueOp, rank: int, source: SSAValue) -> dict[str, Attribute]:
+    """Returns the attributes that depend on dimensions, adapted to another rank."""
     name = op.definition.short_name
     if name in ("softmax", "concat"):
         return {"dimension" if name == "softmax" else "dim": INTEGER.encode(rank - 1)}
@@ -298,14 +302,14 @@ def _on_rows(op: CatalogueOp, rank: int, source: SSAValue) -> dict[str, Attribut
     return {}
 
 
-# ttnn's forms of decode ops.
+# Decode forms of ops in ttnn.
 #
 # KV caches are updated from height-sharded rows, one core per user, at positions that stay on the
-# device; the heads of a user are concatenated from core to core; a permutation that moves only unit
+# device; the heads of a user are concatenated across cores; a permutation that only moves unit
 # dimensions is a reshape, which often folds away.
 
 Rule = Callable[[OpBuilder, CatalogueOp, Sequence[SSAValue]], Sequence[SSAValue] | None]
-"""Returns the replacements for the results of a call with these operands; None to keep it."""
+"""Returns the replacements of a call's results, from its mapped operands; None to keep it."""
 
 HEADS_LAST = [0, 2, 1, 3]
 """Permutation from (1, heads, users, size) to (1, users, heads, size)."""
@@ -315,14 +319,14 @@ HEADS_LAST = [0, 2, 1, 3]
 class DecodeCaches(ModulePass):
     """Updates KV caches from shards, and replaces permutations of unit dimensions by reshapes.
 
-    A reshape through row-major form only where it saves time: the calls around it want tiles."""
+    A reshape in row-major form is used only if it saves time: adjacent calls require tiles."""
 
     name = "ttnn-decode-caches"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in functions(op):
             rewrite_calls(function, _Caches())
-            # Attention may have repeated the positions, too.
+            # Attention may repeat the same positions.
             merge_common_subexpressions(function)
         apply_if_faster(ctx, op, ("permute",), lambda f: rewrite_calls(f, _reshaped_by_rows))
 
@@ -335,11 +339,11 @@ class DecodeHeads(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in functions(op):
-            rewrite_calls(function, _joined)
+            rewrite_calls(function, _concatenated_heads)
 
 
 def rewrite_calls(function: FuncOp, rule: Rule) -> bool:
-    """Applies a rule to each call of a function in order, and erases the calls it leaves unused.
+    """Applies a rule to each call of a function in order, then erases unused calls.
 
     Returns whether anything changed."""
     classes = ttnn_op_classes()
@@ -360,11 +364,11 @@ def rewrite_calls(function: FuncOp, rule: Rule) -> bool:
 
 
 class _Caches:
-    """Rewriter of the cache updates and permutations of one function."""
+    """Rule for the cache updates and permutations of one function."""
 
     def __init__(self) -> None:
         self._positions: dict[tuple[SSAValue, int], SSAValue] = {}
-        """Position tensors, repeated for each user, by scalar position and number of users."""
+        """Positions repeated per user, by scalar position and number of users."""
 
     def __call__(
         self, builder: OpBuilder, op: CatalogueOp, operands: Sequence[SSAValue]
@@ -385,7 +389,7 @@ class _Caches:
 
 
 def _updates_users(op: CatalogueOp) -> bool:
-    """True if the rows of a cache update can be written by one core per user."""
+    """Returns whether one core per user can write the rows of a cache update."""
     cache, rows = op.operand("cache"), op.operand("input")
     users, heads, _, size = shape_of(cache.type)
     return (
@@ -409,10 +413,9 @@ def _reshaped_by_rows(
 def _permuted(
     builder: OpBuilder, value: SSAValue, permutation: Sequence[int], by_rows: bool = False
 ) -> SSAValue:
-    """Permutes a value, by a reshape if only unit dimensions move.
+    """Permutes a value, with a reshape if only unit dimensions move.
 
-    A permutation of a permutation is folded. `by_rows`: whether a reshape may go through row-major
-    form."""
+    Folds a permutation of a permutation. `by_rows`: whether the reshape may be row-major."""
     order = list(permutation)
     before = value.owner
     if isinstance(before, CatalogueOp) and before.definition.short_name == "permute":
@@ -426,10 +429,12 @@ def _permuted(
     return builder.permute(value, order)
 
 
-def _joined(
+def _concatenated_heads(
     builder: OpBuilder, op: CatalogueOp, operands: Sequence[SSAValue]
 ) -> Sequence[SSAValue] | None:
-    """Rewrites a reshape of (users, heads, size) to (users, heads * size); units are ignored."""
+    """Replaces a reshape of (users, heads, size) to (users, heads * size).
+
+    Unit dimensions are ignored."""
     if op.definition.short_name not in RESHAPES:
         return None
     shape = shape_of(operands[0].type)
@@ -454,15 +459,13 @@ def _joined(
     return [reshaped(builder, made, rows)]
 
 
-# Math fidelity of convolutions.
-
 _NARROW = (DataType.BFLOAT16, DataType.BFLOAT8_B, DataType.BFLOAT4_B)
 
 
 def choose_fidelities(function: FuncOp) -> None:
-    """Sets HiFi2 with packer accumulation in L1 for convolutions of at most 16-bit operands.
+    """Sets HiFi2 with packer accumulation in L1 for convolutions of operands up to 16 bits.
 
-    These are the defaults of matmuls; without a config a convolution takes HiFi4."""
+    Matmuls have these defaults; a convolution without a config runs in HiFi4."""
     name = COMPUTE_CONFIG_ATTRIBUTE.name
     config = ComputeConfigAttr(ComputeConfig(MathFidelity.HIFI2, packer_l1_acc=True))
     for op in function.walk():
@@ -475,16 +478,16 @@ def choose_fidelities(function: FuncOp) -> None:
             op.properties[name] = config
 
 
-# Weights of matmuls as block floats: half or a quarter of the bytes that a run reads.
+# Block-float weights of matmuls: half or a quarter of the bytes that each run reads.
 
 TYPES = {"bfp_bf8": DataType.BFLOAT8_B, "bfp_bf4": DataType.BFLOAT4_B}
-"""Weight types that pipelines may convert to."""
+"""Weight types by their names in pipeline options."""
 _WIDER = (DataType.FLOAT32, DataType.BFLOAT16)
 
 
 @dataclass(frozen=True)
 class WeightTypes(ModulePass):
-    """Converts constant right operands of matmuls to block floats, once."""
+    """Converts const-eval right operands of matmuls to block floats."""
 
     name = "ttnn-weight-dtype-conversion"
 
@@ -496,10 +499,10 @@ class WeightTypes(ModulePass):
             return
         for function in functions(op):
             if not is_const_eval(function):
-                _convert(function, data_type)
+                _convert_weights(function, data_type)
 
 
-def _convert(function: FuncOp, data_type: DataType) -> None:
+def _convert_weights(function: FuncOp, data_type: DataType) -> None:
     constants = constant_values(function)
     made: dict[SSAValue, SSAValue] = {}
     for op in list(body_of(function).ops):
@@ -519,10 +522,10 @@ def narrow(
         op: the matmul.
         data_type: type of the converted operand.
         constants: const-eval values.
-        made: converted operands by the original ones, so that each is converted once.
+        made: maps operands to converted ones, so that each is converted once.
 
     Returns:
-        Whether the operand can have the type.
+        Whether the operand was converted.
     """
     value = op.operands[1]
     if value not in constants:

@@ -1,8 +1,8 @@
-"""Wide products of one row of tiles, in pieces whose weights all banks are read for at once.
+"""Division of wide matmuls of one tile row into pieces with DRAM-sharded weights.
 
-A core next to each bank multiplies its share of the columns of weights that are sharded over the
-banks (`MatmulMultiCoreReuseMultiCastDRAMSharded`). The shares of the 128,256 columns of logits do
-not fit into its L1; those of a part of the columns do.
+The core next to each DRAM bank multiplies the bank's share of the weights' columns
+(`MatmulMultiCoreReuseMultiCastDRAMSharded`). A share of the 128,256 columns of logits does not fit
+into L1; that of a piece does.
 """
 
 from __future__ import annotations
@@ -38,24 +38,24 @@ from ttcodegen.transforms.const_eval import constant_values
 from ttcodegen.transforms.rewriting import body_of, functions
 
 MOST_PIECES = 8
-"""Pieces beyond which putting their results together takes what they save."""
+"""Number of pieces above which concatenating their results costs what they save."""
 _WIDE = 1024
-"""Tiles of a result up to which no product is divided: its share fits into L1."""
+"""Columns of tiles up to which no matmul is divided: its shares fit into L1."""
 
 
 @dataclass(frozen=True)
 class DivideWideProducts(ModulePass):
-    """Divides products with wide constant weights by columns, where the cost model gains by it."""
+    """Divides matmuls with wide constant weights by columns if the cost model predicts a gain."""
 
     name = "ttnn-divide-wide-products"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        pieces = _Pieces(CostModel.of(op))
+        pieces = _PieceCounts(CostModel.of(op))
         for function in functions(op):
             _divide(function, pieces)
 
 
-def _divide(function: FuncOp, pieces: _Pieces) -> None:
+def _divide(function: FuncOp, pieces: _PieceCounts) -> None:
     counts: dict[SSAValue, int] = {}
     wide = [op for op in body_of(function).ops if _is_wide(op)]
     if not wide:
@@ -72,13 +72,13 @@ def _divide(function: FuncOp, pieces: _Pieces) -> None:
         builder: OpBuilder, op: CatalogueOp, operands: Sequence[SSAValue]
     ) -> Sequence[SSAValue] | None:
         count = counts.get(op.results[0]) if len(op.results) == 1 else None
-        return None if count is None else [_in_pieces(builder, op, operands, count)]
+        return None if count is None else [_divided(builder, op, operands, count)]
 
     rewrite_calls(function, divide)
 
 
 def _is_wide(op: object) -> bool:
-    """True of a product of a row of tiles and a wide matrix."""
+    """Returns whether an op is a matmul of one tile row by a wide matrix."""
     return (
         isinstance(op, CatalogueOp)
         and has_trait(op, Trait.MATRIX_PRODUCT)
@@ -92,7 +92,7 @@ def _is_wide(op: object) -> bool:
     )
 
 
-def _in_pieces(
+def _divided(
     builder: OpBuilder, op: CatalogueOp, operands: Sequence[SSAValue], count: int
 ) -> SSAValue:
     left, right = operands
@@ -113,15 +113,15 @@ def _in_pieces(
     return builder.emit("concat", made, type_, dim=len(shape) - 1)
 
 
-class _Pieces:
-    """The number of pieces in which products take the shortest time."""
+class _PieceCounts:
+    """Chooser of the number of pieces of each matmul."""
 
     def __init__(self, model: CostModel) -> None:
         self._model = model
         self._products = MatmulCandidates(model, True, model.grid)
 
     def count(self, op: CatalogueOp) -> int:
-        """The number of pieces of a product; 1 to leave it as it is."""
+        """Returns the fastest number of pieces of a matmul; 1 to leave it undivided."""
         placed = [_placement(value) for value in (*op.operands, *op.results)]
         left, right, result = placed
         if left is None or right is None or result is None:
@@ -137,7 +137,7 @@ class _Pieces:
             made = result.with_(shape=(*result.shape[:-1], width))
             piece = LibraryCall("matmul", (left, weights), (made,))
             seconds = count * self._seconds(piece, banks_only=True)
-            seconds += self._joined(made, result, count)
+            seconds += self._concat_seconds(made, result, count)
             if seconds < least:
                 best, least = count, seconds
         return best
@@ -150,8 +150,8 @@ class _Pieces:
         if not banks_only:
             yield from self._products.of(call)
 
-    def _joined(self, made: TensorPlacement, result: TensorPlacement, count: int) -> float:
-        """Seconds in which the results of pieces become one."""
+    def _concat_seconds(self, made: TensorPlacement, result: TensorPlacement, count: int) -> float:
+        """Seconds of the concatenation of the pieces' results."""
         parts = (interleaved(made, "l1"),) * count
         attributes = {"dim": len(result.shape) - 1}
         joined = LibraryCall("concat", parts, (interleaved(result, "dram"),), attributes)

@@ -32,8 +32,6 @@ from ttcodegen.transforms.const_eval import constant_calls
 from ttcodegen.transforms.rewriting import body_of, functions
 from ttcodegen.transforms.ttnn.layout import TTNNLayout
 
-# Cost of a ttnn call: L1, DRAM and NoC bytes, engine cycles, time.
-#
 # Data movement and computation overlap, so the slowest resource sets the time of a program, and
 # its launch adds to it. Figures of the chips: `ttcodegen.systems.cards`.
 
@@ -44,7 +42,7 @@ class CallCost:
 
     cores: int = 0
     circular_buffers: int = 0
-    """Bytes of L1 per core of its largest program's circular buffers."""
+    """Bytes of L1 per core of the circular buffers of its largest program."""
     tensors: int = 0
     """Bytes of L1 per core of its operands and results."""
     intermediates: int = 0
@@ -61,30 +59,30 @@ class CallCost:
     link_bytes: int = 0
     """Bytes over the busiest link between neighbours, in one direction."""
     link_seconds: float = 0.0
-    """Seconds that the links between devices are busy."""
+    """Seconds during which links between devices are busy."""
     chip_seconds: float = 0.0
     """Seconds on the device without link time."""
     between_seconds: float = 0.0
-    """Those of `seconds` in which no kernel runs, between its programs and the next."""
+    """Part of `seconds` in which no kernel runs: between its programs, and before the next call."""
 
     @property
     def l1_bytes(self) -> int:
-        """Bytes of L1 per core while it runs."""
+        """Bytes of L1 per core while the call runs."""
         return self.working_bytes + self.tensors
 
     @property
     def working_bytes(self) -> int:
-        """Bytes of L1 per core that it needs besides operands and results."""
+        """Bytes of L1 per core besides operands and results."""
         return self.circular_buffers + self.intermediates
 
 
 class CostModel:
-    """Cost model of the calls on one chip.
+    """Cost model of calls on one chip.
 
     Args:
         chip: the chip.
-        measured: seconds of calls that were measured on it, by `call_key`.
-        hosts: rows and columns of the hosts that have the mesh.
+        measured: measured seconds of calls on it, by `call_key`.
+        hosts: rows and columns of the hosts that share the mesh.
     """
 
     def __init__(
@@ -110,13 +108,15 @@ class CostModel:
         return CostModel(system.chip, hosts=declared_hosts(module))
 
     def cost(self, call: LibraryCall) -> CallCost:
-        """Cost of a call; zero for a view or a host operation. What was measured counts."""
+        """Cost of a call; zero for a view or a host operation.
+
+        Measured seconds replace estimated ones."""
         found = self._estimate(call)
         seconds = self.measured.get(call_key(call)) if self.measured else None
         return found if seconds is None else replace(found, seconds=seconds)
 
     def seconds(self, call: LibraryCall) -> float:
-        """Seconds that a call takes."""
+        """Seconds of a call, measured or estimated."""
         return self.cost(call).seconds
 
     def _estimate(self, call: LibraryCall) -> CallCost:
@@ -129,7 +129,7 @@ class CostModel:
         return self._finish(call, work)
 
     def bank_bytes(self, placement: TensorPlacement) -> int:
-        """Bytes of L1 per core that a tensor takes."""
+        """Bytes of L1 per core of a tensor."""
         return call.bank_bytes(placement, self.chip)
 
     def movement(self, source: TensorPlacement, target: TensorPlacement) -> CallCost:
@@ -154,7 +154,7 @@ class CostModel:
             "engine": work.engine_cycles / speed.clock,
             "vector": work.vector_cycles / speed.clock,
         }
-        # One thread of a core issues to both engines, so that their times add up.
+        # One thread of a core issues to both engines, so their times add up.
         computing = times["engine"] + times["vector"]
         on_chip = _overlapped((times["dram"], times["noc"], computing), work.overlap)
         if work.links is not None:
@@ -181,7 +181,7 @@ class CostModel:
         )
 
     def _start(self, call: LibraryCall) -> float:
-        """Seconds of a program before its first tile."""
+        """Seconds from the launch of a program to its first tile."""
         home = call.result.shards
         local = home is not None and all(
             each.shards == home and each.buffer_type == "l1"
@@ -190,7 +190,7 @@ class CostModel:
         return self.machine.fitted.start_in_shards if local else self.machine.fitted.start
 
     def exchange(self, link_bytes: int, hops: int) -> CallCost:
-        """Cost of exchanging pages between device programs over one link per direction."""
+        """Cost of an exchange of pages between device programs, over one link per direction."""
         hop = links_along(self.chip.arch, 1, 1, 1).hop
         seconds = link_bytes / self.speed.link_bandwidth + hops * hop
         return CallCost(
@@ -215,7 +215,7 @@ class CostModel:
 
 
 def _overlapped(times: tuple[float, ...], exponent: float) -> float:
-    """The norm of times of an exponent."""
+    """Returns the p-norm of times, where `exponent` is p: the higher, the more they overlap."""
     longest = max(times)
     if not longest:
         return 0.0
@@ -226,12 +226,12 @@ _FREE = frozenset({"deallocate", "get_device"})
 
 
 def is_view(call: LibraryCall) -> bool:
-    """True if the result of the ttnn call shares the buffer of its operand, as measured."""
+    """Returns whether the result of a ttnn call shares the buffer of its operand, as measured."""
     if not call.operands or not call.results:
         return False
     source, target = call.operands[0], call.results[0]
     if call_has_trait(call.name, Trait.PLACES):
-        # typecast copies even a tensor that has the data type already.
+        # typecast copies even a tensor that already has the data type.
         return source == target and call.name != "typecast"
     if call.name in ("permute", "permute_row_major"):
         order = list(call.attributes.get("permutation", ()))
@@ -261,7 +261,7 @@ _RULES: dict[CallKind, WorkRule] = {
 }
 
 
-# Time estimate of a function before layouts are assigned, for earlier passes.
+# Estimates for passes that run before layouts are assigned.
 
 
 def apply_if_faster(
@@ -278,8 +278,7 @@ def apply_if_faster(
         module: the module.
         names: names of calls without which the change does nothing.
         change: rewrites a function; returns whether it changed anything.
-        price: seconds of a call; by default those with the placements and the program config that
-            it has at level 0.
+        price: seconds of a call; by default those of its placements and program config at level 0.
     """
     price = price or CostModel.of(module).seconds
     for function in functions(module):
@@ -303,7 +302,7 @@ def _has_calls(function: FuncOp, names: Collection[str]) -> bool:
 def _unplaced_seconds(
     context: Context, function: FuncOp, price: Callable[[LibraryCall], float]
 ) -> float:
-    """Assigns layouts to a copy of a function; returns its time without const-eval calls."""
+    """Assigns layouts to a copy of a function; returns its seconds without const-eval calls."""
     TTNNLayout().apply(context, ModuleOp([function]))
     once = constant_calls(function)
     return sum(

@@ -1,4 +1,4 @@
-"""Beam search over placements, with L1 allocation."""
+"""Beam search over the placements of tensors, with a simulation of the L1 allocator."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from ttcodegen.optimizer.cost.calls import CallCost, CostModel, is_view
 
 # Simulation of the L1 allocator along the calls of a function.
 #
-# L1 fragments as tensors are allocated and freed: a call may find enough free bytes in all, but no
-# block that is large enough.
+# L1 fragments as tensors are allocated and freed: the free bytes may suffice for a call in total,
+# although no block is large enough.
 
 
 class _Tensors:
@@ -34,7 +34,7 @@ class _Tensors:
         self._sharers: dict[tuple[int, int], int] = {}
 
     def put(self, value: SSAValue, placement: TensorPlacement) -> None:
-        """Allocates a tensor, and frees the block that it had before."""
+        """Allocates a tensor, then frees its previous block."""
         size = self._model.bank_bytes(placement)
         block = self.bank.allocate(size) if size else None
         self.drop(value)
@@ -43,13 +43,13 @@ class _Tensors:
             self._sharers[block] = 1
 
     def share(self, value: SSAValue, source: SSAValue) -> None:
-        """Adds a view: `value` has the block of `source`, which is freed after both."""
+        """Adds a view: `value` shares the block of `source`, which is freed after both."""
         if (block := self._blocks.get(source)) is not None:
             self._blocks[value] = block
             self._sharers[block] += 1
 
     def drop(self, value: SSAValue) -> None:
-        """Frees a tensor, unless a view of it is still alive."""
+        """Frees a tensor; its block stays allocated while a view of it is live."""
         block = self._blocks.pop(value, None)
         if block is not None:
             self._sharers[block] -= 1
@@ -63,7 +63,7 @@ def shortages(
     last_use: Mapping[SSAValue, int],
     model: CostModel,
 ) -> dict[Operation, int]:
-    """Maps each call that does not fit to the bytes of L1 that it lacks.
+    """Returns the missing bytes of L1 of each call that does not fit.
 
     Args:
         decisions: the ops of a function, each with its candidate and the moves before it.
@@ -76,7 +76,7 @@ def shortages(
         for value, placement in moves:
             tensors.put(value, placement)
         if isinstance(op, CatalogueOp):
-            short = _make(tensors, op, candidate, model)
+            short = _allocate_results(tensors, op, candidate, model)
             if short > 0:
                 missing[op] = short
         for value in (*op.operands, *op.results):
@@ -85,8 +85,10 @@ def shortages(
     return missing
 
 
-def _make(tensors: _Tensors, op: CatalogueOp, candidate: Candidate, model: CostModel) -> int:
-    """Allocates the results of a call; returns the bytes that it lacks, at most 0 if it fits."""
+def _allocate_results(
+    tensors: _Tensors, op: CatalogueOp, candidate: Candidate, model: CostModel
+) -> int:
+    """Allocates the results of a call; returns the missing bytes, at most 0 if the call fits."""
     declared = call_of(op)
     chosen = len(candidate.operands) == len(declared.operands)
     call = LibraryCall(
@@ -112,47 +114,49 @@ def _make(tensors: _Tensors, op: CatalogueOp, candidate: Candidate, model: CostM
 # Beam search for placements along the calls of a function.
 #
 # A state holds the placement of every live tensor, and the decisions so far with their cost. Each
-# call extends each state by every candidate that fits into L1, with the conversions of layout that
-# it needs; if it does not fit, live tensors are spilled to DRAM, those with the latest last
-# use first. Of states with equal placements the cheapest is kept, and of these the best `BEAM`.
+# call extends each state by every candidate that fits into L1, with the layout conversions it
+# needs. To make room, live tensors are spilled to DRAM, those with the latest last use first. Among
+# states with equal placements the fastest is kept, and of these the best `BEAM`.
 
 BEAM = 8
-"""Beam width: the number of states that are continued."""
+"""Beam width: number of states that are kept after each call."""
 ATTEMPTS = 5
-"""Upper bound on search restarts after calls did not fit beside other tensors."""
+"""Maximum number of searches; each reserves L1 for calls that did not fit in the one before."""
 L1_SHARE = 0.9
-"""Fraction of usable L1 that the search fills: the rest absorbs fragmentation."""
-UNKNOWN = frozenset({CallKind.CONVOLUTION, CallKind.POOLING, CallKind.INTERPOLATION})
-"""Calls whose programs size their buffers by the free L1: no other tensor is there meanwhile."""
+"""Fraction of usable L1 that the search fills; the rest absorbs fragmentation."""
+SIZED_BY_FREE_L1 = frozenset({CallKind.CONVOLUTION, CallKind.POOLING, CallKind.INTERPOLATION})
+"""Calls whose programs size their buffers by the free L1: all other tensors are spilled."""
 
 Placements = dict[SSAValue, TensorPlacement]
 
 
 @dataclass(frozen=True)
 class Decision:
-    """Decision for one call."""
+    """Chosen candidate of one call."""
 
     op: Operation
     candidate: Candidate
     moves: tuple[tuple[SSAValue, TensorPlacement], ...]
     """Moves of operands before the call."""
     seconds: float
-    """Estimated seconds of the call with its moves."""
+    """Estimated seconds of the call and its moves."""
     l1_bytes: int
-    """Bytes of L1 per core while it runs."""
+    """Bytes of L1 per core while the call runs."""
     next_best: tuple[float, Candidate] | None
-    """Cheapest other candidate from the same state, after its seconds."""
+    """Seconds and candidate of the fastest alternative in the same state."""
 
 
 @dataclass(frozen=True)
 class _State:
+    """State of the search after a call, as a linked list of decisions."""
+
     seconds: float
     placements: Placements
     last: Decision | None = None
     before: _State | None = None
 
     def decisions(self) -> list[Decision]:
-        """All decisions in order."""
+        """Returns all decisions in order."""
         found: list[Decision] = []
         state: _State | None = self
         while state is not None and state.last is not None:
@@ -162,16 +166,16 @@ class _State:
 
 
 class Choices(Protocol):
-    """Interface of overrides: candidates that are given from outside."""
+    """Interface of overrides, which restrict the candidates of calls."""
 
     def concern(self, op: CatalogueOp) -> bool:
-        """Returns whether an override names the call."""
+        """Returns whether there is an override of the call."""
         ...
 
     def candidates(
         self, op: CatalogueOp, call: LibraryCall, fixed: Sequence[bool]
     ) -> list[Candidate]:
-        """Returns the candidates that agree, for operands with the placements of `call`.
+        """Returns the candidates that follow the override, from the operand placements of `call`.
 
         Raises CompileError if there are none."""
         ...
@@ -181,7 +185,7 @@ class Choices(Protocol):
         ...
 
     def no_room(self, op: CatalogueOp, room: int) -> CompileError:
-        """Returns the error that the candidates of a call exceed `room` bytes of L1 per core."""
+        """Returns the error if all candidates of a call exceed `room` bytes of L1 per core."""
         ...
 
 
@@ -199,12 +203,13 @@ class Search:
     beam: int = BEAM
     _last_use: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
     _costs: dict[object, float] = field(default_factory=dict[object, float])
-    _arriving: dict[int, Placements] = field(default_factory=dict[int, Placements])
+    _first_used: dict[int, Placements] = field(default_factory=dict[int, Placements])
     """Arguments and const-eval values outside L1, by the index of the op that first uses them.
 
-    States hold them from there on only: all weights in all states would take quadratic time."""
-    _gaps: dict[Operation, int] = field(default_factory=dict[Operation, int])
-    """Bytes of L1 that a call loses to fragmentation."""
+    States hold them only from their first use: copying all weights into each state would take
+    quadratic time."""
+    _reserved: dict[Operation, int] = field(default_factory=dict[Operation, int])
+    """Bytes of L1 that are reserved for a call, because fragmentation loses them."""
     _declared: dict[Operation, float] = field(default_factory=dict[Operation, float])
     _kinds: dict[Operation, object] = field(default_factory=dict[Operation, object])
     _priced_candidates: dict[object, list[tuple[Candidate, CallCost]]] = field(
@@ -212,7 +217,7 @@ class Search:
     )
 
     def run(self, arguments: Sequence[SSAValue], ops: Sequence[Operation]) -> list[Decision]:
-        """Returns the decisions of the cheapest sequence of candidates."""
+        """Returns the fastest sequence of decisions."""
         first_use: dict[SSAValue, int] = {}
         for index, op in enumerate(ops):
             for value in op.operands:
@@ -223,7 +228,7 @@ class Search:
             placement = given_placement(value)
             if placement is not None and placement.buffer_type != "l1":
                 if value in first_use:
-                    self._arriving.setdefault(first_use[value], {})[value] = placement
+                    self._first_used.setdefault(first_use[value], {})[value] = placement
             elif placement is not None and isinstance(value, BlockArgument):
                 start[value] = placement
         decisions = self._cheapest(start, ops)
@@ -233,10 +238,10 @@ class Search:
             if not missing:
                 break
             for op, size in missing.items():
-                # Reserve the bytes lost to fragmentation; in the last attempt reserve all of L1,
-                # which forces the call's tensors to DRAM.
+                # Reserve the bytes lost to fragmentation. In the last attempt reserve all of L1,
+                # which forces the call's tensors into DRAM.
                 more = self.room if attempt + 1 == ATTEMPTS else size
-                self._gaps[op] = self._gaps.get(op, 0) + more
+                self._reserved[op] = self._reserved.get(op, 0) + more
             decisions = self._cheapest(start, ops)
         return decisions
 
@@ -250,7 +255,7 @@ class Search:
         found: dict[object, _State] = {}
         refused: CompileError | None = None
         for state in states:
-            if arriving := self._arriving.get(index):
+            if arriving := self._first_used.get(index):
                 state = replace(state, placements={**state.placements, **arriving})
             try:
                 continued = self._successors(state, index, op)
@@ -290,7 +295,7 @@ class Search:
             assert self.choices is not None
             raise self.choices.no_room(op, self.room)
         if not tried:
-            # The source's own placements may fit none of the candidates.
+            # No candidate may be reachable from the declared placements.
             return [self._unchanged(state, index, op)]
         tried.sort(key=lambda entry: entry[0])
         return [self._with_runner_up(entry, tried) for entry in tried]
@@ -300,7 +305,7 @@ class Search:
     ) -> list[tuple[Candidate, CallCost]]:
         """Returns the candidates of a call with their costs, memoized over equal calls.
 
-        `has_weights`: whether its second operand is a const-eval value.
+        `has_weights`: whether the second operand is a const-eval value.
         """
         if op not in self._kinds:
             self._kinds[op] = (op.name, str(op.properties), call.results)
@@ -342,7 +347,7 @@ class Search:
         return kept
 
     def _fixed(self, op: CatalogueOp, values: Sequence[SSAValue]) -> list[bool]:
-        """Mask of operands that cannot be moved: const-eval and overwritten values."""
+        """Returns the mask of operands that cannot be moved: const-eval and overwritten values."""
         overwritten = op.definition.in_place
         target = op.optional_operand(overwritten) if overwritten is not None else None
         return [
@@ -361,7 +366,7 @@ class Search:
         return _State(state.seconds, state.placements, decision, state.before)
 
     def _unchanged(self, state: _State, index: int, op: Operation) -> _State:
-        """Extends a state by an op without candidates: operands return to declared placements."""
+        """Extends a state by an op without candidates, whose operands get declared placements."""
         seconds = state.seconds
         placements = dict(state.placements)
         moves: list[tuple[SSAValue, TensorPlacement]] = []
@@ -385,7 +390,7 @@ class Search:
         return _State(seconds, placements, decision, state)
 
     def _declared_seconds(self, op: CatalogueOp) -> float:
-        """Estimated seconds of a call with the placements that its types declare."""
+        """Estimated seconds of a call with its declared placements."""
         if op not in self._declared:
             self._declared[op] = self.model.seconds(call_of(op))
         return self._declared[op]
@@ -415,17 +420,17 @@ class Search:
             return None  # An operand that occurs twice cannot have two placements.
         for result, placement in zip(op.results, candidate.results, strict=True):
             placements[result] = placement
-        takes_all = _takes_all(op, candidate)
-        # Fragmentation is capped at all of L1, so that a call without tensors in L1 still fits.
-        with_gaps = min(cost.working_bytes + self._gaps.get(op, 0), self.room)
-        buffers = self.room if takes_all else max(cost.working_bytes, with_gaps)
+        uses_all_l1 = _may_use_all_l1(op, candidate)
+        # Reserved bytes are capped at all of L1, so that a call without tensors in L1 still fits.
+        with_reserve = min(cost.working_bytes + self._reserved.get(op, 0), self.room)
+        buffers = self.room if uses_all_l1 else max(cost.working_bytes, with_reserve)
         spilled = self._spill(placements, index, {*values, *op.results}, buffers)
         if spilled is None:
             return None
         for value, wanted in spilled:
             seconds += self._move_seconds(placements[value], wanted)
             placements[value] = wanted
-        used = (0 if takes_all else cost.working_bytes) + self._used(placements)
+        used = (0 if uses_all_l1 else cost.working_bytes) + self._used(placements)
         self._forget(placements, index, op)
         seconds += cost.seconds
         decision = Decision(op, candidate, (*moves, *spilled), seconds, used, None)
@@ -442,9 +447,9 @@ class Search:
     def _spill(
         self, placements: Placements, index: int, needed: set[SSAValue], buffers: int
     ) -> list[tuple[SSAValue, TensorPlacement]] | None:
-        """Tensors to spill to DRAM so that a call fits, or None if it cannot.
+        """Returns the tensors to spill to DRAM so that a call fits, or None if it cannot.
 
-        Those with the latest last use go first, because they would occupy L1 for the longest time.
+        Those with the latest last use come first: they would occupy L1 for the longest time.
         """
         used = self._used(placements)
         if used + buffers <= self.room:
@@ -455,12 +460,12 @@ class Search:
             if placement.buffer_type == "l1" and value not in needed
         ]
         movable.sort(key=lambda value: -self._last_use.get(value, index))
-        gone: list[tuple[SSAValue, TensorPlacement]] = []
+        spilled_values: list[tuple[SSAValue, TensorPlacement]] = []
         for value in movable:
             used -= self.model.bank_bytes(placements[value])
-            gone.append((value, interleaved(placements[value], "dram")))
+            spilled_values.append((value, interleaved(placements[value], "dram")))
             if used + buffers <= self.room:
-                return gone
+                return spilled_values
         return None
 
     def _forget(self, placements: Placements, index: int, op: Operation) -> None:
@@ -473,7 +478,7 @@ class Search:
     def _seconds_per_run(
         self, value: SSAValue, source: TensorPlacement, target: TensorPlacement
     ) -> float:
-        """Seconds per run of a move: none for a const-eval value within DRAM."""
+        """Seconds of a move per run: none for a const-eval value within DRAM."""
         in_dram = source.buffer_type == target.buffer_type == "dram"
         if in_dram and value in self.constants:
             return 0.0
@@ -491,8 +496,8 @@ def _results(ops: Iterable[Operation]) -> Iterator[SSAValue]:
         yield from op.results
 
 
-def _takes_all(op: CatalogueOp, candidate: Candidate) -> bool:
-    """True if a call takes all free L1; with sharded results its footprint is known."""
-    return call_kind(op.definition.short_name) in UNKNOWN and all(
+def _may_use_all_l1(op: CatalogueOp, candidate: Candidate) -> bool:
+    """Returns whether a call may use all free L1; with sharded results its footprint is known."""
+    return call_kind(op.definition.short_name) in SIZED_BY_FREE_L1 and all(
         p.shards is None for p in candidate.results
     )

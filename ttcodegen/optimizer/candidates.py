@@ -1,4 +1,4 @@
-"""Candidates of a call: placements of operands and result, and configs."""
+"""Candidates of calls: placements of operands and results, and program configs."""
 
 from __future__ import annotations
 
@@ -41,24 +41,22 @@ from ttcodegen.optimizer.programs.matmul import Product, config_misfit, wide_sum
 from ttcodegen.optimizer.rewrites import elementwise
 from ttcodegen.transforms.ttnn.call_settings import DECODING
 
-# Chunk sizes of attention in queries and keys.
-
 CHUNKS = (32, 64, 128, 256, 512)
-"""Chunk sizes in rows of queries or keys; larger chunks of both do not fit into L1."""
+"""Chunk sizes of attention, in rows of queries or keys; larger chunks of both exceed L1."""
 
 
 def cheapest_program(call: LibraryCall, model: CostModel, room: int) -> SDPA | None:
-    """Returns the fastest chunk sizes whose circular buffers fit into `room` bytes of L1.
+    """Returns the fastest attention config whose circular buffers fit into `room` bytes of L1.
 
-    Of equally fast ones the smaller; None if the library's default is as fast, and fits the
-    device."""
+    Prefers smaller chunks among equally fast ones. None if the library's default is as fast and
+    fits."""
     default = model.cost(call)
     best, least = None, default.seconds
-    if call.name in DECODING and _needed(call, model.grid):
+    if call.name in DECODING and _needs_config(call, model.grid):
         least = inf
     if default.circular_buffers > model.speed.usable_l1:
         least = inf
-    for config in _programs(call, model.grid):
+    for config in _sdpa_configs(call, model.grid):
         attributes = {**call.attributes, "program_config": config}
         cost = model.cost(replace(call, attributes=attributes))
         if cost.circular_buffers <= room and cost.seconds < least:
@@ -66,18 +64,18 @@ def cheapest_program(call: LibraryCall, model: CostModel, room: int) -> SDPA | N
     return best
 
 
-def _needed(call: LibraryCall, grid: CoreGrid) -> bool:
-    """True if ttnn refuses the decode call on all cores of the device."""
+def _needs_config(call: LibraryCall, grid: CoreGrid) -> bool:
+    """Returns whether ttnn refuses a decode call on all cores of the device."""
     plan = DecodeAttention.of(call, grid.cores)
     return needed_program(plan.users, plan.key_heads, 0, grid) is not None
 
 
-def _programs(call: LibraryCall, grid: CoreGrid) -> Iterator[SDPA]:
+def _sdpa_configs(call: LibraryCall, grid: CoreGrid) -> Iterator[SDPA]:
     if call.name in DECODING:
         plan = DecodeAttention.of(call, grid.cores)
         fitting = fitting_grid(plan.users, plan.key_heads, grid)
         if fitting is not None:
-            # ttnn requires power-of-two key chunks here, and no chunk of queries (0).
+            # ttnn requires power-of-two key chunks here, and no query chunks (0).
             yield from (SDPA(fitting, 0, size) for size in CHUNKS if plan.keys % size == 0)
         return
     for queries in _chunks(call.operands[0].shape[-2]):
@@ -87,22 +85,21 @@ def _programs(call: LibraryCall, grid: CoreGrid) -> Iterator[SDPA]:
 
 def _chunks(rows: int) -> Iterator[int]:
     whole = tiles_along(rows) * TILE_SIDE
-    # Only divisors: the program computes a partial chunk as a full one.
+    # Divisors only: the program computes a partial chunk like a full one.
     return (size for size in CHUNKS if whole % size == 0)
 
 
-# Candidates of a call: placements of operands and results, and configs. tt-metal was measured to
-# accept each of them.
+# tt-metal accepts all candidates below, as measured.
 
 MOVED = frozenset({"permute", "slice_static", "concat", "reshape", "composite_to_layout"})
-"""Data movement calls of interleaved tensors that take a memory config."""
+"""Data movement calls on interleaved tensors, with a memory config."""
 ATTENTION = frozenset({"scaled_dot_product_attention"})
-ROOM_OF_ATTENTION = 0.75
+ATTENTION_L1_SHARE = 0.75
 """Fraction of usable L1 for the circular buffers of attention."""
 NOT_COPIED = frozenset({"u16", "u8"})
 """Data types of interleaved tensors that ttnn cannot copy between DRAM and L1.
 
-copy.cpp supports floats and 32-bit integers only, so that a tensor in L1 could not be spilled."""
+copy.cpp supports only floats and 32-bit integers, so such a tensor in L1 could not be spilled."""
 _RULES = {
     "product": "the result of a product is interleaved, or has the blocks that its program "
     "computes, per_core_m by per_core_n tiles on each core, as shards",
@@ -122,7 +119,7 @@ _RULES = {
     "the cores of those of its image, in tiles of the same data type",
     "plain": "the library decides where its result is",
 }
-"""Rules for the placement of the result, by kind of call."""
+"""Messages with the rule for the placement of the result, by kind of call."""
 
 
 def sharded_as(
@@ -132,9 +129,15 @@ def sharded_as(
     grid: Sequence[int] | None = None,
     shape: Sequence[int] | None = None,
 ) -> TensorPlacement | None:
-    """Returns the placement of the same tensor sharded in L1, None if there is none.
+    """Returns the placement of a tensor sharded in L1, or None if it cannot be sharded so.
 
-    The shards are on as many cores as the tensor fills, or on a grid of columns and rows."""
+    Args:
+        placement: placement of the tensor.
+        kind: memory layout of the shards.
+        cores: cores of the chip.
+        grid: columns and rows of cores; by default as many cores as the tensor fills.
+        shape: height and width of a shard; by default the smallest one in whole tiles.
+    """
     if placement.layout is not Layout.TILE or placement.memory is Memory.HOST:
         return None
     height, width = placement.collapsed_shape()
@@ -158,20 +161,20 @@ def sharded_as(
     return found if shards.misfit(kind, *padded, in_tiles=True) is None else None
 
 
-def _in_place_of(source: TensorPlacement, result: TensorPlacement) -> TensorPlacement:
-    """Returns the placement of a result in the memory and shards of an operand."""
+def _placed_as(source: TensorPlacement, result: TensorPlacement) -> TensorPlacement:
+    """Returns the placement of a result with the memory and shards of an operand."""
     return result.with_(
         buffer_type=source.buffer_type, memory_layout=source.memory_layout, shards=source.shards
     )
 
 
 def is_interleaved(placement: TensorPlacement) -> bool:
-    """True if a tensor is interleaved on the device."""
+    """Returns whether a tensor is interleaved on the device."""
     return placement.memory is Memory.DEVICE and placement.shards is None
 
 
 class CandidateGenerator:
-    """Generator of the candidates of calls on one chip."""
+    """Generator of candidates of calls on one chip."""
 
     def __init__(
         self,
@@ -182,15 +185,15 @@ class CandidateGenerator:
     ) -> None:
         self.model = model
         self.grid = grid or model.grid
-        """Cores that matmuls are distributed over."""
+        """Cores that calls are distributed over."""
         self.shards = shards
         """True if tensors may be sharded."""
         self.placed = placed
-        """Calls that take a memory config for their result."""
+        """Calls with a memory config for their result."""
         self.products = MatmulCandidates(model, shards, self.grid)
 
     def of(self, call: LibraryCall, fixed: Sequence[bool]) -> Iterator[Candidate]:
-        """Yields the candidates of a call from its operands' placements; fixed ones keep them."""
+        """Yields the candidates of a call; operands where `fixed` is true keep their placements."""
         match self._kind(call):
             case "product":
                 yield from self.products.of(call)
@@ -201,20 +204,20 @@ class CandidateGenerator:
             case "view":
                 yield from self._views(call)
             case "moved":
-                yield from self._moved(call)
+                yield from self._movements(call)
             case "attention":
-                yield from self._attended(call)
+                yield from self._attention(call)
             case "decoding":
-                yield from self._decoded(call, fixed)
+                yield from self._decode_attention(call, fixed)
             case "heads":
-                yield from self._split(call, fixed)
+                yield from self._split_heads(call, fixed)
             case "convolution":
-                yield from self._convolved(call, fixed)
+                yield from self._convolutions(call, fixed)
             case _:
                 yield from self._plain(call, fixed)
 
     def on(self, grid: CoreGrid) -> CandidateGenerator:
-        """Returns a generator that distributes matmuls over these cores."""
+        """Returns a generator that distributes calls over these cores."""
         return CandidateGenerator(self.model, self.shards, self.placed, grid)
 
     def rule(self, call: LibraryCall) -> str:
@@ -227,7 +230,7 @@ class CandidateGenerator:
             yield from self.products.configured(call, config)
 
     def from_banks(self, call: LibraryCall) -> Iterator[Candidate]:
-        """Yields the DRAM-sharded candidates of a matmul, whose constant weights move once."""
+        """Yields the DRAM-sharded candidates of a matmul with const-eval weights."""
         if self._kind(call) == "product":
             yield from self.products.from_banks(call)
 
@@ -238,7 +241,7 @@ class CandidateGenerator:
         return config_misfit(config, Product(call), self.model.grid, wide_sums(call))
 
     def keeps_configuration(self, call: LibraryCall) -> bool:
-        """True if all candidates of a call keep the program config that it was lowered with."""
+        """Returns whether all candidates of a call keep its program config from lowering."""
         return self._kind(call) == "plain"
 
     def _kind(self, call: LibraryCall) -> str:
@@ -264,7 +267,7 @@ class CandidateGenerator:
         return "moved" if name in MOVED else "plain"
 
     def _plain(self, call: LibraryCall, fixed: Sequence[bool]) -> Iterator[Candidate]:
-        """Yields the default candidate: all in DRAM, except operands that must be sharded."""
+        """Yields the default candidate: all in DRAM, except operands with required shards."""
         demanded = call.demanded or (None,) * len(call.operands)
         yield Candidate(
             tuple(
@@ -274,7 +277,7 @@ class CandidateGenerator:
             call.results,
         )
 
-    def _convolved(self, call: LibraryCall, fixed: Sequence[bool]) -> Iterator[Candidate]:
+    def _convolutions(self, call: LibraryCall, fixed: Sequence[bool]) -> Iterator[Candidate]:
         """Yields candidates of a convolution: in DRAM, or sharded on the cores of its image."""
         yield from self._plain(call, fixed)
         if not self.shards or fixed[0]:
@@ -297,42 +300,42 @@ class CandidateGenerator:
             for p in call.operands
         )
 
-    def _moved(self, call: LibraryCall) -> Iterator[Candidate]:
+    def _movements(self, call: LibraryCall) -> Iterator[Candidate]:
         # A slice that is not aligned to tiles untilizes the whole operand in the memory of the
-        # result, which L1 may not hold.
-        buffers = self._buffers(call) if _along_tiles(call) else ("dram",)
+        # result: the operand may exceed L1.
+        buffers = self._buffers(call) if _is_tile_aligned(call) else ("dram",)
         for buffer in buffers:
             yield Candidate(self._unsharded(call), (interleaved(call.result, buffer),))
         if call.name == "composite_to_layout" and call.result.shards is not None:
             # The consumer requires these shards.
             yield Candidate(self._unsharded(call), (call.result,))
         if call.name == "reshape" and call.operands[0].shards is not None:
-            kept = _in_place_of(call.operands[0], call.result)
+            kept = _placed_as(call.operands[0], call.result)
             if is_view(replace(call, results=(kept,))):
                 yield Candidate(call.operands, (kept,))
 
-    def _attended(self, call: LibraryCall) -> Iterator[Candidate]:
-        """Yields candidates of attention: interleaved, with the fastest chunk sizes."""
+    def _attention(self, call: LibraryCall) -> Iterator[Candidate]:
+        """Yields candidates of attention: interleaved tensors, with the fastest chunk sizes."""
         # sdpa_device_operation.cpp: a mask and a sink must be in DRAM.
         attended, others = self._unsharded(call)[:3], call.operands[3:]
         operands = (*attended, *(interleaved(other, "dram") for other in others))
-        attributes = self._chunked(replace(call, operands=operands))
+        attributes = self._chunk_config(replace(call, operands=operands))
         for buffer in self._buffers(call):
             yield Candidate(operands, (interleaved(call.result, buffer),), attributes)
         if attributes:
-            # The default's smaller chunks leave L1 to other live tensors.
+            # The smaller default chunks leave L1 to other live tensors.
             yield Candidate(operands, (interleaved(call.result, "dram"),))
 
-    def _chunked(self, call: LibraryCall) -> dict[str, Any]:
-        """SDPA program config, if one is better than the library's default."""
+    def _chunk_config(self, call: LibraryCall) -> dict[str, Any]:
+        """Returns the SDPA program config as an attribute, if one beats the library's default."""
         if call.program_config is not None:
             return {}
-        room = int(self.model.speed.usable_l1 * ROOM_OF_ATTENTION)
+        room = int(self.model.speed.usable_l1 * ATTENTION_L1_SHARE)
         program = cheapest_program(call, self.model, room)
         return {} if program is None else {"program_config": program}
 
-    def _split(self, call: LibraryCall, fixed: Sequence[bool]) -> Iterator[Candidate]:
-        """Yields candidates of the head split: of rows in DRAM, in L1, or sharded by a matmul."""
+    def _split_heads(self, call: LibraryCall, fixed: Sequence[bool]) -> Iterator[Candidate]:
+        """Yields candidates of the head split: rows in DRAM, in L1, or width sharded."""
         yield from self._plain(call, fixed)
         (source,) = call.operands
         if source.buffer_type == "l1" and source.shards is None:
@@ -342,10 +345,10 @@ class CandidateGenerator:
             if not more and (first.first_column, first.first_row) == (0, 0):
                 yield Candidate(call.operands, call.results)
 
-    def _decoded(self, call: LibraryCall, fixed: Sequence[bool]) -> Iterator[Candidate]:
-        """Yields candidates of decode attention: queries in DRAM, or sharded by user if they are.
+    def _decode_attention(self, call: LibraryCall, fixed: Sequence[bool]) -> Iterator[Candidate]:
+        """Yields candidates of decode attention: queries in DRAM, or in their shards by user.
 
-        With a single key head the result may be sharded by user as well."""
+        With a single key head, the result may also be sharded by user."""
         (plain,) = self._plain(call, fixed)
         query, *others = plain.operands
         plan = DecodeAttention.of(call, self.model.chip.cores)
@@ -358,16 +361,16 @@ class CandidateGenerator:
             results.append(call.result.height_sharded(users))
         for source in sources:
             operands = (source, *others)
-            attributes = self._chunked(replace(call, operands=operands))
+            attributes = self._chunk_config(replace(call, operands=operands))
             for result in results:
                 yield Candidate(operands, (result,), attributes)
 
     def _views(self, call: LibraryCall) -> Iterator[Candidate]:
-        """Yields the candidate of a view: its result is where its operand is."""
+        """Yields the candidate of a view, whose result shares the memory of its operand."""
         source = call.operands[0]
         if source.shards is not None and source.collapsed_shape() != call.result.collapsed_shape():
             source = interleaved(source, "l1")
-        yield Candidate((source,), (_in_place_of(source, call.result),))
+        yield Candidate((source,), (_placed_as(source, call.result),))
 
     def _elementwise(self, call: LibraryCall) -> Iterator[Candidate]:
         if call.name not in self.placed:
@@ -399,7 +402,7 @@ class CandidateGenerator:
         for buffer in self._buffers(call):
             yield Candidate(self._unsharded(call), (interleaved(call.result, buffer),))
         if call.name == "softmax":
-            # The program of softmax addresses pages through accessors, so any shards are taken.
+            # The softmax program addresses pages through accessors, so it supports any shards.
             if source.shards is not None:
                 kept = call.result.sharded(source.memory_layout or "", source.shards)
                 yield Candidate(call.operands, (kept,))
@@ -415,13 +418,15 @@ class CandidateGenerator:
         if config is not None and source.shards is not None:
             kept = call.result.sharded(source.memory_layout or "", source.shards)
             if has_residual(call):
-                # Both tensors that are added have to have the same shards.
+                # Both addends need the same shards.
                 added = others[-1].sharded(source.memory_layout or "", source.shards)
                 others = (*others[:-1], added)
             yield Candidate((source, *others), (kept,), {"program_config": config})
 
     def _on_all_cores(self, source: TensorPlacement) -> TensorPlacement | None:
-        """Rows in tiles on the cores that divide them evenly, each on several; None if none do."""
+        """Returns tiled rows block sharded over the largest grid that divides them evenly.
+
+        A single row of tiles is width sharded on a rectangle instead. None if there are none."""
         if source.layout is not Layout.TILE or not is_interleaved(source):
             return None
         height, width = source.collapsed_shape()
@@ -440,8 +445,8 @@ def _in_tiles(call: LibraryCall) -> bool:
     )
 
 
-def _along_tiles(call: LibraryCall) -> bool:
-    """True unless the call is a slice that is not aligned to tiles."""
+def _is_tile_aligned(call: LibraryCall) -> bool:
+    """Returns False for slices that are not aligned to tiles."""
     if call.name != "slice_static":
         return True
     begins, ends, steps = (call.attributes[name] for name in ("begins", "ends", "step"))

@@ -1,4 +1,4 @@
-"""Fusion of TTNN calls: QKV projections, activations, and sums that are normalized."""
+"""Fusion of TTNN calls: QKV projections, activations, and residual sums of normalizations."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from ttcodegen.transforms.const_eval import constant_values
 from ttcodegen.transforms.rewriting import body_of, erase_dead
 
 # QKV projections of one input become one matmul, whose result ttnn splits into heads: in prefill
-# as matrices (split_query_key_value_and_split_heads), in decode on a core for each user
+# as matrices (split_query_key_value_and_split_heads), in decode on one core per user
 # (nlp_create_qkv_heads_decode).
 
 HEADS_FIRST = [0, 2, 1, 3]
@@ -49,26 +49,26 @@ HEADS_FIRST = [0, 2, 1, 3]
 
 @dataclass(frozen=True)
 class FuseProjections(ModulePass):
-    """Fuses three projections of one input to a matmul with concatenated constant weights."""
+    """Fuses the QKV projections of one input into a matmul with concatenated constant weights."""
 
     name = "ttnn-fuse-projections"
 
     overrides: str = ""
-    """The text of a file of overrides: some say that a call is to stay apart."""
+    """Text of an overrides file, which may forbid fusing a call."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in op.walk():
             if isinstance(function, FuncOp):
                 given = overrides_of(self.overrides, function)
-                for group in _groups(function):
+                for group in _qkv_groups(function):
                     if not given.keeps_apart(*(op for p in group for op in (p.heads, p.product))):
-                        _fuse(body_of(function), group)
+                        _fuse_projections(body_of(function), group)
                 erase_dead(function)
 
 
 @dataclass(frozen=True)
 class _Projection:
-    """Projection to heads, `permute(reshape(linear(x, weight, bias)))`; no permute in decode."""
+    """Projection to heads: `permute(reshape(linear(x, weight, bias)))`; no permute in decode."""
 
     heads: CatalogueOp
     product: CatalogueOp
@@ -90,7 +90,7 @@ def _projection(op: Operation, constants: set[SSAValue]) -> _Projection | None:
         users, count, positions, size = op.result_shape
     elif (decoded := _heads_of_tokens(op)) is not None:
         if _heads_of_tokens(op.operands[0].owner) is not None:
-            return None  # Another reshape of the same heads, which was matched already.
+            return None  # A reshape of heads that the reshape before has matched already.
         (users, count, size), positions = decoded, 0
     else:
         return None
@@ -115,9 +115,9 @@ def _projection(op: Operation, constants: set[SSAValue]) -> _Projection | None:
 
 
 def _heads_of_tokens(op: Operation | Block) -> tuple[int, int, int] | None:
-    """Returns users, heads and head size of a reshape of rows to (users, heads, size).
+    """Returns (users, heads, size) of a reshape of rows to that shape; None for other ops.
 
-    Unit dimensions may be anywhere before the heads; None for other ops."""
+    Unit dimensions may be anywhere before the heads."""
     if not isinstance(op, CatalogueOp) or op.definition.short_name not in RESHAPES:
         return None
     shape = op.result_shape
@@ -131,8 +131,8 @@ def _heads_of_tokens(op: Operation | Block) -> tuple[int, int, int] | None:
     return found if whole and fits else None
 
 
-def _groups(function: FuncOp) -> Iterator[list[_Projection]]:
-    """Yields the Q, K and V projections of each input; K and V have equally many heads."""
+def _qkv_groups(function: FuncOp) -> Iterator[list[_Projection]]:
+    """Yields the Q, K and V projections of each input; K and V have the same number of heads."""
     constants = constant_values(function)
     found: dict[object, list[_Projection]] = {}
     for op in body_of(function).ops:
@@ -157,7 +157,7 @@ def _groups(function: FuncOp) -> Iterator[list[_Projection]]:
                 yield group
 
 
-def _fuse(block: Block, group: list[_Projection]) -> None:
+def _fuse_projections(block: Block, group: list[_Projection]) -> None:
     first = min((p.heads for p in group), key=lambda op: _index(block, op))
     needed = [operand for p in group for operand in p.product.operands[1:]]
     for value in needed:
@@ -183,15 +183,17 @@ def _fuse(block: Block, group: list[_Projection]) -> None:
     )
     results = [
         reshaped(builder, result, projection.heads.result_shape)
-        for projection, result in zip(group, _split(builder, made, group), strict=True)
+        for projection, result in zip(group, _split_heads(builder, made, group), strict=True)
     ]
     for projection, result in zip(group, results, strict=True):
         result.name_hint = projection.heads.results[0].name_hint
         Rewriter.replace_op(projection.heads, [], [result])
 
 
-def _split(builder: OpBuilder, made: SSAValue, group: list[_Projection]) -> Sequence[SSAValue]:
-    """Splits the rows of the fused matmul into queries, keys and values."""
+def _split_heads(
+    builder: OpBuilder, made: SSAValue, group: list[_Projection]
+) -> Sequence[SSAValue]:
+    """Splits the rows of the fused matmul into heads of queries, keys and values."""
     query, key, _ = group
     width = shape_of(made.type)[-1]
     counts = {
@@ -227,7 +229,7 @@ def _index(block: Block, op: Operation) -> int:
 
 
 def _move_before(block: Block, value: SSAValue, anchor: Operation) -> None:
-    """Moves the producers of a constant before `anchor`."""
+    """Moves the op that defines a constant, and its producers, before `anchor`."""
     op = value.owner
     if not isinstance(op, Operation) or _index(block, op) < _index(block, anchor):
         return
@@ -237,9 +239,12 @@ def _move_before(block: Block, value: SSAValue, anchor: Operation) -> None:
     block.insert_op_before(op, anchor)
 
 
-def _calls(module: ModuleOp, overrides: str) -> Iterator[tuple[CatalogueOp, FunctionOverrides]]:
-    """Yields the calls of each function, as they were when it came to the function, with what was
-    decided of that."""
+def _calls_and_overrides(
+    module: ModuleOp, overrides: str
+) -> Iterator[tuple[CatalogueOp, FunctionOverrides]]:
+    """Yields the calls of each function with the overrides of the function.
+
+    The calls are listed before the first of them is rewritten."""
     for function in module.walk():
         if isinstance(function, FuncOp):
             given = overrides_of(overrides, function)
@@ -248,22 +253,22 @@ def _calls(module: ModuleOp, overrides: str) -> Iterator[tuple[CatalogueOp, Func
                     yield op, given
 
 
-# An activation that is the only use of a matmul, a convolution or a sum becomes a parameter of that
-# call.
+# Activations become parameters of the calls before or after them.
 
 
 @dataclass(frozen=True)
 class FuseActivations(ModulePass):
-    """Fuses an activation into the matmul, convolution or sum of which it is the only use, else
-    into the sum or product that is the only use of it."""
+    """Fuses an activation into its producer if that has no other use, else into its only user.
+
+    Producers are matmuls, convolutions and binary ops (`ACTIVATED`), users binary ops."""
 
     name = "ttnn-fuse-activations"
 
     overrides: str = ""
-    """The text of a file of overrides: some say that a call is to stay apart."""
+    """Text of an overrides file, which may forbid fusing a call."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for inner, given in _calls(op, self.overrides):
+        for inner, given in _calls_and_overrides(op, self.overrides):
             _fuse_activations(inner, given)
 
 
@@ -278,23 +283,24 @@ def _fuse_activations(op: CatalogueOp, given: FunctionOverrides) -> None:
     if isinstance(made, CatalogueOp) and len(list(value.uses)) == 1:
         if given.keeps_apart(op, made):
             return
-        if _set_activation(made, name):
+        if _fuse_into_producer(made, name):
             value.name_hint = op.results[0].name_hint or value.name_hint
             Rewriter.replace_op(op, [], [value])
             return
-    if _set_operand_activation(op, name, given):
+    if _fuse_into_user(op, name, given):
         Rewriter.replace_op(op, [], [value])
 
 
-def _set_operand_activation(op: CatalogueOp, name: str, given: FunctionOverrides) -> bool:
-    """Makes an activation that of an operand of the only call that takes its result; returns False
-    if there is none that can."""
+def _fuse_into_user(op: CatalogueOp, name: str, given: FunctionOverrides) -> bool:
+    """Fuses an activation into the only user of its result, as the activation of an operand.
+
+    Returns False if the user cannot apply it."""
     uses = list(op.results[0].uses)
     user = uses[0].operation if len(uses) == 1 else None
     if not isinstance(user, CatalogueOp) or user.definition.short_name not in ACTIVATED:
         return False
     attribute = OPERAND_ACTIVATIONS[uses[0].index]
-    if user.parameter(attribute) is not None or not _is_of_floats(user):
+    if user.parameter(attribute) is not None or not _has_floats_only(user):
         return False
     if given.keeps_apart(op, user):
         return False
@@ -302,7 +308,7 @@ def _set_operand_activation(op: CatalogueOp, name: str, given: FunctionOverrides
     return True
 
 
-def _set_activation(op: CatalogueOp, name: str) -> bool:
+def _fuse_into_producer(op: CatalogueOp, name: str) -> bool:
     """Sets the activation of a call; returns False if the call cannot apply it."""
     kind = op.definition.short_name
     activation = FusedActivation(name, ACTIVATION_PARAMETERS.get(name, ()))
@@ -318,33 +324,34 @@ def _set_activation(op: CatalogueOp, name: str) -> bool:
             return False
         op.properties["activation"] = STRING.encode(name)
         return True
-    if kind in ACTIVATED and op.parameter("activation") is None and _is_of_floats(op):
+    if kind in ACTIVATED and op.parameter("activation") is None and _has_floats_only(op):
         op.properties["activation"] = STRING.encode(name)
         return True
     return False
 
 
-def _is_of_floats(op: CatalogueOp) -> bool:
+def _has_floats_only(op: CatalogueOp) -> bool:
     types = [normalized_data_type(element_of(value.type)) for value in (*op.operands, *op.results)]
     return all(type_ is not None and type_.is_float for type_ in types)
 
 
-# A sum of two tensors that is only normalized is computed by the normalization.
+# Residual sums: a normalization computes the sum of two tensors that has no other use.
 
 
 @dataclass(frozen=True)
 class FuseResiduals(ModulePass):
-    """Fuses a sum into the normalization of rows that is its only use, as `layer_norm(x + y)` of a
-    transformer that normalizes after its layers: neither is a call saved where the sum goes on, nor
-    is a row of one tile that is normalized alone worth a second operand."""
+    """Fuses a sum into the normalization that is its only use, as `layer_norm(x + y)`.
+
+    Transformers that normalize after their layers have such sums. Fusing a sum with other uses
+    would save no call, and for a single row a second operand does not pay."""
 
     name = "ttnn-fuse-residuals"
 
     overrides: str = ""
-    """The text of a file of overrides: some say that a call is to stay apart."""
+    """Text of an overrides file, which may forbid fusing a call."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for inner, given in _calls(op, self.overrides):
+        for inner, given in _calls_and_overrides(op, self.overrides):
             if inner.definition.short_name in NORMS:
                 _fuse_residual(inner, given)
 
@@ -358,7 +365,7 @@ def _fuse_residual(norm: CatalogueOp, given: FunctionOverrides) -> None:
         return
     if len(sum_.operands) != 2 or any(operand.type != value.type for operand in sum_.operands):
         return
-    if prod(shape_of(value.type)[:-1]) == 1 or not _is_of_floats(sum_):
+    if prod(shape_of(value.type)[:-1]) == 1 or not _has_floats_only(sum_):
         return
     settings = ("activation", *OPERAND_ACTIVATIONS, "dtype")
     if any(sum_.parameter(name) is not None for name in settings):

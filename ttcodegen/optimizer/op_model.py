@@ -1,4 +1,4 @@
-"""Op model: L1 footprint and runtime of a single op with given layouts.
+"""Op model: L1 footprint and run time of a single op with given layouts.
 
 Counterpart of tt-mlir's op model interface, `getOpConstraints` and `getOpRuntime`.
 """
@@ -26,13 +26,13 @@ class OpConstraints:
     """L1 constraints of a call; bytes are per core."""
 
     circular_buffers: int
-    """Bytes of the circular buffers of its device programs."""
+    """Bytes of the circular buffers of its largest program."""
     tensors: int
-    """Bytes of its operands and results."""
+    """Bytes of operands and results."""
     output_bytes: int
-    """Bytes of its results alone."""
+    """Bytes of results alone."""
     output: TensorPlacement | None
-    """Placement of its first result; None if it has none."""
+    """Placement of the first result; None without results."""
 
 
 def ops_of(text: str) -> list[CatalogueOp]:
@@ -53,13 +53,13 @@ def op_constraints(
     output: TensorPlacement | None = None,
     arch: str = DEFAULT_ARCHITECTURE,
 ) -> OpConstraints:
-    """Returns the constraints of an op with operands and a result of these placements.
+    """Returns the L1 constraints of an op with operands and a result of these placements.
 
     Placements default to those of the types.
 
     Raises:
-        CompileError: if ttnn has no such call, if it does not fit into L1, if the op has no
-            layouts, or if there is no such architecture.
+        CompileError: if ttnn has no such call, if it exceeds L1, if the op has no layouts, or if
+            there is no such architecture.
     """
     model = _model(arch)
     call = _call(op, model, inputs, output)
@@ -105,7 +105,7 @@ def _call(
     inputs: Sequence[TensorPlacement] | None,
     output: TensorPlacement | None,
 ) -> LibraryCall:
-    """Returns the call; with other placements, the cheapest candidate that has them."""
+    """Returns the call of an op; for given placements, the fastest candidate with them."""
     call = call_of(op)
     tensors = [value for value in (*op.operands, *op.results) if isinstance(value.type, TensorType)]
     if len(tensors) != len(call.operands) + len(call.results):

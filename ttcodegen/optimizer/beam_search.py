@@ -90,13 +90,9 @@ def _allocate_results(
 ) -> int:
     """Allocates the results of a call; returns the missing bytes, at most 0 if the call fits."""
     declared = call_of(op)
-    chosen = len(candidate.operands) == len(declared.operands)
-    call = LibraryCall(
-        declared.name,
-        candidate.operands if chosen else declared.operands,
-        candidate.results,
-        {**declared.attributes, **candidate.attributes},
-    )
+    if len(candidate.operands) != len(declared.operands):
+        candidate = replace(candidate, operands=declared.operands)
+    call = candidate.applied_to(declared)
     if call.results and is_view(call):
         tensors.share(op.results[0], op.operands[0])
         return 0
@@ -326,12 +322,7 @@ class Search:
     def _with_costs(
         self, call: LibraryCall, candidates: Sequence[Candidate]
     ) -> list[tuple[Candidate, CallCost]]:
-        return [(each, self.model.cost(self._as_call(call, each))) for each in candidates]
-
-    @staticmethod
-    def _as_call(call: LibraryCall, candidate: Candidate) -> LibraryCall:
-        attributes = {**call.attributes, **candidate.attributes}
-        return LibraryCall(call.name, candidate.operands, candidate.results, attributes)
+        return [(each, self.model.cost(each.applied_to(call))) for each in candidates]
 
     def _candidates(self, call: LibraryCall, fixed: Sequence[bool]) -> list[Candidate]:
         kept: list[Candidate] = []

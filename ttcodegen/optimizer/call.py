@@ -117,6 +117,11 @@ class Candidate:
     attributes: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Attributes that replace those of the call."""
 
+    def applied_to(self, call: LibraryCall) -> LibraryCall:
+        """Returns the call with the placements and attributes of the candidate."""
+        attributes = {**call.attributes, **self.attributes}
+        return LibraryCall(call.name, self.operands, self.results, attributes)
+
 
 def interleaved(placement: TensorPlacement, buffer: str) -> TensorPlacement:
     """Returns the interleaved placement of the same tensor in `buffer`."""

@@ -192,11 +192,7 @@ class MatmulCandidates:
         """Seconds of the fastest candidate that fits into L1; infinity if none does."""
         least = inf
         for each in candidates:
-            cost = self.model.cost(
-                LibraryCall(
-                    call.name, each.operands, each.results, {**call.attributes, **each.attributes}
-                )
-            )
+            cost = self.model.cost(each.applied_to(call))
             if cost.l1_bytes <= self.model.speed.usable_l1:
                 least = min(least, cost.seconds)
         return least

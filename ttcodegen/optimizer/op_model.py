@@ -121,8 +121,7 @@ def _call(
     for candidate in generator.of(call, [True] * len(call.operands)):
         stays = candidate.operands == call.operands
         if stays and (output is None or candidate.results[:1] == (output,)):
-            attributes = {**call.attributes, **candidate.attributes}
-            found.append(LibraryCall(call.name, candidate.operands, candidate.results, attributes))
+            found.append(candidate.applied_to(call))
     if not found:
         raise CompileError(f"the library makes no such {op.name}: {generator.rule(call)}", op)
     return min(found, key=model.seconds)

@@ -1,7 +1,7 @@
-"""Circular buffer bytes in L1 of the programs of calls.
+"""L1 bytes of the circular buffers of calls.
 
-The sizes are those of the program factories of tt-metal, checked against measured calls.
-Matmuls have blocks and a rule of their own: `call.product_buffers`.
+The sizes follow the program factories of tt-metal and are checked against measured calls.
+`call.product_buffers` has the rule for matmuls.
 """
 
 from __future__ import annotations
@@ -43,19 +43,19 @@ from ttcodegen.transforms.ttnn.call_settings import DECODING
 
 BF4_TILE = tile_bytes_of(DataType.BFLOAT4_B)
 READ_AT_ONCE = 4_096
-"""Bytes of the rows that a slice reads before it waits for them, if a row is no longer."""
+"""Bytes of rows that a slice reads before a barrier, unless a single row is longer."""
 WRITTEN_AT_ONCE = 32_768
-"""The same of what padding writes."""
+"""Bytes of rows that a pad writes before a barrier."""
 ROW_TAIL = 128
-"""Bytes after rows of row-major tensors that are reshaped or repeated."""
+"""Padding bytes after each row-major row in the buffers of reshape and repeat."""
 ROW_LIMIT = 524_288
-"""Bytes that tilizing and untilizing take at most for each of their buffers."""
+"""Maximum bytes of each buffer of tilize and untilize."""
 
 
 def circular_buffers(call: LibraryCall, chip: ChipDescription) -> int | None:
-    """Bytes of the largest program of a call; None of those whose factories are not modelled."""
+    """Returns the bytes of a call's largest program; None if its factory is not modelled."""
     if all(placement.memory is Memory.HOST for placement in call.results) and call.results:
-        return 0  # The host reads without a program.
+        return 0  # The host reads tensors without a device program.
     if not call.operands:
         return 0 if call_has_trait(call.name, Trait.USES_HOST) else None
     if not (call.results or overwrites(call.name)):
@@ -65,14 +65,14 @@ def circular_buffers(call: LibraryCall, chip: ChipDescription) -> int | None:
 
 
 def _row(placement: TensorPlacement) -> int:
-    """Bytes of a row, or of that of a shard; rows of block floats are counted as floats."""
+    """Bytes of a row of a tensor or its shards; block floats are counted as floats."""
     if placement.data_type.is_block_float:
         placement = placement.with_(data_type=DataType.FLOAT32)
     return row_bytes(placement)
 
 
 def _page(placement: TensorPlacement) -> int:
-    """Bytes of a page: a tile, or a row."""
+    """Bytes of a page: a tile or a row."""
     return tile_bytes(placement) if placement.layout is Layout.TILE else _row(placement)
 
 
@@ -84,20 +84,20 @@ def _in_l1_shards(placement: TensorPlacement) -> bool:
     return placement.shards is not None and placement.buffer_type == "l1"
 
 
-def _alike(a: TensorPlacement, b: TensorPlacement) -> bool:
-    """True if both are in the same shards of L1, where a program can use them as buffers."""
+def _have_same_shards(a: TensorPlacement, b: TensorPlacement) -> bool:
+    """Returns whether both have the same shards in L1, which programs alias as buffers."""
     return _in_l1_shards(a) and a.shards == b.shards and a.memory_layout == b.memory_layout
 
 
 def moved(source: TensorPlacement, target: TensorPlacement, chip: ChipDescription) -> int:
-    """A tensor that is brought to another place."""
+    """Bytes of a move to another placement."""
     if _is_copied(source, target):
         row = align_up(_row(source), chip.noc_dram_address_align_bytes)
         return row + 2 * _padded_row(target, chip)
     if source.shards is None and target.shards is not None:
         page = _page(source) if source.layout is Layout.TILE else _row(target)
         size = stream_bytes(page, chip)
-        # Shards in DRAM are gathered in L1 first; what is converted comes there as it was.
+        # Shards for DRAM are gathered in L1 first, as are elements before their conversion.
         gathered = source.data_type != target.data_type or target.buffer_type == "dram"
         as_it_was = target.with_(data_type=source.data_type)
         return size + (_shard_bytes(as_it_was) if gathered else 0)
@@ -113,18 +113,17 @@ def moved(source: TensorPlacement, target: TensorPlacement, chip: ChipDescriptio
 
 
 def _is_copied(source: TensorPlacement, target: TensorPlacement) -> bool:
-    """True if a program reads and writes rows one by one: shards whose rows, or those of the other
-    tensor, are no multiple of what can be moved."""
+    """Returns whether a program copies rows one by one, because rows of shards are not aligned."""
     in_shards = [p for p in (source, target) if _in_l1_shards(p)]
     if not in_shards or source.layout is Layout.TILE or source == target:
         return False
-    # Pages of an interleaved tensor take the parts of the shards, whatever their length.
+    # Parts of shards of any length can be written to pages of an interleaved tensor.
     rows = (source,) if target.shards is None else (source, target)
     return any(_row(p) % ROW_ALIGNMENT for p in rows)
 
 
 def _padded_row(placement: TensorPlacement, chip: ChipDescription) -> int:
-    """Bytes from one row to the next."""
+    """Stride of rows in bytes, with their alignment."""
     in_l1 = placement.buffer_type == "l1"
     alignment = ROW_ALIGNMENT if in_l1 else chip.noc_dram_address_align_bytes
     return align_up(_row(placement), alignment)
@@ -143,7 +142,7 @@ def _resharded(source: TensorPlacement, target: TensorPlacement, chip: ChipDescr
     return size + (_shard_bytes(target) if target.buffer_type == "dram" else 0)
 
 
-def _moved(call: LibraryCall, chip: ChipDescription) -> int:
+def _move(call: LibraryCall, chip: ChipDescription) -> int:
     return moved(call.operands[0], call.result, chip)
 
 
@@ -151,20 +150,20 @@ def _tiles_across(placement: TensorPlacement) -> int:
     return tiles_along(placement.shape[-1]) if placement.shape else 1
 
 
-def _changed_layout(call: LibraryCall) -> int:
-    """Rows of tiles on both sides, as far as there is room; shards stay where they are."""
+def _to_layout(call: LibraryCall) -> int:
+    """Buffers for tile rows of both tensors up to `ROW_LIMIT`; shards are converted in place."""
     source, target = call.operands[0], call.result
     if source.layout is target.layout:
         return 0
-    if _alike(source, target) and (
+    if _have_same_shards(source, target) and (
         target.layout is Layout.ROW_MAJOR or source.memory_layout == "height_sharded"
     ):
         return 0
-    return sorted_rows(source, target)
+    return tilized_bytes(source, target)
 
 
-def sorted_rows(source: TensorPlacement, target: TensorPlacement) -> int:
-    """Tilizing or untilizing from one place to another."""
+def tilized_bytes(source: TensorPlacement, target: TensorPlacement) -> int:
+    """Bytes of tilizing or untilizing into another placement."""
     out_tiles = target.with_(layout=Layout.TILE)
     in_tiles = source.with_(layout=Layout.TILE)
     if target.layout is not Layout.TILE and _in_l1_shards(source):
@@ -179,30 +178,30 @@ def _typecast(call: LibraryCall) -> int:
     source, target = call.operands[0], call.result
     sizes = [_part_of_page(p) for p in (source, target)]
     to_floats = target.layout is Layout.ROW_MAJOR and target.data_type.is_block_float
-    if _alike(source, target) and sizes[0] == sizes[1] and not to_floats:
+    if _have_same_shards(source, target) and sizes[0] == sizes[1] and not to_floats:
         return 0
     return 2 * sum(sizes)
 
 
 def _part_of_page(placement: TensorPlacement) -> int:
-    """Bytes of a page, of a long row as many as of a tile."""
+    """Bytes of a page; a row counts at most as many elements as a tile."""
     if placement.layout is Layout.TILE:
         return tile_bytes(placement)
     return min(_row(placement), TILE_SIDE * TILE_SIDE * element_bits(placement) // 8)
 
 
-def _reshaped(call: LibraryCall) -> int | None:
-    """Tiles by way of a table of their parts, rows through buffers of both lengths."""
+def _reshape(call: LibraryCall) -> int | None:
+    """Tiles with a table of their parts; rows in buffers of both row lengths."""
     source, target = call.operands[0], call.result
     if source.layout is Layout.TILE:
-        # What is turned to rows on the way is sharded.
+        # Tensors that are untilized in between are sharded.
         return 2 * tile_bytes(source) + 2 * BF4_TILE
     rows = [_row(p.with_(shards=None)) for p in (source, target)]
     return 2 * (2 * rows[0] + ROW_TAIL) + 2 * (rows[1] + ROW_ALIGNMENT)
 
 
-def _holds_rows(placement: TensorPlacement) -> bool:
-    """True if shards are as wide as the tensor."""
+def _holds_whole_rows(placement: TensorPlacement) -> bool:
+    """Returns whether shards hold whole rows; True for interleaved tensors."""
     return placement.shards is None or placement.shards.shape[1] >= placement.shape[-1]
 
 
@@ -210,8 +209,8 @@ def _is_aligned(placement: TensorPlacement) -> bool:
     return all(size % TILE_SIDE == 0 for size in placement.shape[-2:])
 
 
-def _sliced(call: LibraryCall, chip: ChipDescription) -> int:
-    """Pages that are copied; parts that begin or end inside of tiles by way of rows."""
+def _slice(call: LibraryCall, chip: ChipDescription) -> int:
+    """Copied pages; slices that are not aligned to tiles are computed in row-major form."""
     source, result = call.operands[0], call.result
     if source.shape == result.shape:
         return 0
@@ -225,21 +224,21 @@ def _sliced(call: LibraryCall, chip: ChipDescription) -> int:
         return 2 * tile_bytes(source)
     as_rows = source.with_(layout=Layout.ROW_MAJOR)
     return max(
-        sorted_rows(source, as_rows), sorted_rows(result.with_(layout=Layout.ROW_MAJOR), result)
+        tilized_bytes(source, as_rows), tilized_bytes(result.with_(layout=Layout.ROW_MAJOR), result)
     )
 
 
 def _sliced_rows(result: TensorPlacement, chip: ChipDescription) -> int:
-    """Two times the rows that are read before they are waited for."""
+    """Double-buffered rows that are read before a barrier."""
     row = _padded_row(result.with_(shards=None), chip)
     at_once = min(1 << max(READ_AT_ONCE // row, 1).bit_length() - 1, TILE_SIDE)
     return 2 * at_once * row
 
 
-def _joined(call: LibraryCall) -> int:
+def _concat(call: LibraryCall) -> int:
     source, result = call.operands[0], call.result
     if _in_l1_shards(result):
-        # Of more than two tensors the shards themselves are the buffers, and of rows.
+        # For row-major shards and more than two operands, the shards themselves are the buffers.
         if result.layout is Layout.ROW_MAJOR or len(call.operands) > 2:
             return 0
         return sum(_shard_bytes(operand) for operand in call.operands) + 2 * _shard_bytes(result)
@@ -248,7 +247,7 @@ def _joined(call: LibraryCall) -> int:
     return 2 * _row(result)
 
 
-def _padded(call: LibraryCall) -> int:
+def _pad(call: LibraryCall) -> int:
     source, result = call.operands[0], call.result
     if source.layout is Layout.TILE:
         # Block floats are padded as 16 bits.
@@ -261,7 +260,7 @@ def _padded(call: LibraryCall) -> int:
     return (max(rows, TILE_SIDE // 2) + 1) * row
 
 
-def _reduced(call: LibraryCall) -> int | None:
+def _reduction(call: LibraryCall) -> int | None:
     source, result = call.operands[0], call.result
     scaler = F32_TILE if source.data_type.mlir == "f32" else BF16_TILE
     in_tiles = source.with_(layout=Layout.TILE)
@@ -273,14 +272,15 @@ def _reduced(call: LibraryCall) -> int | None:
     if source.layout is Layout.TILE:
         columns = source.memory_layout == result.memory_layout == "width_sharded"
         in_place = columns and axes == {rank - 2} and _in_l1_shards(source)
-        # Columns of shards are read in place, and their sums written in place.
+        # Width shards are reduced along columns in place.
         return size - 2 * tile_bytes(result) if in_place else size
-    return max(size, sorted_rows(source, in_tiles))
+    return max(size, tilized_bytes(source, in_tiles))
 
 
 def elementwise(call: LibraryCall) -> int:
-    """Two tiles of each tensor, and one of a number; none where all are in the same shards. What
-    activations make of operands is held beside them (binary_ng_program_factory.cpp)."""
+    """Two tiles per tensor and one for a scalar; none if all have the same shards.
+
+    Activated operands have extra buffers (binary_ng_program_factory.cpp)."""
     in_shards = all(p.shards is not None for p in (*call.operands, call.result))
     names = map(call.attributes.get, OPERAND_ACTIVATIONS)
     activated = [
@@ -295,28 +295,31 @@ def _elementwise(call: LibraryCall) -> int:
     result, operands = call.result, call.operands
     scalar = len(operands) == 1 and call.name in _BINARY
     in_shards = any(p.shards is not None for p in operands)
-    alike = all(_alike(p, result) for p in operands) and len({p.shape for p in operands}) == 1
+    alike = (
+        all(_have_same_shards(p, result) for p in operands)
+        and len({p.shape for p in operands}) == 1
+    )
     if result.layout is Layout.ROW_MAJOR and in_shards and len(operands) == 2:
         in_tiles = result.with_(layout=Layout.TILE)
         return 2 * _tiles_across(result) * tile_bytes(in_tiles)
     one = tile_bytes(result)
-    if scalar and result.layout is Layout.ROW_MAJOR and in_shards and not _holds_rows(result):
+    if scalar and result.layout is Layout.ROW_MAJOR and in_shards and not _holds_whole_rows(result):
         return 2 * _tiles_across(result) * tile_bytes(result.with_(layout=Layout.TILE))
     if alike and (result.layout is Layout.TILE or _shard_bytes(result) % one == 0):
         return one if scalar else 0
-    # Numbers for block floats are floats.
+    # Scalars for block floats are floats.
     number = max(one, BF16_TILE) if result.data_type.is_block_float else one
     size = sum(2 * tile_bytes(p) for p in (*operands, result)) + (number if scalar else 0)
     for axis in (-2, -1):
         most = max(((1, 1, *p.shape)[axis] for p in operands), default=1)
         if any((1, 1, *p.shape)[axis] == 1 < most for p in operands):
-            # What is repeated within tiles is expanded first.
+            # Operands that broadcast within tiles are expanded first.
             return size + 2 * tile_bytes(operands[-1])
     return size
 
 
 def softmax(call: LibraryCall, chip: ChipDescription) -> int | None:
-    """softmax_program_factory_attention_optimized.cpp: rows that do not fit are taken in parts."""
+    """softmax_program_factory_attention_optimized.cpp: rows that do not fit are read in parts."""
     source = call.operands[0]
     rank = len(source.shape)
     axis: int = call.attributes.get("dimension", -1) % rank
@@ -340,12 +343,11 @@ def softmax(call: LibraryCall, chip: ChipDescription) -> int | None:
 
 
 _MOST_DIMENSIONS = 4
-"""Of tensors whose rows the faster programs take."""
+"""Maximum rank for the optimized softmax programs."""
 
 
 def _general_softmax(call: LibraryCall, count: int, between: int) -> int:
-    """softmax_program_factory_general_h_small.cpp, and _w_small.cpp of tensors with more
-    dimensions; _large.cpp for so many tiles that they do not fit."""
+    """softmax_program_factory_general_h_small.cpp, _w_small.cpp (higher ranks) and _large.cpp."""
     source, result = call.operands[0], call.result
     each = tile_bytes(source) + tile_bytes(result) + 2 * between
     others = 3 * max(tile_bytes(source), BF16_TILE)
@@ -373,7 +375,7 @@ def norm(call: LibraryCall, chip: ChipDescription) -> int | None:
     def size(row: int, between_rows: int) -> int:
         total = row * tile_bytes(source) + 2 * block * tile_bytes(call.result)
         if residual is not None:
-            # Two tensors come in blocks, and their sum is kept in their place.
+            # Both addends are read in blocks, and the sum replaces the input.
             total += 2 * block * (tile_bytes(source) + tile_bytes(residual))
             total += row * (between - tile_bytes(source))
         total += sum(row * tile_bytes(vector) for vector in vectors)
@@ -400,7 +402,7 @@ def _sharded_norm(call: LibraryCall, between: int) -> int:
         turned = source.shards.orientation is Orientation.COL_MAJOR
         blocks, workers = (rows, rows) if turned else (columns, columns)
     else:
-        # On several rows of cores means are gathered in two stages.
+        # On several rows of cores, means are gathered in two stages.
         blocks = columns + rows - 1 if rows > 1 else columns
         workers = columns
     given = call.operands[1:-1] if has_residual(call) else call.operands[1:]
@@ -438,9 +440,9 @@ def attention(call: LibraryCall, chip: ChipDescription) -> int:
     return size + (0 if is_whole else 2 * scores * BF4_TILE)
 
 
-def _updated(call: LibraryCall) -> int:
-    """update_cache_multi_core_program_factory.cpp, paged_update_cache_program_factory.cpp: rows of
-    tiles of the cache, what they become with the new row, and these for all users."""
+def _cache_update(call: LibraryCall) -> int:
+    """update_cache_multi_core_program_factory.cpp, paged_update_cache_program_factory.cpp: tile
+    rows of the cache, untilized with the new row, and the results of all users."""
     cache, rows, *numbers = call.operands
     across = _tiles_across(cache)
     if call.name == "update_cache":
@@ -449,7 +451,7 @@ def _updated(call: LibraryCall) -> int:
         size = 0 if _in_l1_shards(rows) else 2 * across * tile_bytes(rows)
     else:
         of_users, users = 1, rows.shape[1]
-        # The positions are in a page as large as a tile of them, a page table in one of its rows.
+        # Positions take a page as large as a tile, a page table one as large as its row.
         size = tile_bytes(numbers[0].with_(layout=Layout.TILE)) if numbers else 0
         size += 4 * numbers[1].shape[-1] if len(numbers) > 1 else 0
     config = call.compute_config
@@ -458,30 +460,30 @@ def _updated(call: LibraryCall) -> int:
     return size + users * across * tile_bytes(cache)
 
 
-def _filled(call: LibraryCall) -> int:
+def _cache_fill(call: LibraryCall) -> int:
     """fill_cache_multi_core_program_factory.cpp."""
     rows = call.operands[1]
     return 0 if _in_l1_shards(rows) else 2 * tile_bytes(rows)
 
 
-def _attention_of_one(call: LibraryCall, chip: ChipDescription) -> int:
+def _decode_attention(call: LibraryCall, chip: ChipDescription) -> int:
     return DecodeAttention.of(call, chip.cores).circular_buffers(call)
 
 
-def _reordered(call: LibraryCall, chip: ChipDescription) -> int:
+def _permute(call: LibraryCall, chip: ChipDescription) -> int:
     return reordering_buffers(call, chip.cores, performance_of(chip).l1_bank)
 
 
-def _relaid(call: LibraryCall, chip: ChipDescription) -> int:
-    """A call that changes layout, place and data type, as far as they differ."""
+def _composite_to_layout(call: LibraryCall, chip: ChipDescription) -> int:
+    """Change of layout, placement and data type."""
     source, target = call.operands[0], call.result
     if source.layout is target.layout:
-        return _moved(call, chip)
-    return sorted_rows(source, target)
+        return _move(call, chip)
+    return tilized_bytes(source, target)
 
 
-def _repeated(call: LibraryCall) -> int:
-    """repeat_program_factory_last_dim.cpp, _higher_dim.cpp: rows, to which tiles are turned."""
+def _repeat(call: LibraryCall) -> int:
+    """repeat_program_factory_last_dim.cpp, _higher_dim.cpp: rows; tiles are untilized first."""
     source, result = call.operands[0], call.result
     if source.shape == result.shape:
         return 0
@@ -490,12 +492,12 @@ def _repeated(call: LibraryCall) -> int:
     size = 2 * (_row(repeated) if is_longer else _row(rows) + ROW_TAIL)
     if source.layout is Layout.TILE:
         interleaved = source.with_(shards=None)
-        return max(size, sorted_rows(interleaved, rows), sorted_rows(repeated, result))
+        return max(size, tilized_bytes(interleaved, rows), tilized_bytes(repeated, result))
     return size
 
 
 def _as_rows(placement: TensorPlacement) -> TensorPlacement:
-    """Interleaved rows, which block floats become as 16 bits."""
+    """Returns the placement of the untilized tensor: interleaved, block floats in 16 bits."""
     kind = placement.data_type
     return placement.with_(
         layout=Layout.ROW_MAJOR,
@@ -505,48 +507,47 @@ def _as_rows(placement: TensorPlacement) -> TensorPlacement:
     )
 
 
-def _embedded(call: LibraryCall, chip: ChipDescription) -> int:
-    """Rows that were found by indices in tiles become tiles afterwards; whole shards in place."""
+def _embedding(call: LibraryCall, chip: ChipDescription) -> int:
+    """Embedding; rows looked up by tiled indices are tilized afterwards, height shards in place."""
     result, size = call.result, embedded(call, chip)
     becomes_tiles = call.operands[0].layout is result.layout is Layout.TILE
     if becomes_tiles and result.memory_layout != "height_sharded":
-        return max(size, sorted_rows(_as_rows(result), result))
+        return max(size, tilized_bytes(_as_rows(result), result))
     return size
 
 
-def _multiplied(call: LibraryCall) -> int:
-    """prod_nc_program_factory.cpp, prod_all_program_factory.cpp: two tiles each of the tensor, of
-    ones, or of what is between, and of the result."""
+def _prod(call: LibraryCall) -> int:
+    """prod_nc_program_factory.cpp, prod_all_program_factory.cpp: three double-buffered tiles."""
     return 6 * _page(call.operands[0])
 
 
-def _largest_index(call: LibraryCall, chip: ChipDescription) -> int:
-    """argmax_single_core_program_factory.cpp: a page of the tensor, and one of the indices;
-    argmax_multi_core_program_factory.cpp: a part of a row, and what each core found in it."""
+def _argmax(call: LibraryCall, chip: ChipDescription) -> int:
+    """argmax_single_core_program_factory.cpp: a page of the operand and one of indices;
+    argmax_multi_core_program_factory.cpp: a part of a row, and the candidates of each core."""
     (source,) = call.operands
     if not call.attributes.get("use_multicore"):
         return _page(source) + max(_row(call.result), 4)
-    cores, part = cores_of_search(call, chip)
+    cores, part = argmax_cores(call, chip)
     count = 1 if call.attributes.get("keep_dim") or len(source.shape) < 2 else source.shape[-2]
     size = element_bits(source) // 8
-    indices, values = (align_up(count * each, SEARCHED_BYTES) for each in (4, size))
-    return align_up(part * size, SEARCHED_BYTES) + indices + cores * (indices + values)
+    indices, values = (align_up(count * each, ARGMAX_ALIGNMENT) for each in (4, size))
+    return align_up(part * size, ARGMAX_ALIGNMENT) + indices + cores * (indices + values)
 
 
-SEARCHED_BYTES = 32
-"""Multiple of the bytes of each buffer of argmax."""
-_ADDRESSED = 2
-"""Bytes of an element by which argmax divides rows, of wider ones as well."""
+ARGMAX_ALIGNMENT = 32
+"""Alignment of each buffer of argmax in bytes."""
+_ARGMAX_ELEMENT_BYTES = 2
+"""Element bytes that argmax assumes when it divides rows, whatever the data type."""
 
 
-def cores_of_search(call: LibraryCall, chip: ChipDescription) -> tuple[int, int]:
-    """Cores that divide a row among them in argmax, and elements of the largest part."""
+def argmax_cores(call: LibraryCall, chip: ChipDescription) -> tuple[int, int]:
+    """Returns the number of cores that share a row in argmax, and elements of the largest part."""
     if not call.attributes.get("use_multicore"):
         return 1, call.operands[0].shape[-1]
     (source,) = call.operands
     in_dram = source.buffer_type == "dram"
     alignment = chip.noc_dram_address_align_bytes if in_dram else chip.noc_l1_address_align_bytes
-    unit = alignment // _ADDRESSED
+    unit = alignment // _ARGMAX_ELEMENT_BYTES
     units = -(-source.shape[-1] // unit)
     cores = min(chip.cores, units)
     return cores, -(-units // cores) * unit
@@ -562,38 +563,38 @@ _Rule = Callable[[LibraryCall, ChipDescription], int | None]
 
 
 def _on_any(rule: Callable[[LibraryCall], int | None]) -> _Rule:
-    """Returns the rule of programs whose buffers are the same on each chip."""
+    """Returns a rule for programs whose buffers do not depend on the chip."""
     return lambda call, chip: rule(call)
 
 
 _RULES: dict[str, _Rule] = {
-    "to_layout": _on_any(_changed_layout),
+    "to_layout": _on_any(_to_layout),
     "typecast": _on_any(_typecast),
-    "concat": _on_any(_joined),
-    "pad": _on_any(_padded),
-    "reshape": _on_any(_reshaped),
+    "concat": _on_any(_concat),
+    "pad": _on_any(_pad),
+    "reshape": _on_any(_reshape),
     **dict.fromkeys(("relu", "where"), _on_any(elementwise)),
-    **dict.fromkeys(("sum", "mean", "max", "min"), _on_any(_reduced)),
-    "prod": _on_any(_multiplied),
-    "repeat": _on_any(_repeated),
+    **dict.fromkeys(("sum", "mean", "max", "min"), _on_any(_reduction)),
+    "prod": _on_any(_prod),
+    "repeat": _on_any(_repeat),
     "concatenate_heads": _on_any(heads_joined),
     "split_query_key_value_and_split_heads": _on_any(heads_split),
     "rotary_embedding": _on_any(rotated),
-    **dict.fromkeys(("update_cache", "paged_update_cache"), _on_any(_updated)),
-    "fill_cache": _on_any(_filled),
+    **dict.fromkeys(("update_cache", "paged_update_cache"), _on_any(_cache_update)),
+    "fill_cache": _on_any(_cache_fill),
     **dict.fromkeys(("nlp_create_qkv_heads_decode", "nlp_concat_heads_decode"), _on_any(_none)),
     **dict.fromkeys(_BINARY, _on_any(elementwise)),
-    **dict.fromkeys(("to_memory_config", "to_device"), _moved),
-    "composite_to_layout": _relaid,
-    "slice_static": _sliced,
-    **dict.fromkeys(("permute", "permute_row_major"), _reordered),
-    "transpose": _reordered,
-    "embedding": _embedded,
+    **dict.fromkeys(("to_memory_config", "to_device"), _move),
+    "composite_to_layout": _composite_to_layout,
+    "slice_static": _slice,
+    **dict.fromkeys(("permute", "permute_row_major"), _permute),
+    "transpose": _permute,
+    "embedding": _embedding,
     "softmax": softmax,
     **dict.fromkeys(("layer_norm", "rms_norm", "group_norm"), norm),
     "scaled_dot_product_attention": attention,
-    **dict.fromkeys(DECODING, _attention_of_one),
+    **dict.fromkeys(DECODING, _decode_attention),
     **dict.fromkeys(("max_pool2d", "avg_pool2d"), pool_buffers),
     "rotary_embedding_llama": rotated_by_tables,
-    "argmax": _largest_index,
+    "argmax": _argmax,
 }

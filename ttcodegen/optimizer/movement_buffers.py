@@ -1,4 +1,4 @@
-"""Circular buffers of permutes, heads, embeddings and pools."""
+"""Circular buffers of permutes, attention heads, embeddings and pools."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ from ttcodegen.systems.description import ChipDescription
 
 # Circular buffers of `permute` and `transpose`, in bytes of L1.
 #
-# The library swaps two dimensions at a time where it has a program for that, and has a general
-# program for everything else (permute.cpp and transpose.cpp of tt-metal 0.70); the sizes are
-# those of the program factories beside them.
+# The library swaps two dimensions at a time if it has a program for that, and otherwise runs a
+# general program (permute.cpp and transpose.cpp of tt-metal 0.70). The sizes follow their program
+# factories.
 
 SHARDED_COLUMN = 8
-"""Tiles of a column that are untilized in one piece."""
+"""Maximum tiles of a column that are untilized at once."""
 _Order = tuple[int, ...]
-_BATCHES: _Order = (1, 0, 2, 3)
-_LAST_TWO: _Order = (0, 1, 3, 2)
-_ROWS_OF_MATRICES: _Order = (0, 2, 1, 3)
-_SWAPS: dict[_Order, tuple[_Order, ...]] = {
-    _LAST_TWO: (_LAST_TWO,),
-    _ROWS_OF_MATRICES: (_ROWS_OF_MATRICES,),
-    (0, 2, 3, 1): (_ROWS_OF_MATRICES, _LAST_TWO),
-    (0, 3, 1, 2): (_LAST_TWO, _ROWS_OF_MATRICES),
-    (0, 3, 2, 1): (_LAST_TWO, _ROWS_OF_MATRICES, _LAST_TWO),
+_SWAP_BATCHES: _Order = (1, 0, 2, 3)
+_SWAP_LAST: _Order = (0, 1, 3, 2)
+_SWAP_MIDDLE: _Order = (0, 2, 1, 3)
+_SHARDED_SWAPS: dict[_Order, tuple[_Order, ...]] = {
+    _SWAP_LAST: (_SWAP_LAST,),
+    _SWAP_MIDDLE: (_SWAP_MIDDLE,),
+    (0, 2, 3, 1): (_SWAP_MIDDLE, _SWAP_LAST),
+    (0, 3, 1, 2): (_SWAP_LAST, _SWAP_MIDDLE),
+    (0, 3, 2, 1): (_SWAP_LAST, _SWAP_MIDDLE, _SWAP_LAST),
 }
-"""By which swaps of two dimensions the library makes orders of sharded tensors."""
-_SWAPS_OF_PAGES = (_LAST_TWO, _ROWS_OF_MATRICES, _BATCHES)
-"""The orders that it makes by one swap where tensors are interleaved."""
+"""Swaps of two dimensions into which the library decomposes permutations of sharded tensors."""
+_INTERLEAVED_SWAPS = (_SWAP_LAST, _SWAP_MIDDLE, _SWAP_BATCHES)
+"""Permutations of interleaved tensors that the library computes by one swap."""
 
 
 @dataclass(frozen=True)
 class _Step:
-    """One program: a tensor of four dimensions, and the placement of its result."""
+    """One program of a permutation, with the placements of its operand and result."""
 
     source: TensorPlacement
     order: _Order
@@ -58,9 +58,9 @@ class _Step:
 
 
 def reordering_buffers(call: LibraryCall, cores: int, l1: int) -> int:
-    """Bytes of the largest program of a call with a `permutation`.
+    """Returns the bytes of the largest program of a call with a `permutation`.
 
-    `cores`: those of the chip; `l1`: the bytes of each L1 that circular buffers may take.
+    `cores`: cores of the chip; `l1`: bytes of L1 per core for circular buffers.
     """
     source, target = call.operands[0], call.result
     order = list(call.attributes.get("permutation", ()))
@@ -75,8 +75,8 @@ def reordering_buffers(call: LibraryCall, cores: int, l1: int) -> int:
     shape = (1,) * (4 - rank) + tuple(source.shape)
     full = (*range(4 - rank), *(4 - rank + d for d in order))
     folded = source.with_(shape=shape)
-    is_swap = full in _SWAPS_OF_PAGES and (source.shards is None or call.name == "transpose")
-    swaps = (full,) if is_swap else _SWAPS.get(full)
+    is_swap = full in _INTERLEAVED_SWAPS and (source.shards is None or call.name == "transpose")
+    swaps = (full,) if is_swap else _SHARDED_SWAPS.get(full)
     if swaps is None or not (is_swap or source.shards is not None):
         return _permuted(_Step(folded, full, target))
     sizes: list[int] = []
@@ -90,7 +90,7 @@ def reordering_buffers(call: LibraryCall, cores: int, l1: int) -> int:
 
 
 def _keeps_tiles(order: Sequence[int]) -> bool:
-    """True if only the first two of four dimensions are swapped, or the last two, or both."""
+    """Returns whether the last two of up to four dimensions stay last, in either order."""
     rank = len(order)
     full = [*range(4 - rank), *(4 - rank + d for d in order)] if rank < 4 else list(order)
     return sorted(full[-2:]) == [len(full) - 2, len(full) - 1] and len(full) == 4
@@ -102,23 +102,23 @@ def _row(step: _Step) -> int:
 
 def _swapped(step: _Step, cores: int, l1: int) -> int:
     in_tiles = step.source.layout is Layout.TILE
-    if step.order == _LAST_TWO:
-        return _turned_tiles(step) if in_tiles else _turned_rows(step, l1)
+    if step.order == _SWAP_LAST:
+        return _transposed_tiles(step) if in_tiles else _transposed_rows(step, l1)
     if not in_tiles and step.source.shards is None:
         return _permuted(step)
-    if step.order == _BATCHES:
+    if step.order == _SWAP_BATCHES:
         return 2 * (tile_bytes(step.source) if in_tiles else _row(step))
     if in_tiles:
-        # A face of padding, where the new rows do not fill their tiles.
+        # A face of padding if the new rows do not fill their tiles.
         padded = step.source.shape[1] % TILE_SIDE != 0
         return 2 * tile_bytes(step.source) + padded * FACE_SIDE**2 * step.element
-    if _holds_rows(step.source) and _holds_rows(step.target):
+    if _holds_whole_rows(step.source) and _holds_whole_rows(step.target):
         return 0
     return -(-prod(step.source.shape[:-1]) // cores) * _row(step)
 
 
-def _holds_rows(placement: TensorPlacement) -> bool:
-    """True if shards of L1 are as wide as the tensor."""
+def _holds_whole_rows(placement: TensorPlacement) -> bool:
+    """Returns whether shards in L1 hold whole rows."""
     shards = placement.shards
     return (
         shards is not None
@@ -127,32 +127,32 @@ def _holds_rows(placement: TensorPlacement) -> bool:
     )
 
 
-def _turned_in_place(step: _Step) -> bool:
-    """True if each core transposes what is in its own shard."""
+def _transposes_in_place(step: _Step) -> bool:
+    """Returns whether each core transposes its own shard."""
     source, target = step.source, step.target
-    if not _holds_rows(source) or target.shards is None or target.buffer_type != "l1":
+    if not _holds_whole_rows(source) or target.shards is None or target.buffer_type != "l1":
         return False
     assert source.shards is not None
     matrices = source.shards.shape[0] % source.shape[-2] == 0
-    if matrices and _holds_rows(target) and target.shards.shape[0] % target.shape[-2] == 0:
+    if matrices and _holds_whole_rows(target) and target.shards.shape[0] % target.shape[-2] == 0:
         return True
     return prod(source.shape[:2]) == 1 and target.shards.shape[0] == target.shape[-2]
 
 
-def _turned_tiles(step: _Step) -> int:
-    if _turned_in_place(step):
+def _transposed_tiles(step: _Step) -> int:
+    if _transposes_in_place(step):
         return 0
     return 2 * tile_bytes(step.source) + 2 * tile_bytes(step.target)
 
 
-def _turned_rows(step: _Step, l1: int) -> int:
-    """Matrices of rows are tilized, turned and untilized, as a whole where they fit."""
+def _transposed_rows(step: _Step, l1: int) -> int:
+    """Row-major matrices are tilized, transposed and untilized as a whole if they fit into L1."""
     high, wide = (tiles_along(size) for size in step.source.shape[-2:])
     tile = TILE_SIDE * TILE_SIDE * step.element
     strips = (2 * wide + 2 * high) * TILE_SIDE * step.element
     if step.source.shards is None or strips + high * wide * tile > l1:
         return _permuted(step)
-    if not _turned_in_place(step):
+    if not _transposes_in_place(step):
         return (2 * wide + 2 * high + high * wide + high) * tile
     return (2 * wide + high * wide + (3 * high if high > SHARDED_COLUMN else 0)) * tile
 
@@ -182,19 +182,19 @@ def _permuted(step: _Step) -> int:
 
 # Circular buffers of embeddings, attention heads and rotary embeddings.
 #
-# The sizes are those of the program factories of tt-metal.
+# The sizes follow the program factories of tt-metal.
 
-MOST_FOR_ROWS = 1 << 20
-"""Bytes that an embedding takes for its rows before it reads them in parts."""
+MAX_ROW_BYTES = 1 << 20
+"""Bytes of buffered rows above which an embedding reads rows in parts."""
 DOUBLE_BUFFERED = 64
-"""Tiles of a row up to which an embedding reads the next row meanwhile."""
+"""Maximum tiles of a row that an embedding double buffers."""
 ROWS_KEPT = 8
-"""Rows of tiles of heads on a core up to which the tables for all of them stay there."""
+"""Maximum tile rows of heads per core for which rotation tables stay in L1."""
 
 
 def embedded(call: LibraryCall, chip: ChipDescription) -> int:
-    """embeddings_fused_program_factory.cpp for tiles, embeddings_rm_program_factory.cpp for rows,
-    embeddings_tilized_indices_program_factory.cpp for indices in tiles."""
+    """embeddings_fused_program_factory.cpp (tiles), embeddings_rm_program_factory.cpp (rows) and
+    embeddings_tilized_indices_program_factory.cpp (tiled indices)."""
     indices, table = call.operands[:2]
     result = call.result
     size = element_bits(indices) // 8
@@ -206,8 +206,8 @@ def embedded(call: LibraryCall, chip: ChipDescription) -> int:
     wide = tiles_along((result.shards.shape if result.shards is not None else table.shape)[-1])
     one = tile_bytes(table.with_(layout=Layout.TILE))
     times = 1 if wide > DOUBLE_BUFFERED else 2
-    if 2 * wide * one > MOST_FOR_ROWS:
-        wide, times = min(MOST_FOR_ROWS // one, DOUBLE_BUFFERED, wide), 2
+    if 2 * wide * one > MAX_ROW_BYTES:
+        wide, times = min(MAX_ROW_BYTES // one, DOUBLE_BUFFERED, wide), 2
     written = 0 if result.shards is not None else times * wide * tile_bytes(result)
     return times * wide * one + TILE_SIDE * size + written
 
@@ -221,12 +221,13 @@ def _embedded_rows(call: LibraryCall, chip: ChipDescription) -> int:
     if call.result.shards is not None:
         return size
     row = align_up(row_bytes(table.with_(shards=None)), alignment)
-    return size + 2 * min(row, MOST_FOR_ROWS)
+    return size + 2 * min(row, MAX_ROW_BYTES)
 
 
 def heads_joined(call: LibraryCall) -> int:
-    """nlp_concat_heads_program_factory.cpp: a row of tiles of all heads, twice; shards are copied
-    to shards, and are interleaved before anything else."""
+    """nlp_concat_heads_program_factory.cpp: a double-buffered tile row of all heads.
+
+    Shards are copied to shards without buffers, and are interleaved first otherwise."""
     source = call.operands[0]
     if source.shards is not None and call.result.shards is not None:
         return 0
@@ -234,20 +235,21 @@ def heads_joined(call: LibraryCall) -> int:
 
 
 def heads_split(call: LibraryCall) -> int:
-    """nlp_create_qkv_heads_program_factory.cpp, create_qkv_heads_program_factory.cpp for shards:
-    tiles of a head, and where keys are transposed those before and after."""
+    """nlp_create_qkv_heads_program_factory.cpp, create_qkv_heads_program_factory.cpp (shards).
+
+    Double-buffered tiles of a head; transposed keys add buffers before and after."""
     source = call.operands[0]
-    turns = bool(call.attributes.get("transpose_key", True))
+    transposes_keys = bool(call.attributes.get("transpose_key", True))
     head = tiles_along(call.results[0].shape[-1]) * tile_bytes(source)
     if source.shards is not None and call.result.shards is not None:
-        # The tiles of a transposed head are turned once.
-        return 2 * head if turns else 0
-    return (3 if turns else 1) * 2 * head
+        # Only the tiles of a transposed head are buffered.
+        return 2 * head if transposes_keys else 0
+    return (3 if transposes_keys else 1) * 2 * head
 
 
 def rotated(call: LibraryCall) -> int:
-    """rotary_embedding_program_factory.cpp: rows of tiles, their rotated halves and the tables,
-    each twice."""
+    """rotary_embedding_program_factory.cpp: double-buffered tile rows of the operand, its rotated
+    half and the tables."""
     source, result = call.operands[0], call.result
     across = tiles_along(source.shape[-1])
     row = across * tile_bytes(source)
@@ -255,44 +257,44 @@ def rotated(call: LibraryCall) -> int:
     if call.attributes.get("token_index") is None:
         rows += 6
     else:
-        # One row of each table, which is untilized to be repeated.
+        # One row of each table, which is untilized and repeated.
         rows += 8
     return rows * row + 4 * tile_bytes(source)
 
 
 def rotated_by_tables(call: LibraryCall, chip: ChipDescription) -> int:
     """rotary_embedding_llama_multi_core_program_factory.cpp, _sharded_program_factory.cpp."""
-    source, cosines, _, turning = call.operands[:4]
+    source, cosines, _, transformation = call.operands[:4]
     row = tiles_along(source.shape[-1]) * tile_bytes(source)
     if source.shards is not None:
         return 3 * row
     batch, heads, length = source.shape[0], source.shape[1], tiles_along(source.shape[2])
-    of_sequence = min(chip.cores // min(batch, chip.cores), length)
-    rows = -(-length // of_sequence)
+    cores_per_sequence = min(chip.cores // min(batch, chip.cores), length)
+    rows = -(-length // cores_per_sequence)
     if rows * heads > ROWS_KEPT or cosines.shape[1] == heads:
         rows = 1
-    return (3 * 2 * rows + 3 + 2) * row + tile_bytes(turning)
+    return (3 * 2 * rows + 3 + 2) * row + tile_bytes(transformation)
 
 
 # Circular buffers of pools.
 #
-# The sizes are those of `calculate_pool_cb_sizes` (pool_utils.cpp of tt-metal) and of the
-# programs that bring the image to shards and copy the halo of each.
+# The sizes follow `calculate_pool_cb_sizes` (pool_utils.cpp of tt-metal) and the programs that
+# shard the image and copy the halo of each shard.
 
 
 def pool_buffers(call: LibraryCall, chip: ChipDescription) -> int:
-    """Bytes of the largest of the programs that a pool is made of."""
+    """Returns the bytes of the largest program of a pool."""
     image, width = call.operands[0], shards_of_pool(call, chip).width
     return max(_streamed(image, width, chip), _halo(image, width), _pooled(call, width))
 
 
 def shards_of_pool(call: LibraryCall, chip: ChipDescription) -> PoolShards:
-    """Sharding of a pool's image."""
+    """Returns the sharding of a pool's image."""
     return pool_shards(call, chip, _pooled)
 
 
 def _streamed(image: TensorPlacement, width: int, chip: ChipDescription) -> int:
-    """Interleaved pages on their way into shards."""
+    """Bytes of the buffer between interleaved pages and shards."""
     if image.shards is not None:
         return 0
     page = tile_bytes(image) if image.layout is Layout.TILE else width * _element_bytes(image)
@@ -300,8 +302,8 @@ def _streamed(image: TensorPlacement, width: int, chip: ChipDescription) -> int:
 
 
 def _halo(image: TensorPlacement, width: int) -> int:
-    """Buffers of a halo: a row of padding for each of two readers; for tiled input also rows of
-    tiles and their untilized rows."""
+    """Bytes of a halo: a row of padding per reader; for tiled images also a tile row and its
+    untilized form, both double buffered."""
     padding = 2 * width * _element_bytes(image)
     if image.layout is Layout.ROW_MAJOR:
         return padding
@@ -311,25 +313,24 @@ def _halo(image: TensorPlacement, width: int) -> int:
 
 def _pooled(call: LibraryCall, width: int) -> int:
     image, result = call.operands[0], call.result
-    of_means = call.name == "avg_pool2d"
+    is_mean = call.name == "avg_pool2d"
     across = tiles_along(width)
-    # Tiles of which one face is used are reduced half as high.
+    # Tiles with a single used face are reduced at half height.
     highest = FACE_SIDE if 0 < width % TILE_SIDE <= FACE_SIDE else TILE_SIDE
     window = prod(call.attributes.get("kernel_size", (1,)))
-    at_once = 4 if of_means and window > highest else 8
+    at_once = 4 if is_mean and window > highest else 8
     rows = window if window <= FACE_SIDE else TILE_SIDE
     gathered = align_up(min(across, at_once) * TILE_SIDE * rows, TILE_ELEMENTS)
     tile = TILE_ELEMENTS * _element_bytes(image)
-    # Numbers that windows are multiplied by, and what begins a sum: tiles; the windows of two
-    # readers, each twice.
+    # Tiles of scalars and initial values, and double-buffered windows of two readers.
     size = 3 * tile + 4 * gathered * _element_bytes(image)
-    if of_means and not _has_one_divisor(call):
+    if is_mean and not _has_one_divisor(call):
         size += 2 * tile
     return size + (across * tile if result.layout is Layout.TILE else 0)
 
 
 def _has_one_divisor(call: LibraryCall) -> bool:
-    """True if all windows of a mean count the same elements."""
+    """Returns whether all windows of a mean have the same divisor."""
     padding = call.attributes.get("padding", (0,))
     counts_padding = bool(call.attributes.get("count_include_pad", True))
     ceils = bool(call.attributes.get("ceil_mode", False))
@@ -337,5 +338,5 @@ def _has_one_divisor(call: LibraryCall) -> bool:
 
 
 def _element_bytes(image: TensorPlacement) -> int:
-    """Block floats are unpacked to 16 bits."""
+    """Bytes of an unpacked element; block floats are unpacked to 16 bits."""
     return 4 if image.data_type.mlir == "f32" else 2

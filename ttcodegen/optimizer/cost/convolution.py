@@ -22,7 +22,7 @@ from ttcodegen.optimizer.call import (
     allocated_bytes,
     bank_bytes,
 )
-from ttcodegen.optimizer.circular_buffers import moved, sorted_rows
+from ttcodegen.optimizer.circular_buffers import moved, tilized_bytes
 from ttcodegen.optimizer.cost.program_work import product_call_buffers
 from ttcodegen.optimizer.cost.work import Machine, Work, cores_of, traffic
 from ttcodegen.optimizer.movement_buffers import pool_buffers, shards_of_pool
@@ -344,7 +344,7 @@ class _Whole:
         if sizes.is_product and in_rows and (automatic or (placed != image and in_blocks)):
             image = image.with_(layout=Layout.TILE)
             placed = placed.with_(layout=Layout.TILE)
-            self._run(sorted_rows(self.image, image), image)
+            self._run(tilized_bytes(self.image, image), image)
         if automatic:
             out = self._between()
             self._run(self._automatic_product(image), image, out)

@@ -21,7 +21,7 @@ from ttcodegen.ops.core.traits import Trait
 from ttcodegen.ops.elementwise.binary import OPERAND_ACTIVATIONS
 from ttcodegen.optimizer import call as footprint
 from ttcodegen.optimizer.call import LibraryCall, bank_bytes
-from ttcodegen.optimizer.circular_buffers import cores_of_search
+from ttcodegen.optimizer.circular_buffers import argmax_cores
 from ttcodegen.optimizer.circular_buffers import elementwise as elementwise_buffers
 from ttcodegen.optimizer.cost.transfers import in_tiles, tile_by_tile
 from ttcodegen.optimizer.cost.work import Machine, Work, cores_of, traffic
@@ -296,7 +296,7 @@ def _searched(chip: Machine, call: LibraryCall) -> Work:
     """Rows that processors read one element after another, each a part of them; one of them
     compares what all have found."""
     source = call.operands[0]
-    cores, part = cores_of_search(call, chip.description)
+    cores, part = argmax_cores(call, chip.description)
     work = Work(cores)
     traffic(work, call)
     rows = prod(source.shape[:-1])

@@ -16,16 +16,16 @@ from ttcodegen.ops.reduction.norms import NORMS
 from ttcodegen.optimizer.call import BF16_TILE, LibraryCall
 from ttcodegen.optimizer.programs.matmul import divisors
 
-# Attention of one token of each user: which cores take which keys, and what their L1 holds.
+# Decode attention, one token per user: assignment of keys to cores, and circular buffers.
 #
-# The rules are those of sdpa_decode_program_factory.cpp and sdpa_decode.cpp of tt-metal.
+# The rules follow sdpa_decode_program_factory.cpp and sdpa_decode.cpp of tt-metal.
 
 DYNAMIC_CHUNK = 8
-"""Tiles of a chunk whose size the kernels choose: as many as the registers hold."""
+"""Tiles of a chunk whose size the kernels choose: the capacity of the registers."""
 HALF_TILE_HEADS = 16
-"""With so many heads of queries at most, tiles are halved."""
+"""Maximum number of query heads for tiles of half height."""
 STICK = 32
-"""Bytes that a row of positions or of a page table takes at least."""
+"""Alignment in bytes of rows of positions and of the page table."""
 
 
 @dataclass(frozen=True)
@@ -34,21 +34,21 @@ class DecodeAttention:
 
     users: int
     heads: int
-    """Of queries."""
+    """Number of query heads."""
     key_heads: int
     keys: int
-    """Positions of each user."""
+    """Number of key positions per user."""
     depth: int
-    """Tiles of a head."""
+    """Head size in tiles."""
     chunk: int
-    """Keys that are taken at a time; 0 if the kernels choose."""
+    """Number of keys per step; 0 if the kernels choose."""
     cores_per_head: int
     heads_per_core: int
     is_causal: bool
 
     @staticmethod
     def of(call: LibraryCall, cores: int) -> DecodeAttention:
-        """Core assignment of a call on a device with `cores` cores."""
+        """Returns the core assignment of a call on a device with `cores` cores."""
         query, key = call.operands[:2]
         users, heads = query.shape[1:3]
         key_heads, keys = key.shape[1:3]
@@ -62,7 +62,7 @@ class DecodeAttention:
             cores = config.compute_with_storage_grid_size.cores
             most = config.max_cores_per_head_batch or CONFIGURED_CORES
             chunk = config.k_chunk_size or chunk
-        dealt = DecodeCores(users, key_heads, cores, most)
+        decode_cores = DecodeCores(users, key_heads, cores, most)
         causal = paged or bool(call.attributes.get("is_causal", True))
         return DecodeAttention(
             users,
@@ -71,29 +71,29 @@ class DecodeAttention:
             keys,
             tiles_along(query.shape[3]),
             chunk,
-            dealt.per_head,
-            dealt.heads_per_core,
+            decode_cores.per_head,
+            decode_cores.heads_per_core,
             causal,
         )
 
     @property
     def rows(self) -> int:
-        """Tiles of the heads of a user's query."""
+        """Tile rows of the heads of a user's query."""
         return tiles_along(self.heads)
 
     @property
     def chunk_tiles(self) -> int:
-        """Tiles of keys that are taken at a time."""
+        """Tile rows of keys per step."""
         return self.chunk // TILE_SIDE or DYNAMIC_CHUNK
 
     @property
     def active_cores(self) -> int:
-        """The cores that have keys."""
+        """Number of cores with keys."""
         return self.users * self.cores_per_head * self.key_heads // self.heads_per_core
 
     @property
     def steps(self) -> int:
-        """Chunks that the busiest core takes, one after the other."""
+        """Number of chunks of the busiest core."""
         chunks = -(-tiles_along(self.keys) // self.chunk_tiles)
         return -(-chunks // self.cores_per_head) * self.heads_per_core
 
@@ -103,51 +103,51 @@ class DecodeAttention:
         return (self.cores_per_head - 1).bit_length()
 
     def circular_buffers(self, call: LibraryCall) -> int:
-        """Bytes of each L1."""
+        """Returns the bytes of circular buffers per core."""
         query, key, value = call.operands[:3]
         halved = self.is_causal and self.heads <= HALF_TILE_HEADS and query.data_type.mlir == "bf16"
-        small = BF16_TILE // 2 if halved else BF16_TILE
-        of_query = tile_bytes(query) // (2 if halved else 1)
+        sum_tile = BF16_TILE // 2 if halved else BF16_TILE
+        query_tile = tile_bytes(query) // (2 if halved else 1)
         out, scores = self.rows * self.depth, self.rows * self.chunk_tiles
         mask = self._mask(call)
-        of_mask = BF16_TILE if mask is None else tile_bytes(mask)
-        size = 2 * out * of_query
+        mask_tile = BF16_TILE if mask is None else tile_bytes(mask)
+        size = 2 * out * query_tile
         size += 2 * self.chunk_tiles * self.depth * (tile_bytes(key) + tile_bytes(value))
-        size += scores * (of_mask // (2 if halved else 1)) + scores * small
-        # The sums so far three times and those that go out, and statistics of their rows.
-        size += 4 * out * small + 11 * self.rows * small
-        size += 2 * small + BF16_TILE
-        size += (out + 2 * self.rows) * (self.cores_per_head - 1) * small
+        size += scores * (mask_tile // (2 if halved else 1)) + scores * sum_tile
+        # Three buffers of partial sums and one for sending them, and statistics of their rows.
+        size += 4 * out * sum_tile + 11 * self.rows * sum_tile
+        size += 2 * sum_tile + BF16_TILE
+        size += (out + 2 * self.rows) * (self.cores_per_head - 1) * sum_tile
         if call.attributes.get("sliding_window_size"):
-            size += scores * (of_mask // (2 if halved else 1))
+            size += scores * (mask_tile // (2 if halved else 1))
         if call.result.shards is None:
             size += out * tile_bytes(call.result)
         numbers = (p for p in call.operands[3:] if not p.data_type.is_float)
         return size + sum(align_up(4 * p.shape[-1], STICK) for p in numbers)
 
     def _mask(self, call: LibraryCall) -> TensorPlacement | None:
-        """Placement of the attention mask."""
+        """Returns the placement of the attention mask, if there is one."""
         return next((p for p in call.operands[3:] if len(p.shape) == 4), None)
 
 
-# The program configurations of normalisations whose rows are sharded.
+# Program configs of normalizations with sharded rows.
 
 
 def has_residual(call: LibraryCall) -> bool:
-    """True if a normalization of several rows adds its last operand to its input first."""
+    """Returns whether a normalization of several rows first adds its last operand to its input."""
     shape = call.operands[0].shape
     last = call.operands[-1].shape
     return call.name in NORMS and len(call.operands) > 1 and last == shape and prod(shape[:-1]) > 1
 
 
 MOST_NORM_SUBBLOCK = 4
-"""Tiles of 32 bits that the registers hold, in which normalisations sum up by default."""
+"""Capacity of the registers in 32-bit tiles: by default normalizations accumulate in 32 bits."""
 
 
 def norm_misfit(source: TensorPlacement, config: LayerNormSharded) -> str | None:
-    """Returns why a row normalization cannot have a config, or None.
+    """Returns why a row normalization cannot have a config for its input's placement, or None.
 
-    The rules are measured with tt-metal for the placement of its input.
+    The rules are measured with tt-metal.
     """
     fitting = norm_config(source)
     if source.shards is not None and not source.shards.is_rectangle:
@@ -166,11 +166,11 @@ def norm_misfit(source: TensorPlacement, config: LayerNormSharded) -> str | None
 
 
 def on_rectangle(source: TensorPlacement, grid: CoreGrid) -> TensorPlacement | None:
-    """Rows sharded by width over as many cores as fill a rectangle of the grid and divide the
-    tiles of a row; None if that is a single core, or there are several rows of shards.
+    """Reshards width shards over the most cores that form a rectangle and divide the tiles evenly.
 
-    Programs that shard by width fill the grid row by row: on 11 or 13 columns few counts of cores
-    are a rectangle, which the normalisations of tt-metal ask for."""
+    None for other shards, or if only a single core would be left. Programs that shard by width fill
+    the grid row by row: on 11 or 13 columns few counts of cores form a rectangle, which the
+    normalizations of tt-metal require."""
     if source.shards is None or source.memory_layout != "width_sharded":
         return None
     height, width = source.collapsed_shape()
@@ -189,8 +189,9 @@ def on_rectangle(source: TensorPlacement, grid: CoreGrid) -> TensorPlacement | N
 
 
 def norm_config(source: TensorPlacement) -> LayerNormSharded | None:
-    """The configuration of a normalisation whose rows are divided among several cores; None if the
-    library takes no such shards (layernorm_device_operation.cpp of tt-metal)."""
+    """Returns the program config of a normalization of sharded rows.
+
+    None if the library does not support the shards (layernorm_device_operation.cpp of tt-metal)."""
     shards = source.shards
     if shards is None or source.memory_layout == "height_sharded" or not shards.is_rectangle:
         return None

@@ -1,4 +1,4 @@
-"""Core assignment of matmuls, automatic or by program config."""
+"""Core assignment of matmuls, chosen by the library or by a program config."""
 
 from __future__ import annotations
 
@@ -25,19 +25,17 @@ from ttcodegen.optimizer.call import (
     allocated_bytes,
 )
 
-# Core assignment of matmuls, automatic or by program config.
-
 NARROW = 8
-"""From which ratio of the sides of a product on it is divided along one of them only."""
+"""Ratio of the sides of a result above which it is divided along the longer one only."""
 SUBBLOCKS = (
     *((4, 2), (2, 4), (8, 1), (1, 8), (7, 1), (1, 7), (3, 2), (2, 3), (6, 1), (1, 6), (5, 1)),
     *((1, 5), (2, 2), (4, 1), (1, 4), (3, 1), (1, 3), (2, 1), (1, 2), (1, 1)),
 )
-"""Height and width of what the registers hold, the best first (matmul_program_config.cpp)."""
+"""Heights and widths of subblocks, the best first (matmul_program_config.cpp)."""
 
 
 class Product:
-    """The sizes of a product in tiles: `batch` times height x inner x width."""
+    """Sizes of a matmul in tiles: `batch` times height x inner x width."""
 
     def __init__(self, call: LibraryCall) -> None:
         a, b = (1, 1, *call.operands[0].shape), (1, 1, *call.operands[1].shape)
@@ -57,35 +55,37 @@ class Product:
 
     @property
     def rows(self) -> int:
-        """Rows of tiles of all batches together."""
+        """Tile rows of all batches."""
         return self.batch * self.height
 
 
 def divisors(number: int) -> list[int]:
-    """All divisors of a number, the smallest first."""
+    """Returns all divisors of a number in ascending order."""
     return [part for part in range(1, number + 1) if number % part == 0]
 
 
 def largest_divisor(number: int, most: int) -> int:
-    """The largest divisor of a number that is at most `most`."""
+    """Returns the largest divisor of a number up to `most`."""
     return next(part for part in range(most, 0, -1) if number % part == 0)
 
 
 def fills_rectangle(cores: int, grid: CoreGrid) -> bool:
-    """True if that number of cores, assigned row by row, fills whole rows or fits into one."""
+    """Returns whether cores that are assigned row by row fill whole rows, or fit into one."""
     return cores < grid.columns or cores % grid.columns == 0
 
 
 def rectangle(cores: int, grid: CoreGrid) -> CoreGrid | None:
-    """The widest rectangle of that number of cores; None if the grid has none."""
+    """Returns the widest rectangle of that number of cores; None if the grid has none."""
     widths = range(min(cores, grid.columns), 0, -1)
     columns = next((c for c in widths if cores % c == 0 and cores // c <= grid.rows), None)
     return None if columns is None else CoreGrid(columns, cores // columns)
 
 
 def subblock(height: int, width: int, most: int = 8, whole_rows: bool = False) -> tuple[int, int]:
-    """The largest block of tiles that fits into the registers and divides a core's part; of whole
-    rows where a sharded result needs them so (out_subblock_w is per_core_N, or one row high)."""
+    """Returns height and width of the largest subblock that fits the registers and divides a block.
+
+    `whole_rows`: whether a sharded result requires `out_subblock_w` to be `per_core_N`, unless the
+    subblock is one row high."""
     for rows, columns in SUBBLOCKS:
         if whole_rows and rows > 1 and columns != width:
             continue
@@ -95,7 +95,7 @@ def subblock(height: int, width: int, most: int = 8, whole_rows: bool = False) -
 
 
 def config_cores(config: ProgramConfig | None, product: Product, grid: CoreGrid) -> int:
-    """Number of cores of a matmul."""
+    """Returns the number of cores of a matmul."""
     match config:
         case MatmulMultiCast():
             rows = product.rows if config.fuse_batch else product.height
@@ -147,7 +147,7 @@ def config_misfit(
 
 
 def config_takes_shards(config: MatmulProgramConfig, left: TensorPlacement) -> bool:
-    """True if the left factor's shards are the blocks that a program reads."""
+    """Returns whether the shards of the left operand are the blocks that a program reads."""
     shards = left.shards
     if shards is None:
         return False
@@ -165,10 +165,9 @@ def config_takes_shards(config: MatmulProgramConfig, left: TensorPlacement) -> b
 
 
 def fidelity_passes(call: LibraryCall, wormhole: bool = True) -> int:
-    """Number of fidelity phases of the matrix engine.
+    """Returns the number of fidelity phases of the matrix engine.
 
-    The call gives them, or else the library decides by data types and by whether it got a program
-    config.
+    Without a compute config, the library decides by data types and program config.
     """
     from ttcodegen.systems.cards import FIDELITY_PASSES
 
@@ -184,18 +183,17 @@ def fidelity_passes(call: LibraryCall, wormhole: bool = True) -> int:
 
 
 def wide_sums(call: LibraryCall) -> bool:
-    """True if sums have 32 bits in the registers."""
+    """Returns whether the registers accumulate in 32 bits."""
     config = call.compute_config
     if config is not None:
         return config.fp32_dest_acc_en
     return call.result.data_type.mlir == "f32"
 
 
-# The program configuration that tt-metal chooses for a product that has none
-# (matmul_program_config.cpp).
+# Program config that tt-metal chooses for a matmul without one (matmul_program_config.cpp).
 
 MOST_WIDE = 4
-"""Tiles of sums of 32 bits that the registers hold."""
+"""Capacity of the registers in 32-bit tiles."""
 LARGEST_BLOCK = 16
 
 
@@ -213,19 +211,19 @@ class _Choice:
         self.space = l1 - taken
 
     def fits(self, height: int, width: int, inner: int) -> bool:
-        """True if the estimated size of the buffers fits; their final size may differ."""
+        """Returns whether the library's estimate of the buffers fits; their final size may differ."""
         left, right = tile_bytes(self.left), tile_bytes(self.right)
         shard = self.left.shards.shape[1] // TILE_SIDE if self.left.shards is not None else 0
         size = height * inner * 2 * left + width * inner * 2 * right + height * shard * left
         return size + height * width * (left + self.sums) + width * self.bias < self.space
 
     def fitting(self, height: int, width: int, inner: int, smaller: bool) -> tuple[int, int, int]:
-        """The largest part of a core's block that fits, the squarest of equals."""
+        """Returns height, width and depth of the largest block that fits, the squarest of equals."""
         if self.fits(height, width, inner):
             return height, width, inner
         by_size: dict[int, tuple[int, int]] = {}
-        for high in _tried(height):
-            for wide in _tried(width):
+        for high in _divisors_as_tried(height):
+            for wide in _divisors_as_tried(width):
                 known = by_size.get(high * wide)
                 if known is None or _aspect(*known) >= _aspect(high, wide):
                     by_size[high * wide] = high, wide
@@ -238,7 +236,7 @@ class _Choice:
         return 1, 1, 1
 
     def subblock(self, height: int, width: int, whole_rows: bool = False) -> tuple[int, int]:
-        """Subblock of a block that fits the destination registers."""
+        """Returns the subblock of a block that fits the destination registers."""
         for rows, columns in SUBBLOCKS:
             if self.wide and rows * columns > MOST_WIDE:
                 continue
@@ -249,8 +247,8 @@ class _Choice:
         return 1, 1
 
 
-def _tried(size: int) -> list[int]:
-    """The divisors of a size in the order in which the library tries them."""
+def _divisors_as_tried(size: int) -> list[int]:
+    """Returns the divisors of a size in the order in which the library tries them."""
     return [size, 1, *divisors(size)[-2:0:-1]]
 
 
@@ -264,23 +262,23 @@ def _is_narrow(height: int, width: int, in_dram: bool) -> bool:
 
 
 def automatic_config(call: LibraryCall, grid: CoreGrid, l1: int) -> ProgramConfig | None:
-    """The configuration; None for the program that has no blocks at all.
+    """Returns the config that the library chooses; None for the program without blocks.
 
     Args:
-        call: the product.
-        grid: the cores of the chip.
-        l1: bytes of each L1 that programs and tensors share, with what windowed operations set
-            aside.
+        call: the matmul.
+        grid: cores of the chip.
+        l1: bytes of L1 per core for circular buffers and tensors, those reserved for sliding
+            windows included.
     """
     choice = _Choice(call, grid, l1)
     if not (choice.product.height and choice.product.width and choice.product.inner):
         return None
     if choice.left.shards is not None:
-        return _of_shards(choice)
-    return _of_interleaved(choice)
+        return _sharded_config(choice)
+    return _interleaved_config(choice)
 
 
-def _of_interleaved(choice: _Choice) -> ProgramConfig | None:
+def _interleaved_config(choice: _Choice) -> ProgramConfig | None:
     product, grid, out = choice.product, choice.grid, choice.result
     tensors = (choice.left, choice.right, out)
     all_interleaved = all(p.shards is None for p in tensors)
@@ -299,11 +297,11 @@ def _of_interleaved(choice: _Choice) -> ProgramConfig | None:
     wide = narrow and product.width > product.height
     kind = out.memory_layout
     if wide or (not on_cores and kind == "width_sharded") or (on_cores and down == 1):
-        return _along_one_side(choice, True)
+        return _multicast_1d(choice, True)
     if narrow or (not on_cores and kind == "height_sharded") or (on_cores and across == 1):
-        return _along_one_side(choice, False)
+        return _multicast_1d(choice, False)
     if everywhere:
-        return _in_two_dimensions(choice)
+        return _multicast_2d(choice)
     if on_cores or kind == "block_sharded":
         rows = 4 if factor == 2 else 1
         return MatmulMultiCast(
@@ -312,7 +310,7 @@ def _of_interleaved(choice: _Choice) -> ProgramConfig | None:
     return None
 
 
-def _along_one_side(choice: _Choice, shares_left: bool) -> ProgramConfig:
+def _multicast_1d(choice: _Choice, shares_left: bool) -> ProgramConfig:
     product, cores = choice.product, choice.grid.cores
     if shares_left:
         height, width = product.height, -(-product.width // cores)
@@ -326,7 +324,7 @@ def _along_one_side(choice: _Choice, shares_left: bool) -> ProgramConfig:
     )  # fmt: skip
 
 
-def _in_two_dimensions(choice: _Choice) -> ProgramConfig:
+def _multicast_2d(choice: _Choice) -> ProgramConfig:
     product, grid = choice.product, choice.grid
     inner = product.inner // grid.columns if product.inner % grid.columns == 0 else 1
     height, width = -(-product.height // grid.rows), -(-product.width // grid.columns)
@@ -336,7 +334,7 @@ def _in_two_dimensions(choice: _Choice) -> ProgramConfig:
     )
 
 
-def _of_shards(choice: _Choice) -> ProgramConfig | None:
+def _sharded_config(choice: _Choice) -> ProgramConfig | None:
     product, left = choice.product, choice.left
     assert left.shards is not None
     box = left.shards.bounding_box()

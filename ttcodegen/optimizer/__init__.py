@@ -3,15 +3,15 @@ cost.
 
 - `batched_rows`: Batched rows: matmuls and rowwise ops run on a batch of matrices instead of its
   flattened rows
-- `beam_search`: Beam search over placements, with L1 allocation
+- `beam_search`: Beam search over the placements of tensors, with a simulation of the L1 allocator
 - `call`: ttnn call as the optimizer sees it, its candidates, and its L1 footprint
-- `candidates`: Candidates of a call: placements of operands and result, and configs
-- `circular_buffers`: Circular buffer bytes in L1 of the programs of calls
+- `candidates`: Candidates of calls: placements of operands and results, and program configs
+- `circular_buffers`: L1 bytes of the circular buffers of calls
 - `cost/`: The model of cost: work of calls, and the time that it takes
-- `fusing`: Fusion of TTNN calls: QKV projections, activations, and sums that are normalized
+- `fusing`: Fusion of TTNN calls: QKV projections, activations, and residual sums of normalizations
 - `matmul_candidates`: Candidates of matmuls, including those with DRAM-sharded weights
-- `movement_buffers`: Circular buffers of permutes, heads, embeddings and pools
-- `op_model`: Op model: L1 footprint and runtime of a single op with given layouts
+- `movement_buffers`: Circular buffers of permutes, attention heads, embeddings and pools
+- `op_model`: Op model: L1 footprint and run time of a single op with given layouts
 - `optimize`: Passes that choose placements and program configs, and the explanation of their
   choices
 - `overrides/`: Overrides: decisions given from outside and written out

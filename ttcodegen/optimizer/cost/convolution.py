@@ -33,38 +33,35 @@ from ttcodegen.optimizer.programs.windows import Plan, Setting, element_bytes, p
 from ttcodegen.systems.cards import default_system
 from ttcodegen.systems.description import ChipDescription
 
-# The programs that a two-dimensional convolution of any image is made of, and what they take of
-# each L1 for circular buffers.
+# Programs of a 2D convolution, and their L1 footprint.
 #
-# The library brings the image to shards of its own choice, or leaves it in those that it is in,
-# gathers the pixels around those of each core, and multiplies; a convolution of single pixels is
-# a matmul. An image in DRAM that is too large for L1 comes in slices. The rules are
-# those of tt-metal: conv2d.cpp, conv2d_utils.cpp, conv2d_op_program_factory_common.cpp,
-# and op_slicing.cpp for the slices.
+# The library shards the image unless its shards are usable, gathers halos, and multiplies; a 1x1
+# convolution is a matmul. Images in DRAM that exceed L1 are convolved in slices. The rules follow
+# conv2d.cpp, conv2d_utils.cpp, conv2d_op_program_factory_common.cpp and op_slicing.cpp of tt-metal.
 
 NARROW_IMAGE = 200
-"""Pixels of a row below which an image is cut across its columns."""
+"""Width in pixels below which an image is sliced along its height."""
 _KINDS: tuple[MemoryLayout, ...] = ("height_sharded", "block_sharded", "width_sharded")
 
 
 @dataclass(frozen=True)
 class Footprint:
-    """Bytes of each L1."""
+    """L1 footprint in bytes per core."""
 
     buffers: int
-    """Of the circular buffers of the largest program."""
+    """Circular buffers of the largest program."""
     tensors: int
-    """Of all tensors that are there at a time, image and result included."""
+    """Peak of all live tensors, image and result included."""
 
 
 def convolution_footprint(call: LibraryCall, grid: CoreGrid, space: int, arch: str) -> Footprint:
-    """L1 footprint of a convolution.
+    """Returns the L1 footprint of a convolution.
 
     Args:
-        call: the call of `conv2d`.
-        grid: the cores of the chip.
-        space: bytes of each L1 that are free.
-        arch: the architecture, whose bandwidths the library divides work by.
+        call: call of `conv2d`.
+        grid: cores of the chip.
+        space: free bytes of L1 per core.
+        arch: architecture, whose bandwidths determine the split of work.
     """
     convolution = Convolution.of(call)
     word = convolution.config.weights_dtype
@@ -90,18 +87,20 @@ def _footprint(
 ) -> Footprint:
     convolution, image = _folded(convolution, image)
     if image.buffer_type == "l1" or convolution.is_product:
-        return _Whole(setting, convolution, image, result).footprint()
-    tiled = convolution.config
-    if tiled.output_layout is not None:
-        # What comes back to DRAM is turned to rows there.
-        tiled = replace(tiled, output_layout=None)
-    # Each slice is freed as soon as it is not needed any more.
-    convolution = replace(convolution, config=replace(tiled, deallocate_activation=True))
+        return _UnslicedConvolution(setting, convolution, image, result).footprint()
+    sliced_config = convolution.config
+    if sliced_config.output_layout is not None:
+        # The result of a slice is untilized after its transfer to DRAM.
+        sliced_config = replace(sliced_config, output_layout=None)
+    # Each slice is freed after its last use.
+    convolution = replace(convolution, config=replace(sliced_config, deallocate_activation=True))
     slices = _slices(setting, convolution, image, result)
     if len(slices) == 1:
-        return _Whole(setting, convolution, image, result).footprint()
+        return _UnslicedConvolution(setting, convolution, image, result).footprint()
     parts = [
-        _Whole(setting, part, _slice_shards(setting, part, image, result), result).footprint()
+        _UnslicedConvolution(
+            setting, part, _slice_shards(setting, part, image, result), result
+        ).footprint()
         for part in dict.fromkeys(slices)
     ]
     return Footprint(max(part.buffers for part in parts), max(part.tensors for part in parts))
@@ -110,14 +109,14 @@ def _footprint(
 def _folded(
     convolution: Convolution, image: TensorPlacement
 ) -> tuple[Convolution, TensorPlacement]:
-    """With pixels as channels, where the windows do not overlap (auto_enable_kernel_folding)."""
+    """Folds pixels into channels if windows do not overlap (auto_enable_kernel_folding)."""
     down, across = convolution.stride
-    asked = convolution.config.enable_kernel_stride_folding
+    requested = convolution.config.enable_kernel_stride_folding
     height, width = convolution.padded
-    if asked is None:
+    if requested is None:
         plain = not any(convolution.padding)
         in_rows = image.layout is Layout.ROW_MAJOR
-        asked = (
+        requested = (
             convolution.stride == convolution.kernel
             and convolution.dilation == (1, 1)
             and not (height % down or width % across)
@@ -126,7 +125,7 @@ def _folded(
                 or image.memory_layout == "height_sharded"
             )
         )
-    if not asked or convolution.stride == (1, 1):
+    if not requested or convolution.stride == (1, 1):
         return convolution, image
     channels = convolution.in_channels * down * across
     size = height // down, width // across
@@ -146,20 +145,20 @@ def _folded(
     return folded, image.with_(shape=shape, layout=Layout.ROW_MAJOR, shards=shards)
 
 
-# Slices of what is in DRAM
+# Slices of images in DRAM
 
 
 def _slices(
     setting: Setting, convolution: Convolution, image: TensorPlacement, result: TensorPlacement
 ) -> list[Convolution]:
-    """The parts that an image in DRAM comes in (determine_slice_config)."""
+    """Returns the convolutions of the slices of an image in DRAM (determine_slice_config)."""
     height, width = convolution.size
     by_rows = width < NARROW_IMAGE or height > width
     for cuts_rows in (by_rows, not by_rows):
         rounding = 1 if cuts_rows else TILE_SIDE
         most = -(-convolution.out[0 if cuts_rows else 1] // rounding)
         for count in range(1, most + 1):
-            found = list(_cut(convolution, cuts_rows, count, rounding))
+            found = list(_slices_along(convolution, cuts_rows, count, rounding))
             if all(
                 _slice_bytes(setting, part, image, result) <= setting.space
                 for part in dict.fromkeys(found)
@@ -168,7 +167,7 @@ def _slices(
     return [convolution]
 
 
-def _cut(
+def _slices_along(
     convolution: Convolution, cuts_rows: bool, count: int, rounding: int
 ) -> Iterator[Convolution]:
     axis = 0 if cuts_rows else 1
@@ -179,15 +178,12 @@ def _cut(
         size = rounding * (units // count + (1 if index < units % count else 0))
         end = min(total, start + size)
         if start < end:
-            yield _part(convolution, axis, start, end, total)
+            yield _slice(convolution, axis, start, end, total)
         start += size
 
 
-def _part(convolution: Convolution, axis: int, start: int, end: int, total: int) -> Convolution:
-    """Input slice and padding of a slice of the result.
-
-    As in get_input_slice_and_padding.
-    """
+def _slice(convolution: Convolution, axis: int, start: int, end: int, total: int) -> Convolution:
+    """Returns the convolution of a slice of the result (get_input_slice_and_padding)."""
     size, kernel = convolution.size[axis], convolution.kernel[axis]
     stride, dilation = convolution.stride[axis], convolution.dilation[axis]
     before, after = convolution.padding[2 * axis : 2 * axis + 2]
@@ -202,7 +198,7 @@ def _part(convolution: Convolution, axis: int, start: int, end: int, total: int)
     sizes, padding = list(convolution.size), list(convolution.padding)
     sizes[axis] = last - first
     padding[2 * axis : 2 * axis + 2] = pads
-    # Rows of the result of a slice are whole tiles.
+    # Rows of a slice's result are padded to whole tiles.
     columns = end - start if axis == 1 else convolution.out[1]
     if sizes[axis] != size and columns % TILE_SIDE:
         padding[3] += (TILE_SIDE - columns % TILE_SIDE) * convolution.stride[1]
@@ -224,8 +220,8 @@ def _slice_bytes(
 def _slice_shards(
     setting: Setting, part: Convolution, image: TensorPlacement, result: TensorPlacement
 ) -> TensorPlacement:
-    """Placement of a slice in L1 (Conv2dSliceAttr::get_input_memory_config)."""
-    kind = _shard_layout(part) or _least_kind(setting, part, image, result)
+    """Returns the placement of a slice in L1 (Conv2dSliceAttr::get_input_memory_config)."""
+    kind = _shard_layout(part) or _cheapest_layout(setting, part, image, result)
     is_whole = part.in_pixels == prod(image.shape[:-1])
     layout = image.layout if is_whole else Layout.ROW_MAJOR
     alignment = division.channel_alignment(kind, layout, False)
@@ -234,7 +230,7 @@ def _slice_shards(
     return division.image_shards(part, image.with_(shape=shape, layout=layout), cores, alignment)
 
 
-# What the library chooses
+# Shards that the library chooses
 
 
 def _orientation(convolution: Convolution) -> Orientation:
@@ -267,7 +263,7 @@ def _usage(
     cores: DividedCores,
     placed: TensorPlacement | None = None,
 ) -> _Usage:
-    """L1 usage as the library computes it (calculate_L1_usage_for_conv_op)."""
+    """Returns the L1 usage as the library computes it (calculate_L1_usage_for_conv_op)."""
     alignment = division.channel_alignment(cores.kind, image.layout, convolution.is_product)
     if placed is None:
         placed = division.image_shards(convolution, image, cores, alignment)
@@ -288,10 +284,10 @@ def _usage(
     )
 
 
-def _least_kind(
+def _cheapest_layout(
     setting: Setting, convolution: Convolution, image: TensorPlacement, result: TensorPlacement
 ) -> MemoryLayout:
-    """The shards with which a convolution takes least (determine_conv_config_for_auto_shard)."""
+    """Returns the shards with the lowest L1 usage (determine_conv_config_for_auto_shard)."""
     usages: dict[MemoryLayout, _Usage] = {}
     for kind in _KINDS:
         alignment = division.channel_alignment(kind, image.layout, convolution.is_product)
@@ -313,8 +309,8 @@ def _least_kind(
 # Programs
 
 
-class _Whole:
-    """A convolution of an image that fits into L1 (conv2d_L1)."""
+class _UnslicedConvolution:
+    """Convolution of an image that fits into L1 (conv2d_L1)."""
 
     def __init__(
         self,
@@ -327,14 +323,14 @@ class _Whole:
         kind = _shard_layout(convolution)
         self.is_automatic = image.shards is None and kind is None
         self.kind: MemoryLayout = kind or (
-            _least_kind(setting, convolution, image, result)
+            _cheapest_layout(setting, convolution, image, result)
             if image.shards is None
             else DividedCores.of(image).kind
         )
         self.result = result
 
     def footprint(self) -> Footprint:
-        """Footprint of the sequence of programs."""
+        """Returns the footprint of the sequence of programs."""
         image, sizes = self.image, self.convolution
         self.programs: list[Footprint] = []
         placed = self._placed()
@@ -346,14 +342,14 @@ class _Whole:
             placed = placed.with_(layout=Layout.TILE)
             self._run(tilized_bytes(self.image, image), image)
         if automatic:
-            out = self._between()
-            self._run(self._automatic_product(image), image, out)
+            out = self._matmul_result()
+            self._run(self._matmul_buffers(image), image, out)
             if out != self.result:
                 self._run(moved(out, self.result, self.chip), image, out, self.result)
         else:
             if placed != image:
                 self._run(moved(image, placed, self.chip), image, placed)
-            self._of_shards(placed)
+            self._run_sharded(placed)
         return Footprint(
             max(program.buffers for program in self.programs),
             max(program.tensors for program in self.programs),
@@ -361,11 +357,11 @@ class _Whole:
 
     @property
     def chip(self) -> ChipDescription:
-        """The chip that the programs run on."""
+        """Chip that the programs run on."""
         return default_system(self.setting.arch).chip
 
     def _run(self, buffers: int, *tensors: TensorPlacement | int) -> None:
-        """A program, and what is in L1 while it runs besides the image."""
+        """Records a program with the live tensors; the image is added unless it is freed."""
         freed = self.convolution.config.deallocate_activation
         keeps = self.image not in tensors and not (freed and self.programs)
         live = (*tensors, self.image) if keeps else tensors
@@ -377,8 +373,8 @@ class _Whole:
         )
         self.programs.append(Footprint(buffers, size))
 
-    def _of_shards(self, placed: TensorPlacement) -> None:
-        """Derives sizes for a sharded image."""
+    def _run_sharded(self, placed: TensorPlacement) -> None:
+        """Records the programs of a sharded image."""
         sizes, result = self.convolution, self.result
         cores = DividedCores.of(placed)
         outputs = division.output_cores(sizes, cores, self.setting.grid)
@@ -409,8 +405,8 @@ class _Whole:
         if result != computed and result.buffer_type == "l1":
             self._run(moved(computed, result, self.chip), source, computed, result)
 
-    def _between(self) -> TensorPlacement:
-        """The result of a product of interleaved matrices, before it is moved."""
+    def _matmul_result(self) -> TensorPlacement:
+        """Returns the placement of the result of an interleaved matmul, before it is moved."""
         sizes = self.convolution
         shape = 1, 1, sizes.out_pixels, sizes.out_channels
         return TensorPlacement(shape, self.result.data_type, Layout.TILE)
@@ -421,45 +417,46 @@ class _Whole:
         return not (by_width and in_rows) or any(self.convolution.padding)
 
     def _placed(self) -> TensorPlacement:
-        """The image where it is convolved (get_conv_padded_input_shape_and_mem_config)."""
+        """Returns the placement of the image for the convolution program
+        (get_conv_padded_input_shape_and_mem_config)."""
         image, sizes = self.image, self.convolution
         kind: MemoryLayout = self.kind
         config = sizes.config
         orientation = _orientation(sizes)
         shards = image.shards
-        anew = shards is None
+        reshards = shards is None
         width = None if shards is None else shards.shape[1]
         scheme = image.memory_layout
         alignment = division.channel_alignment(scheme, image.layout, sizes.is_product, width)
         if shards is not None:
             given = DividedCores.of(image)
-            anew = scheme != "block_sharded" and given.orientation is not Orientation.ROW_MAJOR
-            anew = anew or shards.shape[1] % alignment != 0
+            reshards = scheme != "block_sharded" and given.orientation is not Orientation.ROW_MAJOR
+            reshards = reshards or shards.shape[1] % alignment != 0
             if sizes.is_product:
                 if (
                     scheme == "block_sharded"
                     and sizes.in_channels != given.across * shards.shape[1]
                 ):
-                    anew, kind = True, "block_sharded"
-                anew = anew or shards.shape[0] % TILE_SIDE != 0
+                    reshards, kind = True, "block_sharded"
+                reshards = reshards or shards.shape[0] % TILE_SIDE != 0
             if config.override_sharding_config and config.core_grid is not None:
                 turned = kind == "block_sharded" and orientation is not given.orientation
                 other = config.core_grid.ranges != given.ranges or kind != scheme
-                anew = anew or other or turned
-        if not (anew or config.reshard_if_not_optimal):
+                reshards = reshards or other or turned
+        if not (reshards or config.reshard_if_not_optimal):
             return image
         if config.override_sharding_config and config.core_grid is not None:
             turned = orientation if kind == "block_sharded" else Orientation.ROW_MAJOR
             cores = DividedCores(kind, config.core_grid.ranges, turned)
         else:
             cores = division.input_cores(sizes, kind, alignment, self.setting.grid, orientation)
-        if shards is not None and not anew and cores == DividedCores.of(image):
+        if shards is not None and not reshards and cores == DividedCores.of(image):
             return image
         alignment = division.channel_alignment(kind, image.layout, sizes.is_product)
         return division.image_shards(sizes, image, cores, alignment)
 
-    def _automatic_product(self, image: TensorPlacement) -> int:
-        """A product of interleaved matrices."""
+    def _matmul_buffers(self, image: TensorPlacement) -> int:
+        """Returns the bytes of the circular buffers of the interleaved matmul."""
         sizes, setting = self.convolution, self.setting
         channels = align_up(sizes.in_channels, TILE_SIDE)
         outputs = align_up(sizes.out_channels, TILE_SIDE)
@@ -477,7 +474,7 @@ class _Whole:
 
 
 def _halo(placed: TensorPlacement) -> int:
-    """untilize_with_halo_program_factory.cpp: rows of padding of two readers; tiles become rows."""
+    """untilize_with_halo_program_factory.cpp: padding rows of two readers; tiles are untilized."""
     assert placed.shards is not None
     element = element_bytes(placed.data_type)
     width = placed.shards.shape[1]
@@ -487,12 +484,13 @@ def _halo(placed: TensorPlacement) -> int:
     return padding + 4 * tiles_along(width) * TILE_SIDE * TILE_SIDE * element
 
 
-# Work of the programs of convolutions and pools.
+# Work of convolutions and pools.
 
 
 def convolved(chip: Machine, call: LibraryCall) -> Work:
-    """Work of a convolution: a matmul whose left operand is gathered from an image in L1, in slices
-    through L1, by programs of their own."""
+    """Work of a convolution: programs that gather windows of the image in L1, and a matmul.
+
+    Images in DRAM are convolved in slices."""
     image, weights = call.operands[0], call.operands[1]
     result = call.result
     groups = int(call.attributes.get("groups", 1))
@@ -511,7 +509,7 @@ def convolved(chip: Machine, call: LibraryCall) -> Work:
     work = Work(min(cores, chip.description.cores))
     count = -(-rows * columns // work.cores) * inner
     passes = products.fidelity_passes(call)
-    # Rows of windows are copied in L1, and tilized, before they are multiplied.
+    # Rows of windows are copied in L1 and tilized before the matmul.
     gathered = -(-rows // work.cores) * inner if kernel > 1 else 0
     work.movement_cycles = gathered * TILE_SIDE * chip.speed.transaction // 4
     work.engine_cycles = int(
@@ -529,11 +527,11 @@ def convolved(chip: Machine, call: LibraryCall) -> Work:
         own = sum(bank_bytes(placement, chip.description) for placement in (image, result))
         work.intermediates = max(found.tensors - own, 0)
         if image.buffer_type == "dram":
-            # It is cut so that all of it fits.
+            # The library slices the image so that all tensors fit.
             room = chip.speed.usable_l1 - found.buffers - own
             work.intermediates = max(min(work.intermediates, room), 0)
         if in_place and work.intermediates:
-            # The image becomes rows, beside those of its neighbours.
+            # The image is untilized, and halos are copied.
             work.noc_bytes += work.intermediates * work.cores
             work.engine_cycles += -(-tiles(image) // work.cores) * chip.pass_cycles([image])
         return work
@@ -544,6 +542,7 @@ def convolved(chip: Machine, call: LibraryCall) -> Work:
 
 
 def pooled(chip: Machine, call: LibraryCall) -> Work:
+    """Work of a pool."""
     kernel = prod(call.attributes.get("kernel_size", (1,)))
     units = max(tiles(call.operands[0]), tiles(call.result))
     cores = cores_of(chip, call, units)
@@ -554,7 +553,7 @@ def pooled(chip: Machine, call: LibraryCall) -> Work:
     description = chip.description
     work.intermediates = pool_tensors(call, description, shards_of_pool(call, description))
     if call.operands[0].buffer_type == "dram":
-        # It is cut so that all of it fits.
+        # The library slices the image so that all tensors fit.
         room = chip.speed.usable_l1 - pool_buffers(call, description)
         room -= bank_bytes(call.result, description)
         work.intermediates = max(min(work.intermediates, room), 0)

@@ -1,8 +1,8 @@
 """Constants of the library's kernels fitted to measurements, and measured times of calls.
 
-Half of the calls of `tests/cost/measured.tsv`, drawn once, gave the figures; the other half is
-what tests hold them to. Each names the calls that it comes from. Cycles are those of the clock of
-a core, and times are of kernels, without what passes between two programs.
+The constants are fitted to a random half of the calls in `tests/cost/measured.tsv`, and tested
+against the other half. Docstrings name the calls behind each constant. Cycles are core clock
+cycles; times are those of kernels, without gaps between programs.
 """
 
 from __future__ import annotations
@@ -19,87 +19,88 @@ from ttcodegen.optimizer.call import LibraryCall
 
 @dataclass(frozen=True)
 class Fitted:
-    """The kernels on one architecture."""
+    """Constants of the kernels on one architecture."""
 
     between: float = 0.65e-6
-    """Seconds from the end of the kernels of a program to those of the next in a trace (a decode
-    layer of 17 programs on Blackhole: 0.52 to 1.6 us; decode of Llama 70B on Wormhole: 0.70 us in
-    the median of 150)."""
+    """Seconds between the kernels of consecutive programs in a trace (a decode layer of 17 programs
+    on Blackhole: 0.52 to 1.6 us; decode of Llama 70B on Wormhole: median 0.70 us of 150)."""
     host_read: float = 22e-6
-    """Seconds from a program whose result the host reads to the next, at least (474 calls of
-    DeepLab and OFT without a trace on Blackhole: 95 % of the gaps are longer than 22 and 33 us)."""
+    """Minimum seconds from a program whose result the host reads to the next (474 calls of DeepLab
+    and OFT without a trace on Blackhole: 95 % of the gaps are longer than 22 and 33 us)."""
     start: float = 1.37e-6
-    """Seconds of a program of tensors that are interleaved before its first tile (`relu`, `add`
-    and 65 unary ops of one tile)."""
+    """Seconds before the first tile of a program on interleaved tensors (`relu`, `add` and 65 unary
+    ops of one tile)."""
     start_in_shards: float = 0.84e-6
-    """The same if all tensors are in shards where they are used (`relu` and `add`, 405 calls)."""
+    """The same if all tensors are local shards (`relu` and `add`, 405 calls)."""
     start_of_product: float = 3.1e-6
-    """The same of a product, whose cores wait for each other first (486 products)."""
+    """The same for a matmul, whose cores synchronize first (486 matmuls)."""
     dram_interleaved: float = 219e9
-    """Bytes per second of interleaved tensors without the time of pages (`relu`, `add`)."""
+    """DRAM bandwidth of interleaved tensors in bytes per second, apart from the time of pages
+    (`relu`, `add`)."""
     dram_product: float = 201e9
-    """The same in products, whose senders read whole blocks (388 products)."""
+    """The same in matmuls, whose senders read whole blocks (388 matmuls)."""
     dram_sharded: float = 237e9
-    """Bytes per second of factors that are sharded over the banks (49 products)."""
+    """DRAM bandwidth of operands that are sharded over the banks (49 matmuls)."""
     dram_page: float = 0.1e-9
-    """Seconds of DRAM for each page of an interleaved tensor (`relu` of bf16, bfp8 and bfp4)."""
+    """DRAM seconds per page of an interleaved tensor (`relu` of bf16, bfp8 and bfp4)."""
 
     product_page: float = 0.0
-    """The same of factors of products (`matmul` of bfp8 and bfp4, 74 on n150 and 46 on p150)."""
+    """The same in matmuls (`matmul` of bfp8 and bfp4, 74 on n150 and 46 on p150)."""
 
     # Elementwise
 
     read_wait: int = 240
-    """Cycles from the request of a tile to its arrival, one after the other (`relu`, `add`)."""
+    """Latency of a tile read in cycles, if tiles are read one by one (`relu`, `add`)."""
     write_wait: int = 50
-    """The same of a tile that is written."""
+    """The same for a tile write."""
     read_bytes: float = 32.0
-    """Bytes per cycle that a core reads over the NoC (`relu`, `add` of tensors in L1)."""
+    """NoC bytes per cycle that a core reads (`relu`, `add` of tensors in L1)."""
     write_bytes: float = 3.0
-    """The same that it writes, while all cores do."""
+    """NoC bytes per cycle that a core writes while all cores write."""
     broadcast: int = 1200
-    """Cycles to broadcast a row or a column to a tile (7 ops of such an operand)."""
+    """Cycles to broadcast a row or a column to a tile (7 ops with such an operand)."""
     two_tiles: int = 82
-    """Cycles of the matrix engine for a sum of two tiles in L1 (`add` in shards, 199 calls)."""
+    """Matrix engine cycles of a sum of two tiles in L1 (`add` in shards, 199 calls)."""
     one_tile: int = 180
-    """Cycles in which a tile passes through the registers on its way to the vector engine."""
+    """Cycles of copying a tile through the registers for the vector engine."""
 
     # Along rows
 
     layer_norm: tuple[int, int] = (8400, 1130)
-    """Cycles of a normalisation with a mean and those of each tile of a core (8 sharded calls and
-    2 interleaved ones, on n300, n150 and Blackhole)."""
+    """Cycles of a normalization with a mean: fixed, and per tile of a core (8 sharded calls and 2
+    interleaved ones, on n300, n150 and Blackhole)."""
     rms_norm: tuple[int, int] = (5300, 600)
     """The same without a mean (4 sharded calls and 5 interleaved ones)."""
     softmax: tuple[int, int] = (12500, 400)
-    """The same of a softmax (2 calls of heads of one tile; those of tiles: what is left of the
-    self-attention of BERT, 0.34 ms, for 288 tiles of a core)."""
+    """The same for softmax (fixed: 2 calls on heads of one tile; per tile: the rest of the
+    self-attention of BERT, 0.34 ms, over the 288 tiles of a core)."""
 
     searched: int = 23
-    """Cycles to read an element of a row and compare it (tt-metal issue 15736: 32 rows of 128,256
-    on one core, by which a step of decoding takes 84.6 ms longer; pull request 43255: 1,024 rows
-    of 1,024, 26.4 ms)."""
+    """Cycles to read an element of a row and compare it (tt-metal #15736: 32 rows of 128,256 on one
+    core prolong a decode step by 84.6 ms; #43255: 1,024 rows of 1,024, 26.4 ms)."""
 
-    # Products
+    # Matmuls
 
     tile_product: float = 17.0
-    """Cycles of a product of two tiles in the lowest fidelity (products of 2048 and more)."""
+    """Cycles of a product of two tiles in the lowest fidelity (matmuls of 2048 and more)."""
     operand_sync: float = 8.5
-    """Cycles to get a pair of tiles, and those of each of their bytes (products of bf16 in the
-    lowest fidelities)."""
+    """Cycles to wait for a pair of tiles (bf16 matmuls in the lowest fidelities)."""
     operand_byte: float = 0.007
+    """Cycles per byte of these tiles."""
     packed_byte: float = 0.128
-    """Cycles to put a byte of the result into L1 (products of 512)."""
+    """Cycles to pack a byte of the result into L1 (matmuls of 512)."""
     block_sync: int = 600
-    """Cycles in which senders and receivers of a block find each other (products)."""
+    """Cycles in which senders and receivers synchronize for a block (matmuls)."""
     multicast: float = 68.0
-    """Cycles to read a tile and send it to a row or column of cores, and those of each byte
-    (products without a configuration, 78 on n150: 92 cycles bfp4, 118 bfp8, 185 bf16)."""
+    """Cycles to read a tile and multicast it to a row or column of cores (matmuls without a program
+    config, 78 on n150: 92 cycles bfp4, 118 bfp8, 185 bf16)."""
     multicast_byte: float = 0.033
+    """Cycles per byte of such a tile."""
     own_read: float = 186.0
-    """Cycles to read a tile of the right factor that no other core needs, and those of each byte
-    (products of one row of tiles, 81 on n150 and 46 on p150)."""
+    """Cycles to read a tile of the right operand that no other core needs (matmuls of one tile row,
+    81 on n150 and 46 on p150)."""
     own_read_byte: float = 0.007
+    """Cycles per byte of such a tile."""
 
 
 FITTED = {
@@ -127,25 +128,26 @@ NINE_OF_TEN: Mapping[CallKind, tuple[float, float]] = {
     CallKind.LAYOUT: (0.7, 2.1),
     CallKind.PERMUTATION: (0.6, 1.6),
 }
-"""By kind, the factors of an estimate between which 90 % of the measured calls are; kinds with
-fewer than 20 of them, and scans, have none."""
+"""Factors of the 90 % interval of measured over estimated times, by kind of call.
+
+Kinds with fewer than 20 measured calls, and scans, have none."""
 
 
 _HEADING = "architecture\tcall\tmicroseconds"
 
 
 def call_key(call: LibraryCall) -> str:
-    """The key of a call in the table: its name, and a digest of its tensors and attributes."""
+    """Returns the key of a call: its name and a digest of its tensors and attributes."""
     given = sorted((k, repr(v)) for k, v in call.attributes.items() if v is not None)
     text = repr((call.name, call.operands, call.results, given))
     return f"{call.name}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
 def read_measured(path: Path, architecture: str) -> dict[str, float]:
-    """The seconds of calls on an architecture by their keys; none if there is no file.
+    """Reads the measured seconds of calls on an architecture, by key; empty if there is no file.
 
     Raises:
-        CompileError: if the file is no such table.
+        CompileError: if the file is not a table of measured times.
     """
     if not path.exists():
         return {}
@@ -153,10 +155,10 @@ def read_measured(path: Path, architecture: str) -> dict[str, float]:
 
 
 def write_measured(path: Path, architecture: str, seconds: Mapping[str, float]) -> None:
-    """Adds times to a table; of a call that is there already, the new time is kept.
+    """Adds times to a table; they replace those of the same calls.
 
     Raises:
-        CompileError: if the file is no such table, or cannot be written.
+        CompileError: if the file is not a table of measured times, or cannot be written.
     """
     rows = _rows(path) if path.exists() else {}
     rows |= {(architecture, key): value for key, value in seconds.items()}

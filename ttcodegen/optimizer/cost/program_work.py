@@ -1,4 +1,4 @@
-"""Work of matmul, attention, elementwise, movement and row-wise programs."""
+"""Work of matmul, attention, elementwise, normalization and reduction programs."""
 
 from __future__ import annotations
 
@@ -29,16 +29,19 @@ from ttcodegen.optimizer.programs import matmul as products
 from ttcodegen.optimizer.programs.attention_and_norms import DecodeAttention
 from ttcodegen.optimizer.programs.matmul import automatic_config
 
-# Work of the programs of matmul and attention.
+# Matmul and attention
 
 SOFTMAX_CYCLES = 3
-"""Vector engine cycles of attention for 32 scores (7 prefills of 1,024 and 4,096 on p100a, of which
-that of 128 queries and keys at a time without a mask takes 596 cycles for each tile of scores)."""
-WHOLLY = 8.0
-"""Exponent of overlap of matmuls, which read blocks while they multiply others (486 matmuls)."""
+"""Vector engine cycles of attention per 32 scores.
+
+From 7 prefills of 1,024 and 4,096 positions on p100a; with chunks of 128 and no mask, a tile of
+scores takes 596 cycles."""
+FULL_OVERLAP = 8.0
+"""Overlap exponent of matmuls, which read blocks while they multiply others (486 matmuls)."""
 
 
 def multiplied(chip: Machine, call: LibraryCall) -> Work:
+    """Work of a matmul."""
     product = products.Product(call)
     config = call.program_config or automatic_config(call, chip.grid, chip.speed.l1_bank)
     passes = products.fidelity_passes(call, chip.description.arch == "wormhole_b0")
@@ -53,7 +56,7 @@ def multiplied(chip: Machine, call: LibraryCall) -> Work:
     rows = min(getattr(config, "per_core_m", 1), product.rows)
     columns = min(getattr(config, "per_core_n", 1), product.width)
     if isinstance(config, MatmulDRAMSharded):
-        # Only the cores next to the banks compute; they send the others their result shards.
+        # Only the cores next to the banks compute; they send result shards to the others.
         cores = min(chip.description.num_dram_channels, product.width)
         columns = width = -(-product.width // cores)
         work.cores = cores
@@ -61,7 +64,7 @@ def multiplied(chip: Machine, call: LibraryCall) -> Work:
     sub_h = getattr(config, "out_subblock_h", 1)
     sub_w = getattr(config, "out_subblock_w", min(8, columns))
     fitted = chip.fitted
-    # A tile of one operand is unpacked for each tile multiplication, of the other once a subblock.
+    # A tile of one operand is unpacked for each tile product, of the other once per subblock side.
     feeding = fitted.operand_sync + tile_bytes(right) * fitted.operand_byte * (
         1 + 1 / max(sub_h, sub_w)
     )
@@ -73,28 +76,31 @@ def multiplied(chip: Machine, call: LibraryCall) -> Work:
     packed = out * tile_bytes(result) * fitted.packed_byte
     work.engine_cycles = int(count * each + packed + blocks * splits * fitted.block_sync)
     traffic(work, call)
-    work.overlap, work.start = WHOLLY, fitted.start_of_product
+    work.overlap, work.start = FULL_OVERLAP, fitted.start_of_product
     work.dram_rate, work.page_seconds = fitted.dram_product, fitted.product_page
     if isinstance(config, MatmulDRAMSharded):
         work.dram_rate, work.page_seconds = fitted.dram_sharded, 0.0
     received = repeats * product.inner * (rows * tile_bytes(left) + columns * tile_bytes(right))
     work.noc_bytes = max(work.noc_bytes, received * cores // 2)
     sent = rows * -(-columns // width), columns * -(-rows // height)
-    work.movement_cycles = _sending(chip, call, config, repeats * product.inner, sent)
+    work.movement_cycles = _multicast_cycles(chip, call, config, repeats * product.inner, sent)
     if call.attributes.get("activation") or config.activation is not None:
         work.vector_cycles = out * TILE_SIDE * 8
     work.circular_buffers = _buffers(call, config, product)
     return work
 
 
-def _sending(
+def _multicast_cycles(
     chip: Machine, call: LibraryCall, config: ProgramConfig, inner: int, tiles: tuple[int, int]
 ) -> int:
-    """Cycles of the busier sender, of the left or the right factor.
+    """Cycles of the busier sender, of the left or the right operand.
 
     Args:
-        inner: tiles of the inner dimension.
-        tiles: rows and columns of tiles that a core reads, again for each block of its result.
+        chip: the chip.
+        call: the matmul.
+        config: program config of the matmul.
+        inner: tiles of the contracted dimension.
+        tiles: tile rows and tile columns that a core reads, repeated per block of its result.
     """
     if isinstance(config, MatmulDRAMSharded):
         return 0
@@ -119,9 +125,9 @@ def _sending(
 
 
 def product_call_buffers(call: LibraryCall, grid: CoreGrid, l1: int) -> int:
-    """Bytes of the circular buffers of a matmul with its program config.
+    """Returns the bytes of the circular buffers of a matmul.
 
-    Without one, with the config that ttnn chooses if cores have `l1` bytes of L1."""
+    Without a program config, ttnn chooses one for `l1` bytes of L1 per core."""
     config = call.program_config or automatic_config(call, grid, l1)
     if config is None:
         return _blockless_buffers(call)
@@ -133,7 +139,7 @@ def _blockless_buffers(call: LibraryCall) -> int:
 
 
 def _buffers(call: LibraryCall, config: ProgramConfig, product: products.Product) -> int:
-    """Bytes of the circular buffers of a matmul with blocks."""
+    """Returns the bytes of the circular buffers of a matmul with blocks."""
     left, right, result = call.operands[0], call.operands[1], call.result
     wide_sums = products.wide_sums(call)
     k = min(getattr(config, "in0_block_w", 1), product.inner)
@@ -143,15 +149,15 @@ def _buffers(call: LibraryCall, config: ProgramConfig, product: products.Product
     high = getattr(config, "out_block_h", getattr(config, "per_core_m", 1))
     wide = getattr(config, "out_block_w", getattr(config, "per_core_n", 1))
     # A core with several batches processes one at a time.
-    of_batches = isinstance(config, MatmulReuse)
-    left_high = min(high, product.height) if of_batches else high
+    is_batched = isinstance(config, MatmulReuse)
+    left_high = min(high, product.height) if is_batched else high
     repeats = 1 if getattr(config, "fuse_batch", True) else product.batch
     blocks = -(-product.inner // k)
     compute = call.compute_config
-    adds_up = compute is None or compute.packer_l1_acc
+    packs_to_l1 = compute is None or compute.packer_l1_acc
     return footprint.product_buffers(
         footprint.Blocks(
-            high, wide, k, blocks * (product.batch if of_batches else repeats) == 1, left_high
+            high, wide, k, blocks * (product.batch if is_batched else repeats) == 1, left_high
         ),
         left,
         right,
@@ -159,7 +165,7 @@ def _buffers(call: LibraryCall, config: ProgramConfig, product: products.Product
         wide_sums,
         bias,
         multicast=left.memory_layout != "height_sharded",
-        gathered_sums=adds_up and blocks > (1 if bias is not None else 2),
+        gathered_sums=packs_to_l1 and blocks > (1 if bias is not None else 2),
     )
 
 
@@ -182,8 +188,8 @@ def _blockless(
 def attended(chip: Machine, call: LibraryCall) -> Work:
     """Work of attention with an online softmax over chunks.
 
-    Each chunk of queries of causal attention reads all keys and values that its mask does not
-    exclude; without a mask, cores pass them on."""
+    In causal attention, each chunk of queries reads the keys and values that its mask does not
+    exclude; otherwise cores forward them to each other."""
     query, key, value = call.operands[:3]
     passes = products.fidelity_passes(call)
     heads, rows = prod(query.shape[:-2]), tiles_along(query.shape[-2])
@@ -220,9 +226,9 @@ def attended(chip: Machine, call: LibraryCall) -> Work:
 
 
 def attended_by_one(chip: Machine, call: LibraryCall) -> Work:
-    """Work of decode attention, with the keys of a user distributed over cores.
+    """Work of decode attention, with the keys of each user distributed over cores.
 
-    The positions of the users are not known at compile time: the whole cache counts."""
+    The positions of the users are unknown at compile time: the whole cache is counted."""
     plan = DecodeAttention.of(call, chip.description.cores)
     query, key, value, *others = call.operands
     work = Work(min(plan.active_cores, chip.description.cores))
@@ -241,10 +247,11 @@ def attended_by_one(chip: Machine, call: LibraryCall) -> Work:
     return work
 
 
-# Work of elementwise and row-wise programs.
+# Elementwise
 
 
 def elementwise(chip: Machine, call: LibraryCall) -> Work:
+    """Work of an elementwise call."""
     placements = [*call.operands, *call.results]
     units = max((tiles(placement) for placement in placements), default=1)
     cores = cores_of(chip, call, units)
@@ -262,7 +269,7 @@ def elementwise(chip: Machine, call: LibraryCall) -> Work:
         work.engine_cycles = each * fitted.two_tiles
     for name in ("activation", *OPERAND_ACTIVATIONS):
         if (activation := call.attributes.get(name)) is not None:
-            # It is applied in the destination registers, whichever engine filled them.
+            # It runs in the destination registers, whichever engine filled them.
             steps = TILE_SIDE * TILE_SIDE // chip.speed.vector_lanes
             work.vector_cycles += each * steps * vector_cycles(activation)
     in_rows = any(p.layout is Layout.ROW_MAJOR for p in placements)
@@ -276,6 +283,7 @@ def elementwise(chip: Machine, call: LibraryCall) -> Work:
 
 
 def normalised(chip: Machine, call: LibraryCall) -> Work:
+    """Work of a normalization or softmax."""
     source = call.operands[0]
     height, width = source.with_(layout=Layout.TILE).collapsed_shape()
     cores = cores_of(chip, call, height)
@@ -292,9 +300,10 @@ def normalised(chip: Machine, call: LibraryCall) -> Work:
     return work
 
 
-def _searched(chip: Machine, call: LibraryCall) -> Work:
-    """Rows that processors read one element after another, each a part of them; one of them
-    compares what all have found."""
+def _argmax(chip: Machine, call: LibraryCall) -> Work:
+    """Work of argmax: each core searches its part of a row element by element.
+
+    One core then compares the candidates of all."""
     source = call.operands[0]
     cores, part = argmax_cores(call, chip.description)
     work = Work(cores)
@@ -306,23 +315,24 @@ def _searched(chip: Machine, call: LibraryCall) -> Work:
 
 
 def reduced(chip: Machine, call: LibraryCall) -> Work:
+    """Work of a reduction, argmax included."""
     source = call.operands[0]
     if call_has_trait(call.name, Trait.ORDERS):
-        return _searched(chip, call)
+        return _argmax(chip, call)
     units = tiles(source)
     cores = cores_of(chip, call, max(1, tiles(call.result)))
     work = Work(cores)
     traffic(work, call)
     work.engine_cycles = -(-units // cores) * chip.pass_cycles([source])
-    work.intermediates = _between_reductions(chip, call)
+    work.intermediates = _reduction_intermediates(chip, call)
     return work
 
 
-def _between_reductions(chip: Machine, call: LibraryCall) -> int:
-    """Bytes of L1 per core of the intermediates of a reduction.
+def _reduction_intermediates(chip: Machine, call: LibraryCall) -> int:
+    """Returns the bytes of L1 per core of the intermediates of a reduction.
 
-    They are a tilized copy of a row-major operand, the result along rows before the reduction along
-    columns, and the result before its last dimension is removed."""
+    These are the tilized copy of a row-major operand, the result along rows before the reduction
+    along columns, and the result before its last dimension is removed."""
     source, description = call.operands[0], chip.description
     rank = len(source.shape)
     dims = sorted(dim % rank for dim in call.attributes.get("dim_arg") or ())

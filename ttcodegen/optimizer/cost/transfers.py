@@ -1,4 +1,4 @@
-"""Work of programs that move data: copies, layout changes, reshapes, slices and lookups."""
+"""Work of data movement: copies, layout changes, reshapes, slices, lookups and collectives."""
 
 from __future__ import annotations
 
@@ -19,68 +19,74 @@ from ttcodegen.optimizer.cost.work import (
     traffic,
 )
 
-# How long a core takes for a page depends on what its kernel waits for: some ask for many pages
-# and wait once, others wait for each page before they ask for the next. All figures are cycles,
-# from the calls in tests/cost/measured.tsv that are named with them.
+# The cycles per page depend on the barriers of a kernel: some kernels request many pages before a
+# barrier, others wait for each page before they request the next. Unless noted, constants are
+# cycles, fitted to the named calls in tests/cost/measured.tsv.
 
 ROW_IN = 545
-"""To read a row from DRAM or L1 into shards, one by one (20 row-major tensors of 128 B to 1 KiB a
-row)."""
+"""Read of a row from DRAM or L1 into shards, one by one (20 row-major tensors of 128 B to 1 KiB
+rows)."""
 ROW_OUT = 54
-"""To write a row of a shard, many at a time (12 such tensors)."""
+"""Write of a row of a shard, many per barrier (12 such tensors)."""
 ROW_OVER = 500
-"""To read a row and write it elsewhere (`to_memory_config` of 5 row-major tensors)."""
+"""Copy of an interleaved row (`to_memory_config` of 5 row-major tensors)."""
 ROW_OF_SLICE = 160
-"""The same of a slice (9 row-major tensors)."""
+"""Copy of a row of a slice (9 row-major tensors)."""
 ROW_OF_RESHAPE = 450
-"""The same where rows become shorter or longer (6 row-major tensors)."""
+"""Copy of a row to rows of another length (6 row-major tensors)."""
 TILE_IN = 17
-"""To read a tile into a shard, besides its bytes (18 tensors of bfp8 and bf16)."""
+"""Read of a tile into a shard, in addition to its bytes (18 tensors of bfp8 and bf16)."""
 BYTE_IN = 0.07
-"""For each byte of a tile that is read into a shard."""
+"""Read of a byte of a tile into a shard."""
 BYTE_OUT = 0.112
-"""For each byte of a tile of a shard that is written (12 tensors)."""
+"""Write of a byte of a tile of a shard (12 tensors)."""
 TILED = 68
-"""To make a tile of rows in a shard (8 tensors)."""
+"""Tilizing of a tile in a shard (8 tensors)."""
 UNTILED = 75
-"""To make rows of a tile in a shard, besides those for a row of tiles (14 tensors)."""
+"""Untilizing of a tile in a shard, in addition to `UNTILED_ROW` (14 tensors)."""
 UNTILED_ROW = 400
+"""Untilizing of a tile row in a shard."""
 PADDED_ROW = 450
-"""To read or write a row of a tensor that tiles pad, one by one, and for each byte (30 tensors)."""
+"""Read or write of a row of a tensor with tile padding, one by one, in addition to `ROW_BYTE`
+(30 tensors)."""
 WIDE_ROW = 32
-"""Tiles of a row, beyond which rows are divided among cores (threshold_row_block of tilize and
+"""Number of tiles above which rows are divided among cores (threshold_row_block of tilize and
 untilize)."""
 WHOLE_ROW = 85
-"""The same without padding, many at a time, and for each byte (24 tensors)."""
+"""Read or write of a row without tile padding, many per barrier, in addition to `ROW_BYTE`
+(24 tensors)."""
 ROW_BYTE = 0.15
+"""Read or write of a byte of such rows."""
 FACE_BYTE = 3.2
-"""To move a row of a face that crosses tiles, for each byte (26 permuted and reshaped tensors)."""
+"""Move of a byte of a face row to another tile (26 permuted and reshaped tensors)."""
 FACE_ROW = 80
-"""At least, to move a row of a face that crosses tiles (`permute` of 3 channels, 3 tensors)."""
+"""Minimum for the move of a face row to another tile (`permute` of 3 channels, 3 tensors)."""
 FILLED_ROW = 26
-"""To fill a row of a face with padding (`permute` to tiles of one row, 3 tensors)."""
+"""Fill of a face row with padding (`permute` to tiles of one row, 3 tensors)."""
 TILE_OVER = 430
-"""To read a tile and write it, one after the other, besides its bytes (43 calls of `slice`,
-`permute` and `concat` that keep tiles)."""
+"""Copy of an interleaved tile, one by one, in addition to its bytes (43 calls of `slice`, `permute`
+and `concat` that keep tiles)."""
 TILE_BYTE = 0.08
+"""Copy of a byte of such tiles."""
 RESHARDED = 60
-"""To bring a tile from one shard to another (`to_memory_config`, 4 tensors)."""
+"""Copy of a tile from shard to shard (`to_memory_config`, 4 tensors)."""
 CROSSED = 700
-"""The same of a tile whose rows come from others, besides those (`permute`, `reshape`)."""
+"""Write of a tile with rows of other tiles, in addition to these rows (`permute`, `reshape`)."""
 RESHAPED = 6000
-"""Once, to read the plan by which rows change tiles (`reshape` of 19 rows to heads, 4 tensors)."""
+"""Read of the map from source to target tiles, once per call (`reshape` of 19 rows to heads,
+4 tensors)."""
 LOOKED_UP = 600
-"""To read a row of a table and write it (`embedding`, 4 calls)."""
+"""Copy of a row of a table (`embedding`, 4 calls)."""
 ROWS_OF_INDICES = 16
-"""Rows of a table that a core looks up at least (`embedding` of 19 rows on 2 cores)."""
+"""Minimum number of rows that a core looks up (`embedding` of 19 rows on 2 cores)."""
 SCATTERED = 5
-"""To put an element of a row elsewhere (3 row-major permutes of the last dimension)."""
+"""Move of an element of a row (3 row-major permutes of the last dimension)."""
 SCANNED = 660
-"""To add a tile to the sum of those before it (`cumsum` over 12 to 160 tiles, 15 tensors)."""
+"""Addition of a tile to a running sum (`cumsum` over 12 to 160 tiles, 15 tensors)."""
 
 
 def tile_by_tile(chip: Machine, call: LibraryCall) -> int:
-    """Cycles to read a tile of each operand, or to write one of the result: the longer of both."""
+    """Returns the cycles per tile: the longer of reading the operands and writing the result."""
     fitted, home = chip.fitted, call.result.shards
 
     def away(placement: TensorPlacement) -> bool:
@@ -100,12 +106,12 @@ def tile_by_tile(chip: Machine, call: LibraryCall) -> int:
 
 
 def _is_broadcast(operand: TensorPlacement, result: TensorPlacement) -> bool:
-    """True if a row or column of an operand is used for all of the result, not a single number."""
+    """Returns whether a row or a column of an operand broadcasts; False for scalars."""
     return operand.shape[-2:] != result.shape[-2:] and prod(operand.shape[-2:]) > 1
 
 
 def in_tiles(chip: Machine, placement: TensorPlacement) -> int:
-    """Bytes of L1 per core of a tilized copy with the same placement."""
+    """Returns the bytes of L1 per core of a tilized copy with the same placement."""
     return bank_bytes(placement.with_(layout=Layout.TILE), chip.description)
 
 
@@ -114,19 +120,19 @@ def _is_row_major(call: LibraryCall) -> bool:
 
 
 def _width(placement: TensorPlacement) -> int:
-    """Elements of a row; one of a number."""
+    """Returns the elements of a row; 1 for scalars."""
     return placement.shape[-1] if placement.shape else 1
 
 
 def _row_bytes(placement: TensorPlacement) -> int:
-    """Bytes of a row of a shard, or of the tensor."""
+    """Returns the bytes of a row of a shard, or of the tensor."""
     shards, width = placement.shards, _width(placement)
     width = width if shards is None else min(shards.shape[1], width)
     return max(1, width * element_bits(placement) // 8)
 
 
-def _moving(chip: Machine, call: LibraryCall, cycles: float, units: int) -> Work:
-    """Tensors of which a core moves its share of pages, one by one."""
+def _moved_pages(chip: Machine, call: LibraryCall, cycles: float, units: int) -> Work:
+    """Work of a call whose cores each move a share of `units` pages, one by one."""
     cores = cores_of(chip, call, units)
     work = Work(cores, 4 * page_bytes(call.result))
     traffic(work, call)
@@ -135,7 +141,7 @@ def _moving(chip: Machine, call: LibraryCall, cycles: float, units: int) -> Work
 
 
 def _pages(call: LibraryCall) -> int:
-    """Pages of the larger tensor; pieces of rows if a row is divided among shards."""
+    """Returns the pages of the larger tensor; parts of rows count if shards divide rows."""
     counts: list[int] = []
     for placement in (*call.operands, *call.results):
         count = page_count(placement)
@@ -146,7 +152,7 @@ def _pages(call: LibraryCall) -> int:
 
 
 def _page_cycles(call: LibraryCall) -> float:
-    """Cycles of a core for a page that stays as it is."""
+    """Returns the cycles per page of a copy."""
     source, target = call.operands[0], call.result
     into, out_of = (each.shards is not None for each in (target, source))
     if _is_row_major(call):
@@ -162,12 +168,12 @@ def _page_cycles(call: LibraryCall) -> float:
 
 
 def copied(chip: Machine, call: LibraryCall) -> Work:
-    """Pages that stay as they are, in another place."""
+    """Work of a copy, whose pages do not change; without operands, of filling the result."""
     if not call.operands:
-        return _moving(
+        return _moved_pages(
             chip, call, chip.fitted.write_wait + page_bytes(call.result) / 16, tiles(call.result)
         )
-    work = _moving(chip, call, _page_cycles(call), _pages(call))
+    work = _moved_pages(chip, call, _page_cycles(call), _pages(call))
     if any(placement.shards is not None for placement in (*call.operands, *call.results)):
         work.overlap = 8.0
     if call.name == "repeat":
@@ -176,29 +182,29 @@ def copied(chip: Machine, call: LibraryCall) -> Work:
 
 
 def _repeated_rows(chip: Machine, call: LibraryCall) -> int:
-    """Bytes of L1 per core of the intermediates of `repeat`, which untilizes tiles first."""
+    """Returns the bytes of L1 per core of the intermediates of `repeat`, which untilizes first."""
     source, target = call.operands[0], call.result
     if source.layout is Layout.ROW_MAJOR:
-        return 0 if source.shards is None else _gathered_in_l1(chip, source)
+        return 0 if source.shards is None else _interleaved_l1_bytes(chip, source)
     rows = [each.with_(layout=Layout.ROW_MAJOR) for each in (source, target)]
     if source.shards is not None:
-        return _gathered_in_l1(chip, rows[1])
+        return _interleaved_l1_bytes(chip, rows[1])
     before, after = (bank_bytes(each, chip.description) for each in rows)
     return max(before + after - bank_bytes(target, chip.description), after)
 
 
 def changed_layout(chip: Machine, call: LibraryCall) -> Work:
-    """Work of tilize and untilize: whole rows move, unpacker or packer reorder them."""
+    """Work of tilize and untilize: unpacker or packer reorder whole rows."""
     source, target = call.operands[0], call.result
     if source.layout is target.layout:
-        work = _moving(chip, call, _page_cycles(call), _pages(call))
+        work = _moved_pages(chip, call, _page_cycles(call), _pages(call))
         if source.data_type is not target.data_type:
             work.engine_cycles = -(-tiles(target) // work.cores) * 2 * chip.fitted.one_tile
         return work
     tiled = target.layout is Layout.TILE
     rows = tiles(target) // max(1, tiles_along(_width(target)))
     wide, size = tiles_along(_row_bytes(target) * 8 // element_bits(target)), _row_bytes(target)
-    work = _moving(chip, call, 0, max(1, rows))
+    work = _moved_pages(chip, call, 0, max(1, rows))
     each = -(-rows // work.cores)
     shards = source.shards if target.shards is None else target.shards
     if shards is not None:
@@ -208,7 +214,7 @@ def changed_layout(chip: Machine, call: LibraryCall) -> Work:
         high = tiles_along((1, *target.shape)[-2])
         if work.cores < cores:
             work.cores = cores
-            # A core has one block of each matrix.
+            # Each core has one block per matrix.
             each, wide = min(side, high) * max(1, rows // max(1, high)), side
             size = side * TILE_SIDE * element_bits(target) // 8
     work.engine_cycles = each * (TILED * wide if tiled else UNTILED_ROW + UNTILED * wide)
@@ -222,10 +228,10 @@ def changed_layout(chip: Machine, call: LibraryCall) -> Work:
 
 
 def _block(chip: Machine, placement: TensorPlacement) -> tuple[int, int] | None:
-    """Side in tiles of the square blocks that wide interleaved tensors are divided into, and cores.
+    """Returns the side in tiles of the square blocks of wide interleaved tensors, and their number.
 
-    None if they are divided into rows of tiles. The rules are those of compute_ncores_wh in
-    work_split_tilize.hpp and of select_program_factory of tilize and untilize."""
+    None for tensors that are divided into tile rows. The rules follow compute_ncores_wh in
+    work_split_tilize.hpp and select_program_factory of tilize and untilize."""
     if not placement.shape:
         return None
     high, wide = (tiles_along(size) for size in (1, *placement.shape)[-2:])
@@ -235,7 +241,7 @@ def _block(chip: Machine, placement: TensorPlacement) -> tuple[int, int] | None:
     each = -(-wide * high // cores)
     side = isqrt(each)
     if side * side != each or -(-wide // side) * -(-high // side) >= cores:
-        # Fewer blocks than cores: no smaller side can do.
+        # Larger blocks until there are fewer than cores.
         side = max(side + 1, -(-wide // cores))
         while -(-wide // side) * -(-high // side) >= cores:
             side += 1
@@ -243,23 +249,23 @@ def _block(chip: Machine, placement: TensorPlacement) -> tuple[int, int] | None:
 
 
 def reshaped(chip: Machine, call: LibraryCall) -> Work:
-    """Rows that are cut or joined, or rows of faces that go to other tiles."""
+    """Work of a reshape: row-major rows are split or joined, or face rows change tiles."""
     source, target = call.operands[0], call.result
     if source.layout is Layout.ROW_MAJOR:
-        work = _moving(chip, call, ROW_OF_RESHAPE, _pages(call))
+        work = _moved_pages(chip, call, ROW_OF_RESHAPE, _pages(call))
     else:
-        work = _moving(chip, call, 0, max(tiles(source), tiles(target)))
-        work.movement_cycles = RESHAPED + _crossing(call, work.cores)
-    if source.layout is Layout.ROW_MAJOR or _is_cut_in_columns(target):
-        # ttnn converts shards to interleaved before, and back after the reshape.
+        work = _moved_pages(chip, call, 0, max(tiles(source), tiles(target)))
+        work.movement_cycles = RESHAPED + _crossing_cycles(call, work.cores)
+    if source.layout is Layout.ROW_MAJOR or _divides_rows(target):
+        # ttnn converts shards to interleaved tensors before the reshape, and back after it.
         for sharded in (source, target):
             if sharded.shards is not None and sharded.buffer_type == "l1":
-                work.intermediates += _gathered_in_l1(chip, sharded)
+                work.intermediates += _interleaved_l1_bytes(chip, sharded)
     return work
 
 
-def _crossing(call: LibraryCall, cores: int) -> int:
-    """Cycles of a core that puts rows of faces together to tiles, and fills the padding."""
+def _crossing_cycles(call: LibraryCall, cores: int) -> int:
+    """Returns the cycles per core of assembling tiles from face rows and filling the padding."""
     target = call.result
     count = tiles(target)
     width = max(1, _width(target))
@@ -270,47 +276,47 @@ def _crossing(call: LibraryCall, cores: int) -> int:
     return int(-(-count // cores) * (CROSSED + (moved * piece + filled * FILLED_ROW) / count))
 
 
-def _is_cut_in_columns(placement: TensorPlacement) -> bool:
-    """True if the shards of a tensor hold parts of rows."""
+def _divides_rows(placement: TensorPlacement) -> bool:
+    """Returns whether shards divide the rows of a tensor."""
     return placement.memory_layout in ("width_sharded", "block_sharded")
 
 
-def _gathered_in_l1(chip: Machine, placement: TensorPlacement) -> int:
-    """Bytes of L1 per core of the same tensor interleaved."""
+def _interleaved_l1_bytes(chip: Machine, placement: TensorPlacement) -> int:
+    """Returns the bytes of L1 per core of an interleaved copy in L1."""
     return bank_bytes(placement.interleaved().with_(buffer_type="l1"), chip.description)
 
 
 def permuted(chip: Machine, call: LibraryCall) -> Work:
-    """Whole tiles, turned or not, or rows of faces that go to other tiles."""
+    """Work of a permutation: whole tiles, transposed or not, or face rows change tiles."""
     order = list(call.attributes.get("permutation", ()))
     last = sorted(order)[-2:]
     if _is_row_major(call):
         source = call.operands[0]
         row = ROW_OUT if order[-1:] == last[-1:] else 30 + SCATTERED * _width(source)
-        return _moving(chip, call, row, page_count(source))
+        return _moved_pages(chip, call, row, page_count(source))
     if sorted(order[-2:]) != last:
-        work = _moving(chip, call, 0, tiles(call.result))
-        work.movement_cycles = _crossing(call, work.cores)
+        work = _moved_pages(chip, call, 0, tiles(call.result))
+        work.movement_cycles = _crossing_cycles(call, work.cores)
         return work
     cycles = TILE_OVER + page_bytes(call.result) * TILE_BYTE
-    work = _moving(chip, call, cycles, tiles(call.result))
+    work = _moved_pages(chip, call, cycles, tiles(call.result))
     if order[-2:] == last[::-1]:
         work.engine_cycles = -(-tiles(call.result) // work.cores) * chip.pass_cycles([call.result])
     return work
 
 
 def sliced(chip: Machine, call: LibraryCall) -> Work:
-    """Work of slices and concatenations: by whole pages if they are aligned to tiles."""
+    """Work of slices and concatenations; those aligned to tiles copy whole pages."""
     is_slice = call.name == "slice_static"
     if call.result.layout is Layout.ROW_MAJOR:
         cycles = ROW_OF_SLICE if is_slice else ROW_OVER
-        work = _moving(chip, call, cycles, page_count(call.result))
+        work = _moved_pages(chip, call, cycles, page_count(call.result))
     elif _keeps_tiles(call):
         cycles = TILE_OVER + page_bytes(call.result) * TILE_BYTE
-        work = _moving(chip, call, cycles, tiles(call.result))
+        work = _moved_pages(chip, call, cycles, tiles(call.result))
     else:
-        work = _moving(chip, call, 0, tiles(call.result))
-        work.movement_cycles = _crossing(call, work.cores)
+        work = _moved_pages(chip, call, 0, tiles(call.result))
+        work.movement_cycles = _crossing_cycles(call, work.cores)
     if is_slice:
         # Only the slice is read.
         work.dram_bytes = min(work.dram_bytes, 2 * whole_bytes(call.result))
@@ -319,7 +325,7 @@ def sliced(chip: Machine, call: LibraryCall) -> Work:
 
 
 def _keeps_tiles(call: LibraryCall) -> bool:
-    """True if tiles of the result are tiles of the operands."""
+    """Returns whether the tiles of the result are tiles of the operands."""
     if call.name == "slice_static":
         steps = call.attributes.get("step") or ()
         begins = list(call.attributes.get("begins") or ())[-2:]
@@ -333,35 +339,37 @@ def _keeps_tiles(call: LibraryCall) -> bool:
 
 
 def scanned(chip: Machine, call: LibraryCall) -> Work:
-    """Sums or products of all tiles before each along a dimension. The library turns one of the
-    last two dimensions to the front before, and back: then each element is in a tile of its own."""
+    """Work of a cumulative sum or product along a dimension.
+
+    The library permutes one of the last two dimensions to the front and back; in between, each
+    step along it is in another tile."""
     source = call.operands[0]
     shape = source.shape
     axis = int(call.attributes.get("dim", 0)) % len(shape)
     steps = shape[axis]
     if axis < len(shape) - 2:
-        work = _moving(chip, call, 0, max(1, tiles(source) // max(1, steps)))
+        work = _moved_pages(chip, call, 0, max(1, tiles(source) // max(1, steps)))
     else:
         order = list(range(len(shape)))
         order[0], order[axis] = axis, 0
-        turned = source.with_(shape=tuple(shape[n] for n in order))
-        work = _moving(chip, call, 0, max(1, tiles(turned) // max(1, steps)))
-        turns = [(source, turned), (turned, source)]
-        for before, after in turns:
-            turn = permuted(
+        permuted_source = source.with_(shape=tuple(shape[n] for n in order))
+        work = _moved_pages(chip, call, 0, max(1, tiles(permuted_source) // max(1, steps)))
+        permutes = [(source, permuted_source), (permuted_source, source)]
+        for before, after in permutes:
+            permute = permuted(
                 chip, LibraryCall("permute", (before,), (after,), {"permutation": order})
             )
-            work.movement_cycles += turn.movement_cycles
-            work.dram_bytes += turn.dram_bytes
+            work.movement_cycles += permute.movement_cycles
+            work.dram_bytes += permute.dram_bytes
         work.launches = 3
-        source = turned
+        source = permuted_source
     units = max(1, tiles(source) // max(1, steps))
     work.movement_cycles += -(-units // work.cores) * steps * SCANNED
     return work
 
 
 def gathered(chip: Machine, call: LibraryCall) -> Work:
-    """Work of a lookup: only the indexed rows of the table are read."""
+    """Work of a lookup, which reads only the indexed rows of the table."""
     size = whole_bytes(call.result)
     blocks = -(-prod(call.result.shape[:-1]) // ROWS_OF_INDICES)
     cores = max(1, min(chip.description.cores, blocks))

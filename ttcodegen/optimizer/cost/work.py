@@ -1,4 +1,4 @@
-"""Work of a call's programs, and its fabric traffic."""
+"""Work of the programs of a call, and its fabric traffic."""
 
 from __future__ import annotations
 
@@ -16,33 +16,30 @@ from ttcodegen.optimizer.cost.measurements import FITTED, Fitted
 from ttcodegen.systems.cards import Performance, performance_of
 from ttcodegen.systems.description import ChipDescription
 
-# Fabric traffic of collectives over the links of the mesh.
-
 
 @dataclass(frozen=True)
 class LinkWork:
-    """Fabric traffic of a call.
+    """Fabric traffic of a call over the links of the mesh.
 
-    Neighbours of a row or column form a line, as projects configure the fabric (FABRIC_1D), and
-    both directions of a link work at once.
+    The devices of a row or column form a line, as projects configure the fabric (FABRIC_1D), and
+    links are full duplex.
     """
 
     bytes: int
-    """Bytes over the busiest pair of neighbours, in one direction."""
+    """Bytes over the busiest link between neighbours, in one direction."""
     hops: int
     """Number of sequential hops between devices."""
     axes: tuple[tuple[int, int, int], ...] = ()
-    """The axes that it goes along, each with its bytes and hops; empty for the one of the call, or
-    the whole mesh."""
+    """Mesh axes with their bytes and hops; empty for the axis of the call, or the whole mesh."""
 
 
 def _all_gather(size: int, chips: int) -> LinkWork:
-    """All-gather along a line: the last device receives the shards of all others."""
+    """All-gather along a line: the last link carries the shards of all other devices."""
     return LinkWork((chips - 1) * size, chips - 1)
 
 
 def _reduce_scatter(size: int, chips: int) -> LinkWork:
-    """Reduce-scatter along a line: partial sums pass each link towards their device."""
+    """Reduce-scatter along a line: each link carries partial sums towards their device."""
     return LinkWork((chips - 1) * -(-size // chips), chips - 1)
 
 
@@ -62,8 +59,8 @@ def _along_axes(
 
     Args:
         along: traffic along an axis, by bytes of the tensor and number of devices.
-        first: the axis that comes first if it runs over both.
-        after: bytes of the tensor after an axis.
+        first: first axis of a collective over both.
+        after: bytes of the tensor after an axis, by those before and number of devices.
     """
 
     def rule(call: LibraryCall) -> LinkWork:
@@ -83,40 +80,40 @@ def _along_axes(
 
 
 def _mesh(call: LibraryCall) -> Sequence[int]:
-    """Rows and columns of the mesh of a call; 1x1 if it names none."""
+    """Returns rows and columns of the mesh of a call; 1x1 if it states none."""
     named: Sequence[int] = call.attributes.get("mesh_shape") or ()
     return (1, 1, *named)[-2:]
 
 
 def _point_to_point(call: LibraryCall) -> LinkWork:
-    """Point-to-point: the whole tensor passes each link from sender to receiver."""
+    """Point-to-point: each link from sender to receiver carries the whole tensor."""
     ends = [call.attributes[name] for name in ("send_coord", "receive_coord")]
     hops = sum(abs(sender - receiver) for sender, receiver in zip(*ends, strict=True))
     return LinkWork(whole_bytes(call.operands[0]), hops)
 
 
 def _devices_along_axis(call: LibraryCall) -> int:
-    """Number of devices along the call's mesh axis."""
+    """Returns the number of devices along the call's mesh axis."""
     axis: int | None = call.attributes.get("cluster_axis")
     return prod(_mesh(call)) if axis is None else _mesh(call)[axis]
 
 
 def _all_to_all(call: LibraryCall) -> LinkWork:
-    """All-to-all along a line: the middle link carries a shard per pair of its two sides."""
+    """All-to-all along a line: the middle link carries a shard for each pair of devices across."""
     chips = _devices_along_axis(call)
     share = -(-whole_bytes(call.operands[0]) // chips)
     return LinkWork((chips // 2) * -(-chips // 2) * share, chips - 1)
 
 
 def _broadcast(call: LibraryCall) -> LinkWork:
-    """Broadcast along a line: each packet passes all devices."""
+    """Broadcast along a line: each link carries the whole tensor."""
     return LinkWork(whole_bytes(call.operands[0]), _devices_along_axis(call) - 1)
 
 
 def _all_to_all_dispatch(call: LibraryCall) -> LinkWork:
     """All-to-all dispatch: every device receives all expert indices, and its experts' tokens.
 
-    With k of n devices' experts per token, distributed evenly, that is k / n of the tokens."""
+    If each token goes to k of n devices, evenly distributed, that is k / n of the tokens."""
     chips = _devices_along_axis(call)
     tokens, experts = (whole_bytes(each) for each in call.operands[:2])
     reached = min(call.operands[1].shape[-1], chips)
@@ -124,7 +121,7 @@ def _all_to_all_dispatch(call: LibraryCall) -> LinkWork:
 
 
 def _all_to_all_combine(call: LibraryCall) -> LinkWork:
-    """All-to-all combine: every device holds an equal share of each device's result rows."""
+    """All-to-all combine: each device has an equal share of every device's result rows."""
     chips = _devices_along_axis(call)
     share = -(-whole_bytes(call.result) // chips)
     return LinkWork((chips // 2) * -(-chips // 2) * share, chips - 1)
@@ -143,14 +140,14 @@ _RULES: dict[str, _Rule] = {
 
 
 def link_work(call: LibraryCall) -> LinkWork | None:
-    """Fabric traffic of a call, or None if it has none."""
+    """Returns the fabric traffic of a call, or None if it has none."""
     rule = _RULES.get(call.name)
     return None if rule is None or prod(_mesh(call)) <= 1 else rule(call)
 
 
 @dataclass
 class Work:
-    """Work of a call's programs; per core where noted."""
+    """Work of the programs of a call; per core where noted."""
 
     cores: int = 1
     circular_buffers: int = 0
@@ -158,27 +155,28 @@ class Work:
     intermediates: int = 0
     dram_bytes: int = 0
     dram_rate: float = 0.0
-    """Bytes per second that DRAM gives it; 0 for those of interleaved tensors."""
+    """DRAM bandwidth in bytes per second; 0 for that of interleaved tensors."""
     dram_pages: int = 0
-    """Pages of interleaved tensors, of which each costs time besides that of its bytes."""
+    """Pages of interleaved tensors; each costs time in addition to its bytes."""
     page_seconds: float | None = None
-    """Seconds of each of them; None for that of tensors which are read page by page."""
+    """Seconds per page; None for tensors that are read page by page."""
     noc_bytes: int = 0
-    """Bytes over the NoC, summed over all cores."""
+    """Bytes over the NoC of all cores."""
     movement_cycles: int = 0
-    """Cycles of the data movement processor of each core."""
+    """Cycles of the data movement processor per core."""
     engine_cycles: int = 0
     vector_cycles: int = 0
     launches: int = 1
     host_wait: float = 0.0
-    """Seconds in which the device waits for the host."""
+    """Seconds during which the device waits for the host."""
     start: float = 0.0
-    """Seconds before the first tile of each program; 0 for those of tensors where they are."""
+    """Seconds from launch to first tile per program; 0 for the default of the operands' memory."""
     overlap: float = 2.0
-    """Exponent of the norm by which times of movement and computation add up: they overlap
-    wholly if it is large, and wait for each other tile by tile if it is near one."""
+    """Exponent of the norm that combines the times of movement and computation.
+
+    Near one they alternate tile by tile; if it is large they overlap fully."""
     links: LinkWork | None = None
-    """Traffic over the links of the mesh."""
+    """Fabric traffic."""
 
 
 class Machine:
@@ -191,20 +189,20 @@ class Machine:
         self.grid = CoreGrid(description.grid[1], description.grid[0])
 
     def pass_cycles(self, placements: list[TensorPlacement]) -> int:
-        """Cycles in which a core unpacks and packs one tile of each tensor."""
+        """Returns the cycles of unpacking and packing one tile of each tensor."""
         size = max((page_bytes(placement) for placement in placements), default=0)
         return size // self.speed.unpacked_bytes + self.speed.tile_overhead
 
 
 def page_bytes(placement: TensorPlacement) -> int:
-    """Bytes of a tile, or of as many row-major elements."""
+    """Returns the bytes of a tile, or of 1,024 row-major elements."""
     if placement.layout is Layout.TILE:
         return tile_bytes(placement)
     return TILE_SIDE * TILE_SIDE * element_bits(placement) // 8
 
 
 def page_count(placement: TensorPlacement) -> int:
-    """Pages that a tensor is transferred in: tiles, or rows of a row-major tensor."""
+    """Returns the number of pages of a tensor: tiles, or rows of a row-major tensor."""
     if placement.layout is Layout.TILE:
         return tiles(placement)
     return prod(placement.shape[:-1])
@@ -213,8 +211,8 @@ def page_count(placement: TensorPlacement) -> int:
 def traffic(work: Work, call: LibraryCall) -> None:
     """Adds the traffic of reading or writing every tensor once.
 
-    A tensor in DRAM takes DRAM bandwidth and NoC; one in L1 only the NoC, and nothing if its shards
-    are those of the result. Padding of shards is not moved."""
+    Tensors in DRAM use DRAM and NoC bandwidth, tensors in L1 only the NoC, or nothing if they have
+    the shards of the result. Padding of shards is not moved."""
     home = call.result.shards
     for placement in (*call.operands, *call.results):
         size = whole_bytes(placement)
@@ -227,7 +225,7 @@ def traffic(work: Work, call: LibraryCall) -> None:
 
 
 def cores_of(chip: Machine, call: LibraryCall, units: int) -> int:
-    """Number of cores of a call: those of its shards, else one per unit of work."""
+    """Returns the number of cores of a call: those of its shards, or else one per unit of work."""
     for placement in (*call.results, *call.operands):
         if placement.shards is not None and placement.buffer_type == "l1":
             return min(placement.shards.cores, chip.description.cores)
@@ -235,4 +233,4 @@ def cores_of(chip: Machine, call: LibraryCall, units: int) -> int:
 
 
 WorkRule = Callable[[Machine, LibraryCall], Work]
-"""Rule that computes the work of one kind of call."""
+"""Returns the work of a call of one kind."""

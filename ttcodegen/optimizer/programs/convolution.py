@@ -24,26 +24,25 @@ from ttcodegen.layout.collapse import align_up
 from ttcodegen.layout.placements import row_bytes
 from ttcodegen.optimizer.call import LibraryCall
 
-# Convolutions of images that are sharded in L1: where their results are placed, and what they
-# take.
+# Convolutions of sharded images in L1: placements of images and results, and halos.
 #
-# The rules are those of tt-metal (conv2d_utils.cpp, conv2d_op_program_factory_common.cpp),
-# and hold for the measured calls: an image whose shards a convolution can use stays where it is,
-# and the result gets shards of the same kind.
+# The rules follow tt-metal (conv2d_utils.cpp, conv2d_op_program_factory_common.cpp), and hold for
+# the measured calls: an image whose shards a convolution can use stays in place, and the result
+# gets shards of the same kind.
 
 SCRATCHPAD = 64
-"""Bytes of a circular buffer that all programs of convolutions have."""
+"""Bytes of a circular buffer of all convolution programs."""
 _KINDS: tuple[MemoryLayout, ...] = ("height_sharded", "block_sharded")
 _TYPES = ("bf16", "f32")
 
 
 @dataclass(frozen=True)
 class Convolution:
-    """The sizes of a two-dimensional convolution."""
+    """Sizes of a 2D convolution."""
 
     batch: int
     size: tuple[int, int]
-    """Height and width of the image, as the following pairs."""
+    """Height and width of the image; the pairs below have the same order."""
     in_channels: int
     out_channels: int
     kernel: tuple[int, int]
@@ -56,7 +55,7 @@ class Convolution:
 
     @staticmethod
     def of(call: LibraryCall) -> Convolution:
-        """Program of a call."""
+        """Returns the sizes of a call."""
         given = call.attributes
         pairs = [
             (int(pair[0]), int(pair[1]))
@@ -95,63 +94,68 @@ class Convolution:
 
     @property
     def in_pixels(self) -> int:
-        """Rows of the image as a matrix."""
+        """Number of pixels of the images, rows of the image matrix."""
         return self.batch * prod(self.size)
 
     @property
     def out_pixels(self) -> int:
-        """Rows of the result as a matrix."""
+        """Number of pixels of the results, rows of the result matrix."""
         return self.batch * prod(self.out)
 
     @property
     def is_product(self) -> bool:
-        """True if the library multiplies matrices instead."""
-        asked = self.config.shard_layout
-        if asked is not None and asked.text == "width_sharded":
+        """Returns whether the library computes the convolution as a matmul."""
+        requested = self.config.shard_layout
+        if requested is not None and requested.text == "width_sharded":
             return False
         return self.kernel == self.stride == self.dilation == (1, 1) and not any(self.padding)
 
     @property
     def block_height(self) -> int:
-        """Rows of tiles of the result that are to be computed at a time; 0 if nothing is said."""
+        """Requested tile rows of the result per block; 0 if not given."""
         return (self.config.act_block_h_override or 0) // TILE_SIDE
 
     def is_of_single_channels(self, has_bias: bool) -> bool:
-        """True if each channel of a row of pixels is scaled alone (is_1d_depthwise_conv)."""
+        """Returns whether this is a depthwise convolution of a row (is_1d_depthwise_conv)."""
         alone = self.groups == self.in_channels == self.out_channels
         return alone and self.kernel == (1, 1) and self.size[0] == 1 and not has_bias
 
     @property
     def takes_shards(self) -> bool:
-        """True if the rules below are those of the call: not if the library folds the image first
-        (a stride as large as the kernel), or something else is requested."""
+        """Returns whether the rules of sharded images hold for the call.
+
+        They do not if the library folds the image first (stride equal to the kernel), or if the
+        config sets fields that change them."""
         if self.stride == self.kernel and self.stride != (1, 1):
             return False
-        asked = self.config
+        requested = self.config
         return not (
-            asked.override_sharding_config
-            or asked.reshard_if_not_optimal
-            or asked.act_block_h_override
-            or asked.act_block_w_div
-            or asked.config_tensors_in_dram
-            or asked.enable_act_double_buffer
-            or asked.enable_weights_double_buffer
-            or asked.enable_kernel_stride_folding
-            or asked.transpose_shards
-            or (asked.output_layout is not None and asked.output_layout.text != "tile")
-            or (asked.shard_layout is not None and asked.shard_layout.text == "width_sharded")
+            requested.override_sharding_config
+            or requested.reshard_if_not_optimal
+            or requested.act_block_h_override
+            or requested.act_block_w_div
+            or requested.config_tensors_in_dram
+            or requested.enable_act_double_buffer
+            or requested.enable_weights_double_buffer
+            or requested.enable_kernel_stride_folding
+            or requested.transpose_shards
+            or (requested.output_layout is not None and requested.output_layout.text != "tile")
+            or (
+                requested.shard_layout is not None
+                and requested.shard_layout.text == "width_sharded"
+            )
             or (self.groups == self.in_channels == self.out_channels and self.size[0] == 1)
         )
 
 
 def sharded_images(call: LibraryCall, grid: CoreGrid) -> Iterator[TensorPlacement]:
-    """Yields the placements in which the library would shard a convolution's image.
+    """Yields sharded placements of a convolution's image.
 
-    By height and in blocks, and its current placement if it can stay there.
+    The current one, if the image can stay there, and those of the library by height and in blocks.
     """
     image = call.operands[0]
     convolution = Convolution.of(call)
-    if not _takes_image(image, call.result) or not convolution.takes_shards:
+    if not _can_shard(image, call.result) or not convolution.takes_shards:
         return
     if image.shards is not None and result_of(call, image, grid) is not None:
         yield image
@@ -161,7 +165,7 @@ def sharded_images(call: LibraryCall, grid: CoreGrid) -> Iterator[TensorPlacemen
             yield found
 
 
-def _takes_image(image: TensorPlacement, result: TensorPlacement) -> bool:
+def _can_shard(image: TensorPlacement, result: TensorPlacement) -> bool:
     return (
         image.layout is Layout.TILE
         and result.layout is Layout.TILE
@@ -174,20 +178,21 @@ def _takes_image(image: TensorPlacement, result: TensorPlacement) -> bool:
 def _sharded(
     image: TensorPlacement, convolution: Convolution, kind: MemoryLayout, grid: CoreGrid
 ) -> TensorPlacement:
-    """determine_parallel_config, determine_input_memory_config."""
+    """Returns the image as the library shards it (determine_parallel_config,
+    determine_input_memory_config)."""
     rows = tiles_along(convolution.out_pixels)
     channels = tiles_along(convolution.in_channels)
     if kind == "height_sharded":
-        down, across = _parts(rows, grid.cores), 1
+        down, across = parts(rows, grid.cores), 1
         cores = filled_core_ranges(down, grid.columns)
     else:
-        down = _parts(rows, grid.rows)
+        down = parts(rows, grid.rows)
         if convolution.is_product:
             outputs = tiles_along(convolution.out_channels)
             common = range(min(grid.columns, channels, outputs), 0, -1)
             across = next(n for n in common if outputs % n == 0 and channels % n == 0)
         else:
-            across = _parts(channels, grid.columns)
+            across = parts(channels, grid.columns)
         cores = (CoreRange(0, 0, across - 1, down - 1),)
     height = align_up(convolution.in_pixels, down * TILE_SIDE) // down
     width = align_up(channels, across) // across * TILE_SIDE
@@ -195,20 +200,10 @@ def _sharded(
     return plain.sharded(kind, Shards((height, width), cores))
 
 
-def _parts(number: int, most: int) -> int:
-    """The largest number of parts, each of which has something of `number`."""
-    parts = most
-    while parts > 1:
-        rounded = align_up(number, parts)
-        if rounded - number < rounded // parts:
-            break
-        parts -= 1
-    return parts
-
-
 def result_of(call: LibraryCall, image: TensorPlacement, grid: CoreGrid) -> TensorPlacement | None:
-    """The placement of the result for an image that is sharded so, without a memory configuration;
-    None if the library would shard the image anew (determine_output_parallel_config)."""
+    """Returns the placement of the result for a sharded image, without a memory config.
+
+    None if the library would reshard the image (determine_output_parallel_config)."""
     convolution, shards = Convolution.of(call), image.shards
     kind = image.memory_layout
     if shards is None or image.buffer_type != "l1" or not convolution.takes_shards:
@@ -229,7 +224,7 @@ def result_of(call: LibraryCall, image: TensorPlacement, grid: CoreGrid) -> Tens
         if convolution.is_product:
             fits = convolution.in_channels == width * across
         else:
-            across = _parts(channels, grid.columns)
+            across = parts(channels, grid.columns)
         cores = (CoreRange(0, 0, across - 1, down - 1),)
     else:
         return None
@@ -238,7 +233,7 @@ def result_of(call: LibraryCall, image: TensorPlacement, grid: CoreGrid) -> Tens
     out_height = align_up(convolution.out_pixels, down * TILE_SIDE) // down
     out_width = align_up(channels, across) // across * TILE_SIDE
     if convolution.is_product:
-        # A product leaves out cores that have nothing to compute.
+        # A matmul leaves out cores without rows or columns to compute.
         rows = tiles_along(convolution.out_pixels)
         down = align_up(rows, out_height // TILE_SIDE) // (out_height // TILE_SIDE)
         across = align_up(channels, out_width // TILE_SIDE) // (out_width // TILE_SIDE)
@@ -250,8 +245,9 @@ def result_of(call: LibraryCall, image: TensorPlacement, grid: CoreGrid) -> Tens
 
 
 def halo_bytes(call: LibraryCall, image: TensorPlacement, result: TensorPlacement) -> int:
-    """Bytes of each L1 that the image takes once more, with the pixels around those of each core
-    (sliding_window.cpp); none for a product."""
+    """Returns the bytes of L1 per core of the image's copy with halos (sliding_window.cpp).
+
+    0 for convolutions that are computed as matmuls."""
     convolution = Convolution.of(call)
     if image.shards is None or result.shards is None or convolution.is_product:
         return 0
@@ -259,7 +255,7 @@ def halo_bytes(call: LibraryCall, image: TensorPlacement, result: TensorPlacemen
 
 
 def most_pixels(convolution: Convolution, each: int) -> int:
-    """Pixels of the image that a core needs which computes so many of the result
+    """Returns the maximum pixels of the image that a core needs for `each` pixels of the result
     (generate_shard_boundaries)."""
     total = convolution.out_pixels
     height, width = convolution.padded
@@ -279,18 +275,18 @@ def most_pixels(convolution: Convolution, each: int) -> int:
     )
 
 
-# Over which cores a convolution divides its image and its result.
+# Cores over which a convolution divides its image and its result.
 #
-# The rules are those of tt-metal (determine_parallel_config,
-# determine_output_parallel_config, determine_input_memory_config and
-# get_conv_padded_input_shape_and_mem_config of conv2d_utils.cpp).
+# The rules follow tt-metal (determine_parallel_config, determine_output_parallel_config,
+# determine_input_memory_config and get_conv_padded_input_shape_and_mem_config of
+# conv2d_utils.cpp).
 
 LEAST_ALIGNMENT = 8
-"""Channels of 16 bits that can be moved at once."""
+"""Minimum alignment of 16-bit channels: the elements of a 16-byte transfer."""
 
 
 class Sizes(Protocol):
-    """Sizes and requests that the core division of a convolution depends on."""
+    """Sizes and requests that determine the core assignment of a convolution."""
 
     @property
     def in_channels(self) -> int: ...
@@ -304,13 +300,13 @@ class Sizes(Protocol):
     def is_product(self) -> bool: ...
     @property
     def block_height(self) -> int:
-        """Rows of tiles of the result that are to be computed at a time; 0 if nothing is said."""
+        """Requested tile rows of the result per block; 0 if not given."""
         ...
 
 
 @dataclass(frozen=True)
 class DividedCores:
-    """Cores, and how a tensor is divided over them."""
+    """Cores of a sharded tensor, with the kind and orientation of its shards."""
 
     kind: MemoryLayout
     ranges: CoreRanges
@@ -318,12 +314,12 @@ class DividedCores:
 
     @property
     def down(self) -> int:
-        """Into how many parts the pixels are divided."""
+        """Number of parts of the pixels."""
         return Shards((0, 0), self.ranges, self.orientation).grid(self.kind)[0]
 
     @property
     def across(self) -> int:
-        """Into how many parts the channels are divided."""
+        """Number of parts of the channels."""
         return Shards((0, 0), self.ranges, self.orientation).grid(self.kind)[1]
 
     @property
@@ -333,14 +329,14 @@ class DividedCores:
 
     @staticmethod
     def blocks(down: int, across: int, orientation: Orientation) -> DividedCores:
-        """A rectangle for blocks."""
+        """Returns the rectangle of cores of block shards."""
         turned = orientation is Orientation.COL_MAJOR
         columns, rows = (down, across) if turned else (across, down)
         return DividedCores("block_sharded", (CoreRange(0, 0, columns - 1, rows - 1),), orientation)
 
     @staticmethod
     def of(placement: TensorPlacement) -> DividedCores:
-        """Shards of a tensor."""
+        """Returns the cores of a sharded tensor."""
         assert placement.shards is not None
         assert placement.memory_layout is not None
         kind: MemoryLayout = placement.memory_layout  # pyright: ignore[reportAssignmentType]
@@ -348,8 +344,7 @@ class DividedCores:
 
 
 def parts(number: int, most: int, multiple: int = 1) -> int:
-    """The largest number of parts, each of which has something of `number`, and a multiple of
-    `multiple`."""
+    """Returns the largest number of nonempty parts, whose sizes are multiples of `multiple`."""
     count = most
     while count > 1:
         rounded = align_up(number, count * multiple)
@@ -362,7 +357,7 @@ def parts(number: int, most: int, multiple: int = 1) -> int:
 def channel_alignment(
     kind: str | None, layout: Layout, is_product: bool, shard_width: int | None = None
 ) -> int:
-    """Channels that those of each core are rounded up to (get_input_channels_alignment)."""
+    """Returns the alignment of the channels per core (get_input_channels_alignment)."""
     if is_product or kind == "width_sharded" or layout is not Layout.ROW_MAJOR:
         return TILE_SIDE
     if shard_width is None:
@@ -374,7 +369,7 @@ def channel_alignment(
 def input_cores(
     sizes: Sizes, kind: MemoryLayout, alignment: int, grid: CoreGrid, orientation: Orientation
 ) -> DividedCores:
-    """Cores of the sharded image (determine_parallel_config)."""
+    """Returns the cores of the sharded image (determine_parallel_config)."""
     rows = tiles_along(sizes.out_pixels)
     multiple = sizes.block_height or 1
     if kind == "height_sharded":
@@ -400,7 +395,7 @@ def input_cores(
 
 
 def output_cores(sizes: Sizes, given: DividedCores, grid: CoreGrid) -> DividedCores:
-    """Cores of the result (determine_output_parallel_config)."""
+    """Returns the cores of the result (determine_output_parallel_config)."""
     channels = tiles_along(sizes.out_channels)
     if sizes.is_product or given.kind == "height_sharded":
         return given
@@ -415,7 +410,7 @@ def output_cores(sizes: Sizes, given: DividedCores, grid: CoreGrid) -> DividedCo
 def image_shards(
     sizes: Sizes, image: TensorPlacement, cores: DividedCores, alignment: int
 ) -> TensorPlacement:
-    """An image on these cores (determine_input_memory_config)."""
+    """Returns the image sharded over cores (determine_input_memory_config)."""
     by_width = cores.kind == "width_sharded"
     side = 1 if by_width and image.layout is Layout.ROW_MAJOR else TILE_SIDE
     height = align_up(sizes.in_pixels, cores.down * side) // cores.down
@@ -425,7 +420,7 @@ def image_shards(
 
 
 def output_shards(sizes: Sizes, result: TensorPlacement, cores: DividedCores) -> TensorPlacement:
-    """The result on these cores (get_conv_configs)."""
+    """Returns the result sharded over cores (get_conv_configs)."""
     height = align_up(sizes.out_pixels, cores.down * TILE_SIDE) // cores.down
     width = align_up(sizes.out_channels, cores.across * TILE_SIDE) // cores.across
     return result.sharded(cores.kind, Shards((height, width), cores.ranges, cores.orientation))

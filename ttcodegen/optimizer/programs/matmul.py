@@ -211,14 +211,14 @@ class _Choice:
         self.space = l1 - taken
 
     def fits(self, height: int, width: int, inner: int) -> bool:
-        """Returns whether the library's estimate of the buffers fits; their final size may differ."""
+        """Returns whether the library's estimate of the buffers fits; the final size may differ."""
         left, right = tile_bytes(self.left), tile_bytes(self.right)
         shard = self.left.shards.shape[1] // TILE_SIDE if self.left.shards is not None else 0
         size = height * inner * 2 * left + width * inner * 2 * right + height * shard * left
         return size + height * width * (left + self.sums) + width * self.bias < self.space
 
     def fitting(self, height: int, width: int, inner: int, smaller: bool) -> tuple[int, int, int]:
-        """Returns height, width and depth of the largest block that fits, the squarest of equals."""
+        """Returns height, width and depth of the largest block that fits, preferring squares."""
         if self.fits(height, width, inner):
             return height, width, inner
         by_size: dict[int, tuple[int, int]] = {}

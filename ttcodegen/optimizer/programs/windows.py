@@ -36,27 +36,28 @@ from ttcodegen.optimizer.programs.convolution import (
 )
 from ttcodegen.systems.description import ChipDescription
 
-# True if two processors of each core share the work of gathering the image of a convolution.
+# Split readers: both data movement processors of a core gather the image of a convolution.
 #
-# The release compares what it takes before a product can begin: figures and rule of
-# is_split_reader_viable (conv2d_op_program_factory_common.cpp of tt-metal).
+# The library compares the time before a matmul can begin with and without them. Rule and figures
+# are those of is_split_reader_viable (conv2d_op_program_factory_common.cpp of tt-metal).
 
-LEAST_TRANSFER = 16
-"""Bytes of the shortest transfer that was measured."""
+MIN_TRANSFER = 16
+"""Bytes of the shortest transfer in the figures."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """Data read before a matmul begins."""
+    """Data that is read before a matmul begins."""
 
     high: int
-    """Rows of tiles of the block of the image."""
+    """Tile rows of a block of the image."""
     wide: int
+    """Tile columns of a block of the image."""
     channels: int
     read_at_once: int
-    """Pixels that are beside each other in L1."""
+    """Number of adjacent pixels per read."""
     columns: int
-    """Columns of a window."""
+    """Columns of the kernel window."""
     weight_tiles: int
     weight_tile: int
     is_f32: bool
@@ -66,26 +67,30 @@ class Reading:
 
 @dataclass(frozen=True)
 class _Rate:
-    """Gigabytes per second, which grow with the length of transfers up to some length."""
+    """Bandwidth in GB/s, which grows linearly with the length of transfers up to a maximum."""
 
     longest: int
     least: float
     most: float
 
     def of(self, size: int) -> float:
-        length = min(max(size, LEAST_TRANSFER), self.longest)
-        grown = (self.most - self.least) / (self.longest - LEAST_TRANSFER)
-        return self.least + grown * (length - LEAST_TRANSFER)
+        length = min(max(size, MIN_TRANSFER), self.longest)
+        grown = (self.most - self.least) / (self.longest - MIN_TRANSFER)
+        return self.least + grown * (length - MIN_TRANSFER)
 
 
 @dataclass(frozen=True)
 class _Speeds:
+    """Figures of a chip."""
+
     clock: float
+    """Clock in GHz."""
     local: _Rate
     dram: _Rate
     multicast: _Rate
     tilizing: dict[tuple[bool, str], tuple[int, int]]
-    """Cycles of a tile of 16 bits, or of 32, with narrow and with wide sums."""
+    """Cycles per tile with 16-bit and 32-bit sums, by whether the image is float32 and by the
+    result's data type."""
 
 
 _SPEEDS = {
@@ -113,7 +118,7 @@ _SPEEDS = {
 
 
 def splits_reading(reading: Reading, arch: str) -> bool:
-    """True if it pays to delay the weights for it."""
+    """Returns whether split readers pay, although they delay the reading of the weights."""
     speeds = _SPEEDS[arch]
     element = 4 if reading.is_f32 else 2
     unit = element * reading.channels * reading.read_at_once
@@ -132,8 +137,7 @@ def splits_reading(reading: Reading, arch: str) -> bool:
 
 # Blocking plan of a 2D convolution: tiles and circular buffers per core.
 #
-# The rules are those of tt-metal, conv2d_utils.cpp and
-# conv2d_op_program_factory_common.cpp.
+# The rules follow conv2d_utils.cpp and conv2d_op_program_factory_common.cpp of tt-metal.
 
 
 @dataclass(frozen=True)
@@ -142,7 +146,7 @@ class Setting:
 
     grid: CoreGrid
     space: int
-    """Bytes of each L1 that a slice may take."""
+    """Bytes of L1 per core that a slice may use."""
     arch: str
     weight: DataType
     has_bias: bool
@@ -151,7 +155,7 @@ class Setting:
 
 
 def element_bytes(data_type: DataType) -> int:
-    """Block floats are unpacked to 16 bits."""
+    """Returns the bytes of an unpacked element; block floats are unpacked to 16 bits."""
     return 4 if data_type.mlir == "f32" else 2
 
 
@@ -178,17 +182,17 @@ class Plan:
         self.block_width = self._block_width()
 
     def shard_height(self, down: int) -> int:
-        """Rows of the result of each core."""
+        """Returns the rows of the result per core if they are divided into `down` parts."""
         return align_up(self.convolution.out_pixels, down * TILE_SIDE) // down
 
     def _block_height(self) -> int:
-        asked = self.convolution.block_height
-        if not asked:
+        requested = self.convolution.block_height
+        if not requested:
             return self.high
-        return next(n for n in range(min(asked, self.high), 0, -1) if self.high % n == 0)
+        return next(n for n in range(min(requested, self.high), 0, -1) if self.high % n == 0)
 
     def _block_width(self) -> int:
-        """determine_per_core_conv_block_config."""
+        """Tiles along the depth of a block (determine_per_core_conv_block_config)."""
         convolution, cores = self.convolution, self.cores
         rows, columns = convolution.kernel
         if cores.kind == "height_sharded":
@@ -200,7 +204,7 @@ class Plan:
         return tiles_along(self.inner * rows * columns // parts)
 
     def product(self, image: TensorPlacement, result: TensorPlacement) -> int:
-        """Bytes of the circular buffers of a convolution of single pixels, of sharded images."""
+        """Returns the bytes of the circular buffers of a 1x1 convolution of a sharded image."""
         setting = self.setting
         weight = TensorPlacement((1, 1, 32, 32), setting.weight, Layout.TILE)
         whole = self.block_width == tiles_along(self.inner)
@@ -215,9 +219,9 @@ class Plan:
         )
 
     def buffers(self, result: TensorPlacement, skips: bool | None = None) -> int:
-        """Bytes of the circular buffers of the program that multiplies (get_cb_info).
+        """Returns the bytes of the circular buffers of the convolution program (get_cb_info).
 
-        `skips`: whether the image needs no buffer for what is sent to other cores.
+        `skips`: whether the program skips the multicast of the image, which needs a buffer.
         """
         setting, convolution, cores = self.setting, self.convolution, self.cores
         config = convolution.config
@@ -229,7 +233,7 @@ class Plan:
         weight = tile_bytes_of(setting.weight)
         single = convolution.is_of_single_channels(setting.has_bias)
         first, second = self._readers(single, result)
-        # What is sent to other cores has the format of the result.
+        # Multicast blocks of the image have the format of the result.
         same = (rows_tile, self.data_type.mlir == "f32") == (
             out_tile,
             result.data_type.mlir == "f32",
@@ -265,7 +269,7 @@ class Plan:
         return count * (2 if doubled else 1)
 
     def _sums(self, result: TensorPlacement, single: bool) -> int:
-        """Bytes of the partial sums' buffer, if it is not the result's."""
+        """Bytes of the partial sums' buffer; 0 if they share the buffer of the result."""
         setting, convolution, cores = self.setting, self.convolution, self.cores
         steps = convolution.kernel[0]
         if cores.kind == "block_sharded":
@@ -282,7 +286,7 @@ class Plan:
         return (1 if single else self.high * self.wide) * tile_bytes_of(DataType.from_mlir(kind))
 
     def _readers(self, single: bool, result: TensorPlacement) -> tuple[int, int]:
-        """Tiles of the block of the image that each of two readers gathers."""
+        """Returns the tiles of an image block that each of the two readers gathers."""
         whole = self.block_height * self.block_width
         if single or self.cores.kind == "width_sharded" or self.block_height <= 1:
             return whole, 0
@@ -309,7 +313,7 @@ class Plan:
 
 
 SCHEME = "applied_shard_scheme"
-"""The attribute of a call that requests one; no op of ours does."""
+"""Attribute of a pool with a requested memory layout; the compiler never sets it."""
 
 
 @dataclass(frozen=True)
@@ -318,36 +322,39 @@ class PoolShards:
 
     kind: MemoryLayout
     down: int
-    """Into how many parts the pixels are divided."""
+    """Number of parts of the pixels."""
     across: int
-    """Into how many parts the channels are divided."""
+    """Number of parts of the channels."""
     width: int
-    """Channels of the image on each core."""
+    """Channels of the image per core."""
 
 
 LocalBuffers = Callable[[LibraryCall, int], int]
-"""Bytes of the circular buffers of a pool with so many channels on each core."""
+"""Bytes of the circular buffers of a pool, by its number of channels per core."""
 
 
 def pool_shards(call: LibraryCall, chip: ChipDescription, local: LocalBuffers) -> PoolShards:
-    """Those of the image if it is sharded, else those that are requested, else those with which
-    the circular buffers and the result take least."""
+    """Returns the sharding of a pool.
+
+    It is the sharding of the image, or else the requested one, or else the one with the smallest
+    circular buffers and result."""
     image = call.operands[0]
     if image.shards is not None and image.buffer_type == "l1":
         kind = cast("MemoryLayout", image.memory_layout)
         down, across = image.shards.grid(kind)
         return PoolShards(kind, down, across, image.shards.shape[1])
-    asked = call.attributes.get(SCHEME)
-    if asked is not None:
+    requested = call.attributes.get(SCHEME)
+    if requested is not None:
         alignment = TILE_SIDE if _in_tiles(image) else LEAST_ALIGNMENT
-        return _divided(call, chip, asked, alignment)
-    several = {kind: _divided(call, chip, kind, TILE_SIDE) for kind in SHARDED}
+        return _divided(call, chip, requested, alignment)
+    by_kind = {kind: _divided(call, chip, kind, TILE_SIDE) for kind in SHARDED}
     height, width, block = (
-        _size(call, each, local, chip.noc_dram_address_align_bytes) for each in several.values()
+        _compared_size(call, each, local, chip.noc_dram_address_align_bytes)
+        for each in by_kind.values()
     )
     if height > width:
-        return several["block_sharded" if width > block else "width_sharded"]
-    return several["block_sharded" if height > block else "height_sharded"]
+        return by_kind["block_sharded" if width > block else "width_sharded"]
+    return by_kind["block_sharded" if height > block else "height_sharded"]
 
 
 def _in_tiles(placement: TensorPlacement) -> bool:
@@ -366,23 +373,25 @@ def _divided(
     if kind == "height_sharded":
         down = parts(pixels, rows * columns)
     elif kind == "width_sharded":
-        across = _divisor(rows * columns, blocks)
+        across = _common_divisor(rows * columns, blocks)
     else:
         down = parts(pixels, rows)
-        across = _divisor(columns, blocks, -(-channels // alignment))
+        across = _common_divisor(columns, blocks, -(-channels // alignment))
     snapped = TILE_SIDE if _in_tiles(image) else LEAST_ALIGNMENT
     return PoolShards(kind, down, across, align_up(channels, across * snapped) // across)
 
 
-def _divisor(most: int, *numbers: int) -> int:
-    """The largest number that divides all of these."""
+def _common_divisor(most: int, *numbers: int) -> int:
+    """Returns the largest common divisor of the numbers up to `most`."""
     return next(n for n in range(most, 0, -1) if all(number % n == 0 for number in numbers))
 
 
-def _size(call: LibraryCall, shards: PoolShards, local: LocalBuffers, alignment: int) -> int:
-    """Size by which the library compares shardings of a pool.
+def _compared_size(
+    call: LibraryCall, shards: PoolShards, local: LocalBuffers, alignment: int
+) -> int:
+    """Returns the size by which the library compares shardings of a pool.
 
-    Circular buffers, and the result in whole tiles.
+    It is the size of the circular buffers and of the result in whole tiles.
     """
     pool, result = windows_of(call), call.result
     width = align_up(pool.in_channels, shards.across * TILE_SIDE) // shards.across
@@ -396,7 +405,7 @@ def _size(call: LibraryCall, shards: PoolShards, local: LocalBuffers, alignment:
 
 
 def windows_of(call: LibraryCall) -> Convolution:
-    """The windows of a pool, as those of a convolution."""
+    """Returns the windows of a pool as a depthwise convolution."""
     given = call.attributes
     channels = int(given["channels"])
     (kernel, stride, dilation) = (
@@ -408,7 +417,7 @@ def windows_of(call: LibraryCall) -> Convolution:
         sides = [sides[0], sides[0], sides[1], sides[1]]
     size = (int(given["input_height"]), int(given["input_width"]))
     if given.get("ceil_mode"):
-        # Windows that begin in the image count: it is padded for them.
+        # Padding completes the windows that begin in the image.
         for axis, after in enumerate((1, 3)):
             reach = size[axis] + sides[after - 1] + sides[after]
             reach -= dilation[axis] * (kernel[axis] - 1) + 1
@@ -428,8 +437,9 @@ def windows_of(call: LibraryCall) -> Convolution:
 
 
 def pool_tensors(call: LibraryCall, chip: ChipDescription, shards: PoolShards) -> int:
-    """Peak bytes per L1 bank of a pool's temporary tensors: the sharded image, the same with its
-    halo, and the sharded result if it moves elsewhere."""
+    """Returns the peak bytes per L1 bank of a pool's temporary tensors.
+
+    These are the sharded image, its copy with halos, and the sharded result if it is moved."""
     pool, (image, result) = windows_of(call), (call.operands[0], call.result)
     own, rounded = bank_bytes(image, chip), chip.noc_dram_address_align_bytes
     given = image.shards is not None and image.buffer_type == "l1"
@@ -437,24 +447,24 @@ def pool_tensors(call: LibraryCall, chip: ChipDescription, shards: PoolShards) -
     placed = 0
     if not given:
         height = align_up(pool.in_pixels, shards.down * high) // shards.down
-        placed = _bytes(image, height, shards.width, rounded)
+        placed = _shard_bytes(image, height, shards.width, rounded)
     snap = TILE_SIDE if _in_tiles(result) else 1
     each = align_up(pool.out_pixels, shards.down * snap) // shards.down
     halo = align_up(most_pixels(pool, each) * shards.width * 2, rounded)
     alignment = TILE_SIDE if _in_tiles(result) else FACE_SIDE
     width = align_up(pool.in_channels, shards.across * alignment) // shards.across
-    computed = _bytes(result, each, width, rounded)
-    # An image that came from DRAM is freed as soon as its pixels are copied.
+    computed = _shard_bytes(result, each, width, rounded)
+    # The shards of an image from DRAM are freed after their pixels are copied.
     kept = 0 if image.buffer_type == "dram" else placed
     peak = max(own + placed + halo, own + kept + halo + computed)
     final = bank_bytes(result, chip)
-    if not _is_computed_so(result, shards, each, width):
+    if not _stays_in_place(result, shards, each, width):
         peak = max(peak, own + kept + halo + computed + final)
     return max(peak - own - final, 0)
 
 
-def _is_computed_so(result: TensorPlacement, shards: PoolShards, each: int, width: int) -> bool:
-    """True if the result stays where the pool computes it."""
+def _stays_in_place(result: TensorPlacement, shards: PoolShards, each: int, width: int) -> bool:
+    """Returns whether the result stays where the pool computes it."""
     return (
         result.shards is not None
         and result.memory_layout == shards.kind
@@ -463,8 +473,8 @@ def _is_computed_so(result: TensorPlacement, shards: PoolShards, each: int, widt
     )
 
 
-def _bytes(tensor: TensorPlacement, height: int, width: int, alignment: int) -> int:
-    """Bytes of a shard of that many rows and columns."""
+def _shard_bytes(tensor: TensorPlacement, height: int, width: int, alignment: int) -> int:
+    """Returns the bytes of a shard of these rows and columns."""
     if _in_tiles(tensor):
         return tile_bytes(tensor) * tiles_along(height) * tiles_along(width)
     return align_up(height * align_up(width * 2, 16), alignment)

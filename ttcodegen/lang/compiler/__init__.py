@@ -3,9 +3,8 @@
 - `compute/`: Compute kernels of TT-Lang: block expressions as loops over tiles
 - `movement/`: Data movement kernels of TT-Lang: copies, pipes, semaphores
 - `operations`: Compilation of operations to modules of a device program and its host function
-- `outlining`: Operations whose nodes all do the same become functions of whole tensors
+- `outlining`: Lifting of uniform operations to functions of whole tensors
 - `python/`: The Python of kernels: evaluation, captured variables, control flow, numbers
-- `resources`: Device resources of kernels: circular buffers, semaphores, and elements of blocks in
-  L1
-- `tensor_functions`: TTIR text of functions of whole tensors
+- `resources`: Device resources of kernels: circular buffers, tensors, semaphores, runtime arguments
+- `tensor_functions`: TTIR text of functions on whole tensors
 """

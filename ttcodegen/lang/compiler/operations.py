@@ -70,7 +70,7 @@ from ttcodegen.layout.placements import tile_bytes_of
 from ttcodegen.naming.programs import address_name
 from ttcodegen.ops.dialects import load_dialects
 
-# Host functions that run the program of an operation.
+# Host functions that run the program of an operation
 
 NamedTensors = dict[int, tuple[str, Tensor]]
 """Tensors with their names, by identity."""
@@ -78,18 +78,18 @@ NamedTensors = dict[int, tuple[str, Tensor]]
 
 @dataclass(frozen=True)
 class OperationTensors:
-    """The tensors of an operation."""
+    """Tensors that an operation reads or writes."""
 
     inputs: NamedTensors
     kept: NamedTensors
-    """Those that it writes, and whose elements before that matter."""
+    """Partially written tensors, whose previous contents are inputs."""
     outputs: NamedTensors
 
 
 def host_module(
     function: str, program: Program, kernels: Sequence[FuncOp], given: OperationTensors
 ) -> ModuleOp:
-    """A module with a program, its kernels, and a host function of that name that runs it."""
+    """Builds a module with a program, its kernels, and a host function that runs the program."""
     inputs = [*given.inputs.values(), *given.kept.values()]
     outputs = list(given.outputs.values())
     ctx = load_dialects()
@@ -117,7 +117,7 @@ def host_module(
     host = FuncOp(function, types, Region(body))
     host.arg_attrs = _names([name for name, _ in inputs])
     host.res_attrs = _names([name for name, _ in outputs])
-    # What it means is the operation of the program in Python: nothing that TTIR has ops for.
+    # The meaning is the Python operation itself, which TTIR has no ops for: a declaration only.
     declared = FuncOp.external(meaning, [value.type for value in read], types[1])
     declared.attributes[MEANING] = UnitAttr()
     return ModuleOp([host, declared, *kernels])
@@ -131,38 +131,38 @@ def _type_of(tensor: Tensor) -> Any:
     return placed_type(tensor.placement)
 
 
-# Operations become modules with a device program and a host function that runs it.
+# Operations become modules with a device program and a host function that runs it
 
-_PLACES = (
+_COORDINATES = (
     RuntimeArgument("node_column", Place.COLUMN),
     RuntimeArgument("node_row", Place.ROW),
 )
-"""The run-time arguments with the node that a kernel is on."""
+"""Runtime arguments with the coordinates of the node that a kernel runs on."""
 SEMAPHORES = 16
 """Semaphores of a program (tt-metal, tt_metal/impl/buffers/semaphore.hpp)."""
 
 
 @dataclass(frozen=True)
 class CompiledOperation:
-    """An operation as a module of device programs."""
+    """An operation compiled to a module with a device program."""
 
     name: str
     module: ModuleOp
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
-    """The tensors that its host function takes and returns, in order."""
+    """Tensors that the host function takes and returns, in order."""
     warnings: tuple[Diagnostic, ...]
-    """Warnings on what the kernels leave out, each with its line."""
+    """Warnings about what the kernels leave out, each with its line."""
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:
-        """All tensors."""
+        """Inputs, then outputs."""
         return (*self.inputs, *self.outputs)
 
 
 @dataclass
-class _Parts:
-    """A kernel of all nodes, and what it refers to."""
+class _KernelSource:
+    """A kernel with its captured variables on all nodes, its syntax tree, and its needs."""
 
     kernel: context.Kernel
     captured: Captured
@@ -171,27 +171,27 @@ class _Parts:
 
     @property
     def purpose(self) -> str:
-        """Description in the head comment of a kernel's file."""
+        """Description for the header comment of the kernel's source file."""
         place = location(self.captured.file, self.syntax)
         return f"`{self.kernel.name}` of {Path(place.file).name}, line {place.line}."
 
 
 @dataclass(frozen=True)
 class OperationProgram:
-    """An operation as a device program."""
+    """An operation compiled to a device program without a host function."""
 
     program: Program
     kernels: tuple[FuncOp, ...]
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
-    """The tensors that it reads and writes, in the order of the program's operands."""
+    """Tensors that the program reads and writes, in the order of its operands."""
 
 
 def operation_program(launch: Launch, name: str) -> OperationProgram:
-    """Compiles an operation to a program of that name, for a module that has others as well.
+    """Compiles an operation to a named program, for a module with several programs.
 
     Raises:
-        CompileError: at what the compiler does not take.
+        CompileError: if the operation uses something that is not supported.
     """
     compiler = _OperationCompiler(launch, (), name)
     program, kernels = compiler.program()
@@ -208,11 +208,10 @@ def compile_operation(launch: Launch, kept: Collection[int] = ()) -> CompiledOpe
 
     Args:
         launch: the operation.
-        kept: the identities of tensors that are written in part: what they hold before is an input
-            too.
+        kept: identities of partially written tensors, whose previous contents become inputs.
 
     Raises:
-        CompileError: at what the compiler does not take.
+        CompileError: if the operation uses something that is not supported.
     """
     return _OperationCompiler(launch, kept).compile()
 
@@ -222,9 +221,9 @@ class _OperationCompiler:
         self.launch = launch
         self.name = name or identifier(launch.name)
         self._prefix = f"{identifier(launch.name)}_" if name else ""
-        """Prefix of kernel names, unique among programs."""
+        """Prefix that makes kernel names unique across programs."""
         self._symbols = f"{name}_" if name else ""
-        """Prefix of the kernels' function symbols."""
+        """Prefix of the symbols of the kernels' functions."""
         first = next(iter(launch.nodes.values()))
         self.buffers = first.made.of(DataflowBuffer)
         for node in launch.nodes.values():
@@ -238,13 +237,13 @@ class _OperationCompiler:
         self.circular = [circular_buffer(buffer) for buffer in self.buffers]
         self._warnings: dict[Diagnostic, None] = {}
         self._tensor_names: dict[int, str] = {}
-        parts = [self._parts_of(number, kernel) for number, kernel in enumerate(first.kernels)]
+        parts = [self._kernel_source(number, kernel) for number, kernel in enumerate(first.kernels)]
         self.computing = [part for part in parts if part.kernel.kind is KernelKind.COMPUTE]
         self.moving = [part for part in parts if part.kernel.kind is not KernelKind.COMPUTE]
         if not all(buffer.is_tiled for buffer in self.buffers):
-            # Operands of computations are whole tiles: check this before anything is moved.
+            # Compute kernels take whole tiles only: report that before translating copies.
             for part in self.computing:
-                self._translate_compute(part, self.circular, Needs(), _PLACES)
+                self._translate_compute(part, self.circular, Needs(), _COORDINATES)
             self.circular = [circular_buffer(buffer) for buffer in self.buffers]
         for part in self.moving:
             self._translate_movement(part, Processor.READER, is_first_time=True)
@@ -256,10 +255,10 @@ class _OperationCompiler:
             self._add_backing(buffer, read)
         self.inputs = {key: each for key, each in read.items() if key not in self.outputs}
         self.kept = {k: each for k, each in self.outputs.items() if k in kept or k in read}
-        """Tensors that are written, and whose elements before that matter."""
+        """Outputs whose previous contents are needed."""
 
     def _add_backing(self, buffer: DataflowBuffer, read: NamedTensors) -> None:
-        """Makes the tensor whose memory a buffer has one that the operation reads or writes."""
+        """Adds the tensor that backs a buffer to the tensors that the operation reads or writes."""
         check_memory(buffer)
         if buffer.backing is None:
             return
@@ -269,7 +268,7 @@ class _OperationCompiler:
         found.setdefault(id(tensor), (self._name_of(tensor), tensor))
 
     def _with_memory(self, circular: CircularBuffer) -> CircularBuffer:
-        """A circular buffer, with the operand whose memory it has."""
+        """Sets the operand whose memory a circular buffer uses, if a tensor backs it."""
         buffer = next((each for each in self.buffers if each.name == circular.name), None)
         if buffer is None or buffer.backing is None:
             return circular
@@ -277,20 +276,22 @@ class _OperationCompiler:
         return replace(circular, operand=operands.index(id(buffer.backing.tensor)))
 
     def _choose_direct(self) -> None:
-        """Finds out whether pipes lead into the blocks of their receivers; what kernels need for
-        that is less."""
+        """Decides for each pipe net whether senders write directly into the blocks of receivers.
+
+        Such nets need fewer semaphores and no slots, so movement kernels are then translated anew.
+        """
         varying = {name for part in self.moving for name in part.needs.varying}
         for part in self.computing:
             varying |= reserved_names(part.syntax)
-        waits_otherwise = any(part.needs.initial for part in self.moving)
-        if waits_otherwise or not self.nets.choose_direct(varying):
+        uses_semaphores = any(part.needs.initial for part in self.moving)
+        if uses_semaphores or not self.nets.choose_direct(varying):
             return
         for part in self.moving:
             part.needs = MovementNeeds()
             self._translate_movement(part, Processor.READER, is_first_time=True)
 
     def _check_balance(self) -> None:
-        """Raises CompileError if a net of pipes has no kernel at one of its ends."""
+        """Raises CompileError if a pipe net has senders but no receivers, or vice versa."""
         kernels = {part.kernel.name: part for part in self.moving}
         for use in self.nets.uses.values():
             if bool(use.senders) == bool(use.receivers):
@@ -305,12 +306,12 @@ class _OperationCompiler:
                 remedy="each ttl.copy into a pipe needs one out of it on each destination",
             )
 
-    def _parts_of(self, number: int, kernel: context.Kernel) -> _Parts:
+    def _kernel_source(self, number: int, kernel: context.Kernel) -> _KernelSource:
         everywhere = {place: node.kernels[number] for place, node in self.launch.nodes.items()}
-        return _Parts(kernel, Captured.of_kernel(everywhere), kernel_syntax(kernel))
+        return _KernelSource(kernel, Captured.of_kernel(everywhere), kernel_syntax(kernel))
 
     def _name_of(self, tensor: Tensor) -> str:
-        """The name of the argument that a tensor is, or one of its own."""
+        """Name of a tensor: of the argument that passes it, or a generated one."""
         if id(tensor) not in self._tensor_names:
             given = (name for name, value in self.launch.arguments.items() if value is tensor)
             name = identifier(next(given, f"tensor{len(self._tensor_names)}"))
@@ -327,7 +328,7 @@ class _OperationCompiler:
         }
 
     def compile(self) -> CompiledOperation:
-        """The module."""
+        """Compiles the operation to a module."""
         program, kernels = self.program()
         tensors = OperationTensors(self.inputs, self.kept, self.outputs)
         return CompiledOperation(
@@ -339,9 +340,9 @@ class _OperationCompiler:
         )
 
     def program(self) -> tuple[Program, list[FuncOp]]:
-        """The program, and the functions of its kernels."""
-        self._add_slots()
-        self._add_printed()
+        """Returns the device program and the functions of its kernels."""
+        self._add_pipe_slots()
+        self._add_page_buffers()
         kernels: list[tuple[Kernel, FuncOp]] = []
         needs = Needs()
         for part in self.computing:
@@ -370,8 +371,8 @@ class _OperationCompiler:
         )
         return program, [function for _, function in kernels]
 
-    def _add_slots(self) -> None:
-        """Circular buffers for what goes through pipe nets."""
+    def _add_pipe_slots(self) -> None:
+        """Adds the circular buffers that hold the slots of pipe nets."""
         for use in self.nets.uses.values():
             if use.buffer is None or use.direct is not None:
                 continue
@@ -381,8 +382,8 @@ class _OperationCompiler:
                 replace(like, index=len(self.circular), name=use.landing, pages=pages)
             )
 
-    def _add_printed(self) -> None:
-        """Circular buffers for pages of tensors that are printed."""
+    def _add_page_buffers(self) -> None:
+        """Adds the circular buffers that receive the pages of printed tensors."""
         for part in self.moving:
             for name, tensor in part.needs.printed.items():
                 size = page_size(tensor.placement)
@@ -391,7 +392,7 @@ class _OperationCompiler:
                 )
 
     def _semaphores(self) -> tuple[str, ...]:
-        """The semaphores of the program; those of a pipe net follow each other."""
+        """Names of the program's semaphores; those of one pipe net are consecutive."""
         needed = dict.fromkeys(name for part in self.moving for name in part.needs.semaphores)
         groups = [names for use in self.nets.uses.values() for names in (use.arrived, use.taken)]
         found: dict[str, None] = {}
@@ -414,7 +415,7 @@ class _OperationCompiler:
         return values if any(values) else ()
 
     def _settings(self, circular: Sequence[CircularBuffer], needs: Needs) -> ComputeSettings:
-        """Compute settings: inputs that are only copied unpack to registers with 32 bits."""
+        """Compute settings; inputs that are only copied unpack to 32-bit registers."""
         full = [
             buffer.index
             for buffer in circular
@@ -425,9 +426,8 @@ class _OperationCompiler:
 
     # Kernels
 
-    def _symbol(self, part: _Parts) -> str:
-        """The name of a kernel's function; the operation may have the name of one of its
-        kernels."""
+    def _symbol(self, part: _KernelSource) -> str:
+        """Symbol of a kernel's function; the suffix keeps it distinct from the operation's name."""
         return f"{self._symbols}{part.kernel.name}_kernel"
 
     def _check_count(self, count: int) -> None:
@@ -442,8 +442,8 @@ class _OperationCompiler:
                 "there",
             )
 
-    def _compute(self, part: _Parts, needs: Needs) -> tuple[Kernel, FuncOp]:
-        """Translates the compute kernel twice: first to find out what it needs, to declare that."""
+    def _compute(self, part: _KernelSource, needs: Needs) -> tuple[Kernel, FuncOp]:
+        """Translates the compute kernel: trial runs find its needs, a last run declares them."""
         circular = self.circular
         found, used = Needs(), set[str]()
         needs.is_narrow = all(each.data_type is not DataType.FLOAT32 for each in circular)
@@ -453,7 +453,7 @@ class _OperationCompiler:
                 shares_buffers=shares_buffers,
                 is_narrow=needs.is_narrow,
             )
-            used = self._translate_compute(part, circular, found, _PLACES)[1]
+            used = self._translate_compute(part, circular, found, _COORDINATES)[1]
             if self._has_room(found):
                 break
         needs.computes_once, needs.shares_buffers = found.computes_once, found.shares_buffers
@@ -462,9 +462,9 @@ class _OperationCompiler:
         if found.needs_scaler:
             circular.append(own_buffer(len(circular), SCALER, SCALER_TILES, DataType.BFLOAT16))
         self._check_count(len(circular))
-        mine = [b for b in circular if b.name in used | found.scratch.keys() | {SCALER}]
-        places = tuple(each for each in _PLACES if each.name in self._used_places)
-        kernel, _ = self._translate_compute(part, mine, needs, places, used)
+        declared = [b for b in circular if b.name in used | found.scratch.keys() | {SCALER}]
+        places = tuple(each for each in _COORDINATES if each.name in self._used_arguments)
+        kernel, _ = self._translate_compute(part, declared, needs, places, used)
         needs.needs_scaler = found.needs_scaler
         described = Kernel(
             f"{self._prefix}{part.kernel.name}",
@@ -472,7 +472,7 @@ class _OperationCompiler:
             part.purpose,
             self.cores,
             self._symbol(part),
-            constants=tuple(NamedConstant(b.constant, b.index) for b in mine),
+            constants=tuple(NamedConstant(b.constant, b.index) for b in declared),
             arguments=places,
         )
         function = kernel.builder.finish()
@@ -480,7 +480,7 @@ class _OperationCompiler:
         return described, function
 
     def _has_room(self, needs: Needs) -> bool:
-        """True if a core has the circular buffers, and the memory, that a compute kernel needs."""
+        """True if a core has enough circular buffers and L1 memory for a compute kernel."""
         count = len(self.circular) + len(needs.scratch) + needs.needs_scaler
         own = sum(each.tiles * tile_bytes_of(each.data_type) for each in needs.scratch.values())
         taken = sum(buffer.bytes for buffer in self.buffers if buffer.backing is None)
@@ -488,17 +488,17 @@ class _OperationCompiler:
         free = chip.l1_size - chip.l1_unreserved_base
         return count <= CIRCULAR_BUFFERS and own + taken <= free
 
-    _used_places: set[str]
+    _used_arguments: set[str]
 
     def _translate_compute(
         self,
-        part: _Parts,
+        part: _KernelSource,
         circular: Sequence[CircularBuffer],
         needs: Needs,
         places: Sequence[RuntimeArgument],
         used: set[str] | None = None,
     ) -> tuple[ComputeKernel, set[str]]:
-        """The kernel, and the dataflow buffers that it uses; `used` are those that are known."""
+        """Returns the kernel and the dataflow buffers that it uses; `used` are known uses."""
         kernel = ComputeKernel(self._symbol(part), True)
         kernel.declare(circular)
         known = {
@@ -516,13 +516,15 @@ class _OperationCompiler:
             kernel.op("cb_wait_front", SCALER, SCALER_TILES)
         translator.kernel_body()
         self._keep_warnings(translator)
-        self._used_places = {name for name, value in known.items() if value.first_use is not None}
+        self._used_arguments = {
+            name for name, value in known.items() if value.first_use is not None
+        }
         return kernel, translator.used
 
     def _movement(
-        self, part: _Parts, processor: Processor, pushes_scaler: bool
+        self, part: _KernelSource, processor: Processor, pushes_scaler: bool
     ) -> tuple[Kernel, FuncOp]:
-        """Translates a data movement kernel again, now that it is known what it needs."""
+        """Translates a data movement kernel a second time, with its needs known."""
         target = self._translate_movement(part, processor, pushes_scaler=pushes_scaler)
         described, function = target.finish()
         _erase_unused(function)
@@ -530,7 +532,7 @@ class _OperationCompiler:
 
     def _translate_movement(
         self,
-        part: _Parts,
+        part: _KernelSource,
         processor: Processor,
         *,
         is_first_time: bool = False,
@@ -546,14 +548,14 @@ class _OperationCompiler:
                 RuntimeArgument(address_name(self._name_of(tensor)), BufferAddress(operand))
                 for tensor, operand in zip(needs.tensors.values(), accessors, strict=True)
             ]
-            arguments += [each for each in _PLACES if each.name in needs.places]
+            arguments += [each for each in _COORDINATES if each.name in needs.places]
             arguments += needs.arguments.values()
         target = MovementKernel(
             self._symbol(part),
             processor,
             part.purpose,
             self.cores,
-            arguments or _PLACES,
+            arguments or _COORDINATES,
             tuple(needs.semaphores),
             accessors,
         )
@@ -566,7 +568,9 @@ class _OperationCompiler:
         if pushes_scaler:
             target.builder.op("blocks.push_reduce_scaler", target.buffer(SCALER))
         translator = MovementTranslator(part.kernel, part.captured, resources, self.nets)
-        places = _PLACES if is_first_time else [p for p in _PLACES if p.name in needs.places]
+        places = (
+            _COORDINATES if is_first_time else [p for p in _COORDINATES if p.name in needs.places]
+        )
         given = {place.name: target[place.name] for place in places}
         translator.place(given.get("node_column"), given.get("node_row"))
         if not is_first_time:
@@ -578,7 +582,7 @@ class _OperationCompiler:
         return target
 
     def _keep_warnings(self, translator: KernelTranslator) -> None:
-        """Kernels are translated twice: each warning is reported once."""
+        """Collects warnings; each is reported once although kernels are translated repeatedly."""
         self._warnings |= dict.fromkeys(translator.diagnostics.warnings)
 
 
@@ -586,8 +590,7 @@ _READS = ("ttkernel.get_arg_val", "memref.load")
 
 
 def _erase_unused(function: FuncOp) -> None:
-    """Erases arithmetic that nothing came to need, such as the ends of slices, and arguments that
-    are only chosen by their positions."""
+    """Erases dead arithmetic, such as the unused ends of slices, and unused argument reads."""
     for op in reversed(list(function.walk())):
         is_pure = op.name.startswith(("arith.", "tensor.")) or op.name in _READS
         if is_pure and op.results[0].first_use is None:

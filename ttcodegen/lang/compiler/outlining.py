@@ -1,8 +1,8 @@
-"""Operations whose nodes all do the same become functions of whole tensors.
+"""Lifting of uniform operations to functions of whole tensors.
 
-What the kernels wrote into each part of a tensor was recorded. If all parts were computed in the
-same way from parts of other tensors on the same cores as the part itself, or, in products and
-reductions, that together are whole rows or columns, then the tensor is a function of the others.
+The simulator records what the kernels write into each part of a tensor. If all parts are computed
+by the same expression, from the same parts of other tensors or, in matmuls and reductions, from
+parts that together cover whole rows or columns, then the tensor is a function of the others.
 """
 
 from __future__ import annotations
@@ -26,31 +26,31 @@ from ttcodegen.lang.simulator.tensors import Tensor
 
 SUMS = ("+", "+=")
 IN_STEPS = {"@": SUMS, "reduce_sum": SUMS, "reduce_max": ("ttl.math.max",)}
-"""Reductions that loops compute step by step, with the combining op."""
+"""Reductions that loops compute step by step, with the ops that combine the steps."""
 LEAST = -1e30
-"""Threshold at or below which an initial value of a maximum is minus infinity."""
+"""Threshold at or below which the initial value of a maximum counts as minus infinity."""
 
 
 class NotRegularError(Exception):
-    """Reason why an operation is no function of whole tensors."""
+    """Raised if an operation is not a function of whole tensors; the message says why."""
 
 
 @dataclass(frozen=True)
 class _Frame:
-    """The positions of values in a whole tensor."""
+    """Positions of corresponding values of all nodes and steps in a whole tensor."""
 
     extents: Shape
-    """Of the whole tensor, in elements."""
+    """Shape of the whole tensor, in elements."""
     origins: tuple[Shape, ...]
-    """Origin of each of several values, in units."""
+    """Origin of each value, in tiles along tiled dimensions."""
 
     def at(self, axes: Sequence[int]) -> _Frame:
-        """With some dimensions, in another order."""
+        """The frame of a transposed tensor, or of one with a subset of the dimensions."""
         origins = tuple(tuple(origin[axis] for axis in axes) for origin in self.origins)
         return _Frame(tuple(self.extents[axis] for axis in axes), origins)
 
     def changed(self, axis: int, extent: int, starts: Sequence[int]) -> _Frame:
-        """With other positions in one dimension."""
+        """The frame with another extent and other starts along one dimension."""
         origins = tuple(
             (*origin[:axis], start, *origin[axis + 1 :])
             for origin, start in zip(self.origins, starts, strict=True)
@@ -61,16 +61,16 @@ class _Frame:
 def whole_function(
     launch: Launch, name: str, inputs: dict[str, Tensor], outputs: dict[str, Tensor]
 ) -> str:
-    """A module with the operation as a function on whole tensors.
+    """Returns the text of a module with the operation as a function of whole tensors.
 
     Args:
         launch: the operation, after it ran and was recorded.
-        name: of the function.
-        inputs: the tensors that it reads, by their names in the function.
-        outputs: those that it writes.
+        name: name of the function.
+        inputs: tensors that the operation reads, by their names in the function.
+        outputs: tensors that it writes.
 
     Raises:
-        NotRegularError: if it is none.
+        NotRegularError: if the operation is not a function of whole tensors.
     """
     return _Lifting(launch, inputs, outputs).module(name)
 
@@ -91,10 +91,10 @@ class _Lifting:
         self.text = TensorText(element.mlir)
         self._arguments: dict[int, Value] = {}
         self._known: dict[tuple[object, ...], Value] = {}
-        self._held: list[object] = []
+        self._kept_alive: list[object] = []
 
     def module(self, function: str) -> str:
-        """The text of the module."""
+        """Text of the module."""
         text = self.text
         arguments = [
             f"%{name}: {text.type(tensor.shape, tensor.data_type.mlir)}"
@@ -123,7 +123,7 @@ class _Lifting:
         writes = recording.writes.get(id(tensor), []) if recording is not None else []
         if recording is not None and recording.reads_elements:
             raise NotRegularError("its kernels read single elements")
-        _check_whole(self.launch, tensor, writes)
+        _check_coverage(self.launch, tensor, writes)
         values = [write.value for write in writes]
         known = [each for each in values if each is not None]
         if len(known) != len(values):
@@ -136,21 +136,23 @@ class _Lifting:
     # Values
 
     def _lift(self, values: Sequence[RecordedValue], frame: _Frame) -> Value:
-        """The whole tensor that values are parts of; where it is the same along a dimension it may
-        have size 1 there."""
+        """Returns the whole tensor that values are parts of.
+
+        Along a dimension in which it is constant the tensor may have size 1.
+        """
         key = (*map(id, values), frame)
         if key not in self._known:
-            self._known[key] = self._lifted(values, frame)
-            self._held.append(values)
+            self._known[key] = self._lift_uncached(values, frame)
+            self._kept_alive.append(values)
         return self._known[key]
 
-    def _lifted(self, values: Sequence[RecordedValue], frame: _Frame) -> Value:
+    def _lift_uncached(self, values: Sequence[RecordedValue], frame: _Frame) -> Value:
         first = values[0]
         for kind, joining in IN_STEPS.items():
             if first.kind == kind or first.kind in joining:
                 terms = [list(_terms(value, joining)) for value in values]
                 if any(term.kind == kind for term in terms[0]):
-                    return self._in_steps(terms, kind, frame)
+                    return self._lift_accumulation(terms, kind, frame)
         if any(
             (each.kind, each.details, len(each.operands))
             != (first.kind, first.details, len(first.operands))
@@ -169,11 +171,11 @@ class _Lifting:
                     frame = frame.changed(axis, 1, [0] * len(values))
                 return self._operand(values, 0, frame)
             case "transpose":
-                turned = self.text.broadcast(
+                transposed = self.text.broadcast(
                     self._operand(values, 0, frame.at((1, 0))), frame.extents[::-1]
                 )
                 attributes = "dim0 = 0 : si32, dim1 = 1 : si32"
-                return self.text.op("transpose", [turned], frame.extents, attributes)
+                return self.text.op("transpose", [transposed], frame.extents, attributes)
             case "reshape":
                 return self._reshaped(values, frame)
             case kind if kind in TENSOR_FUNCTIONS:
@@ -216,20 +218,20 @@ class _Lifting:
         sizes = dict(zip(kept, found.shape, strict=True))
         return self.text.reshape(found, [sizes.get(a, 1) for a in range(len(first.shape))])
 
-    # Products and reductions
+    # Matmuls and reductions
 
-    def _in_steps(
+    def _lift_accumulation(
         self, terms: Sequence[Sequence[RecordedValue]], kind: str, frame: _Frame
     ) -> Value:
-        """Reduces the terms of loops by sum or maximum."""
+        """Lifts values that loops accumulate step by step, by sum or maximum."""
         text, found = self.text, list[Value]()
-        groups = [_grouped(each, kind) for each in terms]
+        groups = [_grouped_by_loop(each, kind) for each in terms]
         if any(group.keys() != groups[0].keys() for group in groups):
             raise NotRegularError("its nodes or steps compute in different ways")
         for signature in groups[0]:
             members = [group[signature] for group in groups]
             if members[0][0].kind == kind:
-                found.append(self._steps(members, frame))
+                found.append(self._lift_steps(members, frame))
             elif any(len(each) != len(members[0]) for each in members):
                 raise NotRegularError("its nodes add up different numbers of terms")
             else:
@@ -240,14 +242,14 @@ class _Lifting:
             total = text.elementwise(name, total, each)
         return total
 
-    def _steps(self, members: Sequence[Sequence[RecordedValue]], frame: _Frame) -> Value:
+    def _lift_steps(self, members: Sequence[Sequence[RecordedValue]], frame: _Frame) -> Value:
         first = members[0][0]
         origins = [o for each, o in zip(members, frame.origins, strict=True) for _ in each]
         steps = [step for each in members for step in each]
         placed = replace(frame, origins=tuple(origins))
         if first.kind == "@":
             rank = len(first.shape)
-            size, starts = _along(steps, rank - 1, members)
+            size, starts = _extent_and_starts(steps, rank - 1, members)
             left = self._operand(steps, 0, placed.changed(rank - 1, size, starts))
             right = self._operand(steps, 1, placed.changed(rank - 2, size, starts))
             *outer, rows, columns = frame.extents
@@ -256,7 +258,7 @@ class _Lifting:
             return self.text.op("matmul", [left, right], frame.extents)
         axes = _axes(first)
         for axis in axes:
-            size, starts = _along(steps, axis, members)
+            size, starts = _extent_and_starts(steps, axis, members)
             placed = placed.changed(axis, size, starts)
         read = self._operand(steps, 0, placed)
         read = self.text.broadcast(read, placed.extents)
@@ -266,9 +268,11 @@ class _Lifting:
         return self.text.op(name, [read], shape, f"dim_arg = [{dims}], keep_dim = true")
 
 
-def _check_whole(launch: Launch, tensor: Tensor, writes: Sequence[RecordedWrite]) -> None:
-    """That the parts of a tensor that are written are all of it, and do not overlap; several nodes
-    may write the same part."""
+def _check_coverage(launch: Launch, tensor: Tensor, writes: Sequence[RecordedWrite]) -> None:
+    """Raises NotRegularError unless the written parts cover a tensor without overlaps.
+
+    Several nodes may write the same part.
+    """
     written = launch.written.get(id(tensor))
     parts = {(write.part.starts, write.part.sizes) for write in writes}
     volume = sum(prod(sizes) for _, sizes in parts)
@@ -277,7 +281,11 @@ def _check_whole(launch: Launch, tensor: Tensor, writes: Sequence[RecordedWrite]
 
 
 def _extents(tensor: Tensor) -> Shape:
-    """The shape of a tensor with at least two dimensions if it is tiled."""
+    """Shape of a tiled tensor, padded to at least two dimensions.
+
+    Raises:
+        NotRegularError: if the tensor is row-major.
+    """
     if not tensor.is_tiled:
         raise NotRegularError("it has row-major tensors")
     shape = tuple(tensor.shape)
@@ -289,18 +297,18 @@ def _axes(value: RecordedValue) -> tuple[int, ...]:
 
 
 def _terms(value: RecordedValue, joining: Sequence[str]) -> Iterator[RecordedValue]:
-    """The terms of a sum, or of a maximum, in order."""
+    """Yields the terms of a sum or maximum from left to right, without neutral initial values."""
     pending = [value]
     while pending:
         each = pending.pop()
         if each.kind in joining:
             pending += reversed(each.operands)
-        elif not _is_start(each, is_sum="+" in joining):
+        elif not _is_neutral(each, is_sum="+" in joining):
             yield each
 
 
-def _is_start(value: RecordedValue, *, is_sum: bool) -> bool:
-    """True if a term is what sums, or maxima, begin with."""
+def _is_neutral(value: RecordedValue, *, is_sum: bool) -> bool:
+    """True if a term is the neutral initial value of a sum or maximum."""
     if value.kind != "fill":
         return False
     (number,) = value.details
@@ -308,19 +316,19 @@ def _is_start(value: RecordedValue, *, is_sum: bool) -> bool:
     return number == 0.0 if is_sum else number <= LEAST
 
 
-def _grouped(
+def _grouped_by_loop(
     terms: Sequence[RecordedValue], kind: str
 ) -> dict[tuple[object, ...], list[RecordedValue]]:
-    """The terms that are steps of one loop, and others."""
+    """Groups terms: steps of the same loop, and other terms by kind."""
     found: dict[tuple[object, ...], list[RecordedValue]] = {}
     for term in terms:
-        key = (kind, term.details, *_tensors(term)) if term.kind == kind else (term.kind,)
+        key = (kind, term.details, *_tensor_ids(term)) if term.kind == kind else (term.kind,)
         found.setdefault(key, []).append(term)
     return found
 
 
-def _tensors(value: RecordedValue) -> Iterator[int]:
-    """The tensors that a value is computed from."""
+def _tensor_ids(value: RecordedValue) -> Iterator[int]:
+    """Yields the identities of the tensors that a value is computed from, each once per slice."""
     seen: set[int] = set()
     pending = [value]
     while pending:
@@ -333,11 +341,14 @@ def _tensors(value: RecordedValue) -> Iterator[int]:
         pending += reversed(each.operands)
 
 
-def _along(
+def _extent_and_starts(
     steps: Sequence[RecordedValue], axis: int, members: Sequence[Sequence[RecordedValue]]
 ) -> tuple[int, list[int]]:
-    """The extent that the first operands of steps have together in a dimension, and where each of
-    them begins."""
+    """Total extent along a dimension of the first operands of loop steps, and the start of each.
+
+    Raises:
+        NotRegularError: if the steps of a value do not cover the dimension exactly once.
+    """
     starts: list[int] = []
     size = steps[0].operands[0].shape[axis]
     for step in steps:
@@ -358,7 +369,7 @@ def _along(
 
 
 def _start(value: RecordedValue, axis: int) -> int | None:
-    """Common start along a dimension of the slices that a value is computed from."""
+    """First known start along a dimension of the slices that a value is computed from."""
     match value:
         case RecordedSlice():
             return value.starts[value.axes[axis]]
@@ -380,7 +391,7 @@ def _start(value: RecordedValue, axis: int) -> int | None:
 
 
 def _with_ones(frame: _Frame, rank: int, kept: Sequence[int]) -> _Frame:
-    """A frame with further dimensions of one element."""
+    """A frame with additional dimensions of size 1."""
     places = {axis: number for number, axis in enumerate(kept)}
     extents = tuple(frame.extents[places[a]] if a in places else 1 for a in range(rank))
     origins = tuple(

@@ -1,9 +1,8 @@
-"""Device resources of kernels: circular buffers, semaphores, and elements of blocks in L1.
+"""Device resources of kernels: circular buffers, tensors, semaphores, runtime arguments.
 
-These are circular buffers, tensors, semaphores and arguments.
-
-A kernel is translated twice: the first time it finds out what it needs, the second time it declares
-that.
+Each kernel is translated twice: the first translation collects the resources that it needs, the
+second one declares them at the start of the kernel and uses them. Accesses to single elements of
+blocks in L1 are translated here, too.
 """
 
 from __future__ import annotations
@@ -64,27 +63,27 @@ class MovementNeeds:
 
     buffers: set[str] = field(default_factory=set[str])
     tensors: dict[int, Tensor] = field(default_factory=dict[int, Tensor])
-    """By identity."""
+    """By object identity."""
     reads: set[int] = field(default_factory=set[int])
     writes: set[int] = field(default_factory=set[int])
     semaphores: dict[str, None] = field(default_factory=dict[str, None])
     initial: dict[str, int] = field(default_factory=dict[str, int])
     """Initial values of the operation's semaphores."""
     varying: set[str] = field(default_factory=set[str])
-    """The dataflow buffers to which nodes may push another number of blocks."""
+    """Dataflow buffers to which nodes may push different numbers of blocks."""
     published: set[str] = field(default_factory=set[str])
-    """The dataflow buffers in the memory of tensors that the kernel publishes."""
+    """Tensor-backed dataflow buffers that the kernel publishes."""
     printed: dict[str, Tensor] = field(default_factory=dict[str, Tensor])
-    """The tensors of which the kernel prints pages, by the circular buffers that hold those."""
+    """Tensors whose pages the kernel prints, by the circular buffers that receive the pages."""
     pointers: dict[str, None] = field(default_factory=dict[str, None])
-    """The semaphores whose values the kernel reads or sets by their names."""
+    """Semaphores whose local values the kernel reads or sets through a pointer."""
     places: set[str] = field(default_factory=set[str])
-    """The arguments with the position of the node."""
+    """Names of the runtime arguments with the coordinates of the node."""
     arguments: dict[str, RuntimeArgument] = field(default_factory=dict[str, RuntimeArgument])
 
 
 class MovementResources:
-    """Gives a data movement kernel what it uses."""
+    """Circular buffers, tensors, semaphores and arguments of a data movement kernel."""
 
     def __init__(
         self,
@@ -105,7 +104,7 @@ class MovementResources:
         self._pointers: dict[str, SSAValue] = {}
 
     def begin(self, circular: Sequence[CircularBuffer]) -> None:
-        """Declares what the kernel is known to need."""
+        """Declares the resources that the kernel is known to need."""
         if self.is_first_time:
             self._known = {buffer.name for buffer in circular}
             self.target.begin(circular)
@@ -114,29 +113,29 @@ class MovementResources:
         self.target.begin(used, [self._name_of(each) for each in self.needs.tensors.values()])
 
     def buffer(self, name: str) -> SSAValue:
-        """A circular buffer."""
+        """Returns a circular buffer."""
         self.needs.buffers.add(name)
         if self.is_first_time and name not in self._known:
-            # A buffer that the kernels turn out to need while they are translated.
+            # A buffer whose need is only found out during the first translation.
             kind = TileType(DataType.BFLOAT16)
             return self.builder.circular_buffer(f"cb_{name}", 1, kind)
         return self.target.buffer(name)
 
     def printed_page(self, kernel: str, tensor: Tensor) -> SSAValue:
-        """A circular buffer of a kernel's own with room for a page of a tensor."""
+        """Returns a circular buffer private to a kernel, with room for one page of a tensor."""
         name = f"{kernel}_{self._name_of(tensor)}_page"
         self.needs.printed.setdefault(name, tensor)
         return self.buffer(name)
 
     def argument(self, name: str, value: RuntimeValue) -> SSAValue:
-        """A run-time argument."""
+        """Returns the value of a runtime argument."""
         self.needs.arguments.setdefault(name, RuntimeArgument(name, value))
         if self.is_first_time:
             return self.builder.argument(0, name)
         return self.target[name]
 
     def tensor(self, tensor: Tensor, *, is_read: bool) -> SSAValue:
-        """The accessor of a tensor."""
+        """Returns the accessor of a tensor."""
         self.needs.tensors.setdefault(id(tensor), tensor)
         (self.needs.reads if is_read else self.needs.writes).add(id(tensor))
         if not self.is_first_time:
@@ -148,7 +147,7 @@ class MovementResources:
     # Semaphores
 
     def semaphore(self, name: str) -> SSAValue:
-        """The address of a semaphore of this node; it is the same on others."""
+        """Returns the L1 address of a semaphore, which is the same on all nodes."""
         return self.semaphore_of([name], 0)
 
     def _semaphore_id(self, name: str) -> SSAValue:
@@ -158,7 +157,7 @@ class MovementResources:
         return self.target[f"{name}_semaphore"]
 
     def semaphore_of(self, names: Sequence[str], number: Number) -> SSAValue:
-        """The address of one of several semaphores, whose ids are consecutive."""
+        """Returns the address of the semaphore with a given index; their ids are consecutive."""
         if isinstance(number, int):
             return self.builder.get("get_semaphore", self._semaphore_id(names[number]))
         first, *_ = [self._semaphore_id(name) for name in names]
@@ -167,35 +166,36 @@ class MovementResources:
         )
 
     def pointer(self, address: SSAValue, name: str | None = None) -> SSAValue:
-        """The value of a semaphore of this node."""
+        """Returns a pointer to the local value of a semaphore."""
         return self.builder.get(
             "reinterpret_cast", address, result_type=L1PointerType(), name_hint=name
         )
 
     def semaphore_pointer(self, name: str) -> SSAValue:
-        """The value of a semaphore of this node, declared where the kernel begins."""
+        """Returns a pointer to the local value of a semaphore, declared at the start of the
+        kernel."""
         self.needs.pointers.setdefault(name)
         if self.is_first_time:
             return self.pointer(self.semaphore(name))
         return self._pointers[name]
 
     def declare_pointers(self) -> None:
-        """Declares values of semaphores at the start of the kernel."""
+        """Declares the pointers to semaphores at the start of the kernel."""
         for name in self.needs.pointers:
             self._pointers[name] = self.pointer(self.semaphore(name), name)
 
-    # Places on the NoC
+    # NoC addresses
 
     def noc_address(self, place: tuple[Number, Number], address: SSAValue) -> SSAValue:
-        """An address on a node."""
+        """Returns the NoC address of an L1 address on a node."""
         return self.builder.get(
-            "get_noc_addr", *self._noc(place), address, result_type=NocAddressType()
+            "get_noc_addr", *self._noc_coordinates(place), address, result_type=NocAddressType()
         )
 
     def page_address(
         self, accessor: SSAValue, page: Number, offset: Number, name_hint: str
     ) -> SSAValue:
-        """An address in a page of a tensor."""
+        """Returns the NoC address of an offset in a page of a tensor."""
         return self.builder.get(
             "tensor_accessor.get_noc_addr",
             accessor,
@@ -208,34 +208,36 @@ class MovementResources:
     def multicast_address(
         self, first: tuple[Number, Number], last: tuple[Number, Number], address: SSAValue
     ) -> SSAValue:
-        """An address on all nodes of a rectangle."""
-        # NoC 1 goes the other way: its rectangles begin at their last core.
+        """Returns the multicast address of an L1 address on a rectangle of nodes."""
+        # NoC 1 routes in the opposite direction: its rectangles start at their last core.
         corners = (first, last) if self.target.processor is Processor.READER else (last, first)
-        ends = [value for corner in corners for value in self._noc(corner)]
+        ends = [value for corner in corners for value in self._noc_coordinates(corner)]
         return self.builder.get(
             "get_noc_multicast_addr", *ends, address, result_type=NocAddressType()
         )
 
     def here(self, address: SSAValue) -> SSAValue:
-        """An address on this node."""
+        """Returns the NoC address of an L1 address on this node."""
         x = self.argument("node_x", NocX(Place.COLUMN, Place.ROW))
         y = self.argument("node_y", NocY(Place.COLUMN, Place.ROW))
         return self.builder.get("get_noc_addr", x, y, address, result_type=NocAddressType())
 
-    def _noc(self, place: tuple[Number, Number]) -> tuple[SSAValue, SSAValue]:
+    def _noc_coordinates(self, place: tuple[Number, Number]) -> tuple[SSAValue, SSAValue]:
         column, row = place
         columns = [RuntimeArgument(f"x_of_column_{n}", NocX(n, 0)) for n in range(self._grid[0])]
         rows = [RuntimeArgument(f"y_of_row_{n}", NocY(0, n)) for n in range(self._grid[1])]
-        return self._along(column, columns), self._along(row, rows)
+        return self._indexed_argument(column, columns), self._indexed_argument(row, rows)
 
-    def _along(self, number: Number, arguments: Sequence[RuntimeArgument]) -> SSAValue:
-        """One of several arguments; those that are chosen when the kernel runs follow each
-        other."""
+    def _indexed_argument(self, number: Number, arguments: Sequence[RuntimeArgument]) -> SSAValue:
+        """Returns the argument with a given index.
+
+        An index that is computed at run time needs all arguments at consecutive positions.
+        """
         if isinstance(number, int):
             return self.argument(arguments[number].name, arguments[number].value)
         if self.is_first_time:
             for each in arguments:
-                # A single one may have been used before.
+                # One of them may have been declared alone before.
                 self.needs.arguments.pop(each.name, None)
             self.needs.arguments |= {each.name: each for each in arguments}
             first = 0
@@ -245,18 +247,18 @@ class MovementResources:
 
 
 _SWAPS_OPERANDS = {"Gt": False, "Lt": True}
-"""Comparisons of floats, and whether their operands are exchanged."""
+"""Float comparisons by name; True if the operands are exchanged."""
 
 
 class ElementCalls:
-    """Translation of accesses to elements."""
+    """Translation of accesses to single elements of blocks."""
 
     def __init__(self, translator: KernelTranslator) -> None:
         self.translator = translator
         self.builder = translator.builder
 
     def read(self, buffer: DataflowBuffer, address: SSAValue, coords: Sequence[Any]) -> KernelFloat:
-        """The value of an element."""
+        """Returns the value of an element as a float."""
         offset = self._offset(READ, buffer, coords)
         return KernelFloat(
             self.builder.get(
@@ -270,7 +272,7 @@ class ElementCalls:
         )
 
     def index(self, buffer: DataflowBuffer, address: SSAValue, coords: Sequence[Any]) -> SSAValue:
-        """The value of an element as an index."""
+        """Returns the value of an element as an index."""
         offset = self._offset(INDEX, buffer, coords)
         element, name = _element_type(buffer), f"{buffer.name}_index"
         return self.builder.get(
@@ -291,7 +293,7 @@ class ElementCalls:
         self.builder.op("blocks.set_element_value", address, offset, number, element=element)
 
     def _offset(self, what: str, buffer: DataflowBuffer, coords: Sequence[Any]) -> Number:
-        """The place of an element in the memory of a block, in elements."""
+        """Offset of an element in the memory of a block, counted in elements."""
         check_element_type(what, buffer)
         check_rank(what, buffer, len(coords))
         if not all(is_number(each) for each in coords):
@@ -305,13 +307,13 @@ class ElementCalls:
             distance = buffer.unit_bytes // buffer.element_bytes
             return arithmetic.add(arithmetic.multiply(row, distance), column)
         *outer, row, column = coords
-        tile_row, tile_column = (self._divided(each) for each in (row, column))
+        tile_row, tile_column = (self._tile_coordinate(each) for each in (row, column))
         tile = arithmetic.index([*outer, tile_row, tile_column], buffer.shape)
         if isinstance(tile, int) and isinstance(row, int) and isinstance(column, int):
             return tile * TILE_SIDE * TILE_SIDE + _offset_in_tile(row, column)
         return self.builder.get("blocks.block_offset", tile, row, column)
 
-    def _divided(self, place: Number) -> Number:
+    def _tile_coordinate(self, place: Number) -> Number:
         found = self.translator.arithmetic.binary("FloorDiv", place, TILE_SIDE)
         if found is None:
             self.translator.refuse("the coordinates of elements are 0 or more")
@@ -333,7 +335,7 @@ def _element_type(buffer: DataflowBuffer) -> Any:
 
 
 def _offset_in_tile(row: int, column: int) -> int:
-    """The place of an element in its tile, which has four faces."""
+    """Offset of an element in its tile, which is stored as four faces."""
     row, column = row % TILE_SIDE, column % TILE_SIDE
     face = row // FACE_SIDE * 2 + column // FACE_SIDE
     return (face * FACE_SIDE + row % FACE_SIDE) * FACE_SIDE + column % FACE_SIDE
@@ -341,12 +343,12 @@ def _offset_in_tile(row: int, column: int) -> int:
 
 @dataclass(frozen=True)
 class Scratch:
-    """A circular buffer that the compute kernel keeps for itself."""
+    """Shape of a circular buffer that is private to the compute kernel."""
 
     tiles: int
     data_type: DataType
     block: int
-    """Tiles of a block: blocks of another size could go over the end of the buffer."""
+    """Tiles of a block: blocks of another size could wrap around the end of the buffer."""
 
 
 @dataclass
@@ -357,15 +359,15 @@ class Needs:
     read_by_matrix_engine: set[str] = field(default_factory=set[str])
     needs_scaler: bool = False
     computes_once: bool = True
-    """True if values with several uses are kept, False if they are computed for each."""
+    """True if values with several uses are materialized, False if each use recomputes them."""
     shares_buffers: bool = False
     """True if values whose live ranges do not overlap share circular buffers."""
     is_narrow: bool = False
-    """True if no dataflow buffer holds floats of 32 bits."""
+    """True if no dataflow buffer holds 32-bit floats."""
 
 
 def check_alike(first: Node, node: Node) -> None:
-    """Raises CompileError if a node has other kernels or dataflow buffers than the first one."""
+    """Raises CompileError if a node has other kernels or dataflow buffers than the first node."""
     names, others = ([each.name for each in one.kernels] for one in (first, node))
     if names != others:
         raise CompileError(
@@ -390,7 +392,7 @@ def check_alike(first: Node, node: Node) -> None:
 
 
 def check_memory(buffer: DataflowBuffer) -> None:
-    """Raises CompileError if a buffer is to have memory that the compiler does not give it."""
+    """Raises CompileError if the requested memory of a buffer is not supported."""
     if buffer.group is not None:
         raise CompileError(
             f"the compiler gives each dataflow buffer memory of its own, '{buffer.name}' too",
@@ -417,6 +419,6 @@ def circular_buffer(buffer: DataflowBuffer) -> CircularBuffer:
 
 
 def own_buffer(index: int, name: str, tiles: int, data_type: DataType) -> CircularBuffer:
-    """A circular buffer of a compute kernel's own."""
+    """A circular buffer of tiles that is private to a compute kernel."""
     size = tile_bytes_of(data_type)
     return CircularBuffer(index, name, data_type, tiles, size)

@@ -66,23 +66,23 @@ from ttcodegen.lang.simulator.transfers import (
 
 @dataclass(eq=False)
 class MovedBlock:
-    """A block that the kernel has acquired."""
+    """A block that a data movement kernel has acquired."""
 
     language_class: ClassVar[type] = Block
     buffer: DataflowBuffer
     life: BlockLife
     address: tuple[Regions, SSAValue] | None = None
-    """Its address, and the loops and conditions in which that was found."""
+    """Address of the block, and the enclosing loops and conditions of its computation."""
 
     @property
     def is_reserved(self) -> bool:
-        """True if it is to be written."""
+        """True if the block was reserved, to be written."""
         return self.life.acquisition is Acquisition.RESERVE
 
 
 @dataclass(eq=False)
 class MovedSlice:
-    """A part of a tensor: where it starts, and its sizes where they are known."""
+    """A slice of a tensor: its starts, and its sizes where they are known."""
 
     language_class: ClassVar[type] = TensorSlice
     tensor: Tensor
@@ -93,7 +93,7 @@ class MovedSlice:
 
 @dataclass(frozen=True)
 class _Columns:
-    """A part of each row of a row-major tensor, in bytes."""
+    """A range of bytes in each row of a row-major tensor."""
 
     offset: Number
     bytes: int
@@ -101,22 +101,22 @@ class _Columns:
 
 @dataclass(eq=False)
 class MovedTransfer:
-    """A copy that was begun."""
+    """A copy that has been started."""
 
     language_class: ClassVar[type] = Transfer
     block: MovedBlock
     end: Event
     barrier: str = ""
-    """The op that waits for it."""
+    """Name of the barrier op that waits for the copy; empty if there is none."""
     finish: Callable[[], None] | None = None
-    """Replacement of the wait, if there is one."""
+    """Action that replaces the wait of a receive from a pipe."""
     done_in: Regions | None = None
-    """The loops and conditions that were open when it was waited for."""
+    """Enclosing loops and conditions of the wait, once the copy was waited for."""
 
 
 @dataclass(eq=False)
 class MovedGroup:
-    """Copies that are waited for together."""
+    """A group of copies that are waited for together."""
 
     language_class: ClassVar[type] = GroupTransfer
     transfers: list[MovedTransfer] = field(default_factory=list[MovedTransfer])
@@ -127,7 +127,7 @@ _SIGNS = {"USub": "-"}
 _KINDS: dict[type, str] = {
     MovedBlock: "Block", MovedSlice: "TensorSlice", MovedPipe: "PipeIdentity",
 }  # fmt: skip
-"""Terms for the operands of copies in messages, by type."""
+"""Type names of copy operands in messages."""
 
 
 class MovementTranslator(KernelTranslator):
@@ -152,8 +152,11 @@ class MovementTranslator(KernelTranslator):
         self._tile_bytes: dict[str, SSAValue] = {}
 
     def begin(self, buffers: Sequence[DataflowBuffer]) -> None:
-        """Writes the start of the kernel: values of semaphores, the bytes of a tile
-        of buffers whose blocks have several, and what senders of pipe nets do first."""
+        """Emits the start of the kernel.
+
+        These are pointers to semaphores, tile sizes of buffers whose blocks have several tiles, and
+        the initialization of the pipe nets that the kernel sends to.
+        """
         self.resources.declare_pointers()
         for buffer in buffers:
             if buffer.pages > 1 and buffer.is_tiled:
@@ -234,8 +237,7 @@ class MovementTranslator(KernelTranslator):
             self.builder.op("blocks.print_row", address(row), buffer.shape[-1], printed=kind)
 
     def _print_pages(self, tensor: Tensor, kind: str, pages: int) -> None:
-        """Brings the first pages of a tensor into a circular buffer of the kernel's own, one after
-        the other, and prints them there."""
+        """Reads the first pages of a tensor into a private circular buffer, and prints them."""
         width = tensor.padded.shape[-1]
         count = prod(tensor.units) if tensor.is_tiled else tensor.padded.size // width
         accessor = self.resources.tensor(tensor, is_read=True)
@@ -281,7 +283,7 @@ class MovementTranslator(KernelTranslator):
         return block
 
     def _publish(self, buffer: DataflowBuffer) -> None:
-        """Makes all blocks of a tensor's memory readable."""
+        """Makes all blocks of a tensor-backed buffer readable."""
         if buffer.backing is None:
             self.refuse(not_backed(buffer.name), remedy=NOT_BACKED_REMEDY)
         if self.regions:
@@ -294,7 +296,7 @@ class MovementTranslator(KernelTranslator):
             self.builder.op(op, self.resources.buffer(buffer.name), pages)
 
     def _clear_gaps(self, block: MovedBlock) -> None:
-        """Zeroes the tile padding that copies leave and kernels compute with."""
+        """Zeroes tile padding that copies do not write, but compute kernels read."""
         buffer = block.buffer
         rows, total = prod(buffer.unit_shape), buffer.pages * buffer.page_bytes
         if rows * buffer.row_bytes < total:
@@ -302,7 +304,7 @@ class MovementTranslator(KernelTranslator):
             self.builder.op("blocks.clear_gaps", self.address(block), *sizes)
 
     def happens(self, block: MovedBlock, event: Event) -> None:
-        """Notes what happens to a block."""
+        """Records an event in the life of a block."""
         block.life.happens(event, self.where, self.regions)
 
     def _release(self, block: MovedBlock, event: Event) -> None:
@@ -351,7 +353,7 @@ class MovementTranslator(KernelTranslator):
         return super()._comparison(symbol, first, second, node)
 
     def _wait(self, transfers: Sequence[MovedTransfer]) -> None:
-        """A barrier for each direction; it also ends other copies of that direction."""
+        """Waits for copies; a barrier also completes all other copies of its direction."""
         for transfer in transfers:
             done_in = transfer.done_in
             if done_in is not None and self.regions[: len(done_in)] == done_in:
@@ -395,11 +397,11 @@ class MovementTranslator(KernelTranslator):
         match src, dst:
             case MovedSlice(), MovedBlock():
                 self.happens(dst, Event.BEGIN_COPY_TO)
-                self._move(src, dst, is_read=True)
+                self._copy_pages(src, dst, is_read=True)
                 return MovedTransfer(dst, Event.END_COPY_TO, "noc_async_read_barrier")
             case MovedBlock(), MovedSlice():
                 self.happens(src, Event.BEGIN_COPY_FROM)
-                self._move(dst, src, is_read=False)
+                self._copy_pages(dst, src, is_read=False)
                 return MovedTransfer(src, Event.END_COPY_FROM, "noc_async_write_barrier")
             case MovedBlock(), MovedPipe(is_source=True):
                 self.happens(src, Event.BEGIN_COPY_FROM)
@@ -426,7 +428,7 @@ class MovementTranslator(KernelTranslator):
         self.pipes.receive(pipe, block.buffer, partial(self.address, block))
 
     def address(self, block: MovedBlock) -> SSAValue:
-        """The address of a block, which stays as it is until that is released."""
+        """Returns the address of a block, which is constant until the block is released."""
         if block.address is not None:
             regions, known = block.address
             if self.regions[: len(regions)] == regions:
@@ -437,10 +439,10 @@ class MovementTranslator(KernelTranslator):
         block.address = self.regions, found
         return found
 
-    def _move(self, part: MovedSlice, block: MovedBlock, *, is_read: bool) -> None:
-        """A page for each tile of a block."""
+    def _copy_pages(self, part: MovedSlice, block: MovedBlock, *, is_read: bool) -> None:
+        """Emits the copy of a block page by page: tiles, or rows of a row-major tensor."""
         buffer = block.buffer
-        self._check_kinds(part, buffer)
+        self._check_types(part, buffer)
         axes = self._axes(part, buffer)
         tensor = self.resources.tensor(part.tensor, is_read=is_read)
         address = self.address(block)
@@ -469,24 +471,24 @@ class MovementTranslator(KernelTranslator):
             page = self.arithmetic.index(position, units)
             place = self.arithmetic.index(counters, buffer.unit_shape)
             if isinstance(place, SSAValue):
-                offset = self.arithmetic.multiply(place, self._bytes_of_tile(buffer))
+                offset = self.arithmetic.multiply(place, self._tile_size(buffer))
                 address = self.builder.sum(address, offset)
             if columns is not None:
-                self._move_columns(columns, page, tensor, address, is_read=is_read)
+                self._copy_columns(columns, page, tensor, address, is_read=is_read)
             else:
                 op = "noc_async_read_page" if is_read else "noc_async_write_page"
                 self.builder.op(op, page, tensor, address)
 
-    def _check_kinds(self, part: MovedSlice, buffer: DataflowBuffer) -> None:
-        """A block and a tensor have one layout and one data type."""
-        misfit = wrong_kind(buffer, part.tensor)
-        if misfit is not None:
-            self.refuse(misfit)
+    def _check_types(self, part: MovedSlice, buffer: DataflowBuffer) -> None:
+        """Refuses a copy between different layouts or data types."""
+        mismatch = wrong_kind(buffer, part.tensor)
+        if mismatch is not None:
+            self.refuse(mismatch)
 
     def _columns(
         self, part: MovedSlice, axes: list[int], buffer: DataflowBuffer, *, is_read: bool
     ) -> _Columns | None:
-        """Columns that a slice takes of each row, or None for all."""
+        """Returns the part of each row that a slice covers, or None for whole rows."""
         start, width = part.starts[-1], part.tensor.units[-1]
         if axes[-1] != len(part.starts) - 1:
             self.refuse(
@@ -500,7 +502,7 @@ class MovementTranslator(KernelTranslator):
             return None
         element = buffer.element_bytes
         chip = current_chip()
-        # Writes to DRAM need no more than those to L1 (tt-metal, noc_parameters.h).
+        # Writes to DRAM need no more alignment than those to L1 (tt-metal, noc_parameters.h).
         in_dram, in_l1 = chip.noc_dram_address_align_bytes, chip.noc_l1_address_align_bytes
         unit = in_dram if is_read else in_l1
         aligned = gcd(*self.arithmetic.terms(start).values()) * element % unit == 0
@@ -515,7 +517,7 @@ class MovementTranslator(KernelTranslator):
             offset.name_hint = f"{buffer.name}_offset"
         return _Columns(offset, size * element)
 
-    def _move_columns(
+    def _copy_columns(
         self,
         columns: _Columns,
         page: Number,
@@ -524,18 +526,18 @@ class MovementTranslator(KernelTranslator):
         *,
         is_read: bool,
     ) -> None:
-        """Copies a part of a row."""
-        far = self.resources.page_address(tensor, page, columns.offset, "part_of_row")
+        """Emits the copy of a part of a row."""
+        noc_address = self.resources.page_address(tensor, page, columns.offset, "part_of_row")
         if is_read:
-            self.builder.op("noc_async_read", far, address, columns.bytes)
+            self.builder.op("noc_async_read", noc_address, address, columns.bytes)
         else:
-            self.builder.op("noc_async_write", address, far, columns.bytes)
+            self.builder.op("noc_async_write", address, noc_address, columns.bytes)
 
-    def _bytes_of_tile(self, buffer: DataflowBuffer) -> Number:
+    def _tile_size(self, buffer: DataflowBuffer) -> Number:
         return self._tile_bytes.get(buffer.name, buffer.unit_bytes)
 
     def _axes(self, part: MovedSlice, buffer: DataflowBuffer) -> list[int]:
-        """The dimension of the tensor that each dimension of a block corresponds to."""
+        """Maps each dimension of a block to the tensor dimension that it is copied from."""
         found: list[int] = []
         left = list(buffer.shape)
         for axis, (size, single) in enumerate(zip(part.sizes, part.single, strict=True)):
@@ -554,11 +556,11 @@ class MovementTranslator(KernelTranslator):
 
 
 def _kind_of(value: object) -> str:
-    """Term for an operand of a copy in messages."""
+    """Type name of a copy operand in messages."""
     kind = type(value)
     return _KINDS.get(kind, kind.__name__)
 
 
 def _axis_name(axis: int, rank: int) -> str:
-    """Name of a tensor dimension in messages."""
+    """Name of a tensor dimension, for loop counters."""
     return {rank - 1: "column", rank - 2: "row"}.get(axis, "matrix")

@@ -52,20 +52,22 @@ from ttcodegen.naming.programs import address_name
 
 # Pipes in data movement kernels: multicasts, unicasts, and the semaphores that order them.
 #
-# A source waits until all destinations have taken what it sent before; then it writes the block
-# into its slot on each of them, and sets a semaphore there. A destination waits for that, copies
-# the slot into its block, and increments a semaphore of the source. Slots are free at the start,
-# so that a node may send before it receives.
+# A source waits until all destinations have consumed its previous block; then it writes the block
+# into its slot on each destination, and sets a semaphore there. A destination waits for that
+# semaphore, copies the slot into its own block, and increments a semaphore of the source. Slots are
+# free initially, so that a node may send before it receives.
 #
 # Where all nodes send and receive in the same order, there are no slots: a destination increments a
-# semaphore of the source when its block is reserved, and waits for the semaphore that says that the
-# block is filled. The source writes when all have done so.
+# semaphore of the source once its block is reserved, and waits for the semaphore that signals a
+# filled block. The source writes once all destinations are ready.
 
 
 @dataclass(frozen=True, eq=False)
 class MovedPipe:
-    """A pipe inside of a condition body function: the numbers of its line, some of which the
-    running kernel computes."""
+    """A pipe inside an `if_src` or `if_dst` function.
+
+    Its coordinates and numbers are known, or computed by the kernel.
+    """
 
     use: NetUse
     example: Line
@@ -76,13 +78,13 @@ class MovedPipe:
     slot: Number
     turn: Number
     is_own: bool = False
-    """True if a node receives what it sends itself."""
+    """True if the node is both the source and a destination of the pipe."""
     blocks: list[object] = field(default_factory=list[object])
-    """Blocks that were copied; None for those that others on the way may miss."""
+    """Copied blocks; None for copies inside further loops or conditions."""
 
 
 class PipeCalls:
-    """Translation of pipe calls."""
+    """Translation of calls on pipe nets and pipes."""
 
     def __init__(self, translator: KernelTranslator, resources: MovementResources) -> None:
         self.translator = translator
@@ -90,8 +92,7 @@ class PipeCalls:
         self.builder = resources.builder
 
     def branch(self, net: PipeNet, method: str, cond_fun: Any) -> None:
-        """Carries out a function for each pipe of which the node is the source, or a
-        destination."""
+        """Inlines a function for each pipe whose source, or destination, is this node."""
         translator = self.translator
         use = translator.nets[net]
         is_source = method == "if_src"
@@ -112,7 +113,7 @@ class PipeCalls:
     def _groups(
         self, use: NetUse, at: dict[Place, list[Line]], is_source: bool
     ) -> list[tuple[dict[Place, list[Line]], bool]]:
-        """Nodes with their pipes; apart, those that have in their blocks what they receive."""
+        """Groups nodes by pipes; a second group has sources that are their own destinations."""
         if is_source or use.direct is None:
             return [(at, False)]
         own = {line.source: [line] for line in use.compiled.lines if line.source in line.target}
@@ -121,7 +122,7 @@ class PipeCalls:
     def _branch(
         self, use: NetUse, branch: Branch, cond_fun: Any, is_source: bool, is_own: bool
     ) -> list[object]:
-        """Carries out a function on some nodes; gives the blocks that it copies."""
+        """Inlines a function under the condition of a group of nodes; returns the copied blocks."""
         translator = self.translator
         place = translator.column, translator.row
         holds = branch.nodes.holds(place, use.compiled.grid)
@@ -145,7 +146,7 @@ class PipeCalls:
         return pipe.blocks or [None]
 
     def copies(self, pipe: MovedPipe, block: object) -> None:
-        """Notes that a block is copied into a pipe, or out of it."""
+        """Records the copy of a block into or out of a pipe."""
         is_plain = self.translator.regions == self._regions
         pipe.blocks.append(block if is_plain else None)
 
@@ -192,7 +193,7 @@ class PipeCalls:
         return self.builder.named(found, what) if is_computed(found) else found
 
     def end_of(self, pipe: MovedPipe, name: str) -> Any:
-        """The other end of a pipe, as `src` or `dst`."""
+        """Returns the other end of a pipe: its attribute `src` or `dst`."""
         translator = self.translator
         pipes = pipe.use.compiled.net.pipes
         rank = pipes[0].rank(pipes[0].dst if name == "dst" else pipes[0].src)
@@ -211,7 +212,7 @@ class PipeCalls:
     # Copies
 
     def _check_block(self, pipe: MovedPipe, buffer: DataflowBuffer) -> None:
-        """All blocks that go through a net have one shape and one data type."""
+        """Refuses a block whose shape, layout or data type differs from the net's first block."""
         use = pipe.use
         first = use.buffer = use.buffer or buffer
         mine: tuple[Shape, object] = (buffer.shape, buffer.is_tiled)
@@ -227,7 +228,7 @@ class PipeCalls:
             )
 
     def _slot(self, pipe: MovedPipe, buffer: DataflowBuffer) -> SSAValue:
-        """The address of the slot of a pipe, on each node."""
+        """Returns the address of the slot of a pipe, which is the same on all nodes."""
         arithmetic = self.translator.arithmetic
         start = self.builder.get(
             "get_write_ptr", self.resources.buffer(pipe.use.landing), name_hint="slot"
@@ -236,12 +237,12 @@ class PipeCalls:
         return self.builder.sum(start, offset)
 
     def begin(self, use: NetUse) -> None:
-        """Initializes a sending kernel: all slots are free."""
+        """Initializes the semaphores of a sending kernel: all slots are free."""
         translator = self.translator
         resources, builder = self.resources, self.builder
         if use.direct is not None:
             if any(line.target.size > 1 for line in use.direct.lines):
-                # What is multicast; a destination resets its own before it is ready.
+                # The multicast value; a destination resets its own copy before it signals ready.
                 pointer = resources.semaphore_pointer(use.arrived[0])
                 builder.op("noc_semaphore_set", pointer, 1)
             return
@@ -265,7 +266,7 @@ class PipeCalls:
                     builder.op("noc_semaphore_set", pointer, size)
 
     def send(self, pipe: MovedPipe, buffer: DataflowBuffer, address: SSAValue) -> None:
-        """Writes a block into the slots of the destinations of a pipe."""
+        """Emits the write of a block to the slots of a pipe's destinations."""
         self._check_block(pipe, buffer)
         resources, builder = self.resources, self.builder
         use, target = pipe.use, pipe.example.target
@@ -299,7 +300,7 @@ class PipeCalls:
     def receive(
         self, pipe: MovedPipe, buffer: DataflowBuffer, address: Callable[[], SSAValue]
     ) -> None:
-        """Waits for a block in the slot of a pipe, and copies it."""
+        """Emits the wait for a block in the slot of a pipe, and its copy."""
         self._check_block(pipe, buffer)
         resources, builder = self.resources, self.builder
         use = pipe.use
@@ -324,7 +325,7 @@ class PipeCalls:
         return self.builder.named_constant(size, f"{buffer.name}_block_bytes")
 
     def _send_directly(self, pipe: MovedPipe, buffer: DataflowBuffer, address: SSAValue) -> None:
-        """Writes a block into the blocks of the destinations, which are at the same address."""
+        """Emits the write of a block to the destinations' blocks, which have the same address."""
         resources, builder = self.resources, self.builder
         use, count = pipe.use, pipe.example.target.size
         ready = resources.semaphore_pointer(use.ready)
@@ -347,7 +348,7 @@ class PipeCalls:
         builder.op("noc_semaphore_set_multicast", arrived, everywhere, count)
 
     def _receive_directly(self, pipe: MovedPipe) -> None:
-        """Waits until a block is filled; the source has its own already."""
+        """Emits the wait for a filled block; a source among its destinations has it already."""
         if pipe.is_own:
             return
         resources, builder = self.resources, self.builder
@@ -359,7 +360,7 @@ class PipeCalls:
         builder.op("noc_semaphore_wait", arrived, 1)
 
     def end(self) -> None:
-        """Ends a kernel: what it sent directly has arrived."""
+        """Emits the final barriers of kernels that send or receive directly."""
         name = self.translator.kernel.name
         direct = [use for use in self.translator.nets.uses.values() if use.direct is not None]
         if any(name in use.senders for use in direct):
@@ -368,19 +369,19 @@ class PipeCalls:
             self.builder.op("noc_async_atomic_barrier")
 
 
-# Semaphores of operations as semaphores of the cores.
+# Semaphores of operations as semaphores of the cores
 
 _LOCAL_CALLS = {
     "wait_eq": "noc_semaphore_wait",
     "wait_ge": "noc_semaphore_wait_min",
     "set": "noc_semaphore_set",
 }
-"""Translations of the methods of local semaphores."""
+"""Ops of the methods of local semaphores."""
 
 
 @dataclass(frozen=True, eq=False)
 class MovedRemote:
-    """A semaphore on other nodes."""
+    """A semaphore on one or several other nodes."""
 
     semaphore: Semaphore
     first: tuple[Number, Number]
@@ -390,12 +391,12 @@ class MovedRemote:
 
 
 def _value(given: Any) -> Number:
-    """A value of a semaphore, checked where it is known."""
+    """Checks a semaphore value if it is known."""
     return checked_value(given) if is_known(given) else given
 
 
 class SemaphoreCalls:
-    """Translation of semaphore calls."""
+    """Translation of semaphore methods."""
 
     def __init__(self, translator: KernelTranslator, resources: MovementResources) -> None:
         self.translator = translator
@@ -429,7 +430,7 @@ class SemaphoreCalls:
                 return None
 
     def _on_grid(self, remote: RemoteSemaphore) -> MovedRemote:
-        """A remote semaphore of the operation's body."""
+        """Converts a remote semaphore that was made in the operation's body."""
         places = [in_grid(node) for node in remote.nodes]
         found = Rectangle.of(places)
         if found is None:
@@ -476,7 +477,7 @@ class SemaphoreCalls:
         self.translator.refuse(NO_MULTICAST_INCREMENT, remedy=INCREMENT_REMEDY)
 
     def _check_on_grid(self, node: Any) -> None:
-        """Refuses coordinates that are known not to be on the grid."""
+        """Refuses known coordinates outside the grid."""
         if is_known(node):
             list(nodes_of(node, self.translator.kernel.node.launch.grid, REMOTE_NODE))
 
@@ -496,13 +497,13 @@ class SemaphoreCalls:
         return semaphore.name
 
     def _local(self, semaphore: Semaphore, op: str, value: Number) -> None:
-        """Waits for the value of this node, or sets it."""
+        """Emits a wait for, or a set of, the value on this node."""
         value = _value(value)
         pointer = self.resources.semaphore_pointer(self._name(semaphore))
         self.builder.op(op, pointer, value)
 
     def _increment(self, remote: MovedRemote, value: Number) -> None:
-        """Increments the value on another node."""
+        """Emits an increment of the value on another node."""
         value = _value(value)
         address = self.resources.semaphore(self._name(remote.semaphore))
         place = self.resources.noc_address(remote.first, address)
@@ -510,8 +511,10 @@ class SemaphoreCalls:
         self.builder.op("noc_async_atomic_barrier")
 
     def _set(self, remote: MovedRemote, value: Number) -> None:
-        """Sets the value on another node, or on several: values that are sent away are in a
-        semaphore of their own."""
+        """Emits a set of the value on one or several other nodes.
+
+        The value is sent from a separate source semaphore, so that the node's own value stays.
+        """
         builder, resources = self.builder, self.resources
         name = self._name(remote.semaphore)
         source = f"{name}_source"
@@ -526,7 +529,7 @@ class SemaphoreCalls:
         builder.op("noc_async_write_barrier")
 
     def _multicast_set(self, remote: MovedRemote, origin: Any, everywhere: Any) -> None:
-        """This node may be among those that are set, or not."""
+        """Emits a multicast set, with loopback if this node is inside the rectangle."""
         builder = self.builder
         op = "noc_semaphore_set_multicast"
         columns, rows = (*self.translator.kernel.node.launch.grid, 1)[:2]
@@ -543,7 +546,7 @@ class SemaphoreCalls:
             builder.op(op, origin, everywhere, remote.count)
 
     def _is_inside(self, remote: MovedRemote, grid: tuple[int, int]) -> Condition | bool:
-        """True if this node is among several."""
+        """True if this node is inside the rectangle of a multicast."""
         arithmetic = self.translator.arithmetic
         parts: list[Condition | bool] = []
         here = (self.translator.column, self.translator.row)

@@ -1,11 +1,11 @@
 """Compute kernels of TT-Lang: block expressions as loops over tiles.
 
-- `accumulation`: Sums of products over the iterations of a loop
-- `accumulation_translation`: Compute kernels whose loops add products up
-- `compute`: Compute kernels: block expressions become loops over the tiles of the block that they
-  are stored in; what one tile needs is computed in the destination registers
+- `accumulation`: Accumulation of matmuls over the iterations of a loop
+- `accumulation_translation`: Translation of compute kernels whose loops accumulate matmuls
+- `compute`: Code generation for block expressions: loops over the tiles of the target block, with
+  elementwise work in the destination registers
 - `expressions`: Block expressions as trees, and their functions on tiles
-- `operators`: Block expressions of compute kernels: operators, and functions of the language
-- `sources`: Tiles of circular buffers, and how they come into destination registers
-- `translation`: Compute kernels of Python: blocks, block expressions, and what is kept of them
+- `operators`: Translation of operators and language functions to block expressions
+- `sources`: Tiles of circular buffers, and their loads into destination registers
+- `translation`: Translation of compute kernels: blocks, block expressions, kept values
 """

@@ -1,8 +1,8 @@
-"""Sums of products over the iterations of a loop.
+"""Accumulation of matmuls over the iterations of a loop.
 
-They stay in the destination registers from one iteration to the next where nothing else needs
-those, and are else added up by the packer, in the block that they are stored in or in a buffer of
-their own; there is no pass that fills zeros, and none that copies the sums to the result.
+Sums stay in the destination registers across iterations if nothing else in the loop needs them.
+Otherwise the packer accumulates in L1: in the block that the sums are stored in, or in a scratch
+buffer. No pass fills zeros first, and none copies the sums to the result.
 """
 
 from __future__ import annotations
@@ -25,32 +25,37 @@ from ttcodegen.lang.compiler.compute.expressions import (
     Broadcast,
     Expression,
     Fill,
-    Product,
+    Matmul,
     Resident,
+    matmul_block_sizes,
     parts_of,
-    product_blocks,
 )
 from ttcodegen.lang.compiler.python.captured import stored_names
 from ttcodegen.lang.compiler.python.numbers import Number
 
-# Loops in Python that add products up.
+# Loops that accumulate matmuls
 
 
 @dataclass(frozen=True)
 class SummingLoop:
-    """A loop body that adds a product to a variable, and does nothing else with it."""
+    """A loop body whose only use of a variable is to add a matmul to it."""
 
     is_direct: bool
-    """True if each iteration adds one product."""
+    """True if each iteration adds exactly one matmul."""
     is_alone: bool
-    """True if the body only waits for blocks besides."""
+    """True if the body does nothing else but wait for blocks."""
 
 
 def summing_loop(
     body: Sequence[ast.stmt], name: str, resident: Mapping[str, Any]
 ) -> SummingLoop | None:
-    """Recognizes a loop body that adds products up in a variable, or returns None; `resident` are
-    the variables before the loop."""
+    """Recognizes a loop body that accumulates matmuls in a variable, or returns None.
+
+    Args:
+        body: the statements of the loop.
+        name: the variable.
+        resident: the variables before the loop.
+    """
     uses = [node for each in body for node in ast.walk(each) if _is_name(node, name)]
     found = [
         (enclosing, node)
@@ -93,7 +98,7 @@ def _is_name(node: ast.AST, name: str) -> bool:
 def _statements(
     body: Sequence[ast.stmt], enclosing: tuple[ast.stmt, ...]
 ) -> Iterator[tuple[tuple[ast.stmt, ...], ast.stmt]]:
-    """Statements without others inside, and those that they are in."""
+    """Yields the leaf statements of a body, each with its enclosing statements."""
     for statement in body:
         parts = [getattr(statement, each, []) for each in ("body", "orelse")]
         if any(parts):
@@ -104,7 +109,7 @@ def _statements(
 
 
 def _addend(statement: ast.stmt, name: str) -> ast.BinOp | None:
-    """The product that a statement adds to a variable."""
+    """Returns the matmul that a statement adds to a variable, or None."""
     match statement:
         case ast.AugAssign(
             ast.Name(target), ast.Add(), ast.BinOp(_, ast.MatMult()) as product
@@ -121,7 +126,7 @@ def _addend(statement: ast.stmt, name: str) -> ast.BinOp | None:
 
 
 def _only_waits(body: Sequence[ast.stmt], adding: ast.stmt) -> bool:
-    """True if statements wait for blocks, and compute nothing beside one of them."""
+    """True if a body only waits for blocks, apart from the accumulating statement."""
     for statement in body:
         match statement:
             case ast.With(items, inner):
@@ -144,7 +149,7 @@ def _only_waits(body: Sequence[ast.stmt], adding: ast.stmt) -> bool:
 
 
 def statement_after(syntax: ast.AST, statement: ast.stmt | None) -> ast.stmt | None:
-    """The statement that follows another one in its block."""
+    """Returns the next statement in the same block, or None."""
     for node in ast.walk(syntax):
         for name in ("body", "orelse"):
             found: object = getattr(node, name, None)
@@ -155,12 +160,12 @@ def statement_after(syntax: ast.AST, statement: ast.stmt | None) -> ast.stmt | N
     return None
 
 
-# The sums in a kernel.
+# Sums in a kernel
 
 
 @dataclass(frozen=True)
 class Iterations:
-    """Numbers of the counter of a loop that runs at least once."""
+    """First and last counter value of a loop that runs at least once."""
 
     first: int
     last: int
@@ -168,39 +173,39 @@ class Iterations:
 
 @dataclass(eq=False)
 class Accumulation(Resident):
-    """Sums of products, while a loop adds to them and after it."""
+    """Accumulated matmuls, during a loop and after it."""
 
     name: str = field(kw_only=True)
     iterations: Iterations | None = field(default=None, kw_only=True)
-    """Of the loop, if its first iteration begins the sums; None if they were begun before."""
+    """Iterations of the loop, if the first one initializes the sums; None if they exist before."""
     target: str | None = field(default=None, kw_only=True)
-    """The buffer of the block that they are stored in right after the loop."""
+    """Buffer of the block that the sums are stored in right after the loop, if any."""
     in_registers: bool = field(default=False, kw_only=True)
-    is_over: bool = field(default=False, kw_only=True)
-    """True if nothing holds them any more."""
+    is_released: bool = field(default=False, kw_only=True)
+    """True once the sums have been released."""
     before: Operation | None = field(default=None, kw_only=True)
-    """The op that the loop follows, if nothing in it but products uses the engines."""
+    """Op before the loop, to which the engine setup is hoisted; None if other work needs setups."""
     setups: list[tuple[tuple[object, ...], list[Operation]]] = field(
         default_factory=list[tuple[tuple[object, ...], list[Operation]]], kw_only=True
     )
-    """The ops that set the engines up for each product, by their operands."""
+    """Engine setup ops of each matmul, keyed by their operands."""
 
     @property
     def is_in_target(self) -> bool:
-        """True if the block that they are stored in has them after the loop."""
+        """True if the sums end up in the block that they are stored in."""
         return self.target is not None
 
 
 class AccumulatingWriter(BlockWriter):
-    """Writes what adds products up, too."""
+    """Writer of block expressions that also accumulates matmuls."""
 
     pending: Accumulation | None = None
-    """Sums that are in destination registers."""
+    """Sums that are currently in destination registers."""
 
     # Before, in and after the loop
 
     def begin_sums(self, sums: Accumulation, start: Expression, *, is_alone: bool) -> None:
-        """Makes room for sums, which start with the elements of an expression."""
+        """Prepares sums before their loop, starting from the elements of an expression."""
         tiles = prod(sums.shape)
         matrices = prod(sums.shape[:-2])
         begins = isinstance(start, Fill) and start.number == 0 and sums.iterations is not None
@@ -227,20 +232,20 @@ class AccumulatingWriter(BlockWriter):
         if is_alone:
             sums.before = self.kernel.builder.last_op
 
-    def add_product(self, sums: Accumulation, product: Product, counter: Number | None) -> None:
-        """Adds a product to sums."""
+    def add_matmul(self, sums: Accumulation, product: Matmul, counter: Number | None) -> None:
+        """Emits the addition of a matmul to sums."""
         if sums.in_registers:
             self._add_in_registers(sums, product)
             return
         with self.preparing(sums.buffer):
             prepared = self._prepared(product)
-            assert isinstance(prepared, Product)
+            assert isinstance(prepared, Matmul)
             self._add_by_packer(sums, prepared, counter)
 
-    def _set_up(self, sums: Accumulation, product: Product, block: tuple[int, int]) -> None:
-        """Sets the engines up for a product of the sums, before the loop if all are alike."""
+    def _set_up_engines(self, sums: Accumulation, product: Matmul, block: tuple[int, int]) -> None:
+        """Emits the engine setup of a matmul, and records it so that it can be hoisted."""
         builder = self.kernel.builder
-        self.set_up_product(product, block)
+        self.set_up_matmul(product, block)
         if sums.before is None:
             return
         last = builder.last_op
@@ -251,7 +256,7 @@ class AccumulatingWriter(BlockWriter):
         sums.setups.append((key, [first, last]))
 
     def end_sums(self, sums: Accumulation) -> None:
-        """Ends the loop that adds to sums."""
+        """Finishes the loop: hoists its engine setup if all matmuls share one."""
         if len({key for key, _ in sums.setups}) == 1:
             assert sums.before is not None
             (_, kept), *others = sums.setups
@@ -274,30 +279,32 @@ class AccumulatingWriter(BlockWriter):
 
     # Sums in destination registers
 
-    def _add_in_registers(self, sums: Accumulation, product: Product) -> None:
+    def _add_in_registers(self, sums: Accumulation, product: Matmul) -> None:
         *outer, rows, columns = sums.shape
         block = (rows, columns)
-        self._set_up(sums, product, block)
+        self._set_up_engines(sums, product, block)
         self.multiply(product, [0] * (len(outer) + 2), block)
 
     def finish_sums(self, expression: Expression, target: str) -> bool:
-        """Computes an expression of sums in registers, whose last use that is; False if it needs
-        more registers, or something else than functions of elements."""
+        """Computes the last use of sums in registers and packs it to a target buffer.
+
+        Returns False if the expression needs more registers, or anything but elementwise functions.
+        """
         sums = self.pending
         assert sums is not None
         for part in parts_of(expression):
-            is_read = isinstance(part, Broadcast) and _is_plain(part.of) and part.of is not sums
+            is_read = isinstance(part, Broadcast) and _is_resident(part.of) and part.of is not sums
             if not (isinstance(part, Apply | Fill | Resident) or is_read):
                 return False
         if expression.shape != sums.shape:
             return False
         positions = self.within([0] * len(sums.shape), (sums.shape[-2], sums.shape[-1]))
         with self.preparing(target):
-            if self._allocated(expression, sums, positions, {}) is None:
+            if self._allocate(expression, sums, positions, {}) is None:
                 return False
-            self.pending, sums.in_registers, sums.is_over = None, False, True
+            self.pending, sums.in_registers, sums.is_released = None, False, True
             self.kernel.forget_formats()
-            self._tiles(expression, sums, positions, False, target)
+            self._finish_tiles(expression, sums, positions, False, target)
         self.kernel.op("tile_regs_release")
         return True
 
@@ -306,7 +313,7 @@ class AccumulatingWriter(BlockWriter):
         super().write(expression, target)
 
     def settle_sums(self) -> None:
-        """Packs sums in registers, which other code needs, into a buffer of their own."""
+        """Packs sums from registers into a scratch buffer, to free the registers for other code."""
         sums = self.pending
         if sums is None:
             return
@@ -324,9 +331,9 @@ class AccumulatingWriter(BlockWriter):
 
     def drop(self, place: Resident) -> None:
         if isinstance(place, Accumulation):
-            if place.is_over:
+            if place.is_released:
                 return
-            place.is_over = True
+            place.is_released = True
             if place.is_in_target:
                 self._occupied.discard(place.buffer)
                 return
@@ -337,15 +344,15 @@ class AccumulatingWriter(BlockWriter):
                 return
         super().drop(place)
 
-    # Sums that the packer adds to
+    # Sums that the packer accumulates
 
-    def _add_by_packer(self, sums: Accumulation, product: Product, counter: Number | None) -> None:
+    def _add_by_packer(self, sums: Accumulation, product: Matmul, counter: Number | None) -> None:
         kernel, builder = self.kernel, self.kernel.builder
-        block = product_blocks(product, capacity(True))[0]
+        block = matmul_block_sizes(product, capacity(True))[0]
         tiles = prod(sums.shape)
         iterations = sums.iterations
         assert iterations is None or counter is not None
-        self._set_up(sums, product, block)
+        self._set_up_engines(sums, product, block)
         is_last = None
         if iterations is not None and sums.is_in_target and sums.target != sums.buffer:
             is_last = builder.compare("eq", counter or 0, iterations.last)
@@ -356,7 +363,7 @@ class AccumulatingWriter(BlockWriter):
                 kernel.op("cb_push_back", sums.buffer, tiles)
                 kernel.op("cb_wait_front", sums.buffer, tiles)
         with builder.otherwise() if is_last is not None else nullcontext():
-            self._let_packer_add(iterations, counter)
+            self._enable_accumulation(iterations, counter)
         registers = range(block[0] * block[1])
         with ExitStack() as loops:
             position = self.positions(loops, sums.shape, block)
@@ -379,8 +386,9 @@ class AccumulatingWriter(BlockWriter):
             kernel.op("pack_reconfig_l1_acc", 0)
         kernel.forget_formats()
 
-    def _let_packer_add(self, iterations: Iterations | None, counter: Number | None) -> None:
-        """Lets the packer add to what is in the buffer, but not where the sums begin."""
+    def _enable_accumulation(self, iterations: Iterations | None, counter: Number | None) -> None:
+        """Enables L1 accumulation of the packer, except in the iteration that initializes the
+        sums."""
         builder = self.kernel.builder
         with ExitStack() as stack:
             if iterations is not None:
@@ -391,17 +399,17 @@ class AccumulatingWriter(BlockWriter):
     def _reload(
         self,
         sums: Accumulation,
-        product: Product,
+        product: Matmul,
         block: tuple[int, int],
         positions: Sequence[Sequence[Number]],
     ) -> None:
-        """Brings sums back into the registers, to which the last product is added."""
+        """Loads sums into the registers, to which the last matmul is added."""
         kernel = self.kernel
         kernel.forget_formats()
         for register, position in enumerate(positions):
             kernel.load(sums.buffer, register, self.arithmetic.index(position, sums.shape))
-        self.set_up_product(product, block)
+        self.set_up_matmul(product, block)
 
 
-def _is_plain(expression: Expression) -> bool:
+def _is_resident(expression: Expression) -> bool:
     return isinstance(expression, Resident)

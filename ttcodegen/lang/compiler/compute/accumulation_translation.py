@@ -1,4 +1,4 @@
-"""Compute kernels whose loops add products up."""
+"""Translation of compute kernels whose loops accumulate matmuls."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ttcodegen.lang.compiler.compute.accumulation import (
 from ttcodegen.lang.compiler.compute.expressions import (
     Apply,
     Expression,
-    Product,
+    Matmul,
     Resident,
     expressions_in,
     parts_of,
@@ -32,7 +32,7 @@ from ttcodegen.lang.simulator.context import Kernel
 
 
 class AccumulationTranslator(ComputeTranslator):
-    """Translates a compute kernel: sums of products are added up where they are needed."""
+    """Translates compute kernels, accumulating matmuls in registers or by the packer."""
 
     writer: AccumulatingWriter
 
@@ -41,7 +41,7 @@ class AccumulationTranslator(ComputeTranslator):
     ) -> None:
         super().__init__(kernel, captured, writer, nets)
         self._open_sums: list[list[Accumulation]] = []
-        """Of the loops under way: the sums that each adds to."""
+        """Sums that each open loop accumulates, outermost loop first."""
 
     # Loops
 
@@ -80,8 +80,10 @@ class AccumulationTranslator(ComputeTranslator):
         return sums
 
     def _target_of(self, name: str, start: Expression, body: Sequence[ast.stmt]) -> str | None:
-        """The buffer of the block that the sums in a variable are stored in right after a loop,
-        which is the last use of both."""
+        """Returns the buffer of the block that sums are stored in directly after the loop.
+
+        None if the store is not the last use of both the variable and the block.
+        """
         after = statement_after(self.frame.syntax, self._statement)
         match after:
             case ast.Expr(
@@ -113,7 +115,7 @@ class AccumulationTranslator(ComputeTranslator):
         for sums in self._open_sums.pop():
             self.writer.end_sums(sums)
             if self.homes.get(sums.name) is sums:
-                self._once[self.frame, sums.name] = self.regions
+                self._shared[self.frame, sums.name] = self.regions
 
     def store_name(self, name: str, value: Any) -> None:
         home = self.homes.get(name)
@@ -122,16 +124,16 @@ class AccumulationTranslator(ComputeTranslator):
             if product is not None and any(home in each for each in self._open_sums):
                 if product.shape != home.shape:
                     self.refuse(f"'{name}' has another shape than before")
-                loop = self.loops[self._loop_of(home)] if self.loops else None
+                loop = self.loops[self._loop_index(home)] if self.loops else None
                 counter = None if loop is None else loop.counter
-                self._write(lambda: self.writer.add_product(home, product, counter))
+                self._write(lambda: self.writer.add_matmul(home, product, counter))
                 self.names[name] = home
                 return
             self.writer.settle_sums()
         super().store_name(name, value)
 
-    def _loop_of(self, sums: Accumulation) -> int:
-        """Number of the loop that adds to sums among those under way."""
+    def _loop_index(self, sums: Accumulation) -> int:
+        """Negative index, into the open loops, of the loop that accumulates sums."""
         number = next(n for n, each in enumerate(reversed(self._open_sums)) if sums in each)
         return -1 - number
 
@@ -139,15 +141,15 @@ class AccumulationTranslator(ComputeTranslator):
 
     def _store(self, block: ComputeBlock, expr: Any) -> None:
         pending = self.writer.pending
-        if isinstance(expr, Accumulation) and expr.target == block.buffer and not expr.is_over:
-            self._happens(block, Event.STORE)
+        if isinstance(expr, Accumulation) and expr.target == block.buffer and not expr.is_released:
+            self._record(block, Event.STORE)
             self.writer.drop(expr)
         elif (
             pending is not None
             and block.is_reserved
             and block.home is None
             and not self._is_read(block)
-            and _has(expr, pending)
+            and _depends_on_sums(expr, pending)
             and not self._is_needed(pending)
         ):
             self._last_store(block, expr, pending)
@@ -157,32 +159,31 @@ class AccumulationTranslator(ComputeTranslator):
     def _last_store(self, block: ComputeBlock, expr: Expression, pending: Accumulation) -> None:
         if block.shape == expr.shape and block.elements is None and expr.elements is None:
             if self.writer.finish_sums(expr, block.buffer):
-                self._happens(block, Event.STORE)
+                self._record(block, Event.STORE)
                 return
         super()._store(block, expr)
 
     def _is_needed(self, sums: Accumulation) -> bool:
         """True if a later statement reads sums."""
         return any(
-            _has(value, sums) and self._is_read_later(name, frame)
+            _depends_on_sums(value, sums) and self._is_read_later(name, frame)
             for frame in self.frames
             for name, value in frame.names.items()
         )
 
     def _settle_sums(self, body: Sequence[ast.stmt]) -> None:
-        """Sums that other loops and conditions may need are in buffers; what those assign to is
-        kept as other variables are."""
+        """Moves sums that other loops or conditions may read or assign into buffers."""
         if not any(self.writer.pending in each for each in self._open_sums):
             self.writer.settle_sums()
         for name in stored_names(body):
             home = self.homes.get(name)
             if isinstance(home, Accumulation) and not any(home in s for s in self._open_sums):
-                if home.is_over:
+                if home.is_released:
                     del self.homes[name]
                     continue
                 del self.homes[name]
-                self._once.pop((self.frame, name), None)
-                self._give_home(name, home)
+                self._shared.pop((self.frame, name), None)
+                self._materialize(name, home)
                 self.writer.drop(home)
 
     def before_condition(self, body: Sequence[ast.stmt]) -> None:
@@ -197,7 +198,7 @@ class AccumulationTranslator(ComputeTranslator):
 
 
 def _iterations(limits: Limits) -> Iterations | None:
-    """The iterations of a loop that is known to run."""
+    """Iterations of a loop whose bounds are known, or None if it may not run."""
     start, end, step = limits
     if not (isinstance(start, int) and isinstance(end, int) and isinstance(step, int)):
         return None
@@ -205,15 +206,15 @@ def _iterations(limits: Limits) -> Iterations | None:
     return Iterations(counted[0], counted[-1]) if counted else None
 
 
-def _addend_of(value: Any, sums: Accumulation) -> Product | None:
-    """The product that is added to sums."""
+def _addend_of(value: Any, sums: Accumulation) -> Matmul | None:
+    """Returns the matmul that a value adds to sums, or None."""
     match value:
-        case Apply(_, _, (first, Product() as product)) if first is sums:
+        case Apply(_, _, (first, Matmul() as product)) if first is sums:
             return product
         case _:
             return None
 
 
-def _has(value: Any, sums: Resident) -> bool:
-    """True if a value is computed from sums."""
+def _depends_on_sums(value: Any, sums: Resident) -> bool:
+    """True if a value depends on sums."""
     return any(part is sums for each in expressions_in(value) for part in parts_of(each))

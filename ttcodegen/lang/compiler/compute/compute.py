@@ -1,9 +1,9 @@
-"""Compute kernels: block expressions become loops over the tiles of the block that they are stored
-in; what one tile needs is computed in the destination registers.
+"""Code generation for block expressions in compute kernels.
 
-Products and reductions, which the matrix engine computes, are the first step of such a loop; those
-that are deeper in an expression, and what the engine has to read that is no block, go through a
-circular buffer of their own.
+An expression becomes a loop over the tiles of the target block; the work on one tile is done in
+the destination registers. At most one matmul or row sum, or a whole reduction, is computed by the
+matrix engine as the first step of the loop. Others, and operands of the engine that are not
+blocks, are materialized in scratch circular buffers.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ from ttcodegen.lang.compiler.compute.expressions import (
     Broadcast,
     Expression,
     Fill,
-    Picked,
-    Product,
+    Matmul,
     Reduction,
     Reshaped,
     Resident,
+    Selected,
     Transposed,
     engine_part,
     is_flat,
+    matmul_block_sizes,
     parts_of,
-    product_blocks,
 )
 from ttcodegen.lang.compiler.compute.sources import Source, load, source_of
 from ttcodegen.lang.compiler.python.numbers import Arithmetic, Number
@@ -64,12 +64,12 @@ _DIRECTIONS = {
     frozenset({-2}): ReduceDim.COL,
     frozenset({-2, -1}): ReduceDim.SCALAR,
 }
-"""By the dimensions that are reduced, counted from the end."""
+"""Directions of reductions by reduced dimensions, counted from the end."""
 _REDUCTIONS = {"sum": ReduceType.SUM, "max": ReduceType.MAX}
 
 
 class BlockWriter:
-    """Writes what computes block expressions."""
+    """Emits code that computes block expressions."""
 
     def __init__(
         self,
@@ -82,37 +82,39 @@ class BlockWriter:
         self.arithmetic = arithmetic
         self.needs = needs
         self.formats = formats
-        self._held: list[Resident] = []
-        self._number_type = DataType.FLOAT32
-        """Data type of the constants that fill tiles, where they are written."""
+        self._materialized_parts: list[Resident] = []
+        self._constant_type = DataType.FLOAT32
+        """Data type of constants in the expression that is being written."""
         self._occupied: set[str] = set()
-        """Circular buffers of its own that hold a block."""
+        """Scratch circular buffers that currently hold a block."""
         self._shared: set[str] = set()
-        """Those that others may have when they hold none."""
-        self._carried: set[str] = set()
-        """Those whose blocks are replaced by others that are computed from them."""
-        self._names: dict[str, str] = {}
-        """Of the circular buffers that are held: the requested names."""
-        self._ready: dict[int, tuple[Expression, Expression]] = {}
-        """Parts of what is being written, by identity, and what they became."""
+        """Scratch buffers that may be reused once they are released."""
+        self._loop_carried: set[str] = set()
+        """Scratch buffers whose blocks are updated from their own previous values."""
+        self._requested_names: dict[str, str] = {}
+        """Requested names of the scratch buffers in use, by actual name."""
+        self._memo: dict[int, tuple[Expression, Expression]] = {}
+        """Parts of the current expression by identity, with their prepared replacements."""
 
     @property
     def mixes_formats(self) -> bool:
-        """True if circular buffers hold different data types."""
+        """True if circular buffers have different data types."""
         return len(set(self.formats.values())) > 1
 
     @property
     def only_type(self) -> DataType:
-        """Data type of constants: integer in kernels without any other type."""
+        """Data type of constants: that of integers in kernels that compute with nothing else."""
         computed = (each for each in self.formats.values() if each.is_float or each in INTEGERS)
         held = set(map(_in_registers, computed))
         return held.pop() if len(held) == 1 else DataType.FLOAT32
 
-    # Circular buffers of the kernel's own
+    # Scratch circular buffers
 
     def scratch(self, name: str, like: Expression, copies: int) -> Resident:
-        """Room for blocks of the shape of an expression: in the circular buffer of that name, or
-        in one whose block nobody needs any more, or in another one."""
+        """Reserves a scratch circular buffer for blocks in the shape of an expression.
+
+        This is the buffer of the requested name, a released buffer of the same size, or a new one.
+        """
         block, data_type = prod(like.shape), like.data_type
         tiles = block * copies
         wanted, known = Scratch(tiles, data_type, block), self.needs.scratch
@@ -124,23 +126,23 @@ class BlockWriter:
             number += 1
             name = f"{stem}_{number}"
         if name not in self.formats:
-            # It is not known yet: a later translation of the kernel declares it at its start.
+            # Unknown so far: a later translation of the kernel declares the buffer at its start.
             self._declare(name, tiles, data_type)
         self._occupied.add(name)
         if copies > 1:
-            self._carried.add(name)
+            self._loop_carried.add(name)
         return Resident(like.shape, name, holds=data_type, elements=like.elements)
 
     def share(self, place: Resident) -> None:
-        """Lets others have a circular buffer when its block is given back."""
+        """Allows others to reuse a scratch buffer once its block is released."""
         self._shared.add(place.buffer)
 
     def vacate(self, place: Resident) -> None:
-        """Notes that the other branch of a condition fills a circular buffer as well."""
+        """Marks a scratch buffer as free again, because the other branch fills it as well."""
         self._occupied.discard(place.buffer)
 
     def occupy(self, place: Resident) -> None:
-        """Notes that a circular buffer holds a block, whichever branch filled it."""
+        """Marks a scratch buffer as occupied after branches that both fill it."""
         self._occupied.add(place.buffer)
 
     def _declare(self, name: str, tiles: int, data_type: DataType) -> None:
@@ -148,7 +150,7 @@ class BlockWriter:
         self.formats[name] = data_type
 
     def fill_scratch(self, name: str, expression: Expression, copies: int = 1) -> Resident:
-        """Computes an expression into a circular buffer of the kernel's own."""
+        """Computes an expression into a scratch buffer."""
         place = self.scratch(name, expression, copies)
         name = place.buffer
         pages = prod(expression.shape)
@@ -159,7 +161,7 @@ class BlockWriter:
         return place
 
     def replace(self, place: Resident, expression: Expression) -> None:
-        """Computes an expression, which may read the front of a circular buffer, into its front."""
+        """Replaces the front block of a buffer by an expression, which may read that block."""
         pages = prod(place.shape)
         self.kernel.op("cb_reserve_back", place.buffer, pages)
         self.write(expression, place.buffer)
@@ -168,75 +170,77 @@ class BlockWriter:
         self.kernel.op("cb_wait_front", place.buffer, pages)
 
     def drop(self, place: Resident) -> None:
-        """Gives a block of a circular buffer back."""
+        """Releases the front block of a scratch buffer."""
         self.kernel.op("cb_pop_front", place.buffer, prod(place.shape))
         self._occupied.discard(place.buffer)
 
     # Expressions
 
     def write(self, expression: Expression, target: str) -> None:
-        """Computes an expression into pages that are reserved at the back of a buffer."""
+        """Emits the computation of an expression into reserved pages at the back of a buffer."""
         with self.preparing(target):
             prepared = self._prepared(expression)
             engine = engine_part(prepared)
-            prepared, engine = self._with_oneengine_part(prepared, engine)
+            prepared, engine = self._with_one_engine_part(prepared, engine)
             while not self._fits(prepared, engine):
-                prepared = self._divided(prepared)
+                prepared = self._with_materialized_operand(prepared)
                 engine = engine_part(prepared)
             self._loop(prepared, engine, target)
 
     @contextmanager
     def preparing(self, target: str) -> Generator[None]:
-        """Scope in which parts of an expression may be computed into buffers, which are released
-        at its end."""
-        outer, self._held = self._held, []
-        around_type = self._number_type
-        self._number_type = _in_registers(self.formats[target])
-        around = self._ready
-        self._ready = dict(around)
+        """Scope of materialized operands: their scratch buffers are released at its end."""
+        outer, self._materialized_parts = self._materialized_parts, []
+        around_type = self._constant_type
+        self._constant_type = _in_registers(self.formats[target])
+        around = self._memo
+        self._memo = dict(around)
         yield
-        for held in self._held:
+        for held in self._materialized_parts:
             self.drop(held)
-            # What is computed after this may have the circular buffer.
-            self._busy.discard(self._names.pop(held.buffer))
-        self._held, self._ready, self._number_type = outer, around, around_type
+            # Later computations may use the circular buffer.
+            self._names_in_use.discard(self._requested_names.pop(held.buffer))
+        self._materialized_parts, self._memo, self._constant_type = outer, around, around_type
 
-    def _once(self, expression: Expression, make: Callable[[Expression], Expression]) -> Expression:
-        """Memoizes a subexpression that occurs several times."""
-        if id(expression) not in self._ready:
-            self._ready[id(expression)] = expression, make(expression)
-        return self._ready[id(expression)][1]
+    def _memoized(
+        self, expression: Expression, make: Callable[[Expression], Expression]
+    ) -> Expression:
+        """Returns the memoized result of a function of a subexpression that may occur
+        repeatedly."""
+        if id(expression) not in self._memo:
+            self._memo[id(expression)] = expression, make(expression)
+        return self._memo[id(expression)][1]
 
-    def _materialised(self, expression: Expression) -> Resident:
-        """A part in a circular buffer, in which it stays until all is written."""
-        _, known = self._ready.get(id(expression), (expression, None))
+    def _materialized(self, expression: Expression) -> Resident:
+        """Materializes a part in a scratch buffer until the enclosing expression is written."""
+        _, known = self._memo.get(id(expression), (expression, None))
         if isinstance(known, Resident):
             return known
-        number = len(self._held)
+        number = len(self._materialized_parts)
         name = self._scratch_name(number)
         place = self.fill_scratch(name, expression)
         self.share(place)
-        self._names[place.buffer] = name
-        self._held.append(place)
-        self._ready[id(expression)] = expression, place
+        self._requested_names[place.buffer] = name
+        self._materialized_parts.append(place)
+        self._memo[id(expression)] = expression, place
         return place
 
     def _scratch_name(self, number: int) -> str:
-        taken = {held.buffer for held in self._held}
-        while (name := f"partial{number}") in taken or name in self._busy:
+        taken = {held.buffer for held in self._materialized_parts}
+        while (name := f"partial{number}") in taken or name in self._names_in_use:
             number += 1
-        self._busy.add(name)
+        self._names_in_use.add(name)
         return name
 
-    _busy: set[str]
+    _names_in_use: set[str]
 
     def begin(self) -> None:
-        """Forgets which circular buffers of its own are in use: at the start of a statement."""
-        self._busy = set()
+        """Resets the scratch buffers in use, at the start of a statement."""
+        self._names_in_use = set()
 
     def _prepared(self, expression: Expression) -> Expression:
-        """The same, where the matrix engine and the unpacker read circular buffers only."""
-        return self._once(expression, self._prepare)
+        """Rewrites an expression so that engine and unpacker operands are in circular buffers."""
+        return self._memoized(expression, self._prepare)
 
     def _prepare(self, expression: Expression) -> Expression:
         match expression:
@@ -244,8 +248,8 @@ class BlockWriter:
                 return expression
             case Apply(shape, function, of):
                 return Apply(shape, function, tuple(self._prepared(each) for each in of))
-            case Product(shape, left, right):
-                return Product(shape, self._readable(left), self._factor(right))
+            case Matmul(shape, left, right):
+                return Matmul(shape, self._readable(left), self._right_operand(right))
             case Reduction(shape, of, kind, dims):
                 return Reduction(shape, self._readable(of), kind, dims)
             case Broadcast(shape, Fill(_, number)):
@@ -254,17 +258,17 @@ class BlockWriter:
                 return Broadcast(shape, self._readable(of, plain=bool(kind)), kind)
             case Transposed(shape, of):
                 return Transposed(shape, self._readable(of, plain=True))
-            case Reshaped(shape, Fill(_, number)) | Picked(shape, Fill(_, number)):
+            case Reshaped(shape, Fill(_, number)) | Selected(shape, Fill(_, number)):
                 return Fill(shape, number)
-            case Picked(shape, of, places):
-                return Picked(shape, self._readable(of), places)
+            case Selected(shape, of, indices):
+                return Selected(shape, self._readable(of), indices)
             case Reshaped(shape, of, kept):
                 return Reshaped(shape, self._readable(of), kept)
             case _:
                 raise AssertionError(type(expression).__name__)
 
-    def _factor(self, right: Expression) -> Expression:
-        """The right operand of a product, of which the unpacker can transpose tiles of 16 bits."""
+    def _right_operand(self, right: Expression) -> Expression:
+        """The right operand of a matmul; the unpacker transposes 16-bit tiles only."""
         if isinstance(right, Transposed):
             of = self._readable(right.of)
             if self.formats[_buffer(of)] is DataType.BFLOAT16:
@@ -272,62 +276,64 @@ class BlockWriter:
         return self._readable(right)
 
     def _readable(self, expression: Expression, *, plain: bool = True) -> Expression:
-        """Tiles of a circular buffer that are read as they are (`plain`), or that the unpacker can
-        change on their way."""
+        """An operand in a circular buffer.
+
+        If it need not be plain, it may also be one that the unpacker broadcasts or transposes.
+        """
         if isinstance(expression, Resident):
             return expression
         if isinstance(expression, Reshaped):
             of = self._readable(expression.of, plain=plain)
             return Reshaped(expression.shape, of, expression.kept)
-        if isinstance(expression, Picked):
+        if isinstance(expression, Selected):
             of = self._readable(expression.of, plain=plain)
-            return Picked(expression.shape, of, expression.places)
+            return Selected(expression.shape, of, expression.indices)
         if isinstance(expression, Broadcast) and not expression.kind:
             return Broadcast(expression.shape, self._readable(expression.of, plain=plain), "")
         if not plain and isinstance(expression, Broadcast | Transposed):
             return self._prepared(expression)
-        return self._materialised(expression)
+        return self._materialized(expression)
 
-    def _with_oneengine_part(
+    def _with_one_engine_part(
         self, expression: Expression, engine: Expression | None
     ) -> tuple[Expression, Expression | None]:
-        """All products and reductions but one go through circular buffers."""
+        """Materializes all matmuls and reductions except the one that the loop starts with."""
 
-        def settle(part: Expression) -> Expression:
+        def rewrite(part: Expression) -> Expression:
             if part is engine:
                 return part
-            if isinstance(part, Product | Reduction):
-                return self._materialised(part)
+            if isinstance(part, Matmul | Reduction):
+                return self._materialized(part)
             if isinstance(part, Apply):
-                return Apply(part.shape, part.function, tuple(map(settled, part.of)))
+                return Apply(part.shape, part.function, tuple(map(rewritten, part.of)))
             return part
 
-        def settled(part: Expression) -> Expression:
-            return self._once(part, settle)
+        def rewritten(part: Expression) -> Expression:
+            return self._memoized(part, rewrite)
 
-        return settle(expression), engine
+        return rewrite(expression), engine
 
     def _fits(self, expression: Expression, engine: Expression | None) -> bool:
-        """True if the destination registers hold what one tile of an expression needs."""
+        """True if the destination registers suffice for one tile of an expression."""
         first = [(0,) * len(expression.shape)]
-        return self._allocated(expression, engine, first, {}) is not None
+        return self._allocate(expression, engine, first, {}) is not None
 
-    def _divided(self, expression: Expression) -> Expression:
-        """The same with its largest operand in a circular buffer.
+    def _with_materialized_operand(self, expression: Expression) -> Expression:
+        """Materializes the largest operand of an expression.
 
         Raises:
-            ValueError: if its operands are there already.
+            ValueError: if no operand is computed, so that nothing can be materialized.
         """
         operands = expression.operands if isinstance(expression, Apply) else ()
         computed = [part for part in operands if isinstance(part, Apply)]
         if not isinstance(expression, Apply) or not computed:
             raise ValueError("an expression needs more destination registers than there are")
         largest = max(computed, key=lambda part: sum(1 for _ in parts_of(part)))
-        place = self._materialised(largest)
+        place = self._materialized(largest)
         of = tuple(place if part is largest else part for part in expression.of)
         return Apply(expression.shape, expression.function, of)
 
-    # The loop over the tiles of a result
+    # Loop over the tiles of a result
 
     def _loop(self, expression: Expression, engine: Expression | None, target: str) -> None:
         kernel, builder = self.kernel, self.kernel.builder
@@ -336,50 +342,50 @@ class BlockWriter:
         in_a_row = expression.elements is not None
         flat = in_a_row or (prod(shape) > 1 and engine is None and is_flat(expression))
         block, is_set_up = (1, 1), False
-        if isinstance(engine, Product):
+        if isinstance(engine, Matmul):
             block, copied = self._block_of(expression, engine)
             is_set_up = not copied
             if is_set_up:
-                self.set_up_product(engine, block)
+                self.set_up_matmul(engine, block)
         with ExitStack() as loops:
             if flat:
-                position = [self._counted(loops, prod(shape), "tile")]
+                position = [self._loop_counter(loops, prod(shape), "tile")]
             else:
                 position = self.positions(loops, shape, block)
             if any(not isinstance(place, int) for place in position):
                 kernel.forget_formats()
             masked = False
             with builder.destination_registers():
-                if isinstance(engine, Product):
+                if isinstance(engine, Matmul):
                     if not is_set_up:
-                        self.set_up_product(engine, block)
+                        self.set_up_matmul(engine, block)
                     self.multiply(engine, position, block)
                 elif isinstance(engine, Reduction):
                     masked = self._reduction(engine, position, target)
                 if engine is not None:
                     kernel.forget_formats()
-                self._tiles(expression, engine, self.within(position, block), flat, target)
+                self._finish_tiles(expression, engine, self.within(position, block), flat, target)
             if masked:
-                # The packer leaves zeros beside the result until this.
+                # The packer masks elements beside the result until this resets it.
                 kernel.op("reduce_uninit")
 
-    def _counted(self, loops: ExitStack, size: int, name: str, step: int = 1) -> Number:
-        """The counter of a loop, or 0 of one that runs once."""
+    def _loop_counter(self, loops: ExitStack, size: int, name: str, step: int = 1) -> Number:
+        """Counter of a loop, or 0 if it would run once."""
         if size == step:
             return 0
         return loops.enter_context(self.kernel.builder.loop(size, step=step, name_hint=name))
 
     def positions(self, loops: ExitStack, shape: Shape, block: tuple[int, int]) -> list[Number]:
-        """Position of a block of tiles, in loops over all blocks of a shape."""
+        """Opens loops over all blocks of a shape; returns the position of a block's first tile."""
         names = [*("matrix" for _ in shape[:-2]), "row", "column"][-len(shape) :]
         steps = [*(1 for _ in shape[:-2]), *block][-len(shape) :]
         return [
-            self._counted(loops, size, name, step)
+            self._loop_counter(loops, size, name, step)
             for size, name, step in zip(shape, names, steps, strict=True)
         ]
 
     def within(self, position: Sequence[Number], block: tuple[int, int]) -> list[list[Number]]:
-        """The positions of the tiles of a block."""
+        """Positions of the tiles of a block."""
         if block == (1, 1):
             return [list(position)]
         *outer, row, column = position
@@ -396,22 +402,26 @@ class BlockWriter:
         return found
 
     def _block_of(
-        self, expression: Expression, engine: Product
+        self, expression: Expression, engine: Matmul
     ) -> tuple[tuple[int, int], Mapping[Tile, Source | OperandPair]]:
-        """The rows and columns of tiles that the matrix engine multiplies at a time: as many as the
-        destination registers hold with what is computed of them; and the tiles that are copied
-        there besides."""
+        """Chooses the block size of a matmul, in rows and columns of tiles.
+
+        It is the best one whose tiles, with what is computed from them, fit in the destination
+        registers. Also returns the tiles that are copied there in addition.
+        """
         blocks = (
-            product_blocks(engine, capacity(True)) if expression.shape == engine.shape else [(1, 1)]
+            matmul_block_sizes(engine, capacity(True))
+            if expression.shape == engine.shape
+            else [(1, 1)]
         )
         for block in blocks:
             sources: dict[Tile, Source | OperandPair] = {}
             first = self.within([0] * len(expression.shape), block)
-            if self._allocated(expression, engine, first, sources) is not None:
+            if self._allocate(expression, engine, first, sources) is not None:
                 return block, sources
         raise AssertionError("one tile fits")
 
-    def _allocated(
+    def _allocate(
         self,
         expression: Expression,
         engine: Expression | None,
@@ -419,8 +429,10 @@ class BlockWriter:
         sources: dict[Tile, Source | OperandPair],
         flat: bool = False,
     ) -> tuple[Allocation, list[Tile]] | None:
-        """Registers for the tiles of an expression at some positions, of which the engine's part is
-        in the first ones; None if there are too few."""
+        """Allocates registers for the tiles at some positions; None if there are too few.
+
+        The results of the engine are in the first registers. Adds the tiles to load to `sources`.
+        """
         tiles = TileBuilder()
         held: dict[Tile, int] = {}
         results: list[Tile] = []
@@ -440,19 +452,21 @@ class BlockWriter:
         return None if allocation is None else (allocation, results)
 
     def _operand(self, sources: Mapping[Tile, Source | OperandPair], tile: Tile) -> Operand | None:
-        """Place from which the matrix engine reads a tile; None if that would cut too much off it.
-        The engine reads 19 bits of a float, more than 16 bits are rounded to when they are stored.
-        What a loop carries on is rounded in each step, so it is read whole."""
+        """Operand from which the matrix engine reads a tile, or None if it must be copied.
+
+        The engine reads 19 bits of a float, which is enough if the result is rounded to 16 bits.
+        Loop-carried values are rounded in each iteration, so they are read at full precision.
+        """
         source = sources.get(tile)
         if not isinstance(source, Source):
             return None
         holds = self.formats[source.buffer]
-        is_whole = source.buffer in self._carried or not self.needs.is_narrow
+        is_whole = source.buffer in self._loop_carried or not self.needs.is_narrow
         if not holds.is_float or (holds is DataType.FLOAT32 and is_whole):
             return None
         return source.operand
 
-    def _tiles(
+    def _finish_tiles(
         self,
         expression: Expression,
         engine: Expression | None,
@@ -460,13 +474,12 @@ class BlockWriter:
         flat: bool,
         target: str,
     ) -> None:
-        """Computes tiles of a result, of which the matrix engine has done its part, and packs
-        them."""
+        """Emits the elementwise work on tiles after the matrix engine, and packs the results."""
         sources: dict[Tile, Source | OperandPair] = {}
-        found = self._allocated(expression, engine, positions, sources, flat)
+        found = self._allocate(expression, engine, positions, sources, flat)
         assert found is not None
         allocation, results = found
-        self._run(allocation, sources)
+        self._emit_calls(allocation, sources)
         self.kernel.builder.start_packing()
         registers = [allocation.results[result] for result in results]
         self.pack_tiles(registers, target, expression.shape, positions, flat)
@@ -479,14 +492,16 @@ class BlockWriter:
         positions: Sequence[Sequence[Number]],
         flat: bool = False,
     ) -> None:
-        """Packs registers to the positions that their tiles have in a buffer."""
+        """Packs registers to the positions of their tiles in a buffer."""
         if self.mixes_formats:
             self.kernel.op("pack_reconfig_data_format", target)
         for register, position in zip(registers, positions, strict=True):
             index = position[0] if flat else self.arithmetic.index(position, shape)
             self.kernel.op("pack_tile", register, target, index, out_of_order=True)
 
-    def _run(self, allocation: Allocation, sources: Mapping[Tile, Source | OperandPair]) -> None:
+    def _emit_calls(
+        self, allocation: Allocation, sources: Mapping[Tile, Source | OperandPair]
+    ) -> None:
         pairs = [each for each in sources.values() if isinstance(each, OperandPair)]
         for pair in pairs:
             self.needs.read_by_matrix_engine |= {pair.left.buffer, pair.right.buffer}
@@ -505,7 +520,7 @@ class BlockWriter:
         position: Sequence[Number],
         flat: bool,
     ) -> Tile:
-        """The calls that make the tile of an expression; equal parts are computed once."""
+        """Lowers an expression to calls on one tile; shared parts are computed once."""
         if id(expression) in known:
             return known[id(expression)]
         match expression:
@@ -513,17 +528,17 @@ class BlockWriter:
                 operands = [self._lower(each, tiles, known, sources, position, flat) for each in of]
                 tile = function(tiles, operands)
             case Fill(_, number):
-                tile = tiles.fill(number, self._number_type)
+                tile = tiles.fill(number, self._constant_type)
             case _:
                 tile = tiles.new_tile(expression.data_type)
                 sources[tile] = source_of(self.arithmetic, expression, position, flat)
         known[id(expression)] = tile
         return tile
 
-    # The matrix engine
+    # Matrix engine
 
-    def set_up_product(self, part: Product, block: tuple[int, int]) -> None:
-        """Sets the engines up for products of blocks of so many rows and columns."""
+    def set_up_matmul(self, part: Matmul, block: tuple[int, int]) -> None:
+        """Emits the engine setup of a matmul with a block size in rows and columns of tiles."""
         left, right = _buffer(part.left), _buffer(part.right)
         self.needs.read_by_matrix_engine |= {left, right}
         self.kernel.op("reconfig_data_format", right, left)
@@ -534,14 +549,14 @@ class BlockWriter:
             sizes = (block[1], block[0], part.left.shape[-1])
             self.kernel.op("mm_block_init_short", left, right, int(transposed), *sizes)
 
-    def multiply(self, part: Product, position: Sequence[Number], block: tuple[int, int]) -> None:
-        """Adds the products of a block of tiles to the first registers."""
+    def multiply(self, part: Matmul, position: Sequence[Number], block: tuple[int, int]) -> None:
+        """Emits the matmul of a block of tiles, accumulating in the first registers."""
         kernel = self.kernel
         *outer, row, column = position
         depth = part.left.shape[-1]
         left, right = _buffer(part.left), _buffer(part.right)
         with ExitStack() as loops:
-            inner = self._counted(loops, depth, "inner")
+            inner = self._loop_counter(loops, depth, "inner")
             a = source_of(self.arithmetic, part.left, [*outer, row, inner], False)
             b = source_of(self.arithmetic, part.right, [*outer, inner, column], False)
             if block == (1, 1):
@@ -552,7 +567,7 @@ class BlockWriter:
                 kernel.op("matmul_block", left, right, a.index, b.index, 0, transposed, *sizes)
 
     def _reduction(self, part: Reduction, position: Sequence[Number], target: str) -> bool:
-        """Reduces blocks to the first register; True if that masks what is packed."""
+        """Emits a reduction into the first register; True if the packer is masked after it."""
         kernel, source, rank = self.kernel, _buffer(part.of), len(part.shape)
         kind = _REDUCTIONS[part.kind], _DIRECTIONS[frozenset(axis - rank for axis in part.dims)]
         self.needs.needs_scaler = True
@@ -560,20 +575,20 @@ class BlockWriter:
             self._declare(SCALER, SCALER_TILES, DataType.BFLOAT16)
         self.needs.read_by_matrix_engine |= {source, SCALER}
         masks = start_reduction(kernel, source, target, *kind)
-        places = list(position)
+        indices = list(position)
         with ExitStack() as loops:
             for axis in part.dims:
                 if part.of.shape[axis] > 1:
                     name = "column" if axis == rank - 1 else "row"
                     loop = kernel.builder.loop(part.of.shape[axis], name_hint=name)
-                    places[axis] = loops.enter_context(loop)
-            index = source_of(self.arithmetic, part.of, places, False).index
+                    indices[axis] = loops.enter_context(loop)
+            index = source_of(self.arithmetic, part.of, indices, False).index
             reduce_further(kernel, source, index, *kind)
         return masks
 
 
 def _in_registers(held: DataType) -> DataType:
-    """The data type in destination registers of what a circular buffer holds."""
+    """Data type in destination registers of tiles that a circular buffer holds."""
     return DataType.FLOAT32 if held.is_float else held
 
 

@@ -16,26 +16,25 @@ from ttcodegen.lang.simulator.functions import COMPARISONS, ExponentialFlags, Ma
 from ttcodegen.lang.simulator.shapes import Shape
 from ttcodegen.ops.core.lowering import Tile, TileBuilder
 
-# Block expressions as trees: what a compute kernel has to compute when a result is stored.
+# Block expressions as trees, evaluated when a result is stored
 
 INTEGERS = (DataType.INT32, DataType.UINT32)
-"""Integers that kernels compute with."""
+"""Integer types that kernels compute with."""
 
 TileFunction = Callable[[TileBuilder, Sequence[Tile]], Tile]
 
 
 @dataclass(eq=False)
 class Expression:
-    """A block expression of a shape in tiles."""
+    """A block expression; its shape is in tiles."""
 
     language_class: ClassVar[type] = BlockExpr
 
     shape: Shape
     data_type: DataType = field(init=False)
-    """Of its elements in the registers: integers, or float32 whatever floats its blocks hold."""
+    """Data type in the registers: an integer type, or float32 for all float formats."""
     elements: Shape | None = field(init=False)
-    """The shape of a row-major expression, whose elements fill tiles in their order; None of one
-    that is tiled."""
+    """Shape in elements of a row-major expression, packed into tiles; None if tiled."""
 
     def __post_init__(self) -> None:
         packed = (each.elements for each in self.operands if each.elements is not None)
@@ -45,12 +44,12 @@ class Expression:
 
     @property
     def operands(self) -> tuple[Expression, ...]:
-        """Operands of the expression."""
+        """Direct subexpressions."""
         return ()
 
     @property
     def units(self) -> Shape:
-        """Its shape as the program counts it: in tiles, or in elements of row-major blocks."""
+        """Shape as users see it: in tiles, or in elements of row-major blocks."""
         return self.shape if self.elements is None else self.elements
 
     def __lt__(self, other: object) -> bool:
@@ -74,8 +73,7 @@ class Resident(Expression):
 
 @dataclass(eq=False)
 class Fill(Expression):
-    """One number everywhere; an integer too, where integers are computed with. The kernel may
-    compute it, as a float or as the bits of one."""
+    """A constant; a number, or an integer or the bits of a float that the kernel computes."""
 
     number: float | SSAValue
     holds: DataType = field(default=DataType.FLOAT32, kw_only=True)
@@ -87,12 +85,12 @@ class Fill(Expression):
 
 @dataclass(eq=False)
 class Apply(Expression):
-    """A function of the elements, tile by tile."""
+    """An elementwise function, applied tile by tile."""
 
     function: TileFunction
     of: tuple[Expression, ...]
     is_costly: bool = field(default=False, kw_only=True)
-    """True if it takes the vector engine many steps for each element."""
+    """True if the vector engine takes many steps for each element."""
 
     @property
     def operands(self) -> tuple[Expression, ...]:
@@ -101,11 +99,11 @@ class Apply(Expression):
 
 @dataclass(eq=False)
 class Broadcast(Expression):
-    """Tiles repeated along dimensions, and in each tile the first row, column or element."""
+    """Tiles repeated along dimensions, and the first row, column or element inside tiles."""
 
     of: Expression
     kind: str
-    """Broadcast inside tiles: "row", "col", "scalar", or none."""
+    """Broadcast inside tiles: "row", "col", "scalar", or empty for none."""
 
     @property
     def operands(self) -> tuple[Expression, ...]:
@@ -114,7 +112,7 @@ class Broadcast(Expression):
 
 @dataclass(eq=False)
 class Transposed(Expression):
-    """Tiles and their elements, rows for columns."""
+    """A transposed matrix: tiles and their elements."""
 
     of: Expression
 
@@ -125,11 +123,11 @@ class Transposed(Expression):
 
 @dataclass(eq=False)
 class Reshaped(Expression):
-    """The same tiles; dimensions of 1 are added or removed."""
+    """The same tiles with dimensions of size 1 added or removed."""
 
     of: Expression
     kept: tuple[int, ...]
-    """The dimensions of the longer shape that the shorter one has."""
+    """Dimensions of the longer shape that the shorter one keeps."""
 
     @property
     def operands(self) -> tuple[Expression, ...]:
@@ -137,12 +135,12 @@ class Reshaped(Expression):
 
 
 @dataclass(eq=False)
-class Picked(Expression):
-    """The tiles at one position along some dimensions, in which its own size is 1."""
+class Selected(Expression):
+    """The tiles at one index along some dimensions, which get size 1."""
 
     of: Expression
-    places: tuple[tuple[int, int], ...]
-    """The dimensions, and the position in each."""
+    indices: tuple[tuple[int, int], ...]
+    """Pairs of a dimension and its index."""
 
     @property
     def operands(self) -> tuple[Expression, ...]:
@@ -150,8 +148,8 @@ class Picked(Expression):
 
 
 @dataclass(eq=False)
-class Product(Expression):
-    """The matmul of tiles."""
+class Matmul(Expression):
+    """A matmul."""
 
     left: Expression
     right: Expression
@@ -163,11 +161,11 @@ class Product(Expression):
 
 @dataclass(eq=False)
 class Reduction(Expression):
-    """Tiles, and their elements, brought together along dimensions."""
+    """A reduction of tiles and their elements along dimensions."""
 
     of: Expression
     kind: str
-    """sum or max"""
+    """"sum" or "max"."""
     dims: tuple[int, ...]
 
     @property
@@ -178,11 +176,11 @@ class Reduction(Expression):
 def parts_of(
     expression: Expression, through: type[Expression] = Expression
 ) -> Iterator[Expression]:
-    """An expression and all that it is made of, each once, from the left.
+    """Yields an expression and its subexpressions, each once, in preorder.
 
     Args:
-        expression: the expression.
-        through: of what kind those are whose operands are looked at.
+        expression: the root.
+        through: type of the expressions whose operands are visited.
     """
     seen: set[int] = set()
     left = [expression]
@@ -197,17 +195,19 @@ def parts_of(
 
 
 def is_costly(expression: Expression) -> bool:
-    """True if an expression has a part that takes longer to compute than to read: a product, a
-    reduction, a transposition or a transcendental function."""
+    """True if recomputing an expression costs more than reading its result.
+
+    That holds for matmuls, reductions, transpositions and transcendental functions.
+    """
     return any(
-        isinstance(part, Product | Reduction | Transposed)
+        isinstance(part, Matmul | Reduction | Transposed)
         or (isinstance(part, Apply) and part.is_costly)
         for part in parts_of(expression)
     )
 
 
 def expressions_in(value: Any) -> Iterator[Expression]:
-    """The block expressions in a value, which may be a list or a record of some."""
+    """Yields the block expressions in a value, also in containers and records."""
     if isinstance(value, Expression):
         yield value
     elif isinstance(value, dict):
@@ -220,12 +220,12 @@ def expressions_in(value: Any) -> Iterator[Expression]:
 
 
 def _is_of_program(value: object) -> bool:
-    """True if a value is an object of a class of the program, such as a record."""
+    """True if a value is an instance of a class of the user's program, such as a record."""
     return type(value).__module__ == "__main__" and hasattr(value, "__dict__")
 
 
 def depends_within(value: Any, buffers: Sequence[str]) -> bool:
-    """True if a block expression in a value reads the front of one of the circular buffers."""
+    """True if a value contains an expression that reads one of the circular buffers."""
     return any(depends_on(each, buffers) for each in expressions_in(value))
 
 
@@ -237,15 +237,15 @@ def depends_on(expression: Any, buffers: Sequence[str]) -> bool:
 
 
 def engine_part(expression: Expression) -> Expression | None:
-    """Part of an expression that the matrix engine computes in its loop.
+    """Part of an expression that the matrix engine computes in the loop, or None.
 
-    It is the first matmul, or sum of rows, which is one, that only elementwise functions use; or
-    the expression itself if it is a reduction, whose result the packer makes.
+    It is the first matmul, or row sum, which is computed as one, whose users are all elementwise;
+    or the expression itself if it is a reduction, because the packer completes that.
     """
     if isinstance(expression, Reduction):
         return expression
     parts = parts_of(expression, through=Apply)
-    return next((part for part in parts if isinstance(part, Product) or _sums_rows(part)), None)
+    return next((part for part in parts if isinstance(part, Matmul) or _sums_rows(part)), None)
 
 
 def _sums_rows(part: Expression) -> bool:
@@ -256,27 +256,29 @@ def _sums_rows(part: Expression) -> bool:
     )
 
 
-def product_blocks(part: Product, most: int) -> list[tuple[int, int]]:
-    """Rows and columns of the blocks of at most so many tiles that a product may be computed in,
-    the best first: of large and square ones the fewest operands are unpacked."""
+def matmul_block_sizes(part: Matmul, max_tiles: int) -> list[tuple[int, int]]:
+    """Block sizes, in rows and columns of at most `max_tiles` tiles, for a matmul; best first.
+
+    Large and square blocks unpack the fewest operands.
+    """
     right = part.right.of if isinstance(part.right, Transposed) else part.right
     if not (_has_whole_matrices(part.left) and _has_whole_matrices(right)):
         return [(1, 1)]
     *_, rows, columns = part.shape
     if right is not part.right:
-        # The tiles of a row of what is transposed are not one after the other.
+        # Tiles in a row of a transposed matrix are not consecutive.
         columns = 1
     found = [
         (down, over)
-        for down in range(1, min(rows, most) + 1)
-        for over in range(1, min(columns, most // down) + 1)
+        for down in range(1, min(rows, max_tiles) + 1)
+        for over in range(1, min(columns, max_tiles // down) + 1)
         if rows % down == columns % over == 0
     ]
     return sorted(found, key=lambda block: (-block[0] * block[1], sum(block), block))
 
 
 def _has_whole_matrices(part: Expression) -> bool:
-    """True if the tiles of a matrix are those of one in a circular buffer, in the same order."""
+    """True if the tiles of each matrix are stored contiguously in a circular buffer."""
     while not isinstance(part, Resident):
         if not isinstance(part, Broadcast | Reshaped) or part.shape[-2:] != part.of.shape[-2:]:
             return False
@@ -285,23 +287,23 @@ def _has_whole_matrices(part: Expression) -> bool:
 
 
 def is_flat(expression: Expression) -> bool:
-    """True if tiles of all operands have the same number as the tile of the result."""
+    """True if each tile depends only on tiles with the same linear index."""
     return all(map(_keeps_order, parts_of(expression)))
 
 
 def _keeps_order(part: Expression) -> bool:
-    """True if a tile has the number of those that it is computed from."""
+    """True if a result tile has the same linear index as its operand tiles."""
     if isinstance(part, Broadcast):
         return not part.kind and part.shape == part.of.shape
-    return not isinstance(part, Picked | Transposed | Product | Reduction)
+    return not isinstance(part, Selected | Transposed | Matmul | Reduction)
 
 
-# Functions of block expressions as operations on tiles in destination registers.
+# Functions of block expressions as operations on tiles in destination registers
 
 FLOAT = DataType.FLOAT32
-"""Registers hold 32 bits, whatever circular buffers hold."""
+"""Data type in registers, which are 32 bits wide for all formats of circular buffers."""
 
-_EXACT: dict[str, dict[str, Any]] = {"gelu": {"fast_and_approx": False}}
+_EXTRA_ATTRIBUTES: dict[str, dict[str, Any]] = {"gelu": {"fast_and_approx": False}}
 _NAMES = {"neg": "negative", "logp1": "log1p", "rsub": "rsub_unary"}
 Lowering = Callable[[TileBuilder, Tile, Sequence[float]], Tile]
 
@@ -324,20 +326,19 @@ _CHEAP = frozenset(
     "abs neg rsub square relu relu_max relu_min leaky_relu prelu hardtanh clamp threshold sign "
     "signbit frac trunc round floor ceil".split()
 )
-"""Functions that are computed again rather than kept."""
+"""Functions that are recomputed for each use."""
 
-_IRREGULAR: dict[str, Lowering] = {
+_SPECIAL_LOWERINGS: dict[str, Lowering] = {
     "threshold": _threshold, "signbit": _signbit, "round": _round,
 }  # fmt: skip
 
 
-def _named(name: str, *numbers: int) -> Lowering:
-    """An operation on signed integers: what it is given are its own numbers, or else those of the
-    function."""
+def _integer_op(name: str, *numbers: int) -> Lowering:
+    """Lowering to an integer operation; its parameters are `numbers`, then the function's."""
 
     def lower(builder: TileBuilder, x: Tile, given: Sequence[float]) -> Tile:
-        words = [int(number) & 0xFFFFFFFF for number in (*numbers, *given)]
-        return builder.call(name, x, parameters=words)
+        bit_patterns = [int(number) & 0xFFFFFFFF for number in (*numbers, *given)]
+        return builder.call(name, x, parameters=bit_patterns)
 
     return lower
 
@@ -353,52 +354,52 @@ def _integer_sign(builder: TileBuilder, x: Tile, numbers: Sequence[float]) -> Ti
 
 def _integer_threshold(builder: TileBuilder, x: Tile, numbers: Sequence[float]) -> Tile:
     limit, value = numbers
-    above = _named("unary_gt_tile_int32")(builder, x, (limit,))
+    above = _integer_op("unary_gt_tile_int32")(builder, x, (limit,))
     return builder.call("where_tile", above, builder.fill(value, x.data_type), x, dtype=x.data_type)
 
 
-def _sloped_integer(builder: TileBuilder, x: Tile, numbers: Sequence[float]) -> Tile:
+def _integer_leaky_relu(builder: TileBuilder, x: Tile, numbers: Sequence[float]) -> Tile:
     slope = builder.fill(numbers[0], x.data_type)
     sloped = builder.call("mul_int_tile", x, slope, dtype=x.data_type)
     above = builder.call("gtz_tile_int32", x)
     return builder.call("where_tile", above, x, sloped, dtype=x.data_type)
 
 
-def _reversed_difference(builder: TileBuilder, x: Tile, numbers: Sequence[float]) -> Tile:
+def _integer_rsub(builder: TileBuilder, x: Tile, numbers: Sequence[float]) -> Tile:
     number = builder.fill(numbers[0] if numbers else 0, x.data_type)
     return builder.call("sub_int_tile", number, x, dtype=x.data_type)
 
 
-_OF_ANY_INTEGERS: dict[str, Lowering] = {
+_COMMON_INTEGER_LOWERINGS: dict[str, Lowering] = {
     **dict.fromkeys(("floor", "ceil", "trunc", "round"), _unchanged),
-    "neg": _reversed_difference,
-    "rsub": _reversed_difference,
+    "neg": _integer_rsub,
+    "rsub": _integer_rsub,
 }
-_OF_INTEGERS: dict[DataType, dict[str, Lowering]] = {
+_INTEGER_LOWERINGS: dict[DataType, dict[str, Lowering]] = {
     DataType.INT32: {
-        **_OF_ANY_INTEGERS,
-        "abs": _named("abs_tile_int32"),
-        "neg": _named("negative_tile_int32"),
-        "relu": _named("relu_tile_int32"),
-        "relu_max": _named("clamp_tile_int32", 0),
-        "relu_min": lambda b, x, n: _named("unary_max_int32_tile")(b, x, [max(n[0], 0)]),
-        "clamp": _named("clamp_tile_int32"),
-        "hardtanh": _named("clamp_tile_int32"),
+        **_COMMON_INTEGER_LOWERINGS,
+        "abs": _integer_op("abs_tile_int32"),
+        "neg": _integer_op("negative_tile_int32"),
+        "relu": _integer_op("relu_tile_int32"),
+        "relu_max": _integer_op("clamp_tile_int32", 0),
+        "relu_min": lambda b, x, n: _integer_op("unary_max_int32_tile")(b, x, [max(n[0], 0)]),
+        "clamp": _integer_op("clamp_tile_int32"),
+        "hardtanh": _integer_op("clamp_tile_int32"),
         "sign": _integer_sign,
-        "signbit": _named("gez_tile_int32"),
+        "signbit": _integer_op("gez_tile_int32"),
         "threshold": _integer_threshold,
-        "leaky_relu": _sloped_integer,
-        "prelu": _sloped_integer,
+        "leaky_relu": _integer_leaky_relu,
+        "prelu": _integer_leaky_relu,
     },
-    DataType.UINT32: {**_OF_ANY_INTEGERS, "abs": _unchanged, "relu": _unchanged},
+    DataType.UINT32: {**_COMMON_INTEGER_LOWERINGS, "abs": _unchanged, "relu": _unchanged},
 }
-"""Functions of integers. Quotients, roots and their like have no operation on tiles of them."""
+"""Integer functions; division and transcendental functions have no integer operations."""
 
 
-def _of_integers(name: str, numbers: Sequence[float], of: Expression) -> Expression | None:
+def _integer_call(name: str, numbers: Sequence[float], of: Expression) -> Expression | None:
     if name == "square":
         return power(of, 2)
-    lower = _OF_INTEGERS[of.data_type].get(name)
+    lower = _INTEGER_LOWERINGS[of.data_type].get(name)
     if lower is None or any(number != int(number) for number in numbers):
         return None
     return Apply(of.shape, lambda b, t: lower(b, t[0], numbers), (of,))
@@ -407,16 +408,16 @@ def _of_integers(name: str, numbers: Sequence[float], of: Expression) -> Express
 def math_call(
     function: MathFunction, numbers: Sequence[float], of: Expression
 ) -> Expression | None:
-    """A function of the table; None if there is no operation on tiles of these elements."""
+    """Applies a function of `ttl.math`; None if the data type has no tile operation for it."""
     if not of.data_type.is_float:
-        return _of_integers(function.name, numbers, of)
-    irregular = _IRREGULAR.get(function.name)
+        return _integer_call(function.name, numbers, of)
+    irregular = _SPECIAL_LOWERINGS.get(function.name)
 
     def lower(builder: TileBuilder, tiles: Sequence[Tile]) -> Tile:
         if irregular is not None:
             return irregular(builder, tiles[0], numbers)
         name = _NAMES.get(function.name, function.name)
-        attributes = _EXACT.get(function.name, {})
+        attributes = _EXTRA_ATTRIBUTES.get(function.name, {})
         given = [float(number) for number in numbers]
         return builder.call(f"{name}_tile", tiles[0], parameters=given, **attributes)
 
@@ -424,7 +425,7 @@ def math_call(
 
 
 def exponential(of: Expression, flags: ExponentialFlags) -> Expression:
-    """The exponential with flags, of an operand that is scaled already."""
+    """Exponential with flags, of an operand that is already scaled."""
     attributes: dict[str, Any] = {"approx": True} if flags.approx else {}
     if flags.approx and flags.skip_clamp_check:
         attributes["input_clamping"] = InputClamping.NONE
@@ -442,14 +443,14 @@ _BINARY = {
     "min": "binary_min_tile",
     **{name: f"{name}_binary_tile" for name in COMPARISONS},
 }
-_TYPED = {
+_TYPED_INTEGER_BINARY = {
     "Add": "add_int_tile",
     "Sub": "sub_int_tile",
     "Mult": "mul_int_tile",
     "BitXor": "bitwise_xor_binary_tile",
 }
-"""Operations on integers that take their data type."""
-_BINARY_OF_INTEGERS = {
+"""Integer operations that take the data type as an argument."""
+_INTEGER_BINARY = {
     DataType.INT32: {
         "FloorDiv": "div_int32_floor_tile",
         "Mod": "remainder_int32_tile",
@@ -458,21 +459,23 @@ _BINARY_OF_INTEGERS = {
     },
     DataType.UINT32: {"max": "binary_max_uint32_tile", "min": "binary_min_uint32_tile"},
 }
-_WITH_NUMBER = {
+_SCALAR_BINARY = {
     "Add": "add_unary_tile",
     "Sub": "sub_unary_tile",
     "Mult": "mul_unary_tile",
 }
 
 
-def _compared_integers(name: str, kind: DataType) -> TileFunction:
-    """1 or 0: two integers are equal if their difference is 0, and the greater one of two is one of
-    them."""
+def _integer_comparison(name: str, kind: DataType) -> TileFunction:
+    """Compares integers: the result is 1 or 0.
+
+    Equality is a difference of 0; the greater of two integers equals their maximum.
+    """
 
     def lower(builder: TileBuilder, tiles: Sequence[Tile]) -> Tile:
         first, second = tiles
         if name in ("ge", "lt", "le", "gt"):
-            greater = builder.call(_BINARY_OF_INTEGERS[kind]["max"], first, second)
+            greater = builder.call(_INTEGER_BINARY[kind]["max"], first, second)
             first, second = greater, first if name in ("ge", "lt") else second
         difference = builder.call("sub_int_tile", first, second, dtype=kind)
         is_zero = name in ("eq", "ge", "le")
@@ -482,13 +485,13 @@ def _compared_integers(name: str, kind: DataType) -> TileFunction:
 
 
 def binary_call(symbol: str, left: Expression, right: Expression) -> Expression | None:
-    """An operator of two expressions; None if there is no operation on tiles."""
+    """Applies an operator to two expressions; None if there is no tile operation for it."""
     if not (left.data_type.is_float and right.data_type.is_float):
         kind = left.data_type if right.data_type.is_float else right.data_type
         if symbol in COMPARISONS:
-            return Apply(left.shape, _compared_integers(symbol, kind), (left, right))
-        typed = _TYPED.get(symbol)
-        name = typed or _BINARY_OF_INTEGERS[kind].get(symbol)
+            return Apply(left.shape, _integer_comparison(symbol, kind), (left, right))
+        typed = _TYPED_INTEGER_BINARY.get(symbol)
+        name = typed or _INTEGER_BINARY[kind].get(symbol)
         attributes: dict[str, Any] = {"dtype": kind} if typed else {}
         if name is None:
             return None
@@ -500,30 +503,32 @@ def binary_call(symbol: str, left: Expression, right: Expression) -> Expression 
     if symbol not in _BINARY:
         return None
     known = right.number if isinstance(right, Fill) else None
-    if symbol in _WITH_NUMBER and isinstance(known, int | float):
-        number, name = float(known), _WITH_NUMBER[symbol]
+    if symbol in _SCALAR_BINARY and isinstance(known, int | float):
+        number, name = float(known), _SCALAR_BINARY[symbol]
         return Apply(left.shape, lambda b, t: b.call(name, t[0], parameters=(number,)), (left,))
     return Apply(left.shape, lambda b, t: b.call(_BINARY[symbol], t[0], t[1]), (left, right))
 
 
 def outer_reduction(kind: str, of: Expression, axes: Sequence[int]) -> Expression:
-    """The sum or the maximum (`max`) of the tiles along dimensions; no elements of a tile come
-    together."""
-    places = product(*(range(of.shape[axis]) for axis in axes))
+    """Reduces whole tiles by sum or maximum along dimensions, elementwise."""
+    indices = product(*(range(of.shape[axis]) for axis in axes))
     shape = tuple(1 if axis in axes else size for axis, size in enumerate(of.shape))
     if shape == of.shape:
         return of
     total: Expression | None = None
-    for place in places:
-        part = Picked(shape, of, tuple(zip(axes, place, strict=True)))
-        total = part if total is None else binary_call(_OF_REDUCTION[kind], total, part)
+    for index in indices:
+        part = Selected(shape, of, tuple(zip(axes, index, strict=True)))
+        total = part if total is None else binary_call(_REDUCTION_OPERATORS[kind], total, part)
     assert total is not None
     return total
 
 
 def inner_reduction(kind: str, of: Expression, dims: Sequence[int]) -> Expression:
-    """The sum or the maximum of the elements of each tile of integers, along rows, columns or both:
-    dimensions counted from the innermost, -1. The first column, row or element has the result."""
+    """Reduces the elements inside each integer tile by sum or maximum.
+
+    The dimensions are counted from the innermost, -1. The result is in the first row, column or
+    element of each tile.
+    """
 
     def lower(builder: TileBuilder, tiles: Sequence[Tile]) -> Tile:
         (found,) = tiles
@@ -531,37 +536,37 @@ def inner_reduction(kind: str, of: Expression, dims: Sequence[int]) -> Expressio
             found = builder.call(
                 "sfpu_reduce",
                 found,
-                reduce_type=_POOLS[kind],
+                reduce_type=_REDUCE_TYPES[kind],
                 data_format=of.data_type,
-                reduce_dim=_DIRECTIONS[dim],
+                reduce_dim=_REDUCE_DIMS[dim],
             )
         return found
 
     return Apply(of.shape, lower, (of,))
 
 
-_POOLS = {"sum": ReduceType.SUM, "max": ReduceType.MAX}
-_DIRECTIONS = {-2: ReduceDim.COL, -1: ReduceDim.ROW}
-_OF_REDUCTION = {"sum": "Add", "max": "max"}
-"""The operator that a reduction repeats."""
+_REDUCE_TYPES = {"sum": ReduceType.SUM, "max": ReduceType.MAX}
+_REDUCE_DIMS = {-2: ReduceDim.COL, -1: ReduceDim.ROW}
+_REDUCTION_OPERATORS = {"sum": "Add", "max": "max"}
+"""Operators that reductions apply repeatedly."""
 
 
 def power(of: Expression, exponent: int) -> Expression:
-    """A power, by multiplication."""
+    """A power with an integer exponent of 0 or more, by repeated squaring."""
 
-    def product(builder: TileBuilder, a: Tile, b: Tile) -> Tile:
+    def multiply(builder: TileBuilder, a: Tile, b: Tile) -> Tile:
         if not of.data_type.is_float:
             return builder.call("mul_int_tile", a, b, dtype=of.data_type)
         return builder.call("square_tile", a) if a is b else builder.call("mul_binary_tile", a, b)
 
     def lower(builder: TileBuilder, tiles: Sequence[Tile]) -> Tile:
-        square, left, result = tiles[0], exponent, None
-        while left:
-            if left % 2:
-                result = square if result is None else product(builder, result, square)
-            left //= 2
-            if left:
-                square = product(builder, square, square)
+        square, rest, result = tiles[0], exponent, None
+        while rest:
+            if rest % 2:
+                result = square if result is None else multiply(builder, result, square)
+            rest //= 2
+            if rest:
+                square = multiply(builder, square, square)
         assert result is not None
         return result
 
@@ -571,7 +576,7 @@ def power(of: Expression, exponent: int) -> Expression:
 
 
 def where(condition: Expression, true: Expression, false: Expression) -> Expression:
-    """The element of one expression or of another."""
+    """Selects elements of one expression or another by a condition."""
     dtype = true.data_type if false.data_type.is_float else false.data_type
     return Apply(
         condition.shape,
@@ -581,7 +586,7 @@ def where(condition: Expression, true: Expression, false: Expression) -> Express
 
 
 def masked(of: Expression, mask: Expression, number: float) -> Expression:
-    """A number where the mask is 1."""
+    """Replaces the elements of an expression by a number where the mask is 1."""
     name, one = ("unary_eq_tile", 1.0) if mask.data_type.is_float else ("unary_eq_tile_int32", 1)
     is_masked = Apply(mask.shape, lambda b, t: b.call(name, t[0], parameters=(one,)), (mask,))
     return where(is_masked, Fill(of.shape, number, holds=of.data_type), of)

@@ -1,4 +1,4 @@
-"""Block expressions of compute kernels: operators, and functions of the language."""
+"""Translation of operators and language functions to block expressions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ttcodegen.lang.compiler.compute.expressions import (
     Broadcast,
     Expression,
     Fill,
-    Product,
+    Matmul,
     Reduction,
     Reshaped,
     Transposed,
@@ -56,7 +56,7 @@ from ttcodegen.lang.ttl import math as ttl_math
 
 
 class ExpressionTranslator(KernelTranslator):
-    """Translates what kernels compute with blocks; subclasses know which blocks there are."""
+    """Translates computations on blocks; subclasses define the blocks."""
 
     def __init__(
         self, kernel: Kernel, captured: Captured, writer: BlockWriter, nets: NetUses
@@ -97,9 +97,9 @@ class ExpressionTranslator(KernelTranslator):
 
     @abstractmethod
     def expression(self, value: Any, what: str = "it") -> Expression:
-        """A value as a block expression; reading a block is an event in its life."""
+        """Converts a value to a block expression; reading a block is an event of its lifetime."""
 
-    def _alike(self, what: str, *values: Any) -> list[Expression]:
+    def _same_shape_operands(self, what: str, *values: Any) -> list[Expression]:
         found = [self.expression(value, what) for value in values]
         same_layouts(what, [each.elements is None for each in found])
         same_shapes(what, [each.units for each in found])
@@ -107,27 +107,27 @@ class ExpressionTranslator(KernelTranslator):
 
     def _where(self, condition: Any, true_value: Any, false_value: Any) -> Expression:
         what = "ttl.block.where"
-        found = self._alike(what, condition, true_value, false_value)
-        self._of_one_type(what, found[1:])
+        found = self._same_shape_operands(what, condition, true_value, false_value)
+        self._check_same_type(what, found[1:])
         return where(found[0], found[1], found[2])
 
     def _masked(self, number: float, expr: Any, mask: Any) -> Expression:
-        found = self._alike("ttl.block.mask", expr, mask)
+        found = self._same_shape_operands("ttl.block.mask", expr, mask)
         if isinf(number) and not found[0].data_type.is_float:
             raise functions.no_infinity()
         return masked(found[0], found[1], number)
 
     def operator(self, symbol: str, left: Any, right: Any) -> Expression:
-        """A function of two operands, element by element."""
+        """Applies an elementwise function of two operands."""
         spelling = SPELLINGS.get(symbol, symbol)
-        first, second = self._alike(spelling, left, right)
-        self._of_one_type(spelling, (first, second))
+        first, second = self._same_shape_operands(spelling, left, right)
+        self._check_same_type(spelling, (first, second))
         found = binary_call(symbol, first, second)
         if found is None:
             self.refuse(self._no_operation(spelling, first))
         return found
 
-    def _of_one_type(self, what: str, operands: Sequence[Expression]) -> None:
+    def _check_same_type(self, what: str, operands: Sequence[Expression]) -> None:
         types = {each.data_type for each in operands if not isinstance(each, Fill)}
         if len(types) > 1:
             self.refuse(f"the operands of {what} have different data types")
@@ -135,16 +135,16 @@ class ExpressionTranslator(KernelTranslator):
     def _no_operation(self, what: str, of: Expression) -> str:
         return f"the device has no operation {what} of blocks of {of.data_type.mlir}"
 
-    def _mapped(self, name: str, numbers: Sequence[float], of: Expression) -> Expression:
-        """A function of the table, of each element."""
+    def _elementwise(self, name: str, numbers: Sequence[float], of: Expression) -> Expression:
+        """Applies an elementwise function of `ttl.math`."""
         found = math_call(ttl_math.MATH_FUNCTIONS[name], numbers, of)
         if found is None:
             self.refuse(self._no_operation(f"ttl.math.{name}", of))
         return found
 
-    def _of_floats(self, what: str, value: Any) -> Expression:
-        """An operand of what the matrix engine does."""
-        found = self._tiled(what, value)
+    def _float_operand(self, what: str, value: Any) -> Expression:
+        """Converts an operand of the matrix engine, which takes floats only."""
+        found = self._tiled_operand(what, value)
         if not found.data_type.is_float:
             self.refuse(self._no_operation(what, found))
         return found
@@ -156,17 +156,17 @@ class ExpressionTranslator(KernelTranslator):
         if symbol == "Pow":
             return self._power(left, right)
         if symbol == "MatMult":
-            return self._product(left, right)
+            return self._matmul(left, right)
         return self.operator(symbol, left, right)
 
     def unary(self, symbol: str, value: Any, node: ast.AST) -> Any:
         if isinstance(value, Expression) and symbol == "USub":
-            return self._mapped("neg", (), self.expression(value))
+            return self._elementwise("neg", (), self.expression(value))
         return super().unary(symbol, value, node)
 
     def _magnitude(self, value: Any) -> Any:
         if isinstance(value, Expression):
-            return self._mapped("abs", (), self.expression(value))
+            return self._elementwise("abs", (), self.expression(value))
         return super()._magnitude(value)
 
     def _math(self, function: Any) -> Callable[..., Expression]:
@@ -175,7 +175,7 @@ class ExpressionTranslator(KernelTranslator):
             bound = ttl_math.bound_numbers(function, numbers, named)
             of = self.expression(expr, f"ttl.math.{function.name}")
             if flags == ExponentialFlags():
-                return self._mapped(function.name, bound, of)
+                return self._elementwise(function.name, bound, of)
             if flags.iterations != ExponentialFlags.iterations:
                 self.refuse(
                     f"the compiler takes the exponential of whole tiles, iterations="
@@ -189,8 +189,8 @@ class ExpressionTranslator(KernelTranslator):
 
         return call
 
-    def _tiled(self, what: str, value: Any) -> Expression:
-        """An operand of what row-major blocks do not have."""
+    def _tiled_operand(self, what: str, value: Any) -> Expression:
+        """Converts an operand of a function that row-major blocks do not support."""
         found = self.expression(value, what)
         tiled_only(what, found.elements is None)
         return found
@@ -200,9 +200,9 @@ class ExpressionTranslator(KernelTranslator):
             self.refuse(f"the exponent of a power is an unsigned integer, not {exponent!r}")
         return power(self.expression(expr, "**"), exponent)
 
-    def _product(self, left: Any, right: Any) -> Expression:
-        a, b = self._of_floats("@", left), self._of_floats("@", right)
-        return Product(product_shape(a.shape, b.shape), a, b)
+    def _matmul(self, left: Any, right: Any) -> Expression:
+        a, b = self._float_operand("@", left), self._float_operand("@", right)
+        return Matmul(product_shape(a.shape, b.shape), a, b)
 
     def _fill(
         self,
@@ -221,8 +221,8 @@ class ExpressionTranslator(KernelTranslator):
         given_layout = functions.checked_layout(layout, dtype, tile)
         if dtype is not None and isinstance(value, int | float):
             value = functions.rounded_number(value, dtype)
-        number = self._filling(value, held)
-        sizes = self._target("ttl.block.fill", target, shape)
+        number = self._fill_value(value, held)
+        sizes = self._target_shape("ttl.block.fill", target, shape)
         is_tiled = target.elements is None if isinstance(target, Expression) else given_layout
         if is_tiled is None:
             is_tiled = filled_layout(sizes, self.kernel.node.made.of(DataflowBuffer))
@@ -230,8 +230,8 @@ class ExpressionTranslator(KernelTranslator):
             return Fill(sizes, number, holds=held)
         return Fill(packed_tiles(sizes), number, holds=held, elements=sizes)
 
-    def _filling(self, value: Any, held: DataType) -> float | SSAValue:
-        """The number that a block is filled with, which the running kernel may know only."""
+    def _fill_value(self, value: Any, held: DataType) -> float | SSAValue:
+        """Converts the number that a block is filled with; kernels may compute it."""
         if isinstance(value, int | float):
             return float(value)
         if isinstance(value, KernelFloat) and held.is_float:
@@ -243,7 +243,7 @@ class ExpressionTranslator(KernelTranslator):
             self.refuse("ttl.block.fill takes a number; one that kernels compute is 0 or more")
         return found
 
-    def _target(self, what: str, target: Any, shape: Any) -> Shape:
+    def _target_shape(self, what: str, target: Any, shape: Any) -> Shape:
         if isinstance(target, Expression):
             return target.units
         return checked_shape(what, shape)
@@ -252,40 +252,40 @@ class ExpressionTranslator(KernelTranslator):
         self, expr: Any, target: Any = None, dims: Any = (), shape: Any = None
     ) -> Expression:
         what = "ttl.block.broadcast"
-        of = self._tiled(what, expr)
-        sizes = self._target(what, target, shape)
+        of = self._tiled_operand(what, expr)
+        sizes = self._target_shape(what, target, shape)
         axes = broadcast_axes(what, of.shape, sizes, dims)
         row, column = (axis in axes for axis in (len(sizes) - 2, len(sizes) - 1))
         kind = ("scalar" if column else "row") if row else ("col" if column else "")
         return Broadcast(sizes, of, kind)
 
     def _reduce(self, kind: str, expr: Any, dims: Any, shape: Any) -> Expression:
-        of = self._tiled(f"ttl.math.reduce_{kind}", expr)
+        of = self._tiled_operand(f"ttl.math.reduce_{kind}", expr)
         sizes, axes = reduced(f"ttl.math.reduce_{kind}", of.shape, dims, shape)
         if not of.data_type.is_float:
             return self._reduce_integers(kind, of, axes)
         inner = tuple(axis for axis in axes if axis >= len(of.shape) - 2)
         outer = [axis for axis in axes if axis not in inner]
-        brought = outer_reduction(kind, of, outer)
+        over_tiles = outer_reduction(kind, of, outer)
         if not inner:
-            return brought
-        return Reduction(sizes, brought, kind, inner)
+            return over_tiles
+        return Reduction(sizes, over_tiles, kind, inner)
 
     def _reduce_integers(self, kind: str, of: Expression, axes: Sequence[int]) -> Expression:
-        """A reduction that the vector engine computes: whole tiles first, then their elements."""
-        brought = outer_reduction(kind, of, axes)
+        """Reduces integers on the vector engine: across tiles first, then inside them."""
+        over_tiles = outer_reduction(kind, of, axes)
         inner = [axis - len(of.shape) for axis in axes if axis >= len(of.shape) - 2]
         if not inner:
-            return brought
+            return over_tiles
         if kind == "max" and of.data_type is DataType.UINT32:
             self.refuse(
                 "kernels find the maximum of the elements of a tile of floats and of int32, not of "
                 "uint32"
             )
-        return inner_reduction(kind, brought, inner)
+        return inner_reduction(kind, over_tiles, inner)
 
     def _transpose(self, expr: Any) -> Expression:
-        of = self._tiled("ttl.block.transpose", expr)
+        of = self._tiled_operand("ttl.block.transpose", expr)
         return Transposed(transposed_shape(of.shape), of)
 
     def _squeeze(self, expr: Any, dims: Any) -> Expression:

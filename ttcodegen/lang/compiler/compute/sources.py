@@ -1,4 +1,4 @@
-"""Tiles of circular buffers, and how they come into destination registers."""
+"""Tiles of circular buffers, and their loads into destination registers."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from ttcodegen.dialects.ttkernel.attributes import BroadcastType
 from ttcodegen.lang.compiler.compute.expressions import (
     Broadcast,
     Expression,
-    Picked,
     Reshaped,
     Resident,
+    Selected,
     Transposed,
 )
 from ttcodegen.lang.compiler.python.numbers import Arithmetic, Number
@@ -26,74 +26,74 @@ _BROADCASTS = {"row": BroadcastType.ROW, "col": BroadcastType.COL, "scalar": Bro
 
 @dataclass(frozen=True)
 class Source:
-    """Location of an expression's tile."""
+    """A tile of a circular buffer, and the transformation applied when it is unpacked."""
 
     buffer: str
     index: Number
-    way: str
-    """copy, transpose, or what is repeated inside of it: row, col, scalar"""
+    transform: str
+    """"copy", "transpose", or the broadcast inside the tile: "row", "col", "scalar"."""
 
     @property
     def operand(self) -> Operand | None:
-        """The tile as the matrix engine reads it beside another one; None if it cannot."""
-        if self.way == "transpose":
+        """The tile as a direct operand of the matrix engine; None if that cannot transpose it."""
+        if self.transform == "transpose":
             return None
-        return Operand(self.buffer, self.index, _BROADCASTS.get(self.way))
+        return Operand(self.buffer, self.index, _BROADCASTS.get(self.transform))
 
 
 def source_of(
     arithmetic: Arithmetic, expression: Expression, position: Sequence[Number], flat: bool
 ) -> Source:
-    """The tile that an expression reads at a position; `flat` if that is its number in it."""
+    """Finds the tile that an expression reads at a position, or at a linear index if `flat`."""
     if flat:
         while not isinstance(expression, Resident):
             (expression,) = expression.operands
         return Source(expression.buffer, position[0], "copy")
-    way = "copy"
-    places = list(position)
+    transform = "copy"
+    indices = list(position)
     while not isinstance(expression, Resident):
         match expression:
             case Broadcast(_, of, kind):
-                places = [0 if size == 1 else place
-                          for place, size in zip(places, of.shape, strict=True)]  # fmt: skip
-                way = kind or way
+                indices = [0 if size == 1 else index
+                          for index, size in zip(indices, of.shape, strict=True)]  # fmt: skip
+                transform = kind or transform
             case Transposed():
-                places = places[::-1]
-                way = "transpose"
-            case Picked(_, _, fixed):
-                for axis, place in fixed:
-                    places[axis] = place
+                indices = indices[::-1]
+                transform = "transpose"
+            case Selected(_, _, fixed):
+                for axis, index in fixed:
+                    indices[axis] = index
             case Reshaped(shape, of, kept):
                 if len(shape) > len(of.shape):
-                    places = [places[axis] for axis in kept]
+                    indices = [indices[axis] for axis in kept]
                 else:
-                    wide: list[Number] = [0] * len(of.shape)
-                    for axis, place in zip(kept, places, strict=True):
-                        wide[axis] = place
-                    places = wide
+                    expanded: list[Number] = [0] * len(of.shape)
+                    for axis, index in zip(kept, indices, strict=True):
+                        expanded[axis] = index
+                    indices = expanded
             case _:
                 raise AssertionError(type(expression).__name__)
         (expression,) = expression.operands
-    return Source(expression.buffer, arithmetic.index(places, expression.shape), way)
+    return Source(expression.buffer, arithmetic.index(indices, expression.shape), transform)
 
 
 def load(kernel: ComputeKernel, source: Source | OperandPair, register: int) -> None:
-    """Brings a tile into a register: as it is, or changed on its way."""
+    """Loads a tile into a register, transforming it on the way if need be."""
     if isinstance(source, OperandPair):
         load_pair(kernel, source, register)
         return
     buffer = source.buffer
-    if source.way == "copy":
+    if source.transform == "copy":
         kernel.load(buffer, register, source.index)
         return
-    if source.way == "transpose":
+    if source.transform == "transpose":
         kernel.op("reconfig_data_format_srca", buffer)
         kernel.op("transpose_wh_init_short", buffer)
         kernel.op("transpose_wh_tile", buffer, source.index, register)
     else:
-        kind = _BROADCASTS[source.way]
+        kind = _BROADCASTS[source.transform]
         kernel.op("reconfig_data_format", buffer, buffer)
-        # Within destination registers: unary_bcast_init would reset them.
+        # The registers are acquired already: unary_bcast_init would reset them.
         kernel.op("blocks.unary_bcast_init_short", buffer, bcast_type=kind)
         kernel.op("blocks.address_register", register)
         kernel.op("unary_bcast", buffer, source.index, register, bcast_type=kind)

@@ -1,4 +1,4 @@
-"""Compute kernels of Python: blocks, block expressions, and what is kept of them."""
+"""Translation of compute kernels: blocks, block expressions, kept values."""
 
 from __future__ import annotations
 
@@ -58,52 +58,50 @@ from ttcodegen.lang.simulator.shapes import Shape, check_layout, is_tuple, shape
 
 @dataclass(eq=False)
 class ComputeBlock(Resident):
-    """A block that the kernel has acquired."""
+    """A block that a compute kernel has acquired."""
 
     language_class: ClassVar[type] = Block
     source: DataflowBuffer
     life: BlockLife
     home: Resident | None = None
-    """A buffer of the kernel's own that holds what was stored, where the kernel reads that too."""
+    """Scratch buffer with the stored value, for blocks that the kernel also reads."""
 
     @property
     def is_reserved(self) -> bool:
-        """True if it is to be written, not read."""
+        """True if the block was reserved, to be written."""
         return self.life.acquisition is Acquisition.RESERVE
 
 
 class ComputeTranslator(ExpressionTranslator):
-    """Translates a compute kernel."""
+    """Translates compute kernels."""
 
     def __init__(
         self, kernel: Kernel, captured: Captured, writer: BlockWriter, nets: NetUses
     ) -> None:
         super().__init__(kernel, captured, writer, nets)
         self.used: set[str] = set()
-        """The dataflow buffers that the kernel turned out to use."""
-        self._lives = BlockLives(KernelKind.COMPUTE)
+        """Names of the dataflow buffers that the kernel uses."""
+        self._lifetimes = BlockLives(KernelKind.COMPUTE)
         self._homes: dict[Frame, dict[str, Resident]] = {}
         self._copies: dict[tuple[Frame, str], tuple[ComputeBlock, Regions]] = {}
-        """Variables with buffers of their own that hold copies of blocks, and the loops and
-        conditions in which they were assigned."""
-        self._brought: dict[tuple[Frame, str], Resident | None] = {}
-        """Blocks that branches leave in variables read later; None for other values."""
-        self._once: dict[tuple[Frame, str], Regions] = {}
-        """Variables whose values are computed once, for all that use them, and the loops and
-        conditions in which they were."""
-        self._joining: list[Sequence[str]] = []
-        """Variables that the branches under way leave to what comes after them."""
-        self._opened: set[Frame] = set()
-        """The functions whose bodies are under way, or were."""
+        """Variables whose scratch buffers hold copies of blocks, with the regions of assignment."""
+        self._branch_results: dict[tuple[Frame, str], Resident | None] = {}
+        """Scratch buffers that a branch leaves in variables; None for other values."""
+        self._shared: dict[tuple[Frame, str], Regions] = {}
+        """Variables materialized for several uses, with the regions of assignment."""
+        self._joined_names: list[Sequence[str]] = []
+        """Variables that the open branches pass to the code after them."""
+        self._entered: set[Frame] = set()
+        """Functions whose bodies have been entered."""
         self._statement: ast.stmt | None = None
 
     def kernel_body(self) -> None:
         super().kernel_body()
-        self._lives.check_released()
+        self._lifetimes.check_released()
 
     @property
     def homes(self) -> dict[str, Resident]:
-        """Variables whose blocks are in circular buffers of their own, by name."""
+        """Variables of the current frame whose blocks are in scratch buffers, by name."""
         return self._homes.setdefault(self.frame, {})
 
     # Blocks
@@ -128,7 +126,7 @@ class ComputeTranslator(ExpressionTranslator):
     def _acquire(self, buffer: DataflowBuffer, acquisition: Acquisition) -> ComputeBlock:
         if not buffer.data_type.is_float and buffer.data_type not in INTEGERS:
             self.refuse("the compiler computes with floats, int32 and uint32 only")
-        life = self._lives.acquire(buffer.name, acquisition, self.where, self.regions)
+        life = self._lifetimes.acquire(buffer.name, acquisition, self.where, self.regions)
         self.used.add(buffer.name)
         buffer.is_computed_with = True
         name = "cb_reserve_back" if acquisition is Acquisition.RESERVE else "cb_wait_front"
@@ -137,7 +135,7 @@ class ComputeTranslator(ExpressionTranslator):
         elements = None if buffer.is_tiled else buffer.shape
         return ComputeBlock(buffer.tiles, buffer.name, buffer, life, holds=held, elements=elements)
 
-    def _happens(self, block: ComputeBlock, event: Event) -> None:
+    def _record(self, block: ComputeBlock, event: Event) -> None:
         block.life.happens(event, self.where, self.regions)
 
     def print_elements(self, value: Any, pages: int) -> bool:
@@ -156,7 +154,7 @@ class ComputeTranslator(ExpressionTranslator):
         return True
 
     def _release(self, block: ComputeBlock, event: Event) -> None:
-        self._happens(block, event)
+        self._record(block, event)
         home, block.home = block.home, None
         fronts = [] if block.is_reserved else [block.buffer]
         self._save_dependents([*fronts, *([home.buffer] if home is not None else [])], {})
@@ -172,7 +170,7 @@ class ComputeTranslator(ExpressionTranslator):
             raise no_expression(expr)
         given = self.expression(expr)
         check_layout(given.elements is None, block.source.name, block.source.is_tiled)
-        if not _alike(given, block):
+        if not _have_same_shape(given, block):
             self.refuse(
                 f"an expression of the shape {shape_text(given.units)} does not fit into a block "
                 f"of '{block.buffer}', which has the shape {shape_text(block.units)}"
@@ -182,7 +180,7 @@ class ComputeTranslator(ExpressionTranslator):
                 f"an expression of {given.data_type.numpy} does not fit into a block of "
                 f"'{block.buffer}', which holds {block.data_type.numpy}: kernels do not convert"
             )
-        self._happens(block, Event.STORE)
+        self._record(block, Event.STORE)
         if block.home is not None:
             home = block.home
             self._save_dependents([home.buffer], {})
@@ -190,10 +188,10 @@ class ComputeTranslator(ExpressionTranslator):
         elif block.is_reserved and not self._is_read(block):
             self._write(lambda: self.writer.write(given, block.buffer))
         else:
-            self._settle(block, given)
+            self._materialize_block(block, given)
 
-    def _settle(self, block: ComputeBlock, content: Expression) -> None:
-        """Gives a block that is stored into and read a buffer of the kernel's own."""
+    def _materialize_block(self, block: ComputeBlock, content: Expression) -> None:
+        """Gives a block that is both stored into and read a scratch buffer."""
         name = next(iter(self._names_of(block)), f"{block.buffer}_block")
 
         def fill() -> None:
@@ -210,7 +208,7 @@ class ComputeTranslator(ExpressionTranslator):
         ]
 
     def _is_read(self, block: ComputeBlock) -> bool:
-        """True if the kernel reads what it stores into a block."""
+        """True if the kernel reads back what it stores into a block."""
         return any(
             reads_as_value(frame.syntax, name, block.life.acquired.line)
             for frame in self.frames
@@ -222,8 +220,8 @@ class ComputeTranslator(ExpressionTranslator):
         self.writer.begin()
         try:
             action()
-        except ValueError as wrong:
-            self.refuse(str(wrong), remedy="store a part of it into a dataflow buffer first")
+        except ValueError as error:
+            self.refuse(str(error), remedy="store a part of it into a dataflow buffer first")
 
     # Variables
 
@@ -244,7 +242,7 @@ class ComputeTranslator(ExpressionTranslator):
         if not isinstance(target, ast.Tuple) or not is_tuple(value):
             super().bind(target, value)
             return
-        values, kept = self._kept_apart(target, value)
+        values, kept = self._save_overwritten(target, value)
         super().bind(target, values)
         for name, place in kept.items():
             if self.names.get(name) is place:
@@ -252,12 +250,12 @@ class ComputeTranslator(ExpressionTranslator):
             else:
                 self.writer.drop(place)
 
-    def _kept_apart(
+    def _save_overwritten(
         self, target: ast.Tuple, values: tuple[Any, ...]
     ) -> tuple[tuple[Any, ...], dict[str, Resident]]:
-        """Evaluates right-hand sides before their variables are overwritten.
+        """Saves right-hand sides of a tuple assignment that depend on variables overwritten by it.
 
-        Variables with circular buffers of their own are overwritten one after the other.
+        Variables in scratch buffers are overwritten one after the other.
         """
         replaced: list[str] = []
         found = list(values)
@@ -278,14 +276,14 @@ class ComputeTranslator(ExpressionTranslator):
         return tuple(found), kept
 
     def _unused(self, stem: str) -> str:
-        """The name of a circular buffer that no variable has a block of."""
+        """A name of a scratch buffer that no variable uses."""
         return _unused_name(
             stem, {home.buffer for homes in self._homes.values() for home in homes.values()}
         )
 
     def store_name(self, name: str, value: Any) -> None:
-        if self._once.get((self.frame, name)) == self.regions:
-            self._set_aside(name)
+        if self._shared.get((self.frame, name)) == self.regions:
+            self._keep_old_value(name)
         home = self.homes.get(name)
         key = (self.frame, name)
         if home is not None and isinstance(value, ComputeBlock):
@@ -293,7 +291,7 @@ class ComputeTranslator(ExpressionTranslator):
         elif key in self._copies and self._copies[key][1][: len(self.regions)] == self.regions:
             del self._copies[key]
         if home is not None and isinstance(value, Expression) and value is not home:
-            if not _alike(value, home):
+            if not _have_same_shape(value, home):
                 self.refuse(f"'{name}' has another shape than before")
             given = self.expression(value)
             self._save_dependents([home.buffer], {name: value})
@@ -302,45 +300,44 @@ class ComputeTranslator(ExpressionTranslator):
             return
         super().store_name(name, value)
         if home is None and isinstance(value, Expression):
-            self._compute_once(name, value, self._statement)
+            self._materialize_shared(name, value, self._statement)
 
     # Values with several uses
 
-    def _compute_once(self, name: str, value: Expression, statement: ast.AST | None) -> None:
-        """Computes a value that several expressions use into a buffer of the kernel's own, if that
-        takes less than computing it for each of them."""
+    def _materialize_shared(self, name: str, value: Expression, statement: ast.AST | None) -> None:
+        """Materializes a value in a scratch buffer if recomputing it for each use costs more."""
         frame = self.frame
-        if not self.writer.needs.computes_once or frame not in self._opened:
+        if not self.writer.needs.computes_once or frame not in self._entered:
             return
-        if isinstance(value, Resident) or any(name in each for each in self._joining):
+        if isinstance(value, Resident) or any(name in each for each in self._joined_names):
             return
         uses = uses_after(frame.syntax, statement, name)
         if uses < 2 or frame.names.get(name) is not value or not is_costly(value):
             return
         is_alone = is_assigned_once(frame.syntax, name) and not frame.again
         self.builder.comment(f"`{name}` is computed once, for all that use it.")
-        self._give_home(name, value, copies=1 if is_alone else 2)
+        self._materialize(name, value, copies=1 if is_alone else 2)
         self.writer.share(self.homes[name])
-        self._once[frame, name] = self.regions
+        self._shared[frame, name] = self.regions
 
-    def _set_aside(self, name: str) -> None:
-        """Keeps what a variable held for those that use it, when it gets another value."""
+    def _keep_old_value(self, name: str) -> None:
+        """Keeps the old value of a variable for its dependents when it is reassigned."""
         frame, homes = self.frame, self.homes
         if frame.names.get(name) is not homes.get(name):
             return
         key = _unused_name(f"{name}_before", homes)
         homes[key] = frame.names[key] = homes.pop(name)
-        self._once[frame, key] = self._once.pop((frame, name))
+        self._shared[frame, key] = self._shared.pop((frame, name))
 
-    def _open(self) -> None:
-        """Looks at the arguments of a call, which its function may use more than once."""
+    def _enter_function(self) -> None:
+        """Materializes costly arguments of an inlined call that the function uses repeatedly."""
         frame = self.frame
-        if frame in self._opened:
+        if frame in self._entered:
             return
-        self._opened.add(frame)
+        self._entered.add(frame)
         for name, value in list(frame.names.items()) if len(self.frames) > 1 else ():
             if isinstance(value, Expression):
-                self._compute_once(name, value, None)
+                self._materialize_shared(name, value, None)
 
     def statement(self, node: ast.stmt) -> None:
         outer, self._statement = self._statement, node
@@ -351,20 +348,20 @@ class ComputeTranslator(ExpressionTranslator):
         self._drop_unused(node)
 
     def _drop_unused(self, node: ast.stmt) -> None:
-        """Releases the buffers of values that nothing uses any more."""
+        """Releases scratch buffers of values that are not used any more."""
         frame = self.frame
         end: int = getattr(node, "end_lineno", 0)
         if self.homes and shares_line(frame.syntax, end):
-            # Statements that follow on the line may use them.
+            # Further statements on the same line may use them.
             end -= 1
         for name, home in list(self.homes.items()):
-            if self._once.get((frame, name)) != self.regions or frame.names.get(name) is not home:
+            if self._shared.get((frame, name)) != self.regions or frame.names.get(name) is not home:
                 continue
             if self._is_read_again(name, end) or self._has_dependents(name, home, end):
                 continue
             self.writer.drop(self.homes.pop(name))
-            del self._once[frame, name]
-            # Others that need it are assigned to before they are read.
+            del self._shared[frame, name]
+            # Dependents that were not read again are reassigned before any use.
             for other, value in list(frame.names.items()):
                 if depends_within(value, [home.buffer]):
                     del frame.names[other]
@@ -377,7 +374,7 @@ class ComputeTranslator(ExpressionTranslator):
         )
 
     def _has_dependents(self, name: str, home: Resident, end: int) -> bool:
-        """True if another variable that is read later needs a buffer."""
+        """True if another variable, which may be read later, depends on a scratch buffer."""
         return any(
             depends_within(value, [home.buffer])
             for frame in self.frames
@@ -389,12 +386,12 @@ class ComputeTranslator(ExpressionTranslator):
         return name in self.homes or super().survives(name, before)
 
     def before_loop(self, body: Sequence[ast.stmt], limits: Limits | None = None) -> None:
-        """Gives variables that a loop assigns circular buffers of their own."""
+        """Gives variables that a loop assigns scratch buffers."""
         super().before_loop(body, limits)
         self._save_before(body, body[0].lineno - 1)
         for name, value in list(self.names.items()):
-            if isinstance(value, ComputeBlock) and self._changes(value, name, body):
-                self._settle_before(value)
+            if isinstance(value, ComputeBlock) and self._is_updated(value, name, body):
+                self._materialize_block_before(value)
         for name in stored_names(body):
             value = self.names.get(name)
             if isinstance(value, Expression) and name not in self.homes:
@@ -402,21 +399,21 @@ class ComputeTranslator(ExpressionTranslator):
                     is_other = not self._reads_first(name, body)
                     if is_other or value.life.is_released or stores_into(list(body), name):
                         continue
-                    self._happens(value, Event.READ)
-                self._give_home(name, value)
+                    self._record(value, Event.READ)
+                self._materialize(name, value)
 
     def before_condition(self, body: Sequence[ast.stmt]) -> None:
-        """Gives variables that a branch assigns and later code reads circular buffers."""
+        """Gives variables that a branch assigns and later code reads scratch buffers."""
         super().before_condition(body)
         end = last_line(body)
         self._save_before(body, end)
         for name, value in list(self.names.items()):
             if isinstance(value, ComputeBlock):
                 if not value.life.is_released and stores_into(list(body), name):
-                    self._settle_before(value)
+                    self._materialize_block_before(value)
                 elif self._is_replaced(value, name, body) and self.frame.reads_later(name, end):
-                    self._happens(value, Event.READ)
-                    self._give_home(name, value)
+                    self._record(value, Event.READ)
+                    self._materialize(name, value)
                     self._copies[self.frame, name] = (value, self.regions)
             elif (
                 isinstance(value, Expression)
@@ -424,17 +421,17 @@ class ComputeTranslator(ExpressionTranslator):
                 and name in stored_names(body)
                 and self.frame.reads_later(name, end)
             ):
-                self._give_home(name, value)
+                self._materialize(name, value)
 
     def _save_before(self, body: Sequence[ast.stmt], line: int) -> None:
-        """Computes what is read after a line of values that statements replace, before they do."""
+        """Saves values that are read after a line before statements replace what they depend on."""
         for name in stored_names(body):
             home = self.homes.get(name)
             if home is not None:
                 self._save_dependents([home.buffer], {name: home}, line)
 
     def _is_replaced(self, block: ComputeBlock, name: str, body: Sequence[ast.stmt]) -> bool:
-        """True if statements give a variable that holds a readable block a block expression."""
+        """True if statements assign block expressions to a variable with a readable block."""
         values = assigned_values(body, name)
         return (
             block.life.state in (BlockState.MR, BlockState.RW)
@@ -450,23 +447,23 @@ class ComputeTranslator(ExpressionTranslator):
             )
         )
 
-    def _changes(self, block: ComputeBlock, name: str, body: Sequence[ast.stmt]) -> bool:
-        """True if a loop stores into a block that a variable holds before it."""
+    def _is_updated(self, block: ComputeBlock, name: str, body: Sequence[ast.stmt]) -> bool:
+        """True if a loop stores into a block that a variable holds before the loop."""
         return (
             not block.life.is_released
             and stores_into(list(body), name)
             and self._reads_first(name, body)
         )
 
-    def _settle_before(self, block: ComputeBlock) -> None:
+    def _materialize_block_before(self, block: ComputeBlock) -> None:
         if block.home is not None or not self._is_read(block):
             return
         is_empty = block.is_reserved and block.life.state is BlockState.MW
         empty = Fill(block.shape, 0.0, elements=block.elements)
-        self._settle(block, empty if is_empty else block)
+        self._materialize_block(block, empty if is_empty else block)
 
     def _reads_first(self, name: str, body: Sequence[ast.stmt]) -> bool:
-        """True if statements read a name before they assign to it."""
+        """True if statements read a variable before they assign it."""
         places = [
             (node.lineno, isinstance(node.ctx, ast.Store))
             for statement in body
@@ -475,7 +472,7 @@ class ComputeTranslator(ExpressionTranslator):
         ]
         return not min(places)[1]
 
-    def _give_home(
+    def _materialize(
         self, name: str, value: Expression, frame: Frame | None = None, *, copies: int = 2
     ) -> None:
         frame = frame or self.frame
@@ -490,7 +487,7 @@ class ComputeTranslator(ExpressionTranslator):
     def _save_dependents(
         self, buffers: Sequence[str], besides: dict[str, Any], line: int | None = None
     ) -> None:
-        """Computes what later statements need of blocks that are given back now."""
+        """Saves values that later statements read and that depend on released buffers."""
         for frame in self.frames:
             homes = self._homes.setdefault(frame, {})
             for name, value in list(frame.names.items()):
@@ -506,7 +503,7 @@ class ComputeTranslator(ExpressionTranslator):
                     self._write(lambda kept=value, home=home: self.writer.replace(home, kept))
                     frame.names[name] = home
                 else:
-                    self._give_home(name, value, frame)
+                    self._materialize(name, value, frame)
 
     def _is_read_later(self, name: str, frame: Frame, line: int | None = None) -> bool:
         end: int = getattr(frame.here, "end_lineno", 0)
@@ -515,35 +512,34 @@ class ComputeTranslator(ExpressionTranslator):
         return name == self.result_name or frame.reads_later(name, end)
 
     def inside(self, body: Sequence[ast.stmt], joined: Sequence[str] = ()) -> None:
-        """A body, at whose end the variables that it made are given back."""
+        """Translates a body, at whose end the scratch buffers of its variables are released."""
         before = set(self.homes)
-        self._joining.append(joined)
+        self._joined_names.append(joined)
         try:
-            self._open()
+            self._enter_function()
             self.body(body)
             for name in joined:
-                self._bring_to_join(name)
+                self._materialize_for_join(name)
         except Returned as ending:
-            self._hand_on(ending.value, before)
+            self._pass_to_caller(ending.value, before)
             raise
         finally:
-            self._joining.pop()
-            self._give_back(before)
+            self._joined_names.pop()
+            self._release_homes(before)
 
-    def _bring_to_join(self, name: str) -> None:
-        """At the end of a branch: what the variable holds is in a buffer of its own, of which the
-        other branch fills a block as well."""
+    def _materialize_for_join(self, name: str) -> None:
+        """Puts a variable's value into the scratch buffer that both branches fill."""
         value = self.names.get(name)
         home: Resident | None = None
         if isinstance(value, Expression):
             if name not in self.homes:
-                self._give_home(name, self.expression(value))
+                self._materialize(name, self.expression(value))
             home = self.homes.pop(name)
             self.writer.vacate(home)
-            # The other branch knows nothing of it.
+            # Translation of the other branch must not see it.
             del self.names[name]
-        other = self._brought.setdefault((self.frame, name), home)
-        if _place_of(other) != _place_of(home):
+        other = self._branch_results.setdefault((self.frame, name), home)
+        if _buffer_and_shape(other) != _buffer_and_shape(home):
             self.refuse(
                 f"'{name}' has another shape in each branch of the condition, or is a block "
                 "expression in one of them only",
@@ -551,13 +547,13 @@ class ComputeTranslator(ExpressionTranslator):
             )
 
     def join(self, name: str) -> None:
-        home = self._brought.pop((self.frame, name), None)
+        home = self._branch_results.pop((self.frame, name), None)
         if home is not None:
             self.writer.occupy(home)
             self.names[name] = self.homes[name] = home
 
-    def _hand_on(self, value: Any, before: set[str]) -> None:
-        """The results of a call are in buffers that its caller releases."""
+    def _pass_to_caller(self, value: Any, before: set[str]) -> None:
+        """Passes scratch buffers that the result of a call depends on to the caller."""
         if len(self.frames) < 2:
             return
         caller = self._homes.setdefault(self.frames[-2], {})
@@ -565,34 +561,34 @@ class ComputeTranslator(ExpressionTranslator):
             if name not in before and depends_within(value, [home.buffer]):
                 key = _unused_name(f"{self.frame.name}_{name}", caller)
                 caller[key] = self.homes.pop(name)
-                if self._once.pop((self.frame, name), None) is not None:
-                    self._once[self.frames[-2], key] = self.regions
+                if self._shared.pop((self.frame, name), None) is not None:
+                    self._shared[self.frames[-2], key] = self.regions
                     self.frames[-2].names[key] = caller[key]
 
-    def _give_back(self, before: set[str]) -> None:
+    def _release_homes(self, before: set[str]) -> None:
         for name in [name for name in self.homes if name not in before]:
             self.writer.drop(self.homes.pop(name))
             self.names.pop(name, None)
 
     def expression(self, value: Any, what: str = "it") -> Expression:
         if isinstance(value, ComputeBlock):
-            self._happens(value, Event.READ)
+            self._record(value, Event.READ)
             return value.home or value
         if not isinstance(value, Expression):
             raise no_operand(what, value)
         return value
 
 
-def _place_of(home: Resident | None) -> tuple[str, Shape] | None:
+def _buffer_and_shape(home: Resident | None) -> tuple[str, Shape] | None:
     return None if home is None else (home.buffer, home.units)
 
 
-def _alike(left: Expression, right: Expression) -> bool:
-    """True if one fits where the other is."""
+def _have_same_shape(left: Expression, right: Expression) -> bool:
+    """True if two expressions have the same shape."""
     return (left.shape, left.elements) == (right.shape, right.elements)
 
 
 def _unused_name(stem: str, taken: Container[str]) -> str:
-    """A name that is not taken: a stem, with a number if need be."""
+    """A name that is not taken: the stem, with a numeric suffix if needed."""
     names = (stem if number == 1 else f"{stem}_{number}" for number in count(1))
     return next(name for name in names if name not in taken)

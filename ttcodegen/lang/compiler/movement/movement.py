@@ -148,7 +148,7 @@ class MovementTranslator(KernelTranslator):
             raw_element_write: self._write_element,
             read_index: self._read_index,
         }
-        self._lives = BlockLives(KernelKind.DATA_MOVEMENT)
+        self._lifetimes = BlockLives(KernelKind.DATA_MOVEMENT)
         self._tile_bytes: dict[str, SSAValue] = {}
 
     def begin(self, buffers: Sequence[DataflowBuffer]) -> None:
@@ -171,7 +171,7 @@ class MovementTranslator(KernelTranslator):
 
     def kernel_body(self) -> None:
         super().kernel_body()
-        self._lives.check_released()
+        self._lifetimes.check_released()
         self.pipes.end()
         for size in self._tile_bytes.values():
             if not size.uses:
@@ -272,7 +272,7 @@ class MovementTranslator(KernelTranslator):
             super().leave(held, node)
 
     def _acquire(self, buffer: DataflowBuffer, acquisition: Acquisition) -> MovedBlock:
-        life = self._lives.acquire(buffer.name, acquisition, self.where, self.regions)
+        life = self._lifetimes.acquire(buffer.name, acquisition, self.where, self.regions)
         name = "cb_reserve_back" if acquisition is Acquisition.RESERVE else "cb_wait_front"
         self.builder.op(name, self.resources.buffer(buffer.name), buffer.pages)
         block = MovedBlock(buffer, life)

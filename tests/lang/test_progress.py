@@ -146,7 +146,7 @@ def test_the_turns_of_loops_with_blocks_are_counted(
 
 def test_the_compiler_goes_through_a_loop_so_often_only() -> None:
     reported = compiler_refusal(operation(MISSED.format(loop="n = 0\n    while n != 3:")))
-    assert "error: this loop has not ended after 1,000 turns" in reported.splitlines()[0]
+    assert "error: this loop has not ended after 1,000 iterations" in reported.splitlines()[0]
 
 
 def test_loops_over_what_has_a_length_are_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,8 +24,8 @@ from ttcodegen.lang.compiler.compute.expressions import (
 )
 from ttcodegen.lang.compiler.compute.operators import ExpressionTranslator
 from ttcodegen.lang.compiler.python.block_lifetimes import (
-    BlockLife,
-    BlockLives,
+    BlockLifetime,
+    BlockLifetimes,
     Regions,
     is_assigned_once,
     reads_as_value,
@@ -62,7 +62,7 @@ class ComputeBlock(Resident):
 
     language_class: ClassVar[type] = Block
     source: DataflowBuffer
-    life: BlockLife
+    life: BlockLifetime
     home: Resident | None = None
     """Scratch buffer with the stored value, for blocks that the kernel also reads."""
 
@@ -81,7 +81,7 @@ class ComputeTranslator(ExpressionTranslator):
         super().__init__(kernel, captured, writer, nets)
         self.used: set[str] = set()
         """Names of the dataflow buffers that the kernel uses."""
-        self._lifetimes = BlockLives(KernelKind.COMPUTE)
+        self._lifetimes = BlockLifetimes(KernelKind.COMPUTE)
         self._homes: dict[Frame, dict[str, Resident]] = {}
         self._copies: dict[tuple[Frame, str], tuple[ComputeBlock, Regions]] = {}
         """Variables whose scratch buffers hold copies of blocks, with the regions of assignment."""
@@ -136,7 +136,7 @@ class ComputeTranslator(ExpressionTranslator):
         return ComputeBlock(buffer.tiles, buffer.name, buffer, life, holds=held, elements=elements)
 
     def _record(self, block: ComputeBlock, event: Event) -> None:
-        block.life.happens(event, self.where, self.regions)
+        block.life.record(event, self.where, self.regions)
 
     def print_elements(self, value: Any, pages: int) -> bool:
         if not isinstance(value, ComputeBlock) or (value.is_reserved and value.home is None):
@@ -314,7 +314,7 @@ class ComputeTranslator(ExpressionTranslator):
         uses = uses_after(frame.syntax, statement, name)
         if uses < 2 or frame.names.get(name) is not value or not is_costly(value):
             return
-        is_alone = is_assigned_once(frame.syntax, name) and not frame.again
+        is_alone = is_assigned_once(frame.syntax, name) and not frame.repeated_bodies
         self.builder.comment(f"`{name}` is computed once, for all that use it.")
         self._materialize(name, value, copies=1 if is_alone else 2)
         self.writer.share(self.homes[name])

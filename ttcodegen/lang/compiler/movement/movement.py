@@ -14,7 +14,7 @@ from xdsl.ir import SSAValue
 
 from ttcodegen.dialects.ttkernel.definition import PRINTED
 from ttcodegen.lang.compiler.movement.synchronization import MovedPipe, PipeCalls, SemaphoreCalls
-from ttcodegen.lang.compiler.python.block_lifetimes import BlockLife, BlockLives, Regions
+from ttcodegen.lang.compiler.python.block_lifetimes import BlockLifetime, BlockLifetimes, Regions
 from ttcodegen.lang.compiler.python.captured import Captured
 from ttcodegen.lang.compiler.python.numbers import (
     SPELLINGS,
@@ -70,7 +70,7 @@ class MovedBlock:
 
     language_class: ClassVar[type] = Block
     buffer: DataflowBuffer
-    life: BlockLife
+    life: BlockLifetime
     address: tuple[Regions, SSAValue] | None = None
     """Address of the block, and the enclosing loops and conditions of its computation."""
 
@@ -148,7 +148,7 @@ class MovementTranslator(KernelTranslator):
             raw_element_write: self._write_element,
             read_index: self._read_index,
         }
-        self._lifetimes = BlockLives(KernelKind.DATA_MOVEMENT)
+        self._lifetimes = BlockLifetimes(KernelKind.DATA_MOVEMENT)
         self._tile_bytes: dict[str, SSAValue] = {}
 
     def begin(self, buffers: Sequence[DataflowBuffer]) -> None:
@@ -303,12 +303,12 @@ class MovementTranslator(KernelTranslator):
             sizes = rows, buffer.row_bytes, buffer.unit_bytes, total
             self.builder.op("blocks.clear_gaps", self.address(block), *sizes)
 
-    def happens(self, block: MovedBlock, event: Event) -> None:
+    def record(self, block: MovedBlock, event: Event) -> None:
         """Records an event in the life of a block."""
-        block.life.happens(event, self.where, self.regions)
+        block.life.record(event, self.where, self.regions)
 
     def _release(self, block: MovedBlock, event: Event) -> None:
-        self.happens(block, event)
+        self.record(block, event)
         name = "cb_push_back" if block.is_reserved else "cb_pop_front"
         self.builder.op(name, self.resources.buffer(block.buffer.name), block.buffer.pages)
 
@@ -332,7 +332,7 @@ class MovementTranslator(KernelTranslator):
     def _accessed(self, what: str, block: Any, event: Event) -> tuple[DataflowBuffer, SSAValue]:
         if not isinstance(block, MovedBlock):
             self.refuse(f"{what} takes a block, not a {_kind_of(block)}")
-        self.happens(block, event)
+        self.record(block, event)
         return block.buffer, self.address(block)
 
     def _read_element(self, block: Any, *coords: Any) -> KernelFloat:
@@ -364,7 +364,7 @@ class MovementTranslator(KernelTranslator):
         for transfer in transfers:
             if transfer.finish is not None:
                 transfer.finish()
-            self.happens(transfer.block, transfer.end)
+            self.record(transfer.block, transfer.end)
             transfer.done_in = self.regions
 
     def subscript(self, value: Any, index: Any, node: ast.AST) -> Any:
@@ -396,20 +396,20 @@ class MovementTranslator(KernelTranslator):
     def _copy(self, src: Any, dst: Any) -> MovedTransfer:
         match src, dst:
             case MovedSlice(), MovedBlock():
-                self.happens(dst, Event.BEGIN_COPY_TO)
+                self.record(dst, Event.BEGIN_COPY_TO)
                 self._copy_pages(src, dst, is_read=True)
                 return MovedTransfer(dst, Event.END_COPY_TO, "noc_async_read_barrier")
             case MovedBlock(), MovedSlice():
-                self.happens(src, Event.BEGIN_COPY_FROM)
+                self.record(src, Event.BEGIN_COPY_FROM)
                 self._copy_pages(dst, src, is_read=False)
                 return MovedTransfer(src, Event.END_COPY_FROM, "noc_async_write_barrier")
             case MovedBlock(), MovedPipe(is_source=True):
-                self.happens(src, Event.BEGIN_COPY_FROM)
+                self.record(src, Event.BEGIN_COPY_FROM)
                 self.pipes.copies(dst, src if src.is_reserved else None)
                 self.pipes.send(dst, src.buffer, self.address(src))
                 return MovedTransfer(src, Event.END_COPY_FROM)
             case MovedPipe(is_source=False), MovedBlock():
-                self.happens(dst, Event.BEGIN_COPY_TO)
+                self.record(dst, Event.BEGIN_COPY_TO)
                 finish = partial(self._receive, src, dst)
                 return MovedTransfer(dst, Event.END_COPY_TO, finish=finish)
             case _:

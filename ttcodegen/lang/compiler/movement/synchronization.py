@@ -13,7 +13,7 @@ from xdsl.ir import SSAValue
 
 from ttcodegen.lang.compiler.python.block_lifetimes import Regions
 from ttcodegen.lang.compiler.python.evaluation import is_known
-from ttcodegen.lang.compiler.python.merging import Formula, RemoteOfPlace, in_grid
+from ttcodegen.lang.compiler.python.merging import Formula, NodeRemote, in_grid
 from ttcodegen.lang.compiler.python.numbers import (
     Condition,
     Number,
@@ -418,7 +418,7 @@ class SemaphoreCalls:
                 return partial(self._increment, self._on_grid(value))
             case MulticastRemoteSemaphore(), "inc":
                 return self._refuse_increment
-            case RemoteOfPlace(of, first, last, count, is_multicast), "set" | "inc":
+            case NodeRemote(of, first, last, count, is_multicast), "set" | "inc":
                 return self.method(MovedRemote(of, first, last, count, is_multicast), name)
             case MovedRemote(), "set":
                 return partial(self._set, value)

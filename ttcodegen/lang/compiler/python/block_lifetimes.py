@@ -1,4 +1,4 @@
-"""States of blocks known at compile time, and uses of variables between assignments."""
+"""Compile-time states of blocks, and uses of variables between assignments."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from ttcodegen.lang.simulator.buffers import (
 from ttcodegen.lang.simulator.context import KernelKind
 
 Regions = tuple[int, ...]
-"""Loops and conditions of the device that are open, by their numbers in the kernel."""
+"""Open device loops and conditions, by their numbers in the kernel, outermost first."""
 
 
 @dataclass(eq=False)
-class BlockLife:
+class BlockLifetime:
     """Lifetime of a block since its acquisition."""
 
     buffer: str
@@ -36,7 +36,7 @@ class BlockLife:
     acquired: SourceLocation
     regions: Regions
     state: BlockState | None = field(init=False)
-    """None if it depends on the way that the kernel took."""
+    """Current state; None if it depends on the control flow of the running kernel."""
     readers: int = 0
     _last_copy: SourceLocation | None = None
 
@@ -45,14 +45,14 @@ class BlockLife:
 
     @property
     def is_released(self) -> bool:
-        """True if it was given back."""
+        """True if the block has been pushed or popped."""
         return self.state is BlockState.OS
 
-    def happens(self, event: Event, where: SourceLocation, regions: Regions) -> None:
-        """Goes to the next state.
+    def record(self, event: Event, where: SourceLocation, regions: Regions) -> None:
+        """Records an event and moves to the next state.
 
         Raises:
-            CompileError: if the event is not allowed in this one.
+            CompileError: if the event is not allowed in the current state.
         """
         if self.state is None:
             if event in (Event.PUSH, Event.POP):
@@ -65,7 +65,7 @@ class BlockLife:
         if event in (Event.BEGIN_COPY_FROM, Event.BEGIN_COPY_TO):
             self._last_copy = where
         if regions != self.regions and after is not self.state and after is not BlockState.OS:
-            # A loop may not run, and runs again; a condition may not hold.
+            # A loop may run never or repeatedly, and a condition may not hold.
             self.state = None
             return
         self.state = after
@@ -84,34 +84,34 @@ class BlockLife:
 
 
 @dataclass
-class BlockLives:
-    """The blocks that a kernel has acquired."""
+class BlockLifetimes:
+    """Lifetimes of all blocks that a kernel acquires."""
 
     kind: KernelKind
-    _held: dict[tuple[str, Acquisition], BlockLife] = field(
-        default_factory=dict[tuple[str, Acquisition], BlockLife]
+    _current: dict[tuple[str, Acquisition], BlockLifetime] = field(
+        default_factory=dict[tuple[str, Acquisition], BlockLifetime]
     )
-    _all: list[BlockLife] = field(default_factory=list[BlockLife])
+    _all: list[BlockLifetime] = field(default_factory=list[BlockLifetime])
 
     def acquire(
         self, buffer: str, acquisition: Acquisition, where: SourceLocation, regions: Regions
-    ) -> BlockLife:
-        """A block of a buffer.
+    ) -> BlockLifetime:
+        """Starts the lifetime of a block.
 
         Raises:
-            CompileError: if the kernel holds another one.
+            CompileError: if the kernel still holds another block of the buffer.
         """
         key = (buffer, acquisition)
-        before = self._held.get(key)
+        before = self._current.get(key)
         if before is not None and not before.is_released and before.regions == regions:
             notes = [Note("it was acquired here", before.acquired)]
             raise CompileError(acquired_twice(buffer, acquisition), where, notes=notes)
-        self._held[key] = BlockLife(buffer, self.kind, acquisition, where, regions)
-        self._all.append(self._held[key])
-        return self._held[key]
+        self._current[key] = BlockLifetime(buffer, self.kind, acquisition, where, regions)
+        self._all.append(self._current[key])
+        return self._current[key]
 
     def check_released(self) -> None:
-        """Raises CompileError if there is a block that the kernel never releases."""
+        """Raises CompileError if the kernel never releases one of its blocks."""
         for life in self._all:
             if not life.is_released:
                 raise CompileError(
@@ -122,31 +122,29 @@ class BlockLives:
 
 
 def reads_as_value(syntax: ast.AST, name: str, acquired: int) -> bool:
-    """True if a function reads the elements of a block that a variable holds, besides storing into
-    it and giving it back.
+    """True if a function reads the elements of a block, besides storing into it and releasing it.
 
     Args:
         syntax: the function.
-        name: the variable.
-        acquired: the line in which it gets the block.
+        name: the variable that holds the block.
+        acquired: line of the acquisition.
     """
     used = [node for node in ast.walk(syntax) if isinstance(node, ast.Name) and node.id == name]
     bound = sorted(node.lineno for node in used if isinstance(node.ctx, ast.Store))
     end = next((line for line in bound if line > acquired), None) if acquired in bound else None
-    others = {id(node) for node in _named_only(syntax)}
-    changed = {
+    unread = {id(node) for node in _unread_expressions(syntax)}
+    augmented = {
         id(node.target) for node in ast.walk(syntax) if isinstance(node, ast.AugAssign)
     }  # fmt: skip
     return any(
-        id(node) in changed or (isinstance(node.ctx, ast.Load) and id(node) not in others)
+        id(node) in augmented or (isinstance(node.ctx, ast.Load) and id(node) not in unread)
         for node in used
-        if end is None or acquired <= node.lineno < end or (id(node) in changed)
+        if end is None or acquired <= node.lineno < end or (id(node) in augmented)
     )
 
 
-def _named_only(syntax: ast.AST) -> Iterator[ast.expr]:
-    """Expressions whose elements nobody reads: receivers of calls, and the blocks that results are
-    for."""
+def _unread_expressions(syntax: ast.AST) -> Iterator[ast.expr]:
+    """Yields expressions whose elements are not read, such as receivers of methods and targets."""
     for node in ast.walk(syntax):
         match node:
             case ast.Attribute(of, "store" | "push" | "pop"):
@@ -162,7 +160,7 @@ def _named_only(syntax: ast.AST) -> Iterator[ast.expr]:
 
 
 def stores_into(body: list[ast.stmt], name: str) -> bool:
-    """True if statements store into a block that a variable holds."""
+    """True if statements store into the block that a variable holds."""
     for node in (each for statement in body for each in ast.walk(statement)):
         match node:
             case ast.AugAssign(ast.Name(target), ast.Add()) if target == name:
@@ -175,7 +173,7 @@ def stores_into(body: list[ast.stmt], name: str) -> bool:
 
 
 def reserved_names(syntax: ast.AST) -> set[str]:
-    """The variables whose dataflow buffers a kernel reserves blocks of."""
+    """Names of the variables on which a kernel calls `reserve`."""
     return {
         node.value.id
         for node in ast.walk(syntax)
@@ -184,45 +182,48 @@ def reserved_names(syntax: ast.AST) -> set[str]:
     }
 
 
-_Place = tuple[int, int]
+_Position = tuple[int, int]
 
 
-def _begin(node: ast.AST) -> _Place:
+def _begin(node: ast.AST) -> _Position:
     return getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
 
 
-def _end(node: ast.AST) -> _Place:
+def _end(node: ast.AST) -> _Position:
     return getattr(node, "end_lineno", 0), getattr(node, "end_col_offset", 0)
 
 
 def uses_after(syntax: ast.AST, statement: ast.AST | None, name: str) -> int:
-    """Number of reads of the value that a statement assigned to a variable, or that the function
-    was called with (None). Reads in a loop that the statement is not in count twice."""
+    """Counts the reads of a value until the next assignment to its variable.
+
+    The value is assigned by a statement, or is an argument of the function if that is None. Reads
+    in loops that do not contain the statement count twice.
+    """
     after = (0, 0) if statement is None else _end(statement)
-    stores = [_begin(n) for n in _named(syntax, name, ast.Store) if _begin(n) >= after]
+    stores = [_begin(n) for n in _occurrences(syntax, name, ast.Store) if _begin(n) >= after]
     before = min(stores, default=(1 << 60, 0))
     found = 0
     for node, loops in _loads(syntax, name, ()):
-        # The value of an assignment is read before its target is stored.
+        # The right-hand side of an assignment is read before its target is stored.
         if not after <= _begin(node) or (_begin(node)[0], 0) > (before[0], 0):
             continue
-        outside = any(statement is None or not _holds(loop, statement) for loop in loops)
+        outside = any(statement is None or not _contains(loop, statement) for loop in loops)
         found += 2 if outside else 1
     return found
 
 
 def is_assigned_once(syntax: ast.AST, name: str) -> bool:
-    """True if a function has one assignment to a variable."""
-    return sum(1 for _ in _named(syntax, name, ast.Store)) == 1
+    """True if a function assigns a variable exactly once."""
+    return sum(1 for _ in _occurrences(syntax, name, ast.Store)) == 1
 
 
 def shares_line(syntax: ast.AST, line: int) -> bool:
-    """True if several statements begin on a line."""
+    """True if several statements begin on the same line."""
     begun = (n for n in ast.walk(syntax) if isinstance(n, ast.stmt) and n.lineno == line)
     return sum(1 for _ in begun) > 1
 
 
-def _named(syntax: ast.AST, name: str, kind: type[ast.expr_context]) -> Iterator[ast.Name]:
+def _occurrences(syntax: ast.AST, name: str, kind: type[ast.expr_context]) -> Iterator[ast.Name]:
     for node in ast.walk(syntax):
         if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, kind):
             yield node
@@ -231,7 +232,7 @@ def _named(syntax: ast.AST, name: str, kind: type[ast.expr_context]) -> Iterator
 def _loads(
     node: ast.AST, name: str, loops: Sequence[ast.AST]
 ) -> Iterator[tuple[ast.Name, Sequence[ast.AST]]]:
-    """Reads of a variable, with the loops that they are in."""
+    """Yields the reads of a variable with their enclosing loops."""
     if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load):
         yield node, loops
     if isinstance(node, ast.For | ast.While | ast.ListComp | ast.GeneratorExp):
@@ -240,5 +241,5 @@ def _loads(
         yield from _loads(child, name, loops)
 
 
-def _holds(loop: ast.AST, statement: ast.AST) -> bool:
+def _contains(loop: ast.AST, statement: ast.AST) -> bool:
     return _begin(loop) <= _begin(statement) and _end(statement) <= _end(loop)

@@ -1,5 +1,4 @@
-"""Calls in kernels of Python: of functions of the language, of those of the program, whose bodies
-are inlined, and of `print`."""
+"""Calls in kernels: language functions, inlined user functions, `print`."""
 
 from __future__ import annotations
 
@@ -24,9 +23,9 @@ from ttcodegen.lang.compiler.python.pipe_nets import NetUses
 from ttcodegen.lang.compiler.python.variables import (
     Frame,
     KernelRange,
+    KernelZip,
     LocalFunction,
     Returned,
-    Zipped,
     bound_arguments,
     captured_defaults,
     captured_frame,
@@ -43,28 +42,28 @@ from ttcodegen.lang.simulator.functions import ONE_OBJECT, debug_print, signpost
 from ttcodegen.lang.simulator.pipes import PipeNet
 from ttcodegen.lang.simulator.spelling import wrong_arguments, wrong_method_arguments
 
-_ARRANGING: frozenset[Any] = frozenset({slice, len, tuple, list, zip, enumerate, reversed})
-"""Functions of Python that do not look at the elements of what they are given."""
-MOST_CALLS = 100
-"""Calls in each other: the compiler writes the bodies of functions where they are called."""
+_STRUCTURAL: frozenset[Any] = frozenset({slice, len, tuple, list, zip, enumerate, reversed})
+"""Python functions that do not inspect the elements of their arguments."""
+MAX_CALL_DEPTH = 100
+"""Maximum depth of calls, because the bodies of functions are inlined."""
 
 
 @dataclass(frozen=True)
 class Signpost:
-    """A part of a kernel that has a name."""
+    """A named zone of a kernel, for profiling."""
 
     name: str
 
 
 @dataclass(frozen=True)
 class PrintedText:
-    """A text with values in it that are not known when the kernel is compiled."""
+    """A formatted string with parts that are unknown at compile time."""
 
     parts: tuple[Any, ...]
 
 
 class CallTranslator(ExpressionTranslator):
-    """Translates the calls of a kernel."""
+    """Translates calls."""
 
     def __init__(
         self, kernel: Kernel, captured: Captured, builder: KernelBuilder, nets: NetUses
@@ -81,13 +80,14 @@ class CallTranslator(ExpressionTranslator):
                 self.binary("FloorDiv", a, b, self.here),
                 self.binary("Mod", a, b, self.here),
             ),
-            **self._functions_of_python(),
+            **self._python_functions(),
         }
-        """Translations of functions that are not Python's own."""
+        """Translations by Python function; other functions are inlined or called at compile
+        time."""
         self.regions: Regions = ()
 
-    def _functions_of_python(self) -> dict[Any, Callable[..., Any]]:
-        """Translations of Python functions on values of the running kernel."""
+    def _python_functions(self) -> dict[Any, Callable[..., Any]]:
+        """Translations of Python builtins for values of the running kernel."""
         return {
             abs: self._magnitude,
             int: self._rounded(int, is_up=False),
@@ -96,13 +96,13 @@ class CallTranslator(ExpressionTranslator):
             range: self._range_of,
             len: self._length,
             zip: lambda *parts, strict=False: zipped(parts) or zip(*parts, strict=strict),  # pyright: ignore
-            enumerate: self._enumerated,
+            enumerate: self._enumerate,
             reversed: self._reversed,
             sum: self._sum,
-            any: lambda values: self._joined_values(values, needs_all=False),  # pyright: ignore
-            all: lambda values: self._joined_values(values, needs_all=True),  # pyright: ignore
-            map: self._each,
-            reduce: self._reduced,
+            any: lambda values: self._any_or_all(values, needs_all=False),  # pyright: ignore
+            all: lambda values: self._any_or_all(values, needs_all=True),  # pyright: ignore
+            map: self._map,
+            reduce: self._fold,
         }
 
     def _magnitude(self, value: Any) -> Any:
@@ -133,12 +133,12 @@ class CallTranslator(ExpressionTranslator):
             self.refuse("kernels cannot count the elements of this sequence")
         return found
 
-    def _enumerated(self, values: Any, start: Any = 0) -> Any:
+    def _enumerate(self, values: Any, start: Any = 0) -> Any:
         if not is_kernel_sequence(values):
             return enumerate(self.known_sequence(values, self.here), start)
         length = self._length(values)
         counted = KernelRange(start, self.arithmetic.add(start, length), 1)
-        return Zipped((counted, values), length)
+        return KernelZip((counted, values), length)
 
     def _reversed(self, values: Any) -> Any:
         if not isinstance(values, KernelRange):
@@ -148,7 +148,7 @@ class CallTranslator(ExpressionTranslator):
         last = self.arithmetic.subtract(values.stop, 1)
         return KernelRange(last, self.arithmetic.subtract(values.start, 1), -1)
 
-    def _each(self, function: Any, *parts: Any) -> list[Any]:
+    def _map(self, function: Any, *parts: Any) -> list[Any]:
         given = zip(*(self.known_sequence(part, self.here) for part in parts), strict=False)
         return [self.called(function, arguments, {}) for arguments in given]
 
@@ -158,23 +158,25 @@ class CallTranslator(ExpressionTranslator):
             total = value if total == 0 else self.binary("Add", total, value, self.here)
         return total
 
-    def _joined_values(self, values: Any, *, needs_all: bool) -> Any:
+    def _any_or_all(self, values: Any, *, needs_all: bool) -> Any:
         return joined(self.known_sequence(values, self.here), needs_all=needs_all)
 
-    def _reduced(self, function: Any, values: Any, *start: Any) -> Any:
+    def _fold(self, function: Any, values: Any, *start: Any) -> Any:
         total, *others = [*start, *self.known_sequence(values, self.here)]
         for value in others:
             total = self.called(function, (total, value), {})
         return total
 
     def leave_out(self, what: str, node: ast.AST) -> None:
-        """Warns that a part of the kernel only has a meaning in Python."""
+        """Warns that the device kernel omits a part of the Python kernel."""
         message = f"the kernel '{self.kernel.name}' of the project leaves out {what}"
         self.diagnostics.warn(message, location(self.frame.captured.file, node))
 
     def inside(self, body: Sequence[ast.stmt], joined: Sequence[str] = ()) -> None:
-        """The body of a loop, of a condition or of a function; `joined` are variables that are
-        needed after it."""
+        """Translates the body of a loop, a condition or a function.
+
+        `joined` are variables that are read after both branches of a condition.
+        """
         raise NotImplementedError
 
     def call(self, node: ast.Call) -> Any:
@@ -197,12 +199,12 @@ class CallTranslator(ExpressionTranslator):
         return self.called(function, arguments, keywords)
 
     def _refuse_if(self, message: str | None) -> None:
-        """Refuses a call if there is a message on its arguments."""
+        """Refuses a call if there is an error message for its arguments."""
         if message is not None:
             self.refuse(message)
 
     def called(self, function: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
-        """Translates a call of a function."""
+        """Translates a call of a function value."""
         is_hashable: bool = isinstance(function, Hashable)
         special = self.calls.get(function) if is_hashable else None
         if special is not None:
@@ -211,8 +213,8 @@ class CallTranslator(ExpressionTranslator):
                 self._refuse_if(wrong_arguments(name, function, arguments, keywords))
             return special(*arguments, **keywords)
         if isinstance(function, LocalFunction):
-            frame = function.opened(len(self.regions))
-            return self._inlined(frame, function.defaults, arguments, keywords)
+            frame = function.new_frame(len(self.regions))
+            return self._inline(frame, function.defaults, arguments, keywords)
         if isinstance(function, FunctionType) and is_of_user(function.__code__.co_filename):
             function = CapturedFunction({self.kernel.node.coordinates: function})
         values = [*arguments, *keywords.values()]
@@ -221,26 +223,26 @@ class CallTranslator(ExpressionTranslator):
             if computed is not None:
                 return computed[0]
             frame = captured_frame(function, len(self.regions))
-            return self._inlined(frame, captured_defaults(function), arguments, keywords)
-        arranges = is_hashable and function in _ARRANGING
-        if not arranges and not all(map(is_known, values)):
+            return self._inline(frame, captured_defaults(function), arguments, keywords)
+        is_structural = is_hashable and function in _STRUCTURAL
+        if not is_structural and not all(map(is_known, values)):
             name = getattr(function, "__name__", "a function")
             self.refuse(f"'{name}' is given a number that only the running kernel knows")
         return function(*arguments, **keywords)
 
-    def _inlined(
+    def _inline(
         self,
         frame: Frame,
         defaults: Mapping[str, Any],
         arguments: Sequence[Any],
         keywords: Mapping[str, Any],
     ) -> Any:
-        """Translates the body of a function where it is called."""
-        if len(self.frames) > MOST_CALLS:
+        """Inlines the body of a function."""
+        if len(self.frames) > MAX_CALL_DEPTH:
             if any(each.syntax is frame.syntax for each in self.frames):
                 name = "<lambda>" if frame.name == "lambda" else frame.name
                 self.refuse(f"the function '{name}' calls itself without an end")
-            self.refuse(f"functions call each other more than {MOST_CALLS} deep")
+            self.refuse(f"functions call each other more than {MAX_CALL_DEPTH} deep")
         frame.names.update(bound_arguments(frame.syntax, defaults, arguments, keywords))
         self.frames.append(frame)
         try:
@@ -252,27 +254,29 @@ class CallTranslator(ExpressionTranslator):
         return None
 
     def _print(self, node: ast.Call) -> None:
-        """Debug output of the kernel: strings, and numbers as they are when it runs."""
+        """Translates `print` to debug output: strings, and numbers of the running kernel."""
         keywords = self._keywords(node)
         operands: list[SSAValue] = []
-        self._shown: list[Any] = []
+        self._element_values: list[Any] = []
         values = self._arguments(node)
         if sum(map(self._is_object, values)) > 1:
             self.refuse(ONE_OBJECT, node)
-        texts = [self._printed(each, operands) for each in values]
+        texts = [self._format(each, operands) for each in values]
         separator = keywords.get("sep")
         line = (" " if separator is None else str(separator)).join(texts)
-        if line or not self._shown:
+        if line or not self._element_values:
             self.builder.op("dprint", *operands, fmt=line)
-        for value in self._shown:
+        for value in self._element_values:
             if not self.print_elements(value, int(keywords.get("num_pages", 1))):
                 self.leave_out("elements that it prints: the simulator prints them", node)
 
-    def _printed(self, value: Any, operands: list[SSAValue]) -> str:
-        """The text of a value; `{}` is replaced by a number that the kernel computes. Elements are
-        printed after the line."""
+    def _format(self, value: Any, operands: list[SSAValue]) -> str:
+        """Format string of a value, with `{}` for computed numbers, which are added to `operands`.
+
+        Values with elements are collected, to be printed after the line.
+        """
         if isinstance(value, PrintedText):
-            return "".join(self._printed(part, operands) for part in value.parts)
+            return "".join(self._format(part, operands) for part in value.parts)
         if is_computed(value):
             operands.append(value)
             return "{}"
@@ -280,7 +284,7 @@ class CallTranslator(ExpressionTranslator):
             return self.printed_buffer(value, operands)
         if is_known(value) and is_plain(value):
             return str(value).replace("{}", "{ }")
-        self._shown.append(value)
+        self._element_values.append(value)
         return ""
 
     def _is_object(self, value: Any) -> bool:
@@ -289,12 +293,11 @@ class CallTranslator(ExpressionTranslator):
         return not is_number and not isinstance(value, PrintedText)
 
     def print_elements(self, value: Any, pages: int) -> bool:
-        """Prints the elements of a block, or of the first pages of a tensor; whether the kernel
-        can."""
+        """Prints the elements of a block or of a tensor's first pages; False if not supported."""
         return False
 
     def print_tiles(self, tiles: int, kind: str, address: Callable[[Number], SSAValue]) -> None:
-        """Prints tiles, whose addresses follow from their numbers."""
+        """Prints tiles; `address` computes the address of a tile from its index."""
         if tiles == 1:
             self.builder.op("blocks.print_tile", address(0), printed=kind)
             return
@@ -303,7 +306,7 @@ class CallTranslator(ExpressionTranslator):
             self.builder.op("blocks.print_tile", address(tile), printed=kind)
 
     def printed_buffer(self, buffer: DataflowBuffer, operands: list[SSAValue]) -> str:
-        """The state of a dataflow buffer."""
+        """Format string for the state of a dataflow buffer."""
         return buffer.describe_size()
 
     def joined_text(self, node: ast.JoinedStr) -> Any:
@@ -325,13 +328,13 @@ class CallTranslator(ExpressionTranslator):
         )
 
     def method(self, value: Any, name: str) -> Callable[..., Any] | None:
-        """Returns the translation of a method, or None if Python runs it."""
+        """Returns the translation of a method, or None if Python runs it at compile time."""
         if isinstance(value, PipeNet) and name in ("is_src", "is_dst", "is_active"):
             return lambda: self._has_role(value, name)
         return None
 
     def _has_role(self, net: PipeNet, role: str) -> Condition | bool:
-        """True if the node is the source of a pipe, a destination, or one of both."""
+        """True if the node is the source of a pipe, a destination, or either."""
         compiled = self.nets[net].compiled
         sources, targets = list(compiled.at_sources()), list(compiled.at_targets())
         nodes = {"is_src": sources, "is_dst": targets}.get(role, [*sources, *targets])

@@ -11,42 +11,42 @@ from typing import Any, cast
 from xdsl.ir import SSAValue
 
 from ttcodegen.lang.compiler.python.merging import (
-    FloatOfPlace,
-    ListOfPlace,
-    OfPlace,
-    OfTable,
-    RangeOfPlace,
-    RemoteOfPlace,
+    NodeFloat,
+    NodeFormula,
+    NodeList,
+    NodeRange,
+    NodeRemote,
+    NodeTable,
 )
 from ttcodegen.lang.compiler.python.numbers import Arithmetic, KernelFloat, Number
-from ttcodegen.lang.compiler.python.variables import KernelRange, Listed, looked_up
+from ttcodegen.lang.compiler.python.variables import KernelList, KernelRange, looked_up
 from ttcodegen.lang.simulator.shapes import is_range, is_tuple
 
 
 @dataclass(frozen=True)
-class Place:
-    """The node that a kernel runs on."""
+class NodePosition:
+    """The node that a kernel runs on, as values of the kernel."""
 
     arithmetic: Arithmetic
     column: Number
     row: Number
     number: Callable[[int], Any]
-    """Its coordinates in so many dimensions: in one, its number."""
+    """Coordinates of the node in a given number of dimensions; with one, its linear index."""
 
     def value(self, name: str, found: Any) -> Any:
-        """A captured value, with what depends on the node computed from its position."""
+        """Replaces the node-dependent parts of a captured value by values of the kernel."""
         match found:
-            case OfPlace() | OfTable():
-                return self._of_place(name, found)
-            case FloatOfPlace(bits):
-                return KernelFloat(self._of_place(f"{name}_bits", bits))  # pyright: ignore
-            case RangeOfPlace(start, stop, step):
+            case NodeFormula() | NodeTable():
+                return self._node_number(name, found)
+            case NodeFloat(bits):
+                return KernelFloat(self._node_number(f"{name}_bits", bits))  # pyright: ignore
+            case NodeRange(start, stop, step):
                 return KernelRange(
                     self.value(f"{name}_start", start),
                     self.value(f"{name}_stop", stop),
                     self.value(f"{name}_step", step),
                 )
-            case ListOfPlace(length, rows):
+            case NodeList(length, rows):
                 width = len(rows[0])
                 flat = [each for row in rows for each in row]
                 start = self.arithmetic.multiply(self.number(1), width)
@@ -55,8 +55,8 @@ class Place:
                     place = self.arithmetic.add(start, position)
                     return looked_up(flat, place, self.arithmetic, name)
 
-                return Listed(self.value(f"{name}_count", length), at)
-            case RemoteOfPlace():
+                return KernelList(self.value(f"{name}_count", length), at)
+            case NodeRemote():
                 column, row = found.first
                 first = self.value(f"{name}_column", column), self.value(f"{name}_row", row)
                 if found.count == 1:
@@ -83,8 +83,8 @@ class Place:
             return found
         return type(found)(*parts) if fields else parts
 
-    def _of_place(self, name: str, found: OfPlace | OfTable) -> Number:
-        if isinstance(found, OfPlace):
+    def _node_number(self, name: str, found: NodeFormula | NodeTable) -> Number:
+        if isinstance(found, NodeFormula):
             value = self.arithmetic.formula(found.formula, (self.column, self.row))
         else:
             place = self.column if not found.by_row else self.row

@@ -1,7 +1,7 @@
 """Captured variables of kernels: the operation's body, the module, and builtins.
 
-The body of an operation runs on each node, as in the simulator; a variable that is the same number
-everywhere is a constant of the kernel, one that depends on the node is computed from its position.
+The body of an operation runs on each node, as in the simulator. A captured number is a constant of
+the kernel if it is the same on all nodes, and is else computed from the node's position.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ttcodegen.lang.simulator.unified import WRITTEN_KERNELS
 
 
 def function_of(kernel: Kernel) -> FunctionType:
-    """The Python function of a kernel."""
+    """Python function of a kernel."""
     assert isinstance(kernel.function, FunctionType)
     return kernel.function
 
@@ -38,17 +38,17 @@ def _parsed(text: str) -> ast.Module:
 
 @lru_cache(64)
 def _written(code: CodeType) -> ast.FunctionDef:
-    """The syntax of a kernel that was made of the body of an operation."""
+    """Syntax of a kernel that was generated from the body of a unified operation."""
     (found,) = without_breaks(ast.Module([deepcopy(WRITTEN_KERNELS[code])], [])).body
     assert isinstance(found, ast.FunctionDef)
     return found
 
 
 def syntax_of(function: FunctionType) -> ast.FunctionDef | ast.Lambda:
-    """The text of a function of the program.
+    """Syntax tree of a function of the user's program.
 
     Raises:
-        CompileError: if it cannot be found.
+        CompileError: if its source is not available.
     """
     code: CodeType = function.__code__
     if code in WRITTEN_KERNELS:
@@ -67,26 +67,26 @@ def syntax_of(function: FunctionType) -> ast.FunctionDef | ast.Lambda:
 
 
 def kernel_syntax(kernel: Kernel) -> ast.FunctionDef:
-    """The text of a kernel."""
+    """Syntax tree of a kernel."""
     found = syntax_of(function_of(kernel))
     assert isinstance(found, ast.FunctionDef)
     return found
 
 
 def location(file: str, node: ast.AST) -> SourceLocation:
-    """The location of a part of a program."""
+    """Source location of a syntax node."""
     line: int = getattr(node, "lineno", 1)
     text = linecache.getline(file, line).encode()[: getattr(node, "col_offset", 0)]
     return SourceLocation(file, line, len(text.decode(errors="replace")) + 1)
 
 
 def file_of(kernel: Kernel) -> str:
-    """The file that defines a kernel."""
+    """File that defines a kernel."""
     return function_of(kernel).__code__.co_filename
 
 
 class Captured:
-    """The variables that a function finds outside of itself."""
+    """Variables that a function captures: free variables, globals and builtins."""
 
     def __init__(self, functions: Mapping[Coordinates, FunctionType]) -> None:
         self._functions = functions
@@ -95,12 +95,12 @@ class Captured:
 
     @classmethod
     def of_kernel(cls, kernels: Mapping[Coordinates, Kernel]) -> Captured:
-        """Those of a kernel."""
+        """Captured variables of a kernel, from its functions on all nodes."""
         return cls({place: function_of(kernel) for place, kernel in kernels.items()})
 
     @property
     def file(self) -> str:
-        """The file that defines the function."""
+        """File that defines the function."""
         return self._first.__code__.co_filename
 
     def __contains__(self, name: str) -> bool:
@@ -109,10 +109,10 @@ class Captured:
         )  # fmt: skip
 
     def __getitem__(self, name: str) -> Any:
-        """A value; what depends on the node says how.
+        """Returns a value; node-dependent values are merged into a formula or table.
 
         Raises:
-            ValueError: if it depends on the node in a way that kernels do not know.
+            ValueError: if the values of the nodes cannot be merged.
         """
         if name not in self._names:
             known = self._first.__globals__
@@ -126,8 +126,10 @@ class Captured:
         return merged(name, values)
 
     def groups(self) -> list[tuple[dict[str, Any], list[Coordinates]]]:
-        """The tensors and dataflow buffers that are not the same on all nodes, by the names of
-        variables, with the nodes that have those; a single group if all are the same."""
+        """Groups nodes by their tensors and dataflow buffers in captured variables.
+
+        Each group has the variables that differ between nodes. A single group means that none does.
+        """
         names = [
             name
             for name in self._names
@@ -143,7 +145,7 @@ class Captured:
         return list(found.values())
 
     def _values(self, name: str) -> dict[Coordinates, Any]:
-        """Values of a variable on the nodes that set it."""
+        """Values of a variable by node, for the nodes that set it."""
         return {
             place: held[name]
             for place, function in self._functions.items()
@@ -151,19 +153,19 @@ class Captured:
         }
 
     def all(self, kind: type) -> dict[str, Any]:
-        """The variables of the body that hold objects of a kind, by name.
+        """Captured free variables that hold objects of a type, by name.
 
         Raises:
-            CompileError: if one of them is not the same on all nodes.
+            CompileError: if the object differs between nodes.
         """
         found: dict[str, Any] = {}
         for name in self._names:
             if any(isinstance(value, kind) for value in self._values(name).values()):
                 try:
                     found[name] = self[name]
-                except ValueError as wrong:
+                except ValueError as error:
                     where = location(self.file, syntax_of(self._first))
-                    raise CompileError(str(wrong), where) from None
+                    raise CompileError(str(error), where) from None
         return found
 
 
@@ -172,13 +174,13 @@ def _identity(value: Tensor | DataflowBuffer) -> int:
 
 
 def _is_object(name: str, values: Mapping[Coordinates, Any]) -> bool:
-    """True if a variable holds one tensor or dataflow buffer, on the nodes on which it is set."""
+    """True if a variable holds the same tensor or dataflow buffer on all nodes that set it."""
     first, *others = values.values()
     return isinstance(first, Tensor | DataflowBuffer) and all(is_same(v, first) for v in others)
 
 
 def stored_names(nodes: Sequence[ast.AST]) -> list[str]:
-    """The names that statements assign to, or define, in order."""
+    """Names that statements assign or define, in order of appearance."""
     found: dict[str, None] = {}
     for node in (each for part in nodes for each in ast.walk(part)):
         match node:

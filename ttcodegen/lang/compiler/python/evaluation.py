@@ -10,13 +10,13 @@ from xdsl.ir import SSAValue
 
 from ttcodegen.dialects.ttkernel.builder import KernelBuilder
 from ttcodegen.foundation.diagnostics import CompileError, Diagnostics, SourceLocation
-from ttcodegen.lang.compiler.python.capture_resolution import Place
+from ttcodegen.lang.compiler.python.capture_resolution import NodePosition
 from ttcodegen.lang.compiler.python.captured import Captured, kernel_syntax, location
 from ttcodegen.lang.compiler.python.numbers import (
-    OF_BITS,
+    BITWISE_OPERATORS,
     PREDICATES,
     PYTHON_OPERATORS,
-    PYTHON_SIGNS,
+    PYTHON_UNARY_OPERATORS,
     Arithmetic,
     Comparison,
     Condition,
@@ -30,11 +30,11 @@ from ttcodegen.lang.compiler.python.numbers import (
 )
 from ttcodegen.lang.compiler.python.variables import (
     Frame,
+    KernelList,
     KernelRange,
-    Listed,
+    KernelZip,
     LocalFunction,
     Variable,
-    Zipped,
     element_of,
     looked_up,
 )
@@ -43,27 +43,27 @@ from ttcodegen.lang.simulator.shapes import is_range, is_sequence, is_tuple, seq
 from ttcodegen.lang.simulator.spelling import misspelled
 
 UNKNOWN = object()
-"""The value of a name that depends on the way that the kernel took."""
+"""Value of a variable that depends on the control flow of the running kernel."""
 
 
 def is_known(value: object) -> bool:
-    """True if a value is known when the kernel is compiled."""
+    """True if a value is known at compile time."""
     if is_sequence(value):
         return all(map(is_known, value))
     if is_range(value):
         return is_known((value.start, value.stop))
-    if isinstance(value, KernelRange | Zipped | Listed | Quotient | KernelFloat):
+    if isinstance(value, KernelRange | KernelZip | KernelList | Quotient | KernelFloat):
         return False
     return not isinstance(value, SSAValue) and not is_condition(value)
 
 
-def is_below(value: object, least: int) -> bool:
-    """True if a value is known to be less."""
-    return isinstance(value, int) and value < least
+def is_below(value: object, bound: int) -> bool:
+    """True if a value is known to be less than a bound."""
+    return isinstance(value, int) and value < bound
 
 
 class Undecided(CompileError):
-    """The running kernel decides between values that are no numbers, as `a if test else b` does."""
+    """Raised if the running kernel would choose between non-numbers in `a if test else b`."""
 
     def __init__(
         self, condition: Condition, frame: Frame, test: ast.AST, where: SourceLocation
@@ -79,32 +79,32 @@ class Undecided(CompileError):
 
 
 class ExpressionTranslator:
-    """Translates expressions; subclasses translate statements and calls."""
+    """Translates expressions; subclasses translate calls and statements."""
 
     def __init__(self, kernel: Kernel, captured: Captured, builder: KernelBuilder) -> None:
         self.kernel = kernel
         self.builder = builder
         self.arithmetic = Arithmetic(builder)
         self.frames = [Frame(kernel_syntax(kernel), captured)]
-        """The kernel, and the calls in it that are under way."""
+        """Call stack of inlined functions; the kernel is the outermost frame."""
         self.diagnostics = Diagnostics()
-        """Warnings of what the kernel of the device does not do."""
+        """Warnings about parts of the kernel that the device does not execute."""
         self.column: Number = 0
         self.row: Number = 0
 
     @property
     def frame(self) -> Frame:
-        """The function that is being translated."""
+        """Frame of the function that is being translated."""
         return self.frames[-1]
 
     @property
     def names(self) -> dict[str, Any]:
-        """Its variables."""
+        """Variables of the current frame."""
         return self.frame.names
 
     @property
     def here(self) -> ast.AST:
-        """Syntax node under translation."""
+        """Syntax node that is being translated."""
         return self.frame.here
 
     @here.setter
@@ -112,7 +112,7 @@ class ExpressionTranslator:
         self.frame.here = node
 
     def place(self, column: SSAValue | None, row: SSAValue | None) -> None:
-        """Declares where the kernel finds its column and row."""
+        """Sets the values that hold the column and row of the node."""
         self.column = 0 if column is None else column
         self.row = 0 if row is None else row
         columns, rows = (*self.kernel.node.launch.grid, 1)[:2]
@@ -121,13 +121,13 @@ class ExpressionTranslator:
 
     @property
     def where(self) -> SourceLocation:
-        """The location of what is translated now."""
+        """Source location of the syntax node that is being translated."""
         return location(self.frame.captured.file, self.here)
 
     def refuse(
         self, message: str, node: ast.AST | None = None, remedy: str | None = None
     ) -> NoReturn:
-        """Raises CompileError at a part of the kernel."""
+        """Raises CompileError at a syntax node, by default at the current one."""
         where = location(self.frame.captured.file, node if node is not None else self.here)
         raise CompileError(message, where, remedy=remedy)
 
@@ -160,7 +160,7 @@ class ExpressionTranslator:
             case ast.BoolOp(operator, values):
                 return self._logical(isinstance(operator, ast.And), values, node)
             case ast.IfExp(test, body, orelse):
-                return self._chosen(test, body, orelse)
+                return self._conditional(test, body, orelse)
             case ast.Slice(start, stop, step):
                 ends = (None if each is None else self.value(each) for each in (start, stop, step))
                 return slice(*ends)
@@ -187,7 +187,7 @@ class ExpressionTranslator:
                 self.refuse(f"the compiler does not take a {type(node).__name__}", node)
 
     def values(self, nodes: Sequence[ast.expr]) -> list[Any]:
-        """The elements that expressions give, some perhaps of sequences with a star."""
+        """Translates the elements of a sequence display, unpacking starred elements."""
         found: list[Any] = []
         for each in nodes:
             if isinstance(each, ast.Starred):
@@ -215,22 +215,22 @@ class ExpressionTranslator:
         raise NotImplementedError
 
     def joined_text(self, node: ast.JoinedStr) -> Any:
-        """A text with values in it, which nothing but `print` takes."""
+        """Translates an f-string, which is only supported as an argument of `print`."""
         return ""
 
     def attribute_of(self, value: Any, name: str, node: ast.AST) -> Any:
-        """An attribute, refused at its place if there is none."""
+        """Evaluates an attribute; refuses a missing one at its location."""
         try:
             return self.attribute(value, name)
         except AttributeError as raised:
             self.refuse(misspelled(raised) or f"this raises AttributeError: {raised}", node)
 
     def attribute(self, value: Any, name: str) -> Any:
-        """An attribute of what Python knows."""
+        """Evaluates an attribute."""
         return getattr(value, name)
 
     def defaults(self, arguments: ast.arguments) -> dict[str, Any]:
-        """The values of arguments that calls may leave out, as they are here."""
+        """Evaluates the default values of parameters."""
         names = [each.arg for each in (*arguments.posonlyargs, *arguments.args)]
         values = arguments.defaults
         found = {
@@ -245,62 +245,62 @@ class ExpressionTranslator:
     # Names
 
     def name(self, name: str, node: ast.AST) -> Any:
-        """The value of a name."""
+        """Evaluates a name."""
         frame: Frame | None = self.frame
         while frame is not None:
             if name in frame.names:
                 found = frame.names[name]
                 if found is UNKNOWN:
-                    self.refuse(f"'{name}' depends on the way that the kernel took", node)
-                self.noted(frame, name, node)
+                    self.refuse(f"'{name}' depends on the control flow of the running kernel", node)
+                self.note_read(frame, name, node)
                 return self.read_variable(found) if isinstance(found, Variable) else found
             frame = frame.enclosing
         found = self.captured_value(name, node)
-        placed = self.placed(name, found)
-        if placed is not found and not self.is_conditional:
-            self.names[name] = placed
-        return placed
+        resolved = self.resolve_captured(name, found)
+        if resolved is not found and not self.is_conditional:
+            self.names[name] = resolved
+        return resolved
 
     def captured_value(self, name: str, node: ast.AST) -> Any:
-        """Resolves a captured variable; a node-dependent value becomes a formula."""
+        """Returns a captured value, in which node-dependent parts are formulas or tables."""
         captured = self.frame.captured
         if name not in captured:
             self.refuse(f"the name '{name}' is not known", node)
         try:
             return captured[name]
-        except ValueError as wrong:
-            self.refuse(str(wrong), node)
+        except ValueError as error:
+            self.refuse(str(error), node)
 
     def read_variable(self, variable: Variable) -> SSAValue:
-        """Current value of a kernel variable."""
+        """Loads the current value of a kernel variable."""
         raise NotImplementedError
 
-    def noted(self, frame: Frame, name: str, node: ast.AST) -> None:
-        """A variable of a function is read."""
+    def note_read(self, frame: Frame, name: str, node: ast.AST) -> None:
+        """Notes that a variable of a frame is read."""
 
     @property
     def is_conditional(self) -> bool:
-        """True if a loop or a condition of the device is open: what is computed in it is not known
-        after it."""
+        """True inside loops and conditions of the device, after which computed values are
+        unknown."""
         return False
 
-    def placed(self, name: str, found: Any) -> Any:
-        """A captured value, with what depends on the node computed from its position."""
-        here = Place(self.arithmetic, self.column, self.row, self.node_of_kernel)
+    def resolve_captured(self, name: str, found: Any) -> Any:
+        """Replaces the node-dependent parts of a captured value by values of the kernel."""
+        here = NodePosition(self.arithmetic, self.column, self.row, self.node_of_kernel)
         return here.value(name, found)
 
     # Operators
 
     def binary(self, symbol: str, left: Any, right: Any, node: ast.AST) -> Any:
-        """An operator of two operands."""
+        """Translates a binary operator."""
         scalars = [each for each in (left, right) if not is_sequence(each)]
-        # Concatenation and repetition of sequences do not look at their elements.
-        arranges = symbol in ("Add", "Mult") and len(scalars) < 2 and all(map(is_known, scalars))
-        if arranges or (is_known(left) and is_known(right)):
+        # Concatenation and repetition of sequences do not inspect their elements.
+        joins = symbol in ("Add", "Mult") and len(scalars) < 2 and all(map(is_known, scalars))
+        if joins or (is_known(left) and is_known(right)):
             try:
                 return PYTHON_OPERATORS[symbol](left, right)
-            except (KeyError, TypeError, ArithmeticError) as wrong:
-                self.refuse(f"the operator {symbol} cannot be applied here: {wrong}", node)
+            except (KeyError, TypeError, ArithmeticError) as error:
+                self.refuse(f"the operator {symbol} cannot be applied here: {error}", node)
         if any(isinstance(each, KernelFloat | Quotient | float) for each in (left, right)):
             real = self.arithmetic.of_floats(symbol, left, right)
             if real is not None:
@@ -318,17 +318,17 @@ class ExpressionTranslator:
                 self.refuse("kernels divide numbers that are 0 or more by numbers above 0", node)
             if symbol == "Mult":
                 self.refuse("kernels multiply numbers that are 0 or more", node)
-            if symbol in OF_BITS:
+            if symbol in BITWISE_OPERATORS:
                 self.refuse("kernels have operators of bits of numbers that are 0 or more", node)
         self.refuse(f"kernels have no operator {symbol} of these operands", node)
 
     def unary(self, symbol: str, value: Any, node: ast.AST) -> Any:
-        """An operator of one operand."""
+        """Translates a unary operator."""
         if is_computed(value) and symbol == "USub":
             return self.arithmetic.subtract(0, value)
         if not is_known(value):
             self.refuse(f"kernels have no operator {symbol} of this operand", node)
-        return PYTHON_SIGNS[symbol](value)
+        return PYTHON_UNARY_OPERATORS[symbol](value)
 
     def _compare(
         self, left: ast.expr, operators: Sequence[ast.cmpop], others: Sequence[ast.expr]
@@ -347,7 +347,7 @@ class ExpressionTranslator:
         return joined(found, needs_all=True)
 
     def _comparison(self, symbol: str, first: Any, second: Any, node: ast.AST) -> Condition | bool:
-        """A comparison that the kernel makes, of unsigned integers; of tuples part by part."""
+        """Translates a comparison of unsigned integers, or of tuples elementwise."""
         if is_tuple(first) and is_tuple(second) and symbol in ("Eq", "NotEq"):
             if len(first) != len(second):
                 return symbol == "NotEq"
@@ -371,7 +371,7 @@ class ExpressionTranslator:
         return self.arithmetic.comparison(PREDICATES[symbol], first, second)
 
     def _is_in(self, value: Any, values: Any, node: ast.AST) -> Condition | bool:
-        """True if a sequence has an element."""
+        """Translates a membership test in a range or a sequence."""
         match values:
             case range() | KernelRange() if isinstance(values.step, int) and values.step > 0:
                 parts = [
@@ -396,7 +396,7 @@ class ExpressionTranslator:
         return joined(found, needs_all=False)
 
     def test(self, node: ast.expr) -> Condition | bool:
-        """True if an expression is true, where that is all that is asked of it."""
+        """Translates an expression whose truth value is used."""
         match node:
             case ast.UnaryOp(ast.Not(), of):
                 found = self.test(of)
@@ -407,7 +407,7 @@ class ExpressionTranslator:
                 for each in values:
                     parts.append(self.test(each))
                     if parts[-1] is not needs_all and not is_condition(parts[-1]):
-                        # Python does not look at the others.
+                        # Python does not evaluate the remaining operands.
                         break
                 return joined(parts, needs_all=needs_all)
             case _:
@@ -417,11 +417,11 @@ class ExpressionTranslator:
                 return Comparison("ne", value, 0) if is_computed(value) else self.truth(value)
 
     def truth(self, value: Any) -> bool:
-        """True if a value that the kernel does not compute is true."""
+        """Truth value of a compile-time value."""
         return bool(value)
 
     def _logical(self, needs_all: bool, values: Sequence[ast.expr], node: ast.AST) -> Any:
-        """The first of several values that decides, or the last one."""
+        """Translates `and` or `or` as a value: the first operand that decides, or the last one."""
         found: list[Any] = []
         for each in values:
             value = self.value(each)
@@ -433,7 +433,7 @@ class ExpressionTranslator:
             if decides:
                 break
         if len(found) > 1 and all(is_number(x) and not isinstance(x, bool) for x in found):
-            return self.arithmetic.deciding(found, needs_all=needs_all)
+            return self.arithmetic.logical(found, needs_all=needs_all)
         if len(found) > 1 and not all(is_condition(x) or isinstance(x, bool) for x in found):
             self.refuse(
                 "the compiler does not choose between these: they are not all numbers",
@@ -443,7 +443,7 @@ class ExpressionTranslator:
         return found[0] if len(found) == 1 else joined(found, needs_all=needs_all)
 
     def _known_test(self, node: ast.expr) -> bool:
-        """True if an expression is true, which is known when the kernel is compiled."""
+        """Truth value of an expression, which must be known at compile time."""
         found = self.test(node)
         if isinstance(found, bool):
             return found
@@ -453,24 +453,24 @@ class ExpressionTranslator:
             remedy="use an if statement",
         )
 
-    def _chosen(self, test: ast.expr, body: ast.expr, orelse: ast.expr) -> Any:
+    def _conditional(self, test: ast.expr, body: ast.expr, orelse: ast.expr) -> Any:
         condition = self.test(test)
         if not is_condition(condition):
             return self.value(body if condition else orelse)
         found: list[Any] = []
-        least: list[int | None] = []
+        bounds: list[int | None] = []
         for holds, part in ((condition, body), (condition.opposite, orelse)):
             with self.arithmetic.assuming(holds):
                 found.append(self.value(part))
                 number = found[-1]
-                least.append(self.arithmetic.least(number) if is_number(number) else None)
+                bounds.append(self.arithmetic.lower_bound(number) if is_number(number) else None)
         chosen = self.chosen(condition, found[0], found[1], test)
-        if is_computed(chosen) and chosen not in found and None not in least:
-            self.arithmetic.bound_below(chosen, min(each for each in least if each is not None))
+        if is_computed(chosen) and chosen not in found and None not in bounds:
+            self.arithmetic.bound_below(chosen, min(each for each in bounds if each is not None))
         return chosen
 
     def chosen(self, condition: Condition, left: Any, right: Any, node: ast.AST) -> Any:
-        """One of two values, as the running kernel decides."""
+        """Selects one of two values by a condition of the running kernel."""
         if is_number(left) and is_number(right):
             return self.arithmetic.chosen(condition, left, right)
         if is_tuple(left) and is_tuple(right) and len(left) == len(right):
@@ -490,15 +490,14 @@ class ExpressionTranslator:
         frame = Frame(self.frame.syntax, self.frame.captured, self.frame, self.frame.regions)
         first = self.value(generators[0].iter)
         self.frames.append(frame)
-        found = list(self._generated(element, generators, first))
+        found = list(self._elements(element, generators, first))
         self.frames.pop()
         return found
 
-    def _generated(
+    def _elements(
         self, element: ast.expr, generators: Sequence[ast.comprehension], values: Any
     ) -> Iterator[Any]:
-        """The elements that the innermost of several loops gives; `values` are those of the first
-        one."""
+        """Yields the elements of a comprehension; `values` is the outermost iterable."""
         generator, *inner = generators
         for value in self.known_sequence(values, generator.iter):
             self.here = element
@@ -506,28 +505,28 @@ class ExpressionTranslator:
             if not all(map(self._known_test, generator.ifs)):
                 continue
             if inner:
-                yield from self._generated(element, inner, self.value(inner[0].iter))
+                yield from self._elements(element, inner, self.value(inner[0].iter))
             else:
                 yield self.value(element)
 
     def bind(self, target: ast.expr, value: Any) -> None:
-        """Assigns to a name, or to the names of a tuple."""
+        """Assigns to a name or to a tuple of names."""
         raise NotImplementedError
 
     def known_sequence(self, values: Any, node: ast.AST) -> list[Any]:
-        """The elements of a sequence that is known when the kernel is compiled."""
+        """Elements of a sequence that is known at compile time."""
         if is_condition(values) or not hasattr(values, "__iter__"):
             self.refuse("kernels go over ranges, and over sequences that are known", node)
         return list(values)
 
     def subscript(self, value: Any, index: Any, node: ast.AST) -> Any:
-        """An element of a tuple."""
-        if isinstance(value, KernelRange | Zipped | Listed):
+        """Translates a subscript."""
+        if isinstance(value, KernelRange | KernelZip | KernelList):
             if not is_number(index):
                 self.refuse("an index of this sequence is an integer", node)
             return element_of(value, index, self.arithmetic)
         if is_computed(index) and isinstance(value, dict):
-            return self._of_dictionary(cast(dict[Any, Any], value), index, node)
+            return self._dictionary_lookup(cast(dict[Any, Any], value), index, node)
         if is_computed(index) and is_known(value) and hasattr(value, "__len__"):
             if not self.arithmetic.is_natural(index):
                 self.refuse("kernels count the elements of a sequence from 0", node)
@@ -543,8 +542,8 @@ class ExpressionTranslator:
             self.refuse("an index of a tuple is known when the kernel is compiled", node)
         return value[index]
 
-    def _of_dictionary(self, values: dict[Any, Any], key: SSAValue, node: ast.AST) -> Any:
-        """Looks up a dictionary with a key that the running kernel computes."""
+    def _dictionary_lookup(self, values: dict[Any, Any], key: SSAValue, node: ast.AST) -> Any:
+        """Looks up a dictionary by a key that the running kernel computes."""
         if not values or not all(isinstance(each, int) for each in values):
             self.refuse("a key that the running kernel computes is one of integers", node)
         is_counted = sorted(values) == list(range(len(values)))
@@ -564,7 +563,7 @@ class ExpressionTranslator:
     # Functions that kernels compute
 
     def node_of_kernel(self, dims: int | None = None) -> Any:
-        """The coordinates of the node."""
+        """Coordinates of the node."""
         grid = self.kernel.node.launch.grid
         place: tuple[Number, ...] = (self.column, self.row)[: len(grid)]
         dims = len(grid) if dims is None else dims
@@ -575,13 +574,13 @@ class ExpressionTranslator:
         return found[0] if dims == 1 else found
 
     def grid_size(self, dims: int | None = None) -> Any:
-        """The size of the grid."""
+        """Size of the grid."""
         grid = self.kernel.node.launch.grid
         found = grid_in_dimensions(grid, len(grid) if dims is None else dims)
         return found[0] if len(found) == 1 else found
 
     def extreme(self, function: Callable[..., Any], *values: Any) -> Any:
-        """The smallest or largest of numbers."""
+        """Translates `min` and `max` of numbers."""
         given = sequence_of(values[0]) if len(values) == 1 else values
         if all(map(is_known, given)):
             return function(*values)

@@ -29,32 +29,33 @@ Point = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Formula:
-    """A sum of multiples of coordinates and a constant; the rest of a division, or the smaller or
-    the larger of that and a bound, where there is one."""
+    """An affine function of coordinates, optionally reduced by a modulus or clamped.
+
+    The modulus applies first, then the upper bound, then the lower bound.
+    """
 
     first: int
     factors: Point
     modulus: int | None = None
-    most: int | None = None
-    least: int | None = None
+    upper_bound: int | None = None
+    lower_bound: int | None = None
 
     def at(self, point: Point) -> int:
         """Evaluates the formula at a point."""
         value = self.first + sum(f * c for f, c in zip(self.factors, point, strict=True))
         if self.modulus is not None:
             value %= self.modulus
-        if self.most is not None:
-            value = min(value, self.most)
-        return value if self.least is None else max(value, self.least)
+        if self.upper_bound is not None:
+            value = min(value, self.upper_bound)
+        return value if self.lower_bound is None else max(value, self.lower_bound)
 
 
 def fitted(values: Mapping[Point, int], periods: Sequence[int] = ()) -> Formula | None:
-    """The simplest formula that has these values; None if none is found.
+    """Finds the simplest formula with the given values; None if there is none.
 
     Args:
-        values: by point.
-        periods: numbers that rests of divisions by them are tried for, besides the number after the
-            largest value.
+        values: the values by point.
+        periods: further moduli to try; the default one exceeds the largest value by 1.
     """
     for formula in _candidates(values, periods):
         if all(formula.at(point) == value for point, value in values.items()):
@@ -63,23 +64,23 @@ def fitted(values: Mapping[Point, int], periods: Sequence[int] = ()) -> Formula 
 
 
 def _candidates(values: Mapping[Point, int], periods: Sequence[int]) -> Iterator[Formula]:
-    most, least = max(values.values()), min(values.values())
+    upper_bound, lower_bound = max(values.values()), min(values.values())
     start = min(values)
     plain = _affine(values, start, None)
     yield plain
-    for modulus in dict.fromkeys((most + 1, *periods)):
-        if modulus > most:
+    for modulus in dict.fromkeys((upper_bound + 1, *periods)):
+        if modulus > upper_bound:
             rest = _affine(values, start, modulus)
             yield Formula(rest.first % modulus, rest.factors, modulus)
-    yield Formula(plain.first, plain.factors, most=most)
-    # The first coordinate may be cut off before it makes a step: it may be so many of the second's.
+    yield Formula(plain.first, plain.factors, upper_bound=upper_bound)
+    # Clamping may hide the step of the first coordinate: try it as a multiple of the second's.
     if len(start) > 1:
         counts = 1 + max(point[1] for point in values)
         factors = (plain.factors[1] * counts, *plain.factors[1:])
-        yield Formula(values[start] - _dot(factors, start), factors, most=most)
+        yield Formula(values[start] - _dot(factors, start), factors, upper_bound=upper_bound)
     end = max(values)
     last = _affine(values, end, None)
-    yield Formula(last.first, last.factors, least=least)
+    yield Formula(last.first, last.factors, lower_bound=lower_bound)
 
 
 def _dot(factors: Sequence[int], point: Sequence[int]) -> int:
@@ -87,7 +88,7 @@ def _dot(factors: Sequence[int], point: Sequence[int]) -> int:
 
 
 def _affine(values: Mapping[Point, int], at: Point, modulus: int | None) -> Formula:
-    """The sum of multiples with the steps that the values make beside a point."""
+    """Affine function with the steps that the values have next to a point."""
     factors: list[int] = []
     for axis in range(len(at)):
         step = _step(values, at, axis)
@@ -96,7 +97,7 @@ def _affine(values: Mapping[Point, int], at: Point, modulus: int | None) -> Form
 
 
 def _step(values: Mapping[Point, int], at: Point, axis: int) -> int:
-    """Step of a value along a coordinate, measured at the point or else anywhere."""
+    """Step of the values along a coordinate, measured at the point or else anywhere."""
 
     def beside(point: Point, distance: int) -> Point:
         return (*point[:axis], point[axis] + distance, *point[axis + 1 :])
@@ -111,16 +112,18 @@ def _step(values: Mapping[Point, int], at: Point, axis: int) -> int:
 
 
 @dataclass(frozen=True)
-class OfPlace:
-    """A number that depends on the node: a formula of its column and its row."""
+class NodeFormula:
+    """A node-dependent number: a formula of column and row."""
 
     formula: Formula
 
 
 @dataclass(frozen=True)
-class OfTable:
-    """Numbers that follow no formula, in a table: of the column, of the row, or of the number of
-    the node, with the last coordinate counted fastest."""
+class NodeTable:
+    """A node-dependent number that no formula fits, as a lookup table.
+
+    The index is the column, the row, or the linear index of the node, row fastest.
+    """
 
     numbers: tuple[int, ...]
     by_column: bool
@@ -128,15 +131,15 @@ class OfTable:
 
 
 @dataclass(frozen=True)
-class FloatOfPlace:
-    """A float that depends on the node, by its bits."""
+class NodeFloat:
+    """A node-dependent float, as its bits."""
 
-    bits: OfPlace | OfTable
+    bits: NodeFormula | NodeTable
 
 
 @dataclass(frozen=True)
-class RangeOfPlace:
-    """A range whose limits depend on the node."""
+class NodeRange:
+    """A range with node-dependent limits."""
 
     start: Any
     stop: Any
@@ -144,18 +147,20 @@ class RangeOfPlace:
 
 
 @dataclass(frozen=True)
-class ListOfPlace:
-    """A list with another length on each node: the elements that all nodes would have if they had
-    as many as the longest, each of all nodes."""
+class NodeList:
+    """A list with a node-dependent length.
+
+    The lists of all nodes are extended to the length of the longest one, with its elements.
+    """
 
     length: Any
     rows: tuple[tuple[Any, ...], ...]
-    """By the number of the node."""
+    """Extended lists by the linear index of the node."""
 
 
 @dataclass(frozen=True)
-class RemoteOfPlace:
-    """A semaphore on other nodes that depend on the node: the first and the last of them."""
+class NodeRemote:
+    """A remote semaphore on node-dependent nodes: the first and the last one."""
 
     semaphore: Semaphore
     first: tuple[Any, Any]
@@ -170,38 +175,38 @@ _OTHER_PACKAGES = frozenset({"builtins", "numpy", "torch", "ttcodegen"})
 
 @dataclass(frozen=True, eq=False)
 class CapturedFunction:
-    """A function of the program, as each node has it."""
+    """A user function as captured by each node."""
 
     on_nodes: Mapping[Coordinates, FunctionType]
 
     @property
     def first(self) -> FunctionType:
-        """That of the first node."""
+        """Function of the first node."""
         return next(iter(self.on_nodes.values()))
 
     @property
     def is_same(self) -> bool:
-        """True if it is one function on all nodes, or refers to the same on all."""
+        """True if all nodes have the same function with the same captured values."""
         return all(is_same(function, self.first) for function in self.on_nodes.values())
 
 
 def plain(value: Any) -> Any:
-    """A number of numpy as one of Python."""
+    """Converts a numpy scalar to a Python number."""
     return value.item() if isinstance(value, np.generic) else value  # pyright: ignore
 
 
 def in_grid(place: Coordinates) -> tuple[int, int]:
-    """The column and the row of a node."""
+    """Column and row of a node."""
     return (place[0], place[1] if len(place) > 1 else 0)
 
 
 def merged(name: str, values: Mapping[Coordinates, Any]) -> Any:
     """Merges a variable's values over all nodes.
 
-    Objects that the body makes are made by each node.
+    Each node makes the objects of the operation's body anew; equal ones are merged.
 
     Raises:
-        ValueError: if nothing that kernels know says what it holds.
+        ValueError: if the values differ in a way that kernels cannot represent.
     """
     values = {place: plain(value) for place, value in values.items()}
     first = next(iter(values.values()))
@@ -210,12 +215,12 @@ def merged(name: str, values: Mapping[Coordinates, Any]) -> Any:
     if all(isinstance(v, FunctionType) and v.__code__ is first.__code__ for v in values.values()):
         return CapturedFunction(values)
     if all(isinstance(value, int) for value in values.values()):
-        return _of_place(values)
+        return _node_number(values)
     if all(isinstance(value, int | float) for value in values.values()):
         bits = {place: _bits(float(value)) for place, value in values.items()}
-        return FloatOfPlace(_of_place(bits))
+        return NodeFloat(_node_number(bits))
     kinds = {(type(v).__module__, type(v).__qualname__) for v in values.values()}
-    found = _together(name, values, first) if len(kinds) == 1 else None
+    found = _merge_composite(name, values, first) if len(kinds) == 1 else None
     if found is None:
         raise ValueError(f"'{name}' is not the same on all nodes")
     return found
@@ -225,9 +230,8 @@ def _bits(number: float) -> int:
     return int.from_bytes(struct.pack("<f", number), "little")
 
 
-def _together(name: str, values: Mapping[Coordinates, Any], first: Any) -> Any:
-    """Values of one type that are made of others; None if there is nothing that says what they
-    are."""
+def _merge_composite(name: str, values: Mapping[Coordinates, Any], first: Any) -> Any:
+    """Merges values of one composite type part by part; None if that is not supported."""
 
     def of(part: Callable[[Any], Any]) -> Any:
         return merged(name, {place: part(value) for place, value in values.items()})
@@ -235,7 +239,7 @@ def _together(name: str, values: Mapping[Coordinates, Any], first: Any) -> Any:
     if is_sequence(first):
         return _sequence(name, values, first)
     if isinstance(first, range):
-        return RangeOfPlace(of(lambda v: v.start), of(lambda v: v.stop), of(lambda v: v.step))
+        return NodeRange(of(lambda v: v.start), of(lambda v: v.stop), of(lambda v: v.step))
     if is_range(first):
         return slice(of(lambda v: v.start), of(lambda v: v.stop), of(lambda v: v.step))
     if isinstance(first, RemoteSemaphore):
@@ -253,7 +257,7 @@ def _together(name: str, values: Mapping[Coordinates, Any], first: Any) -> Any:
 
 
 def _fields_of(value: Any) -> dict[Any, Any] | None:
-    """The parts of a dictionary, or the attributes of an object of the program; None of others."""
+    """Entries of a dictionary, or attributes of a user object; None for other values."""
     if isinstance(value, dict):
         return dict(cast(dict[Any, Any], value))
     kind: Any = value.__class__
@@ -272,18 +276,18 @@ def _sequence(name: str, values: Mapping[Coordinates, Any], first: Any) -> Any:
             merged(name, {place: value[n] for place, value in values.items()})
             for n in range(len(first))
         ]
-        # A named tuple takes its parts one by one.
+        # The constructor of a named tuple takes its fields as separate arguments.
         return type(first)(*parts) if hasattr(first, "_fields") else tuple(parts)
     counted = _as_ranges(values)
     if counted is not None:
         return merged(name, counted)
     longest = max(values.values(), key=len)
     rows = tuple((*value, *longest[len(value) :]) for value in values.values())
-    return ListOfPlace(merged(name, lengths), rows)
+    return NodeList(merged(name, lengths), rows)
 
 
 def _as_ranges(values: Mapping[Coordinates, Any]) -> dict[Coordinates, range] | None:
-    """Lists of numbers that are the same steps apart, as ranges of one step."""
+    """Converts lists of equidistant numbers to ranges with a common step; None for others."""
     found = [[plain(each) for each in value] for value in values.values()]
     if not all(isinstance(each, int) for value in found for each in value):
         return None
@@ -297,8 +301,8 @@ def _as_ranges(values: Mapping[Coordinates, Any]) -> dict[Coordinates, range] | 
     }
 
 
-def _remote(name: str, values: Mapping[Coordinates, RemoteSemaphore]) -> RemoteOfPlace | None:
-    """Semaphores on nodes that are a rectangle of the same size for each node."""
+def _remote(name: str, values: Mapping[Coordinates, RemoteSemaphore]) -> NodeRemote | None:
+    """Merges remote semaphores whose nodes are rectangles of equal size; None for others."""
     (number, *others) = {value.semaphore.number for value in values.values()}
     corners = {place: _corners([*map(in_grid, value.nodes)]) for place, value in values.items()}
     counts = {len(value.nodes) for value in values.values()}
@@ -315,36 +319,36 @@ def _remote(name: str, values: Mapping[Coordinates, RemoteSemaphore]) -> RemoteO
     semaphore = next(iter(values.values())).semaphore
     assert semaphore.number == number
     is_multicast = isinstance(next(iter(values.values())), MulticastRemoteSemaphore)
-    return RemoteOfPlace(semaphore, end(0), end(1), counts.pop(), is_multicast)
+    return NodeRemote(semaphore, end(0), end(1), counts.pop(), is_multicast)
 
 
 def _corners(nodes: list[tuple[int, int]]) -> tuple[tuple[int, int], tuple[int, int]] | None:
-    """The first and the last of nodes that are a rectangle; None of others."""
+    """First and last node of a rectangle; None if the nodes are no rectangle."""
     columns, rows = zip(*nodes, strict=True)
     first, last = (min(columns), min(rows)), (max(columns), max(rows))
     size = (1 + last[0] - first[0]) * (1 + last[1] - first[1])
     return (first, last) if size == len(set(nodes)) else None
 
 
-def _of_place(values: Mapping[Coordinates, Any]) -> OfPlace | OfTable:
+def _node_number(values: Mapping[Coordinates, Any]) -> NodeFormula | NodeTable:
     known = {in_grid(place): int(value) for place, value in values.items()}
     periods = [1 + max(place[axis] for place in known) for axis in range(2)]
     formula = fitted(known, periods) if min(known.values()) >= 0 else None
     if formula is not None:
-        return OfPlace(formula)
+        return NodeFormula(formula)
     columns, rows = map(range, periods)
     by_column = all(known[c, r] == known[c, 0] for c in columns for r in rows)
     by_row = all(known[c, r] == known[0, r] for c in columns for r in rows)
     if by_column:
-        return OfTable(tuple(known[c, 0] for c in columns), by_column=True, by_row=False)
+        return NodeTable(tuple(known[c, 0] for c in columns), by_column=True, by_row=False)
     if by_row:
-        return OfTable(tuple(known[0, r] for r in rows), by_column=False, by_row=True)
+        return NodeTable(tuple(known[0, r] for r in rows), by_column=False, by_row=True)
     numbers = tuple(known[c, r] for c in columns for r in rows)
-    return OfTable(numbers, by_column=True, by_row=True)
+    return NodeTable(numbers, by_column=True, by_row=True)
 
 
 def is_same(value: Any, first: Any) -> bool:
-    """True if a node has in a variable what the first one has."""
+    """True if a value equals that of the first node."""
     if value is first:
         return True
     if type(value) is not type(first):
@@ -363,7 +367,7 @@ def is_same(value: Any, first: Any) -> bool:
                 return False
             mine, others = variables_of(value), variables_of(first)
             return mine.keys() == others.keys() and all(
-                # A function may call itself.
+                # A recursive function captures itself.
                 mine[name] is value or is_same(mine[name], others[name])
                 for name in mine
             )

@@ -1,5 +1,4 @@
-"""Numbers of kernels: constants of Python as long as possible, else values that the kernel
-computes."""
+"""Integers and floats of kernels: Python constants where known, else SSA values."""
 
 from __future__ import annotations
 
@@ -23,17 +22,17 @@ def is_computed(value: object) -> TypeGuard[SSAValue]:
 
 
 def is_number(value: object) -> TypeGuard[Number]:
-    """True if a value is a number of a kernel."""
+    """True if a value is an integer of a kernel."""
     return isinstance(value, int | SSAValue)
 
 
 Terms = dict[SSAValue | None, int]
-"""A sum of multiples of values; the constant has the key None."""
+"""A linear combination of values; the constant has the key None."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """A comparison of unsigned numbers that the kernel makes."""
+    """A comparison of unsigned integers in the running kernel."""
 
     predicate: str
     left: Number
@@ -42,12 +41,12 @@ class Comparison:
     @property
     def opposite(self) -> Condition:
         """Negation of the condition."""
-        return Comparison(_OPPOSITE[self.predicate], self.left, self.right)
+        return Comparison(_NEGATED[self.predicate], self.left, self.right)
 
 
 @dataclass(frozen=True)
 class Joined:
-    """Several conditions, all of which have to hold, or one of which."""
+    """A conjunction or disjunction of conditions."""
 
     parts: tuple[Condition, ...]
     needs_all: bool
@@ -59,7 +58,7 @@ class Joined:
 
 
 Condition: TypeAlias = Comparison | Joined
-"""Condition that the running kernel decides."""
+"""A condition that the running kernel evaluates."""
 
 
 @dataclass(frozen=True)
@@ -72,18 +71,18 @@ class Quotient:
 
 @dataclass(frozen=True)
 class KernelFloat:
-    """A float of the kernel: its value, or an integer with its bits."""
+    """A float of the kernel: a float value, or an integer with its bits."""
 
     value: SSAValue
 
 
 def is_condition(value: object) -> TypeGuard[Condition]:
-    """True if the running kernel decides something."""
+    """True if the running kernel evaluates a value as a condition."""
     return isinstance(value, Comparison | Joined)
 
 
 def joined(values: Sequence[Any], *, needs_all: bool) -> Any:
-    """Conjunction or disjunction of several values, folded where known."""
+    """Conjunction or disjunction of values, folded where known."""
     parts = [each for each in values if is_condition(each)]
     known = [bool(each) for each in values if not is_condition(each)]
     if not parts or (not needs_all) in known:
@@ -91,35 +90,35 @@ def joined(values: Sequence[Any], *, needs_all: bool) -> Any:
     return parts[0] if len(parts) == 1 else Joined(tuple(parts), needs_all)
 
 
-_HOLDS: dict[str, Callable[[int], bool]] = {
-    "eq": lambda apart: apart == 0,
-    "ne": lambda apart: apart != 0,
-    "ult": lambda apart: apart < 0,
-    "ule": lambda apart: apart <= 0,
-    "ugt": lambda apart: apart > 0,
-    "uge": lambda apart: apart >= 0,
+_BY_DIFFERENCE: dict[str, Callable[[int], bool]] = {
+    "eq": lambda difference: difference == 0,
+    "ne": lambda difference: difference != 0,
+    "ult": lambda difference: difference < 0,
+    "ule": lambda difference: difference <= 0,
+    "ugt": lambda difference: difference > 0,
+    "uge": lambda difference: difference >= 0,
 }
-"""True if comparisons hold, by the difference of what they compare."""
-_OPPOSITE = {"eq": "ne", "ne": "eq", "ult": "uge", "uge": "ult", "ugt": "ule", "ule": "ugt"}
+"""Predicates as functions of the difference of their operands."""
+_NEGATED = {"eq": "ne", "ne": "eq", "ult": "uge", "uge": "ult", "ugt": "ule", "ule": "ugt"}
 
 
-MOST_SUBSTITUTIONS = 8
-"""Bounds that are put in for values, one after the other, to find out whether a sum is below 0."""
+MAX_SUBSTITUTIONS = 8
+"""Maximum number of bounds that are substituted to prove that a sum is not negative."""
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """Numbers that a value is between, both included; None where nothing is known."""
+    """Inclusive bounds of a value; None where unknown."""
 
-    least: Number | None
-    most: Number | None
+    lower_bound: Number | None
+    upper_bound: Number | None
 
 
 _NATURAL = Bounds(0, None)
 
 
 class Arithmetic:
-    """Computes with unsigned integers, which Python's are where they are 0 or more."""
+    """Arithmetic of unsigned integers, with constant folding and bounds analysis."""
 
     def __init__(self, builder: KernelBuilder) -> None:
         self.builder = builder
@@ -127,115 +126,117 @@ class Arithmetic:
         self._bounds: dict[SSAValue, Bounds] = {}
 
     def terms(self, value: Number) -> Terms:
-        """Decomposes a value into a sum of multiples."""
+        """Decomposes a value into a linear combination."""
         if isinstance(value, int):
             return {None: value}
         return self._terms.get(value, {value: 1})
 
-    def bound(self, value: Number, least: Number | None, most: Number | None) -> None:
-        """Records the bounds of a value; of others it is known that they are 0 or more."""
+    def bound(self, value: Number, lower_bound: Number | None, upper_bound: Number | None) -> None:
+        """Records the bounds of a value; the default is 0 or more."""
         if isinstance(value, SSAValue):
-            self._bounds[value] = Bounds(least, most)
+            self._bounds[value] = Bounds(lower_bound, upper_bound)
 
-    def bound_below(self, value: SSAValue, least: int) -> None:
-        """Records what a value is not below, beside what is known of it."""
-        self._bounds[value] = Bounds(least, self._bounds.get(value, _NATURAL).most)
+    def bound_below(self, value: SSAValue, lower_bound: int) -> None:
+        """Records a lower bound of a value, keeping its upper bound."""
+        self._bounds[value] = Bounds(lower_bound, self._bounds.get(value, _NATURAL).upper_bound)
 
     @contextmanager
     def assuming(self, condition: Condition) -> Generator[None]:
-        """Bounds the values computed inside by a condition."""
+        """Scope in which a condition holds and refines the bounds of its operands."""
         before = dict(self._bounds)
-        for part in _all_of(condition):
+        for part in _conjuncts(condition):
             for value, term in self.terms(part.left).items():
-                least = self.least(part.right)
+                lower_bound = self.lower_bound(part.right)
                 known = value is not None and term == 1 and len(self.terms(part.left)) == 1
-                if value is None or not known or least is None:
+                if value is None or not known or lower_bound is None:
                     continue
                 more = {"ugt": 1, "uge": 0, "ne": 1 if part.right == 0 else None}
                 if (step := more.get(part.predicate)) is not None:
                     bounds = self._bounds.get(value, _NATURAL)
-                    self._bounds[value] = Bounds(least + step, bounds.most)
+                    self._bounds[value] = Bounds(lower_bound + step, bounds.upper_bound)
         yield
         for value in self._bounds.keys() & before.keys():
             self._bounds[value] = before[value]
-        for part in _all_of(condition):
+        for part in _conjuncts(condition):
             for value in self.terms(part.left):
                 if value is not None and value not in before:
                     self._bounds.pop(value, None)
 
-    def same(self, value: SSAValue, other: SSAValue) -> None:
-        """Notes that a value is another one."""
+    def record_equal(self, value: SSAValue, other: SSAValue) -> None:
+        """Records that a value equals another one."""
         self._terms[value] = self.terms(other)
 
-    def least(self, value: Number) -> int | None:
-        """A number that a value is not below; None if none is found."""
+    def lower_bound(self, value: Number) -> int | None:
+        """Constant lower bound of a value; None if unknown."""
         terms = self.terms(value)
-        for _ in range(MOST_SUBSTITUTIONS):
-            found = self._constant_below(terms)
+        for _ in range(MAX_SUBSTITUTIONS):
+            found = self._constant_lower_bound(terms)
             if found is not None and found >= 0:
                 return found
-            replaced = self._with_a_bound(terms)
+            replaced = self._substitute_bound(terms)
             if replaced is None:
                 return found
             terms = replaced
-        return self._constant_below(terms)
+        return self._constant_lower_bound(terms)
 
-    def most(self, value: Number) -> int | None:
-        """A number that a value is not above; None if none is found."""
+    def upper_bound(self, value: Number) -> int | None:
+        """Constant upper bound of a value; None if unknown."""
         if isinstance(value, int):
             return value
-        below = self._constant_below({key: -factor for key, factor in self.terms(value).items()})
+        below = self._constant_lower_bound(
+            {key: -factor for key, factor in self.terms(value).items()}
+        )
         return None if below is None else -below
 
     def is_natural(self, value: Number) -> bool:
-        """True if a value is known to be 0 or more."""
-        least = self.least(value)
-        return least is not None and least >= 0
+        """True if a value is known not to be negative."""
+        lower_bound = self.lower_bound(value)
+        return lower_bound is not None and lower_bound >= 0
 
-    def _constant_below(self, terms: Terms) -> int | None:
-        """The smallest value of a sum, from the constant bounds of its values."""
+    def _constant_lower_bound(self, terms: Terms) -> int | None:
+        """Lower bound of a linear combination from the constant bounds of its values."""
         total = terms.get(None, 0)
         for key, factor in terms.items():
             if key is None:
                 continue
             bounds = self._bounds.get(key, _NATURAL)
-            end = bounds.least if factor > 0 else bounds.most
-            constant = self._constant(end, below=factor > 0)
+            end = bounds.lower_bound if factor > 0 else bounds.upper_bound
+            constant = self._constant_bound(end, below=factor > 0)
             if constant is None:
                 return None
             total += factor * constant
         return total
 
-    def _constant(self, end: Number | None, *, below: bool) -> int | None:
-        """A constant that is not above (`below`) or not below the end of a range."""
+    def _constant_bound(self, end: Number | None, *, below: bool) -> int | None:
+        """Constant bound of a bound: a lower one (`below`) or an upper one."""
         if end is None or isinstance(end, int):
             return end
         terms = self.terms(end)
         if below:
-            return self._constant_below(terms)
-        least = self._constant_below({key: -factor for key, factor in terms.items()})
-        return None if least is None else -least
+            return self._constant_lower_bound(terms)
+        lower_bound = self._constant_lower_bound({key: -factor for key, factor in terms.items()})
+        return None if lower_bound is None else -lower_bound
 
-    def _with_a_bound(self, terms: Terms) -> Terms | None:
-        """The sum with the bound of a value, which is no constant, in place of the value."""
+    def _substitute_bound(self, terms: Terms) -> Terms | None:
+        """Substitutes the symbolic bound of one value; None if there is none."""
         for key, factor in terms.items():
             if key is None:
                 continue
             bounds = self._bounds.get(key, _NATURAL)
-            end = bounds.least if factor > 0 else bounds.most
+            end = bounds.lower_bound if factor > 0 else bounds.upper_bound
             if isinstance(end, SSAValue):
                 rest = {other: times for other, times in terms.items() if other is not key}
                 scaled = {other: times * factor for other, times in self.terms(end).items()}
-                return _combined(rest, scaled, 1)
+                return _add_terms(rest, scaled, 1)
         return None
 
     def known_difference(self, end: Number, start: Number) -> int | None:
-        """Difference of two values if it is known at compile time."""
-        difference = _combined(self.terms(end), self.terms(start), -1)
+        """Difference of two values if it is a compile-time constant."""
+        difference = _add_terms(self.terms(end), self.terms(start), -1)
         return difference.get(None, 0) if not set(difference) - {None} else None
 
     def add(self, left: Number, right: Number) -> Number:
-        """left + right."""
+        """Emits `left + right`."""
         if isinstance(left, int) and isinstance(right, int):
             return left + right
         if isinstance(left, int):
@@ -244,22 +245,23 @@ class Arithmetic:
             return left
         if isinstance(right, int) and right < 0:
             return self.subtract(left, -right)
-        return self._keep(
-            self.builder.sum(left, right), _combined(self.terms(left), self.terms(right), 1)
+        return self._with_terms(
+            self.builder.sum(left, right), _add_terms(self.terms(left), self.terms(right), 1)
         )
 
     def subtract(self, left: Number, right: Number) -> Number:
-        """left - right."""
+        """Emits `left - right`."""
         if isinstance(left, int) and isinstance(right, int):
             return left - right
         if right == 0 and isinstance(right, int):
             return left
-        return self._keep(
-            self.builder.difference(left, right), _combined(self.terms(left), self.terms(right), -1)
+        return self._with_terms(
+            self.builder.difference(left, right),
+            _add_terms(self.terms(left), self.terms(right), -1),
         )
 
     def multiply(self, left: Number, right: Number) -> Number:
-        """left * right."""
+        """Emits `left * right`."""
         if isinstance(left, int) and isinstance(right, int):
             return left * right
         if isinstance(left, int):
@@ -268,93 +270,95 @@ class Arithmetic:
             if right in (0, 1):
                 return left if right else 0
             scaled = {key: factor * right for key, factor in self.terms(left).items()}
-            return self._keep(self.builder.product(left, right), scaled)
+            return self._with_terms(self.builder.product(left, right), scaled)
         return self.builder.product(left, right)
 
     def sum(self, terms: Sequence[Number]) -> Number:
-        """The sum of numbers."""
+        """Emits the sum of numbers."""
         total: Number = 0
         for term in terms:
             total = self.add(total, term)
         return total
 
     def index(self, position: Sequence[Number], sizes: Sequence[int]) -> Number:
-        """The number of an element, the last dimension counted fastest."""
+        """Emits the row-major linear index of a position."""
         total: Number = 0
         for place, size in zip(position, sizes, strict=True):
             total = self.add(self.multiply(total, size), place)
         return total
 
-    def _keep(self, value: SSAValue, terms: Terms) -> SSAValue:
+    def _with_terms(self, value: SSAValue, terms: Terms) -> SSAValue:
         self._terms[value] = terms
         return value
 
     def binary(self, symbol: str, left: Number, right: Number) -> Number | None:
-        """The result of an operator of Python; None if kernels do not have it, or not of these
-        operands."""
+        """Emits a binary operator; None if the operator or its operands are not supported."""
         match symbol:
             case "Add":
                 return self.add(left, right)
             case "Sub":
                 return self.subtract(left, right)
             case "Mult":
-                return self._product(left, right)
+                return self._checked_product(left, right)
             case "FloorDiv" | "Mod":
-                return self._divided(symbol, left, right)
+                return self._divide(symbol, left, right)
             case "Pow":
                 return self._power(left, right)
-            case _ if symbol in OF_BITS:
-                return self._of_bits(OF_BITS[symbol], left, right)
+            case _ if symbol in BITWISE_OPERATORS:
+                return self._bitwise(BITWISE_OPERATORS[symbol], left, right)
             case _:
                 return None
 
     def _power(self, base: Number, exponent: Number) -> Number | None:
-        """A number multiplied by itself."""
+        """Emits a power as repeated multiplication."""
         if not isinstance(exponent, int) or exponent < 0:
             return None
         total: Number | None = 1
         for _ in range(exponent):
-            total = None if total is None else self._product(base, total)
+            total = None if total is None else self._checked_product(base, total)
         return total
 
-    def _of_bits(self, symbol: str, left: Number, right: Number) -> Number | None:
-        """An operator of bits, of numbers that are 0 or more."""
+    def _bitwise(self, symbol: str, left: Number, right: Number) -> Number | None:
+        """Emits a bitwise operator on operands that are not negative."""
         if not (self.is_natural(left) and self.is_natural(right)):
             return None
         if symbol == "<<" and isinstance(right, int):
             return self.multiply(left, 1 << right)
         if symbol == ">>" and isinstance(right, int):
-            return self._divided("FloorDiv", left, 1 << right)
+            return self._divide("FloorDiv", left, 1 << right)
         if right == 0 and isinstance(right, int):
             return 0 if symbol == "&" else left
         value = self.builder.of_bits(symbol, left, right)
-        self._bounds.setdefault(value, Bounds(0, self._most_of_bits(symbol, left, right)))
+        self._bounds.setdefault(value, Bounds(0, self._bitwise_upper_bound(symbol, left, right)))
         return value
 
-    def _most_of_bits(self, symbol: str, left: Number, right: Number) -> int | None:
-        ends = [self.most(left), self.most(right)]
+    def _bitwise_upper_bound(self, symbol: str, left: Number, right: Number) -> int | None:
+        ends = [self.upper_bound(left), self.upper_bound(right)]
         known = [end for end in ends if end is not None]
         if symbol == "&":
             return min(known, default=None)
         if symbol == ">>":
             return ends[0]
-        # Neither `|` nor `^` gives a higher bit than both have.
+        # Neither `|` nor `^` sets a bit above the highest one of their operands.
         return (1 << max(known).bit_length()) - 1 if symbol != "<<" and len(known) == 2 else None
 
     def chosen(self, condition: Condition, left: Number, right: Number) -> Number:
-        """One number if a condition holds, else another one."""
+        """Emits a select."""
         if self.known_difference(left, right) == 0:
             return left
         value = self.builder.chosen(self.condition(condition), left, right)
-        least, most = (self.least(left), self.least(right)), (self.most(left), self.most(right))
+        lower_bound, upper_bound = (
+            (self.lower_bound(left), self.lower_bound(right)),
+            (self.upper_bound(left), self.upper_bound(right)),
+        )
         self._bounds[value] = Bounds(
-            None if None in least else min(each for each in least if each is not None),
-            None if None in most else max(each for each in most if each is not None),
+            None if None in lower_bound else min(each for each in lower_bound if each is not None),
+            None if None in upper_bound else max(each for each in upper_bound if each is not None),
         )
         return value
 
-    def deciding(self, numbers: Sequence[Number], *, needs_all: bool) -> Number:
-        """The first of several numbers that is 0 (`and`), or is not (`or`); else the last one."""
+    def logical(self, numbers: Sequence[Number], *, needs_all: bool) -> Number:
+        """Emits Python's `and` or `or` as a value."""
         *others, last = numbers
         for number in reversed(others):
             left, right = (last, number) if needs_all else (number, last)
@@ -362,7 +366,7 @@ class Arithmetic:
         return last
 
     def magnitude(self, value: Number) -> Number:
-        """A number without its sign."""
+        """Emits the absolute value."""
         if self.is_natural(value):
             return value
         sign = self.comparison("uge", value, 0)
@@ -374,7 +378,7 @@ class Arithmetic:
         return found
 
     def of_floats(self, symbol: str, left: Any, right: Any) -> KernelFloat | None:
-        """An operator of numbers one of which is no integer; None if kernels do not have it."""
+        """Emits a float operator; None if kernels do not support it."""
         operands = [self.float_value(each) for each in (left, right)]
         spelling = SPELLINGS.get(symbol, "")
         if None in operands or spelling not in ("+", "-", "*", "/"):
@@ -382,7 +386,8 @@ class Arithmetic:
         return KernelFloat(self.builder.of_floats(spelling, *(each for each in operands if each)))
 
     def float_value(self, value: Any) -> SSAValue | None:
-        """A number as a float; None if it is none, or may be an integer below 0."""
+        """Converts a number to a float value; None for non-numbers and possibly negative
+        integers."""
         match value:
             case KernelFloat(computed) if isinstance(computed.type, Float32Type):
                 return computed
@@ -401,69 +406,71 @@ class Arithmetic:
                 return None
 
     def looked_up(self, numbers: Sequence[int], position: Number, name: str) -> Number:
-        """The number at a position of a table."""
+        """Emits a table lookup."""
         if isinstance(position, int):
             return numbers[position]
-        least = min(0, *numbers)
-        value = self.builder.element([number - least for number in numbers], position, name)
-        self._bounds.setdefault(value, Bounds(min(numbers) - least, max(numbers) - least))
-        return self.add(value, least)
+        lower_bound = min(0, *numbers)
+        value = self.builder.element([number - lower_bound for number in numbers], position, name)
+        self._bounds.setdefault(
+            value, Bounds(min(numbers) - lower_bound, max(numbers) - lower_bound)
+        )
+        return self.add(value, lower_bound)
 
     def rounded(self, quotient: Quotient, *, is_up: bool) -> Number | None:
-        """The integer below a quotient, or above it; None if it may be below 0."""
+        """Emits the floor or ceiling of a quotient; None if it may be negative."""
         dividend = quotient.dividend
         if is_up:
             dividend = self.add(dividend, self.subtract(quotient.divisor, 1))
-        return self._divided("FloorDiv", dividend, quotient.divisor)
+        return self._divide("FloorDiv", dividend, quotient.divisor)
 
-    def _product(self, left: Number, right: Number) -> Number | None:
+    def _checked_product(self, left: Number, right: Number) -> Number | None:
         if isinstance(left, SSAValue) and isinstance(right, SSAValue):
-            # Nothing is known of the sign of other products.
+            # The sign of other products is unknown.
             if not (self.is_natural(left) and self.is_natural(right)):
                 return None
         return self.multiply(left, right)
 
-    def _divided(self, symbol: str, left: Number, right: Number) -> Number | None:
-        """A quotient that is rounded down, or what is left of it."""
+    def _divide(self, symbol: str, left: Number, right: Number) -> Number | None:
+        """Emits a floor division or its remainder; None if the sign is unknown."""
         shift = 0
         if not self.is_natural(left):
             if not isinstance(right, int):
                 return None
             if symbol == "Mod":
-                left = self._congruent(left, right)
+                left = self._natural_congruent(left, right)
             else:
-                least = self.least(left)
-                if least is None:
+                lower_bound = self.lower_bound(left)
+                if lower_bound is None:
                     return None
-                shift = -(least // right)
-                left = self._moved(left, shift * right)
+                shift = -(lower_bound // right)
+                left = self._shifted(left, shift * right)
         if isinstance(left, int) and isinstance(right, int):
             return left // right - shift if symbol == "FloorDiv" else left % right
         if symbol == "Mod":
             found = self.builder.remainder(left, right)
-            most = right - 1 if isinstance(right, int) else None
-            self._bounds.setdefault(found, Bounds(0, most))
+            upper_bound = right - 1 if isinstance(right, int) else None
+            self._bounds.setdefault(found, Bounds(0, upper_bound))
             return found
         return self.subtract(self.builder.quotient(left, right), shift)
 
-    def _congruent(self, value: Number, divisor: int) -> Number:
-        """A value that is 0 or more, and leaves the same when it is divided."""
+    def _natural_congruent(self, value: Number, divisor: int) -> Number:
+        """A value that is congruent modulo a divisor and not negative."""
         factors = {key: factor % divisor for key, factor in self.terms(value).items()}
-        return self._total(factors)
+        return self._emit_terms(factors)
 
-    def _moved(self, value: Number, distance: int) -> Number:
-        """A value and a constant, which joins the constant that the value is the sum of."""
+    def _shifted(self, value: Number, distance: int) -> Number:
+        """Adds a constant to a value, folding it into the constant of its linear combination."""
         if not distance or isinstance(value, int):
             return self.add(value, distance)
-        return self._total(_combined(self.terms(value), {None: distance}, 1))
+        return self._emit_terms(_add_terms(self.terms(value), {None: distance}, 1))
 
-    def _total(self, terms: Terms) -> Number:
-        """A sum of multiples as a value."""
+    def _emit_terms(self, terms: Terms) -> Number:
+        """Emits a linear combination."""
         parts = [(key, factor) for key, factor in terms.items() if key is not None]
         return self._signed_sum(parts, terms.get(None, 0))
 
     def _signed_sum(self, terms: Sequence[tuple[Number, int]], constant: int) -> Number:
-        """A sum of multiples: what is taken away from it comes last."""
+        """Emits a linear combination, subtractions last."""
         value = self.sum([self.multiply(key, factor) for key, factor in terms if factor > 0])
         if constant >= 0:
             value = self.add(value, constant)
@@ -473,54 +480,53 @@ class Arithmetic:
         return value if constant >= 0 else self.add(value, constant)
 
     def formula(self, formula: Formula, point: Sequence[Number]) -> Number:
-        """Evaluates a formula at a point."""
+        """Emits a formula of a point."""
         terms = [(c, f) for f, c in zip(formula.factors, point, strict=True)]
         value = self._signed_sum(terms, formula.first)
         if formula.modulus is not None:
             value = self.binary("Mod", value, formula.modulus)
-        for symbol, end in (("min", formula.most), ("max", formula.least)):
+        for symbol, end in (("min", formula.upper_bound), ("max", formula.lower_bound)):
             if end is not None and value is not None:
                 value = self.extreme(symbol, value, end)
         assert value is not None
         return value
 
     def extreme(self, symbol: str, left: Number, right: Number) -> Number | None:
-        """The larger (`max`) or the smaller (`min`) of two numbers; None if it is not known how
-        far they may be below 0."""
+        """Emits the minimum or maximum; None if a lower bound is unknown."""
         if isinstance(left, int) and isinstance(right, int):
             return max(left, right) if symbol == "max" else min(left, right)
-        found = [self.least(left), self.least(right)]
+        found = [self.lower_bound(left), self.lower_bound(right)]
         if found[0] is None or found[1] is None:
             return None
-        # Numbers below 0 are large ones, if they have no sign: both are moved up.
+        # Negative numbers are large if interpreted as unsigned: shift both operands to 0 or above.
         shift = max(0, -min(found[0], found[1]))
-        moved = self._moved(left, shift), self._moved(right, shift)
+        shifted = self._shifted(left, shift), self._shifted(right, shift)
         function = self.builder.larger if symbol == "max" else self.builder.smaller
-        value = function(*moved)
-        self._bounds.setdefault(value, self._extreme_bounds(symbol, *moved))
+        value = function(*shifted)
+        self._bounds.setdefault(value, self._extreme_bounds(symbol, *shifted))
         return self.subtract(value, shift)
 
     def _extreme_bounds(self, symbol: str, left: Number, right: Number) -> Bounds:
         constants = [each for each in (left, right) if isinstance(each, int)]
         if symbol == "min":
             return Bounds(0, constants[0] if constants else left)
-        least = constants[0] if constants else 0
-        return Bounds(least, None)
+        lower_bound = constants[0] if constants else 0
+        return Bounds(lower_bound, None)
 
     def comparison(self, predicate: str, left: Number, right: Number) -> Condition | bool:
-        """A comparison of two numbers, what is subtracted on one side added on the other."""
-        apart = self.known_difference(left, right)
-        if apart is not None:
-            return _HOLDS[predicate](apart)
+        """Compares two numbers; possibly negative terms are moved to the other side."""
+        difference = self.known_difference(left, right)
+        if difference is not None:
+            return _BY_DIFFERENCE[predicate](difference)
         if predicate in ("eq", "ne") or (self.is_natural(left) and self.is_natural(right)):
             return Comparison(predicate, left, right)
-        difference = _combined(self.terms(left), self.terms(right), -1)
+        difference = _add_terms(self.terms(left), self.terms(right), -1)
         above = {key: factor for key, factor in difference.items() if factor > 0}
         below = {key: -factor for key, factor in difference.items() if factor < 0}
-        return Comparison(predicate, self._total(above), self._total(below))
+        return Comparison(predicate, self._emit_terms(above), self._emit_terms(below))
 
     def condition(self, condition: Condition) -> SSAValue:
-        """True if a condition holds."""
+        """Emits a condition."""
         if isinstance(condition, Comparison):
             return self.builder.compare(condition.predicate, condition.left, condition.right)
         total, *others = map(self.condition, condition.parts)
@@ -530,15 +536,15 @@ class Arithmetic:
         return total
 
 
-def _all_of(condition: Condition) -> list[Comparison]:
-    """Comparisons all of which hold where a condition does."""
+def _conjuncts(condition: Condition) -> list[Comparison]:
+    """Comparisons that all hold if a condition does."""
     if isinstance(condition, Comparison):
         return [condition]
     parts = condition.parts if condition.needs_all else ()
-    return [each for part in parts for each in _all_of(part)]
+    return [each for part in parts for each in _conjuncts(part)]
 
 
-def _combined(left: Terms, right: Terms, sign: int) -> Terms:
+def _add_terms(left: Terms, right: Terms, sign: int) -> Terms:
     found = dict(left)
     for key, factor in right.items():
         found[key] = found.get(key, 0) + sign * factor
@@ -546,7 +552,7 @@ def _combined(left: Terms, right: Terms, sign: int) -> Terms:
 
 
 PREDICATES = {"Eq": "eq", "NotEq": "ne", "Lt": "ult", "LtE": "ule", "Gt": "ugt", "GtE": "uge"}
-"""Comparisons of Python, and what kernels call them."""
+"""Predicates by the names of Python's comparison nodes."""
 
 PYTHON_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "Add": lambda a, b: a + b,
@@ -572,20 +578,20 @@ PYTHON_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "In": lambda a, b: a in b,
     "NotIn": lambda a, b: a not in b,
 }
-"""Operators of Python by the names of their nodes, for what is known when a kernel is compiled."""
+"""Python's binary operators by the names of their nodes, for compile-time evaluation."""
 
-PYTHON_SIGNS: dict[str, Callable[[Any], Any]] = {
+PYTHON_UNARY_OPERATORS: dict[str, Callable[[Any], Any]] = {
     "USub": lambda a: -a,
     "UAdd": lambda a: a,
     "Invert": lambda a: ~a,
 }
-"""Operators of one operand."""
+"""Python's unary operators by the names of their nodes."""
 
-OF_BITS = {"BitAnd": "&", "BitOr": "|", "BitXor": "^", "LShift": "<<", "RShift": ">>"}
-"""Operators of bits, by the names of their nodes."""
+BITWISE_OPERATORS = {"BitAnd": "&", "BitOr": "|", "BitXor": "^", "LShift": "<<", "RShift": ">>"}
+"""Bitwise operators by the names of their nodes."""
 
 SPELLINGS = {
     "Add": "+", "Sub": "-", "Mult": "*", "Div": "/", "FloorDiv": "//", "Mod": "%", "MatMult": "@",
     "BitXor": "^",
 }  # fmt: skip
-"""Operators of Python as programs write them, by the names of their nodes."""
+"""Source spelling of operators, by the names of their nodes."""

@@ -1,9 +1,9 @@
-"""Pipe nets as the kernels see them: which nodes send, which receive, and where the others are.
+"""Pipe nets as kernels see them: senders, receivers, and the positions of both.
 
-What is sent lands in the block that it is received into, if that is at the same address on all
-nodes and the nodes come to it in the same order. Else it lands in a slot of a circular buffer that
-the net has on each node that receives, from where the receiver copies it into its block. A pipe has
-the same slot on all nodes that it leads to, no two pipes that lead to one node share one.
+Data is sent directly into the receiver's block, if that has the same address on all nodes and all
+nodes reach the transfer in the same order. Otherwise it is sent to a slot of a circular buffer that
+the net has on each receiving node, from where the receiver copies it into its block. A pipe has the
+same slot on all its destinations; two pipes to the same node never share a slot.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from ttcodegen.lang.simulator.pipes import Pipe, PipeNet
 from ttcodegen.lang.simulator.shapes import is_range, sequence_of
 
 Place = tuple[int, int]
-MOST_BRANCHES = 64
-"""Conditions that a kernel is given for the pipes of a net that follow no rule."""
+MAX_BRANCHES = 64
+"""Maximum number of branches for the pipes of a net in a kernel."""
 
 
 @dataclass(frozen=True)
 class Rectangle:
-    """Nodes from a column and a row to others, all included."""
+    """A rectangle of nodes, from first to last inclusive."""
 
     first: Place
     last: Place
 
     @classmethod
     def of(cls, places: Sequence[Place]) -> Rectangle | None:
-        """The rectangle that places fill; None if they fill none."""
+        """The rectangle that the nodes fill, or None."""
         columns, rows = zip(*places, strict=True)
         found = cls((min(columns), min(rows)), (max(columns), max(rows)))
         return found if found.size == len(set(places)) else None
@@ -48,7 +48,7 @@ class Rectangle:
 
     @property
     def nodes(self) -> Iterator[Place]:
-        """All nodes, by columns."""
+        """All nodes, column by column."""
         (left, top), (right, bottom) = self.first, self.last
         return product(range(left, right + 1), range(top, bottom + 1))
 
@@ -58,21 +58,21 @@ class Rectangle:
         )  # fmt: skip
 
     def holds(self, place: tuple[Number, Number], grid: Place) -> Condition | bool:
-        """True if a node is in it."""
+        """Condition that a node is inside."""
         parts: list[Condition | bool] = []
         for number, first, last, size in zip(place, self.first, self.last, grid, strict=True):
             if first == last and size > 1:
-                parts.append(_compared("eq", number, first))
+                parts.append(_compare("eq", number, first))
                 continue
             if first > 0:
-                parts.append(_compared("uge", number, first))
+                parts.append(_compare("uge", number, first))
             if last < size - 1:
-                parts.append(_compared("ule", number, last))
+                parts.append(_compare("ule", number, last))
         found = joined(parts, needs_all=True)
         return True if found is True else found
 
 
-def _compared(predicate: str, number: Number, bound: int) -> Condition | bool:
+def _compare(predicate: str, number: Number, bound: int) -> Condition | bool:
     if isinstance(number, int):
         return {"eq": number == bound, "uge": number >= bound, "ule": number <= bound}[predicate]
     return Comparison(predicate, number, bound)
@@ -80,23 +80,23 @@ def _compared(predicate: str, number: Number, bound: int) -> Condition | bool:
 
 @dataclass(frozen=True)
 class Line:
-    """A pipe on the grid."""
+    """A pipe with its coordinates on the grid, its slot and its turn."""
 
     number: int
     source: Place
     target: Rectangle
     slot: int
     turn: int
-    """Its number among the pipes of its source."""
+    """Index among the pipes of the same source."""
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        """Numbers of the line: source, destination, slot and order."""
+        """Source, first and last destination, slot and turn."""
         return (*self.source, *self.target.first, *self.target.last, self.slot, self.turn)
 
     @property
     def kind(self) -> tuple[object, ...]:
-        """Key of the calls that a kernel makes for the line."""
+        """Key of the NoC calls that a kernel makes for the pipe."""
         return (self.source in self.target, self.target.size)
 
 
@@ -104,32 +104,36 @@ LINE_NUMBERS = (
     "source_column", "source_row", "first_column", "first_row", "last_column", "last_row", "slot",
     "turn",
 )  # fmt: skip
-"""Names of the numbers of a `Line`."""
+"""Names of the entries of `Line.numbers`."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """Numbers that follow no formula, by the number of the node among those of a rectangle, and of
-    the pipe among those of the node, which is counted fastest."""
+    """A lookup table of numbers that no formula fits.
+
+    The index is the linear position of the node in a rectangle, then of the pipe, pipe fastest.
+    """
 
     numbers: tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class Branch:
-    """Nodes that do the same: the pipes of each, by formulas of its column, its row and the number
-    of the pipe among them."""
+    """A rectangle of nodes whose pipes are handled by the same code.
+
+    The numbers of each pipe are functions of the column, the row and the index of the pipe.
+    """
 
     nodes: Rectangle
     count: int
     formulas: tuple[Formula | Table, ...]
-    """Of the numbers of a `Line`."""
+    """Formulas or tables of `Line.numbers`."""
     example: Line
 
 
 @dataclass(frozen=True)
 class CompiledNet:
-    """A pipe net on a grid of a chip."""
+    """A pipe net placed on a grid of nodes."""
 
     net: PipeNet
     grid: Place
@@ -137,10 +141,10 @@ class CompiledNet:
 
     @classmethod
     def of(cls, net: PipeNet, grid: Coordinates) -> CompiledNet:
-        """The pipes of a net.
+        """Places the pipes of a net, and assigns slots.
 
         Raises:
-            CompileError: if one leads to nodes that are no rectangle.
+            CompileError: if the destinations of a pipe are no rectangle.
         """
         size = (*grid, 1)[:2]
         lines: list[Line] = []
@@ -163,17 +167,16 @@ class CompiledNet:
 
     @property
     def separates_ends(self) -> bool:
-        """True if a node has one pipe only, and is at one end of it, or at both of its own."""
+        """True if each node belongs to one pipe at most: as its source, a destination, or both."""
         sources = self.at_sources()
-        return self.slots == self.most_sent == 1 and all(
+        return self.slots == self.max_sent == 1 and all(
             line.source == node or node not in sources
             for node, lines in self.at_targets().items()
             for line in lines
         )
 
     def without_sources(self) -> CompiledNet | None:
-        """The net without what sources send to themselves; None if the other destinations of one
-        are no rectangle."""
+        """The net without loopback; None if the remaining destinations are no rectangle."""
         lines: list[Line] = []
         for line in self.lines:
             others = [node for node in line.target.nodes if node != line.source]
@@ -184,19 +187,19 @@ class CompiledNet:
         return replace(self, lines=tuple(lines))
 
     @property
-    def most_sent(self) -> int:
-        """Largest number of pipes that leave a node."""
+    def max_sent(self) -> int:
+        """Maximum number of pipes with the same source."""
         return max(map(len, self.at_sources().values()), default=0)
 
     def at_sources(self) -> dict[Place, list[Line]]:
-        """The pipes that lead away from each node."""
+        """Pipes by source node."""
         found: dict[Place, list[Line]] = {}
         for line in self.lines:
             found.setdefault(line.source, []).append(line)
         return found
 
     def at_targets(self) -> dict[Place, list[Line]]:
-        """The pipes that lead to each node."""
+        """Pipes by destination node."""
         found: dict[Place, list[Line]] = {}
         for line in self.lines:
             for node in line.target.nodes:
@@ -204,33 +207,33 @@ class CompiledNet:
         return found
 
     def holds(self, places: Sequence[Place], place: tuple[Number, Number]) -> Condition | bool:
-        """True if a node is one of several."""
+        """Condition that a node is one of several."""
         parts = [each.holds(place, self.grid) for each in covered(places)]
         return joined(parts, needs_all=False)
 
-    def branches(self, at: Mapping[Place, Sequence[Line]], kinds: bool) -> list[Branch]:
-        """Groups nodes by what they do with their pipes.
+    def branches(self, at: Mapping[Place, Sequence[Line]], by_kind: bool) -> list[Branch]:
+        """Groups nodes into branches by the calls for their pipes.
 
         Args:
             at: the pipes of each node, in order.
-            kinds: whether nodes that use other calls do another thing.
+            kinds: True if pipes that need different calls need separate branches.
 
         Raises:
-            CompileError: if there are too many.
+            CompileError: if there are more branches than a kernel may have.
         """
         groups: dict[tuple[object, ...], list[Place]] = {}
         for node, lines in at.items():
-            same = {line.kind for line in lines} if kinds else {()}
-            # Pipes of one node that use different calls are done one after the other.
+            same = {line.kind for line in lines} if by_kind else {()}
+            # Pipes of one node that need different calls are handled one after the other.
             key = (len(lines), *same) if len(same) == 1 else (node,)
             groups.setdefault(key, []).append(node)
         found: list[Branch] = []
         for nodes in groups.values():
-            found += _branches_of({node: at[node] for node in nodes}, self.grid, kinds)
-        if len(found) > MOST_BRANCHES:
+            found += _branches_of({node: at[node] for node in nodes}, self.grid, by_kind)
+        if len(found) > MAX_BRANCHES:
             raise CompileError(
                 f"the pipes of '{self.net.name}' follow no rule that the compiler sees: its kernel "
-                f"would have {len(found)} branches, more than {MOST_BRANCHES}"
+                f"would have {len(found)} branches, more than {MAX_BRANCHES}"
             )
         return found
 
@@ -241,9 +244,9 @@ class NetCall:
 
     is_source: bool
     regions: Regions | None
-    """The loops that are open; None if not all nodes come to it, or not as often."""
+    """Enclosing loops; None if the iterations differ between nodes or depend on conditions."""
     blocks: tuple[object, ...]
-    """The reserved blocks that it copies from or into, once for each pipe; None for others."""
+    """Reserved block copied by each pipe; None for other copies."""
 
 
 @dataclass
@@ -253,43 +256,41 @@ class NetUse:
     compiled: CompiledNet
     name: str
     buffer: DataflowBuffer | None = None
-    """One whose blocks go through it."""
+    """A buffer whose blocks pass through the net."""
     senders: set[str] = field(default_factory=set[str])
     receivers: set[str] = field(default_factory=set[str])
-    """Kernels."""
+    """Names of the kernels."""
     direct: CompiledNet | None = None
-    """The net without what sources send to themselves, if what is sent lands in the block that it
-    is received into."""
+    """The net without loopback, if senders write directly into receivers' blocks."""
 
     @property
     def landing(self) -> str:
-        """The circular buffer that what is sent lands in."""
+        """Circular buffer with the slots."""
         return f"{self.name}_slots"
 
     @property
     def arrived(self) -> list[str]:
-        """The semaphores that say that a slot is filled, by slot."""
+        """Semaphores that signal a filled slot, by slot."""
         return _numbered(f"{self.name}_arrived", self.compiled.slots)
 
     @property
     def taken(self) -> list[str]:
-        """The semaphores that count the destinations that have emptied their slots, by the turn of
-        the pipe."""
-        return _numbered(f"{self.name}_taken", self.compiled.most_sent)
+        """Semaphores that count the destinations with an empty slot, by the turn of the pipe."""
+        return _numbered(f"{self.name}_taken", self.compiled.max_sent)
 
     @property
     def one(self) -> str:
-        """The semaphore whose value is multicast."""
+        """Semaphore whose value is multicast."""
         return f"{self.name}_one"
 
     @property
     def ready(self) -> str:
-        """The semaphore that counts the destinations that have reserved their blocks."""
+        """Semaphore that counts the destinations with a reserved block."""
         return f"{self.name}_ready"
 
     @property
     def multicasts(self) -> bool:
-        """True if a pipe leads to several nodes."""
+        """True if a pipe has several destinations."""
         return any(line.target.size > 1 for line in self.compiled.lines)
 
 
@@ -299,21 +300,24 @@ def _numbered(name: str, count: int) -> list[str]:
 
 @dataclass
 class NetUses:
-    """The pipe nets of an operation, which its kernels share."""
+    """Pipe nets of an operation, shared by its kernels."""
 
     grid: Coordinates
     uses: dict[object, NetUse] = field(default_factory=dict[object, NetUse])
     calls: dict[str, list[tuple[NetUse, NetCall]]] = field(
         default_factory=dict[str, list[tuple[NetUse, NetCall]]]
     )
-    """The calls of each kernel, in order."""
+    """Calls by kernel name, in order."""
 
     def choose_direct(self, varying: Collection[str]) -> bool:
-        """Lets senders write into the blocks of receivers, if all nodes do the same in one order:
-        a sender waits until receivers have reserved theirs. True if it does.
+        """Lets senders write directly into the receivers' blocks, if all nodes proceed in one
+        order.
+
+        A sender then waits until its receivers have reserved their blocks. Returns True if direct
+        writes are used.
 
         Args:
-            varying: the dataflow buffers that nodes may have pushed to another number of times.
+            varying: dataflow buffers with different numbers of pushes on different nodes.
         """
         for calls in self.calls.values():
             if len(calls) % 2:
@@ -328,7 +332,7 @@ class NetUses:
         uses = self.uses.values()
         if not all(use.compiled.separates_ends for use in uses):
             return False
-        if any(_varies(use.buffer, varying) for use in uses):
+        if any(_has_varying_address(use.buffer, varying) for use in uses):
             return False
         direct = [use.compiled.without_sources() for use in uses]
         if None in direct:
@@ -338,7 +342,7 @@ class NetUses:
         return bool(uses)
 
     def __getitem__(self, net: PipeNet) -> NetUse:
-        """Returns the uses of a net."""
+        """Returns the uses of a net, which are created on first access."""
         if net.key not in self.uses:
             taken = {use.name for use in self.uses.values()}
             stem = name = identifier(net.name.removeprefix("a pipe "))
@@ -350,22 +354,24 @@ class NetUses:
         return self.uses[net.key]
 
 
-def _varies(buffer: DataflowBuffer | None, varying: Collection[str]) -> bool:
-    """True if the blocks of a buffer may be at other addresses on other nodes."""
+def _has_varying_address(buffer: DataflowBuffer | None, varying: Collection[str]) -> bool:
+    """True if the addresses of a buffer's blocks may differ between nodes."""
     return buffer is None or buffer.backing is not None or buffer.name in varying
 
 
-def _branches_of(at: Mapping[Place, Sequence[Line]], grid: Place, kinds: bool) -> Iterator[Branch]:
-    """One branch for each rectangle of nodes whose pipes follow a rule, in order."""
+def _branches_of(
+    at: Mapping[Place, Sequence[Line]], grid: Place, by_kind: bool
+) -> Iterator[Branch]:
+    """Yields branches for rectangles of nodes, in order."""
     for nodes in covered(list(at)):
-        mine = {place: lines for place, lines in at.items() if place in nodes}
-        (count,) = {len(lines) for lines in mine.values()}
-        alike = not kinds or len({line.kind for lines in mine.values() for line in lines}) == 1
+        inside = {place: lines for place, lines in at.items() if place in nodes}
+        (count,) = {len(lines) for lines in inside.values()}
+        alike = not by_kind or len({line.kind for lines in inside.values() for line in lines}) == 1
         if alike:
-            formulas = _formulas(mine, grid)
-            yield Branch(nodes, count, formulas, next(iter(mine.values()))[0])
+            formulas = _formulas(inside, grid)
+            yield Branch(nodes, count, formulas, next(iter(inside.values()))[0])
             continue
-        for place, lines in mine.items():
+        for place, lines in inside.items():
             for line in lines:
                 constants = tuple(Formula(number, (0, 0, 0)) for number in line.numbers)
                 yield Branch(Rectangle(place, place), 1, constants, line)
@@ -384,7 +390,7 @@ def _formulas(at: Mapping[Place, Sequence[Line]], grid: Place) -> tuple[Formula 
 
 
 def covered(places: Sequence[Place]) -> list[Rectangle]:
-    """Rectangles that together are the positions: one if they fill one, else columns of them."""
+    """Partitions nodes into rectangles: a single one if they fill it, else runs of columns."""
     whole = Rectangle.of(places)
     if whole is not None:
         return [whole]
@@ -410,7 +416,7 @@ def covered(places: Sequence[Place]) -> list[Rectangle]:
 
 
 def _on_grid(pipe: Pipe, grid: Coordinates) -> tuple[Place, Rectangle]:
-    """The source and the targets of a pipe in columns and rows."""
+    """Source and destinations of a pipe in columns and rows."""
     every = list(product(*map(range, grid)))
     ranks = pipe.rank(pipe.src), pipe.rank(pipe.dst)
     start = tuple(int(part) for part in sequence_of(pipe.src))

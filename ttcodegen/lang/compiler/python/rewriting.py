@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from ttcodegen.emitc.spelling import NameScope
 
-# `match` statements as conditions: a kernel compares numbers, and tuples of numbers part by part.
+# `match` statements as conditions: a kernel compares numbers, and tuples of numbers elementwise.
 #
 #     match row % 3, column:          matched = row % 3, column
 #         case 0, 0:                  if matched[0] == 0 and matched[1] == 0:
@@ -20,10 +20,10 @@ from ttcodegen.emitc.spelling import NameScope
 #             ...                     else:
 #                                         ...
 #
-# Patterns of classes and of mappings, and those with a star, stay, and are refused.
+# Class, mapping and star patterns are kept, and refused later.
 
 MATCHED = "matched"
-"""The variable that holds what is compared, where that has no name."""
+"""Name of the variable that holds an unnamed subject."""
 
 
 @dataclass
@@ -35,18 +35,17 @@ class _Pattern:
 
 
 class _NoConditionError(Exception):
-    """A pattern is of a kind that kernels do not compare with."""
+    """Raised for a pattern that cannot be expressed as a condition."""
 
 
 class MatchesAsConditions(ast.NodeTransformer):
-    """Rewrites the `match` statements of a program."""
+    """Rewrites `match` statements to `if` statements."""
 
     def __init__(self, names: NameScope) -> None:
         self._names = names
 
     def visit_Match(self, node: ast.Match) -> ast.AST | list[ast.stmt]:
-        """A statement that becomes a condition, after an assignment where what is compared has no
-        name."""
+        """Rewrites a statement; an unnamed subject is first assigned to a variable."""
         self.generic_visit(node)
         subject, made = node.subject, list[ast.stmt]()
         if not isinstance(subject, ast.Name):
@@ -65,23 +64,23 @@ def _conditions(subject: ast.expr, cases: list[ast.match_case], node: ast.Match)
     if not cases:
         return []
     first, *rest = cases
-    pattern = _of(first.pattern, subject)
+    pattern = _pattern(first.pattern, subject)
     tests = list(pattern.tests)
     if first.guard is not None:
-        tests.append(_Replaced(pattern.names).visit(first.guard))
-    body = [_named(name, value) for name, value in pattern.names.items()] + first.body
+        tests.append(_Substitution(pattern.names).visit(first.guard))
+    body = [_assignment(name, value) for name, value in pattern.names.items()] + first.body
     if not tests:
         return body
     at = first.pattern
     test = tests[0] if len(tests) == 1 else ast.BoolOp(ast.And(), tests)
     made = ast.If(ast.copy_location(test, at), body, _conditions(subject, rest, node))
     ast.copy_location(made, at)
-    # What comes after a statement is found by the line in which it ends.
+    # Code after a statement is identified by the line in which the statement ends.
     made.end_lineno = node.end_lineno
     return [made]
 
 
-def _of(pattern: ast.pattern, subject: ast.expr) -> _Pattern:
+def _pattern(pattern: ast.pattern, subject: ast.expr) -> _Pattern:
     def test(operator: ast.cmpop, left: ast.expr, value: ast.expr) -> ast.expr:
         return _located(ast.Compare(left, [operator], [value]), pattern)
 
@@ -91,18 +90,18 @@ def _of(pattern: ast.pattern, subject: ast.expr) -> _Pattern:
         case ast.MatchSingleton(value):
             return _Pattern([test(ast.Is(), subject, ast.Constant(value))])
         case ast.MatchAs(inner, name):
-            found = _Pattern() if inner is None else _of(inner, subject)
+            found = _Pattern() if inner is None else _pattern(inner, subject)
             if name is not None:
                 found.names[name] = _located(subject, pattern)
             return found
         case ast.MatchOr(patterns):
-            ways = [_of(each, subject) for each in patterns]
-            if any(way.names for way in ways):
+            alternatives = [_pattern(each, subject) for each in patterns]
+            if any(each.names for each in alternatives):
                 raise _NoConditionError
-            if not all(way.tests for way in ways):
+            if not all(each.tests for each in alternatives):
                 return _Pattern()
-            parts = [ast.BoolOp(ast.And(), way.tests) if len(way.tests) > 1 else way.tests[0]
-                     for way in ways]  # fmt: skip
+            parts = [ast.BoolOp(ast.And(), each.tests) if len(each.tests) > 1 else each.tests[0]
+                     for each in alternatives]  # fmt: skip
             return _Pattern([_located(ast.BoolOp(ast.Or(), list(parts)), pattern)])
         case ast.MatchSequence(patterns):
             if any(isinstance(each, ast.MatchStar) for each in patterns):
@@ -111,7 +110,7 @@ def _of(pattern: ast.pattern, subject: ast.expr) -> _Pattern:
             found = _Pattern([test(ast.Eq(), length, ast.Constant(len(patterns)))])
             for number, each in enumerate(patterns):
                 part = ast.Subscript(subject, ast.Constant(number), ast.Load())
-                inner = _of(each, _located(part, pattern))
+                inner = _pattern(each, _located(part, pattern))
                 found.tests += inner.tests
                 found.names |= inner.names
             return found
@@ -119,8 +118,8 @@ def _of(pattern: ast.pattern, subject: ast.expr) -> _Pattern:
             raise _NoConditionError
 
 
-class _Replaced(ast.NodeTransformer):
-    """A condition that is asked before the names of its pattern are given."""
+class _Substitution(ast.NodeTransformer):
+    """Replaces the names that a pattern binds in its guard, which is evaluated before them."""
 
     def __init__(self, names: dict[str, ast.expr]) -> None:
         self._names = names
@@ -129,20 +128,20 @@ class _Replaced(ast.NodeTransformer):
         return self._names.get(node.id, node)
 
 
-def _named(name: str, value: ast.expr) -> ast.stmt:
+def _assignment(name: str, value: ast.expr) -> ast.stmt:
     target = ast.copy_location(ast.Name(name, ast.Store()), value)
     return ast.copy_location(ast.Assign([target], value), value)
 
 
 def _located(node: ast.expr, at: ast.AST) -> ast.expr:
-    """A new expression, whose new parts are at a location, too."""
+    """Sets the location of the new parts of an expression."""
     for part in ast.walk(node):
         if not hasattr(part, "lineno"):
             ast.copy_location(part, at)
     return node
 
 
-# Loops that a `break` ends, as loops without: the kernel notes that it is to go on no longer.
+# Loops with `break` as loops without: a variable records whether the loop continues.
 #
 #     while True:                 while work < total:
 #         if work >= total:           ...
@@ -158,8 +157,8 @@ def _located(node: ast.expr, at: ast.AST) -> ast.expr:
 #                                         else:
 #                                             ...
 #
-# A `break` or `continue` in other conditions, and beside each other, leaves the rest of an
-# iteration out by another variable:
+# A `break` or `continue` in nested conditions, or a combination of both, skips the rest of an
+# iteration by a second variable:
 #
 #     for i in range(n):          for i in range(n):
 #         if found:                   live = True
@@ -171,16 +170,16 @@ def _located(node: ast.expr, at: ast.AST) -> ast.expr:
 #                                     if live:
 #                                         ...
 #
-# What is written stays at its lines, so that errors point there. What is in statements that
-# kernels do not have stays, and is refused.
+# Statements keep their line numbers, so that errors point to the source. Unsupported statements
+# are kept with what they contain, and refused later.
 
 GOING = "going"
-"""The variable that says whether a loop goes on."""
+"""Name of the variable that records whether a loop continues."""
 LIVE = "live"
-"""The variable that says whether an iteration does."""
+"""Name of the variable that records whether an iteration continues."""
 
-_BROKEN = "had_breaks"
-"""Marks loops that were rewritten."""
+_HAD_BREAK = "had_breaks"
+"""Attribute that marks rewritten loops."""
 _OPPOSITE: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.GtE,
     ast.GtE: ast.Lt,
@@ -192,36 +191,36 @@ _OPPOSITE: dict[type[ast.cmpop], type[ast.cmpop]] = {
 
 
 class WithoutBreaks(ast.NodeTransformer):
-    """Rewrites the loops of functions."""
+    """Rewrites loops to loops without `break`, and without `continue` where needed."""
 
     def __init__(self, names: NameScope) -> None:
         self._names = names
 
     def visit_For(self, node: ast.For) -> ast.AST | list[ast.stmt]:
-        """A loop over a sequence: what is left of it is skipped."""
+        """Rewrites a `for` loop; its remaining iterations are skipped."""
         self.generic_visit(node)
         if not _ends_early(node.body):
             return node
-        has_break = _has(node.body, ast.Break)
+        has_break = _has_exit(node.body, ast.Break)
         going = self._names.unique(GOING) if has_break else ""
-        node.body = self._without_ends(node.body, going)
+        node.body = self._without_exits(node.body, going)
         if not has_break:
             return node
         node.body = [_if(_read(going, node), node.body, [], node)]
-        return [_assigned(going, True, node), node, *_otherwise(node, going)]
+        return [_flag_assignment(going, True, node), node, *_else_clause(node, going)]
 
-    def _without_ends(self, body: list[ast.stmt], going: str) -> list[ast.stmt]:
-        """The body of a loop without `break`, and without `continue` where statements cannot be
-        left out by turning a condition around."""
-        if not _has(body, ast.Continue):
+    def _without_exits(self, body: list[ast.stmt], going: str) -> list[ast.stmt]:
+        """Loop body without `break`, and without `continue` that no inverted condition can
+        express."""
+        if not _has_exit(body, ast.Continue):
             guarded = _guarded(body, going)
-            if not _has(guarded, ast.Break):
+            if not _has_exit(guarded, ast.Break):
                 return guarded
         live = self._names.unique(LIVE)
-        return [_assigned(live, True, body[0]), *_left_out(body, live, going)]
+        return [_flag_assignment(live, True, body[0]), *_with_skipping(body, live, going)]
 
     def visit_While(self, node: ast.While) -> ast.AST | list[ast.stmt]:
-        """A loop with a condition, which becomes another one."""
+        """Rewrites a `while` loop; `break` becomes a part of its condition."""
         self.generic_visit(node)
         if not _ends_early(node.body):
             return node
@@ -236,9 +235,9 @@ class WithoutBreaks(ast.NodeTransformer):
                 return node
             case _:
                 pass
-        has_break = _has(node.body, ast.Break)
+        has_break = _has_exit(node.body, ast.Break)
         going = self._names.unique(GOING) if has_break else ""
-        body = self._without_ends(node.body, going)
+        body = self._without_exits(node.body, going)
         if not has_break:
             node.body = body
             return node
@@ -249,79 +248,83 @@ class WithoutBreaks(ast.NodeTransformer):
             else ast.copy_location(ast.BoolOp(ast.And(), [goes_on, node.test]), node.test)
         )
         node.body = body
-        setattr(node, _BROKEN, True)
-        return [_assigned(going, True, node), node, *_otherwise(node, going)]
+        setattr(node, _HAD_BREAK, True)
+        return [_flag_assignment(going, True, node), node, *_else_clause(node, going)]
 
 
-def _otherwise(loop: ast.For | ast.While, going: str) -> list[ast.stmt]:
-    """The `else` of a loop, which is not carried out after a `break`."""
+def _else_clause(loop: ast.For | ast.While, going: str) -> list[ast.stmt]:
+    """The `else` clause of a loop, guarded because a `break` skips it."""
     rest, loop.orelse = loop.orelse, []
     return [_if(_read(going, rest[0]), rest, [], rest[0])] if rest else []
 
 
 def has_breaks(loop: ast.While) -> bool:
-    """True if a loop had a `break`, before it was rewritten."""
-    return hasattr(loop, _BROKEN)
+    """True if a rewritten loop originally had a `break`."""
+    return hasattr(loop, _HAD_BREAK)
 
 
 def without_breaks(module: ast.Module) -> ast.Module:
-    """A program whose loops have no `break` where that can be, and no `match` statements."""
+    """Rewrites all `match` statements, and all `break` statements that can be expressed."""
     names = NameScope(node.id for node in ast.walk(module) if isinstance(node, ast.Name))
     return WithoutBreaks(names).visit(MatchesAsConditions(names).visit(module))
 
 
 class _Choice(ast.NodeTransformer):
-    """Replaces one `a if test else b`."""
+    """Replaces one `a if test else b` by one of its values."""
 
-    def __init__(self, test: ast.AST, which: bool) -> None:
+    def __init__(self, test: ast.AST, takes_body: bool) -> None:
         self._place = (getattr(test, "lineno", 0), getattr(test, "col_offset", 0))
-        self._which = which
+        self._takes_body = takes_body
         self.is_found = False
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
-        """The branch that is wanted."""
+        """Replaces the expression if it is the requested one."""
         if (node.test.lineno, node.test.col_offset) == self._place:
             self.is_found = True
-            return node.body if self._which else node.orelse
+            return node.body if self._takes_body else node.orelse
         return self.generic_visit(node)
 
 
-def with_choice(statement: ast.stmt, test: ast.AST, which: bool) -> ast.stmt | None:
-    """A statement with the first or the second value of the `a if test else b` that has this test;
-    None if it has none."""
-    rewriting = _Choice(test, which)
+def with_choice(statement: ast.stmt, test: ast.AST, takes_body: bool) -> ast.stmt | None:
+    """Replaces the `a if test else b` with a given test by one of its values, on a copy.
+
+    None if the statement does not contain it.
+    """
+    rewriting = _Choice(test, takes_body)
     found = rewriting.visit(deepcopy(statement))
     return found if rewriting.is_found else None
 
 
-def _has(statements: Sequence[ast.stmt], kind: type[ast.Break | ast.Continue]) -> bool:
-    """True if statements have a `break` or a `continue` of the loop that they are in."""
+def _has_exit(statements: Sequence[ast.stmt], kind: type[ast.Break | ast.Continue]) -> bool:
+    """True if statements have a `break` or `continue` that belongs to the enclosing loop."""
     for statement in statements:
         match statement:
             case ast.Break() | ast.Continue():
                 if isinstance(statement, kind):
                     return True
             case ast.For(orelse=orelse) | ast.While(orelse=orelse):
-                if _has(orelse, kind):
+                if _has_exit(orelse, kind):
                     return True
             case ast.FunctionDef():
                 pass
             case _:
                 inner = [each for each in ast.iter_child_nodes(statement)]
-                if _has([each for each in inner if isinstance(each, ast.stmt)], kind):
+                if _has_exit([each for each in inner if isinstance(each, ast.stmt)], kind):
                     return True
     return False
 
 
 def has_continue(statements: Sequence[ast.stmt]) -> bool:
-    """True if statements have a `continue` of the loop that they are in."""
-    return _has(statements, ast.Continue)
+    """True if statements have a `continue` that belongs to the enclosing loop."""
+    return _has_exit(statements, ast.Continue)
 
 
 def _ends_early(body: Sequence[ast.stmt]) -> bool:
-    """True if the body of a loop has a `break`, or a `continue` anywhere else than at the end of
-    conditions that the rest of the iteration becomes part of."""
-    if _has(body, ast.Break):
+    """True if a loop body has a `break`, or a `continue` in a nested position.
+
+    A `continue` that ends a simple `if` is not counted: the translation inverts its condition.
+    """
+    if _has_exit(body, ast.Break):
         return True
     simple = [
         statement
@@ -329,34 +332,37 @@ def _ends_early(body: Sequence[ast.stmt]) -> bool:
         if isinstance(statement, ast.If)
         and not statement.orelse
         and isinstance(statement.body[-1], ast.Continue)
-        and not _has(statement.body[:-1], ast.Continue)
+        and not _has_exit(statement.body[:-1], ast.Continue)
     ]
-    return _has([statement for statement in body if statement not in simple], ast.Continue)
+    return _has_exit([statement for statement in body if statement not in simple], ast.Continue)
 
 
-def _left_out(statements: Sequence[ast.stmt], live: str, going: str) -> list[ast.stmt]:
-    """Statements that note where an iteration ends, and ask for it afterwards."""
+def _with_skipping(statements: Sequence[ast.stmt], live: str, going: str) -> list[ast.stmt]:
+    """Rewrites statements to record the end of an iteration, and to check it afterwards."""
     found: list[ast.stmt] = []
     for number, statement in enumerate(statements):
         rest = statements[number + 1 :]
         match statement:
             case ast.Break():
-                ends = [_assigned(live, False, statement), _assigned(going, False, statement)]
+                ends = [
+                    _flag_assignment(live, False, statement),
+                    _flag_assignment(going, False, statement),
+                ]
                 return [*found, *ends]
             case ast.Continue():
-                return [*found, _assigned(live, False, statement)]
-            case ast.If() | ast.With() if _has([statement], ast.Break) or _has(
+                return [*found, _flag_assignment(live, False, statement)]
+            case ast.If() | ast.With() if _has_exit([statement], ast.Break) or _has_exit(
                 [statement], ast.Continue
             ):
-                statement.body = _left_out(statement.body, live, going)
+                statement.body = _with_skipping(statement.body, live, going)
                 if isinstance(statement, ast.If):
-                    statement.orelse = _left_out(statement.orelse, live, going)
+                    statement.orelse = _with_skipping(statement.orelse, live, going)
                 found.append(statement)
                 if rest:
-                    others = _left_out(rest, live, going)
-                    asked = _if(_read(live, rest[0]), others, [], rest[0])
-                    asked.end_lineno = rest[-1].end_lineno
-                    found.append(asked)
+                    others = _with_skipping(rest, live, going)
+                    check = _if(_read(live, rest[0]), others, [], rest[0])
+                    check.end_lineno = rest[-1].end_lineno
+                    found.append(check)
                 return found
             case _:
                 found.append(statement)
@@ -364,19 +370,19 @@ def _left_out(statements: Sequence[ast.stmt], live: str, going: str) -> list[ast
 
 
 def _guarded(statements: Sequence[ast.stmt], going: str) -> list[ast.stmt]:
-    """Statements that end where a `break` is."""
+    """Rewrites statements up to a `break`, with the remaining ones in the other branch."""
     found: list[ast.stmt] = []
     for number, statement in enumerate(statements):
         rest = statements[number + 1 :]
         match statement:
             case ast.Break():
-                return [*found, _assigned(going, False, statement)]
+                return [*found, _flag_assignment(going, False, statement)]
             case ast.If(test, [*before, ast.Break() as end], orelse):
-                ended = [*before, _assigned(going, False, end)]
+                ended = [*before, _flag_assignment(going, False, end)]
                 others = _guarded([*orelse, *rest], going)
                 return [*found, _if(test, ended, others, statement)]
             case ast.If(test, body, [*before, ast.Break() as end]):
-                ended = [*before, _assigned(going, False, end)]
+                ended = [*before, _flag_assignment(going, False, end)]
                 others = _guarded([*body, *rest], going)
                 return [*found, _if(test, others, ended, statement)]
             case _:
@@ -404,7 +410,7 @@ def _read(name: str, at: ast.stmt) -> ast.expr:
     return ast.copy_location(ast.Name(name, ast.Load()), at)
 
 
-def _assigned(name: str, value: bool, at: ast.stmt) -> ast.stmt:
+def _flag_assignment(name: str, value: bool, at: ast.stmt) -> ast.stmt:
     target = ast.copy_location(ast.Name(name, ast.Store()), at)
     number = ast.copy_location(ast.Constant(int(value)), at)
     return ast.copy_location(ast.Assign([target], number), at)

@@ -1,8 +1,7 @@
-"""Kernels of Python become kernels of the device, statement by statement.
+"""Translation of Python kernels to device kernels, statement by statement.
 
-What the kernel knows when it is compiled is computed by Python; loops, conditions and numbers that
-depend on the node or on a loop become those of the kernel. The bodies of functions of the program
-are inlined.
+Values that are known at compile time are computed by Python. Loops, conditions and numbers that
+depend on the node or on a loop become those of the device kernel. User functions are inlined.
 """
 
 from __future__ import annotations
@@ -54,12 +53,11 @@ from ttcodegen.lang.simulator.locations import ProgramError
 from ttcodegen.lang.simulator.operations import REFUSED_STATEMENTS, no_statement, returned_value
 from ttcodegen.lang.simulator.shapes import is_tuple
 
-MOST_GROUPS = 8
-"""Groups of nodes with tensors and dataflow buffers of their own: each is a part of the kernel."""
-MOST_TURNS = 1_000
-"""Of a `while` loop that does not count in a way that kernels do: each becomes statements of its
-own."""
-_WORDS: dict[type[ast.stmt], str] = {
+MAX_GROUPS = 8
+"""Maximum number of node groups with different tensors or buffers, each with its own code."""
+MAX_UNROLLED = 1_000
+"""Maximum number of iterations of a `while` loop that is unrolled."""
+_STATEMENT_NAMES: dict[type[ast.stmt], str] = {
     **REFUSED_STATEMENTS,
     ast.Raise: "raise",
     ast.Global: "global",
@@ -67,13 +65,13 @@ _WORDS: dict[type[ast.stmt], str] = {
     ast.AsyncFor: "async",
     ast.AsyncWith: "async",
 }
-"""Descriptions of statements that kernels do not support."""
+"""Source words of statements that kernels do not support."""
 _MISSING = object()
-_OF_PYTHON = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+_PYTHON_ERRORS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 
 class KernelTranslator(VariableTranslator):
-    """Translates one kernel; subclasses know what belongs to its kind."""
+    """Translates statements; subclasses translate what is specific to a kind of kernel."""
 
     def __init__(
         self, kernel: Kernel, captured: Captured, builder: KernelBuilder, nets: NetUses
@@ -88,24 +86,24 @@ class KernelTranslator(VariableTranslator):
     # Statements
 
     def kernel_body(self) -> None:
-        """The whole kernel."""
+        """Translates the whole kernel."""
         with context.inside_of(self.kernel):
             groups = self.frame.captured.groups()
-            if len(groups) > MOST_GROUPS:
+            if len(groups) > MAX_GROUPS:
                 names = " and ".join(f"'{name}'" for name in groups[0][0])
                 self.refuse(
                     f"the nodes have {len(groups)} different tensors or dataflow buffers in "
-                    f"{names}: the kernel would have a part for each, more than {MOST_GROUPS}",
+                    f"{names}: the kernel would have a part for each, more than {MAX_GROUPS}",
                     self.frame.syntax,
                 )
-            self._of_groups(groups)
+            self._translate_groups(groups)
 
-    def _of_groups(self, groups: Sequence[tuple[dict[str, Any], list[Coordinates]]]) -> None:
-        """The kernel, once for each group of nodes that have the same tensors and buffers."""
+    def _translate_groups(self, groups: Sequence[tuple[dict[str, Any], list[Coordinates]]]) -> None:
+        """Translates the kernel once for each group of nodes with the same tensors and buffers."""
         (held, nodes), *others = groups
         body, names = self.frame.body, [*held]
         if not others:
-            self._of_nodes(held)
+            self._translate_nodes(held)
             return
         grid = self.kernel.node.launch.grid
         size = (grid[0], grid[1] if len(grid) > 1 else 1)
@@ -120,12 +118,12 @@ class KernelTranslator(VariableTranslator):
             self.builder.when(holds),
             self.arithmetic.assuming(condition),
         ):
-            self._of_nodes(held)
+            self._translate_nodes(held)
         with self.scope([*names, *stored_names(body)]), self.builder.otherwise():
-            self._of_groups(others)
+            self._translate_groups(others)
 
-    def _of_nodes(self, held: dict[str, Any]) -> None:
-        """The kernel, for nodes with certain tensors and dataflow buffers."""
+    def _translate_nodes(self, held: dict[str, Any]) -> None:
+        """Translates the kernel for nodes with given tensors and dataflow buffers."""
         made = next(iter(self.kernel.node.launch.nodes.values())).made.of(DataflowBuffer)
         frame = self.frame
         frame.names.clear()
@@ -141,12 +139,12 @@ class KernelTranslator(VariableTranslator):
                 raise returned_value(self.kernel) from None
 
     def body(self, statements: Sequence[ast.stmt]) -> None:
-        """Statements, one after the other."""
+        """Translates a sequence of statements."""
         for number, statement in enumerate(statements):
             self.here = statement
-            with self._told_here(statement):
-                if self._guards(statement, statements):
-                    self._guarded(statement, statements[number + 1 :])
+            with self._located_errors(statement):
+                if self._is_early_exit(statement, statements):
+                    self._early_exit(statement, statements[number + 1 :])
                     return
                 try:
                     self.statement(statement)
@@ -159,8 +157,10 @@ class KernelTranslator(VariableTranslator):
     def _branches(
         self, statement: ast.stmt, undecided: Undecided
     ) -> tuple[list[ast.stmt], list[ast.stmt]] | None:
-        """A statement that has `a if test else b`, once with `a` and once with `b`; None if that is
-        no part of it."""
+        """Duplicates a statement with `a if test else b`, once with each value.
+
+        None if the undecided expression is not a part of the statement.
+        """
         is_simple = isinstance(statement, ast.Expr | ast.Assign | ast.AnnAssign | ast.AugAssign)
         if undecided.frame is not self.frame or not is_simple:
             return None
@@ -168,22 +168,22 @@ class KernelTranslator(VariableTranslator):
         return None if body is None or orelse is None else ([body], [orelse])
 
     @contextmanager
-    def _told_here(self, statement: ast.stmt) -> Generator[None]:
-        """Reports what is wrong with a statement at its line."""
+    def _located_errors(self, statement: ast.stmt) -> Generator[None]:
+        """Reports errors of a statement at its line."""
         try:
             yield
-        except CompileError as wrong:
-            (diagnostic,) = wrong.diagnostics
-            # Rules that the simulator knows too do not know the line of the kernel.
-            if isinstance(wrong, ProgramError) or diagnostic.place is None:
+        except CompileError as error:
+            (diagnostic,) = error.diagnostics
+            # Rules shared with the simulator do not know the location in the kernel.
+            if isinstance(error, ProgramError) or diagnostic.place is None:
                 self.refuse(diagnostic.message, remedy=diagnostic.remedy)
             raise
-        except _OF_PYTHON as wrong:
-            # What is known when the kernel is compiled, Python computes.
-            self.refuse(f"this raises {type(wrong).__name__}: {wrong}", statement)
+        except _PYTHON_ERRORS as error:
+            # Raised by compile-time evaluation in Python.
+            self.refuse(f"this raises {type(error).__name__}: {error}", statement)
 
     def statement(self, node: ast.stmt) -> None:
-        """One statement."""
+        """Translates a statement."""
         match node:
             case ast.Pass() | ast.Expr(ast.Constant()):
                 pass
@@ -248,7 +248,7 @@ class KernelTranslator(VariableTranslator):
                     node,
                 )
             case _:
-                word = _WORDS.get(type(node), type(node).__name__)
+                word = _STATEMENT_NAMES.get(type(node), type(node).__name__)
                 self.refuse(no_statement(word), node)
 
     def bind(self, target: ast.expr, value: Any) -> None:
@@ -269,9 +269,9 @@ class KernelTranslator(VariableTranslator):
 
     @contextmanager
     def scope(self, names: Sequence[str]) -> Generator[None]:
-        """Scope of code that runs on some nodes or repeatedly.
+        """Scope of code that runs on some nodes only, or repeatedly.
 
-        Numbers assigned to these names are unknown after it.
+        After it, variables in `names` are unknown unless their values survive.
         """
         before = dict(self.names)
         outer = self.regions
@@ -302,40 +302,40 @@ class KernelTranslator(VariableTranslator):
             case _:
                 sequence = self.value(iterated)
                 if is_kernel_sequence(sequence):
-                    self._over(target, sequence, body, node)
+                    self._device_for(target, sequence, body, node)
                     return
                 values = self.known_sequence(sequence, iterated)
         for number, value in enumerate(values, 1):
             self.bind(target, value)
-            with self._iteration(body, comes_again=number < len(values)):
+            with self._iteration(body, is_repeated=number < len(values)):
                 self.body(body)
             self.here = node
 
     def _while(self, node: ast.While) -> None:
-        """A loop that counts becomes one of the kernel; others Python goes through if it knows how
-        often."""
+        """Translates a `while` loop: counting loops become device loops, known ones are
+        unrolled."""
         counting = counting_loop(node)
         if counting is not None and is_number(self.name(counting.name, node)):
-            self._counting(counting, node)
+            self._count_loop(counting, node)
             return
-        for _ in range(MOST_TURNS):
+        for _ in range(MAX_UNROLLED):
             if is_condition(self.test(node.test)) or has_breaks(node) or has_continue(node.body):
-                self._repeated(node)
+                self._device_while(node)
                 return
             if not self.test(node.test):
                 return
-            with self._iteration(node.body, comes_again=True):
+            with self._iteration(node.body, is_repeated=True):
                 self.body(node.body)
             self.here = node
         self.refuse(
-            f"this loop has not ended after {MOST_TURNS:,} turns, which the compiler goes through "
-            "one by one",
+            f"this loop has not ended after {MAX_UNROLLED:,} iterations, which the compiler "
+            "unrolls",
             node,
             remedy="go over a range: the kernel counts then",
         )
 
-    def _repeated(self, node: ast.While) -> None:
-        """A loop that goes on as long as the running kernel finds a condition to hold."""
+    def _device_while(self, node: ast.While) -> None:
+        """Translates a loop whose condition the running kernel evaluates."""
         body = node.body
         stored = stored_names(body)
         self.before_loop([ast.copy_location(ast.Expr(node.test), node), *body])
@@ -350,10 +350,10 @@ class KernelTranslator(VariableTranslator):
                 self.inside(body)
             self.check_carried(self.loops.pop())
 
-    def _over(
+    def _device_for(
         self, target: ast.expr, sequence: Any, body: Sequence[ast.stmt], node: ast.stmt
     ) -> None:
-        """A loop over what the running kernel knows, or counts."""
+        """Translates a `for` loop over a range or sequence of the running kernel."""
         if isinstance(sequence, KernelRange | range) and isinstance(target, ast.Name):
             limits = [sequence.start, sequence.stop, sequence.step]
             self._range(target.id, limits, body, node)
@@ -371,14 +371,14 @@ class KernelTranslator(VariableTranslator):
 
         self._range(position, [0, length, 1], body, node, begin, [target])
 
-    def _counting(self, loop: CountingLoop, node: ast.While) -> None:
+    def _count_loop(self, loop: CountingLoop, node: ast.While) -> None:
         name, start, step = loop.name, self.name(loop.name, node), self.value(loop.step)
         limit = self.value(loop.limit)
         if not all(map(is_number, (start, limit, step))):
             self.refuse("the limits of a loop that counts are integers", node)
         end = self.arithmetic.add(limit, 1) if loop.includes_limit else limit
         self._range(name, [start, end, step], loop.body, node)
-        last = self._counted_to(start, end, step)
+        last = self._final_counter(start, end, step)
         if last is not None:
             self.store_name(name, last)
         elif isinstance(self.names.get(name), Variable):
@@ -390,8 +390,8 @@ class KernelTranslator(VariableTranslator):
         else:
             self.names[name] = UNKNOWN
 
-    def _counted_to(self, start: Number, end: Number, step: Number) -> Number | None:
-        """Final value of a loop counter."""
+    def _final_counter(self, start: Number, end: Number, step: Number) -> Number | None:
+        """Final value of a loop counter; None if unknown."""
         if isinstance(start, int) and isinstance(end, int) and isinstance(step, int):
             return start + step * len(range(start, end, step))
         return self.arithmetic.extreme("max", start, end) if step == 1 else None
@@ -405,22 +405,22 @@ class KernelTranslator(VariableTranslator):
         begin: Callable[[], None] | None = None,
         targets: Sequence[ast.expr] = (),
     ) -> None:
-        """A loop that counts.
+        """Translates a counting loop.
 
         Args:
             name: the counter.
-            limits: what the arguments of `range` are.
+            limits: the arguments of `range`.
             body: the statements of an iteration.
             node: the loop.
-            begin: what is done before them.
-            targets: what that assigns to.
+            begin: action at the start of an iteration.
+            targets: assignment targets of that action.
         """
         start, end, step = (0, limits[0], 1) if len(limits) == 1 else (*limits, 1)[:3]
         if not all(isinstance(each, int | SSAValue) for each in (start, end, step)):
             self.refuse("the limits of a range are integers", node)
         first, width = None, 1
         if is_below(step, 0) and (is_known((start, end)) or step == -1):
-            # The kernel counts the iterations.
+            # The device counts iterations upwards; the Python counter is computed from that.
             first, width = start, -step
             is_less = is_below(end, 0)
             length = (self.arithmetic.add(start, -end) if is_less
@@ -462,17 +462,22 @@ class KernelTranslator(VariableTranslator):
         self.after_loop()
 
     @contextmanager
-    def _iteration(self, body: Sequence[ast.stmt], *, comes_again: bool = False) -> Generator[None]:
-        """The body of a loop; of one that Python goes through it may come again."""
+    def _iteration(self, body: Sequence[ast.stmt], *, is_repeated: bool = False) -> Generator[None]:
+        """Scope of a loop body; the body of an unrolled loop may be translated again."""
         frame = self.frame
         outer, frame.iteration = frame.iteration, body
-        outer_again, frame.again = frame.again, [*frame.again, *([body] if comes_again else [])]
+        outer_again, frame.repeated_bodies = (
+            frame.repeated_bodies,
+            [*frame.repeated_bodies, *([body] if is_repeated else [])],
+        )
         yield
-        frame.iteration, frame.again = outer, outer_again
+        frame.iteration, frame.repeated_bodies = outer, outer_again
 
     def inside(self, body: Sequence[ast.stmt], joined: Sequence[str] = ()) -> None:
-        """The body of a loop, of a condition or of a function; `joined` are variables that are
-        needed after it."""
+        """Translates the body of a loop, a condition or a function.
+
+        `joined` are variables that are read after both branches of a condition.
+        """
         self.body(body)
 
     def _if(
@@ -496,9 +501,9 @@ class KernelTranslator(VariableTranslator):
     def when(
         self, condition: Condition, body: Sequence[ast.stmt], joined: Sequence[str] = ()
     ) -> None:
-        """Statements that are carried out where a condition holds; `joined` are variables that
-        others have as well where it does not."""
-        # The condition is computed before what only holds inside of it.
+        """Translates statements under a condition; `joined` are variables read after both
+        branches."""
+        # The condition is emitted before bounds are refined by it.
         holds = self.arithmetic.condition(condition)
         with (
             self.scope(stored_names(body)),
@@ -508,11 +513,10 @@ class KernelTranslator(VariableTranslator):
             self.inside(body, joined)
 
     def join(self, name: str) -> None:
-        """After a condition: what a variable holds that both branches assigned to."""
+        """Makes a variable that both branches of a condition assign available after it."""
 
-    def _guards(self, statement: ast.stmt, statements: Sequence[ast.stmt]) -> bool:
-        """True if the rest of a function, or of an iteration, is carried out only if a condition
-        does not hold."""
+    def _is_early_exit(self, statement: ast.stmt, statements: Sequence[ast.stmt]) -> bool:
+        """True if the rest of a function or iteration depends on a condition: an early exit."""
         match statement:
             case ast.If(_, [*_, ast.Return(None)], []):
                 return statements is self.frame.rest
@@ -521,7 +525,7 @@ class KernelTranslator(VariableTranslator):
             case _:
                 return False
 
-    def _guarded(self, statement: ast.stmt, rest: Sequence[ast.stmt]) -> None:
+    def _early_exit(self, statement: ast.stmt, rest: Sequence[ast.stmt]) -> None:
         assert isinstance(statement, ast.If)
         condition = self.test(statement.test)
         is_iteration = isinstance(statement.body[-1], ast.Continue)
@@ -571,11 +575,11 @@ class KernelTranslator(VariableTranslator):
 
     @property
     def result_name(self) -> str:
-        """The variable that holds what a function gives, until it has given back what it holds."""
+        """Variable that holds the result of a function until its `with` blocks have been left."""
         return f"{self.frame.name}_result"
 
     def leave(self, held: Any, node: ast.stmt) -> None:
-        """The end of a with statement for what it holds."""
+        """Ends a `with` statement for one of its objects."""
         if not isinstance(held, Signpost):
             self.refuse("a with statement holds blocks and signposts only", node)
         self.builder.op("end_zone")

@@ -1,4 +1,4 @@
-"""Variables of kernels: what becomes a variable of C++, and what loops carry."""
+"""Mutable variables of kernels, as C++ variables or loop-carried values."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from ttcodegen.lang.compiler.python.variables import (
     Limits,
     Loop,
     Variable,
-    assigned_on_all_ways,
     assigned_values,
+    is_assigned_on_all_paths,
     last_line,
     reads_first,
 )
@@ -28,50 +28,50 @@ from ttcodegen.lang.simulator.context import Kernel
 from ttcodegen.lang.simulator.shapes import is_tuple
 
 
-def is_changeable(value: object) -> TypeGuard[Number]:
-    """True if a value is a number that the kernel can keep in a variable."""
+def is_mutable_number(value: object) -> TypeGuard[Number]:
+    """True if a value is a number that a mutable variable can hold."""
     return is_number(value) and not isinstance(value, bool)
 
 
 def cpp_name(name: str) -> str | None:
-    """A name of Python as one of C++; None if it is none there."""
+    """Converts a Python name to a C++ name; None if it is not valid there."""
     return name if SSAValue.is_valid_name(name) else None
 
 
 class VariableTranslator(CallTranslator):
-    """Keeps what the variables of a kernel hold."""
+    """Translates assignments and reads of variables."""
 
     def __init__(
         self, kernel: Kernel, captured: Captured, builder: KernelBuilder, nets: NetUses
     ) -> None:
         super().__init__(kernel, captured, builder, nets)
         self.loops: list[Loop] = []
-        """The loops of the running kernel around a statement, the outermost first."""
+        """Enclosing device loops, outermost first."""
 
     @property
     def is_uniform(self) -> bool:
-        """True if all nodes come to a statement, and as often."""
+        """True if all nodes reach a statement, and equally often."""
         uniform = {loop.regions for loop in self.loops if loop.is_uniform}
         regions = self.regions
         return all(regions[: number + 1] in uniform for number in range(len(regions)))
 
     def update(self, name: str, old: Any, symbol: str, value: Any) -> None:
-        """Gives a name what an assignment with an operator made of its old value."""
+        """Translates an augmented assignment; `value` is the new value."""
         self.store_name(name, value)
 
     def store_name(self, name: str, value: Any) -> None:
-        """Binds a name."""
+        """Assigns a value to a variable."""
         if name in self.frame.outer_names:
-            self._store_outside(name, value)
+            self._store_outer(name, value)
             return
         for loop in self.loops:
             loop.assigns(self.frame, name, self.regions)
         held = self.names.get(name)
-        if isinstance(held, Variable) and is_changeable(value):
-            self._change(name, held, value)
+        if isinstance(held, Variable) and is_mutable_number(value):
+            self._assign_variable(name, held, value)
             return
-        if is_changeable(value) and name in self.frame.shared_names:
-            # Functions inside of this one change it whenever they are called.
+        if is_mutable_number(value) and name in self.frame.shared_names:
+            # Nested functions may change it at any call.
             self._check_natural(name, value)
             self.names[name] = Variable(self.builder.variable(value, cpp_name(name)))
             return
@@ -80,8 +80,11 @@ class VariableTranslator(CallTranslator):
         self.names[name] = value
 
     def declare_outer(self, name: str, node: ast.stmt) -> None:
-        """A function declares that it changes a variable of one around it. A variable of the
-        operation's body that only this kernel uses is a variable of the kernel."""
+        """Translates a `nonlocal` declaration.
+
+        A variable of the operation's body becomes a variable of the kernel, if no other kernel uses
+        it.
+        """
         if len(self.frames) > 1:
             self.frame.outer_names.add(name)
             return
@@ -100,36 +103,36 @@ class VariableTranslator(CallTranslator):
         initial = self.kernel.node.launch.initial
         if (self.kernel.name, name) not in initial:
             initial[self.kernel.name, name] = self.captured_value(name, node)
-        value = self.placed(name, initial[self.kernel.name, name])
-        if not is_changeable(value):
+        value = self.resolve_captured(name, initial[self.kernel.name, name])
+        if not is_mutable_number(value):
             self.refuse(f"'{name}' is no number: kernels change numbers only", node)
         self._check_natural(name, value)
         self.names[name] = Variable(self.builder.variable(value, cpp_name(name)))
 
-    def _store_outside(self, name: str, value: Any) -> None:
-        """Gives a variable of a function around this one another value."""
+    def _store_outer(self, name: str, value: Any) -> None:
+        """Assigns a value to a variable of an enclosing function."""
         frame = self.frame.enclosing
         while frame is not None and (name not in frame.names or name in frame.outer_names):
             frame = frame.enclosing
         held = None if frame is None else frame.names[name]
-        if not isinstance(held, Variable) or not is_changeable(value):
+        if not isinstance(held, Variable) or not is_mutable_number(value):
             self.refuse(
                 f"'{name}' is a variable of a function around this one: a kernel changes numbers "
                 "of its own only",
                 remedy="give the variable a number in the kernel before, or return the value",
             )
-        self._change(name, held, value)
+        self._assign_variable(name, held, value)
 
     def read_variable(self, variable: Variable) -> SSAValue:
         found = self.builder.load(variable.slot)
         before = variable.known_in(self.regions)
         if before is not None:
-            self.arithmetic.same(found, before)
+            self.arithmetic.record_equal(found, before)
         else:
             variable.read, variable.read_in = found, self.regions
         return found
 
-    def _change(self, name: str, variable: Variable, value: Number) -> None:
+    def _assign_variable(self, name: str, variable: Variable, value: Number) -> None:
         self._check_natural(name, value)
         self.builder.assign(variable.slot, value)
         variable.read = None
@@ -141,15 +144,15 @@ class VariableTranslator(CallTranslator):
                 remedy="kernels count with numbers that are 0 or more: take max(..., 0)",
             )
 
-    def _make_variables(self, body: Sequence[ast.stmt], *, is_loop: bool) -> None:
-        """Numbers that the running kernel changes in a loop or under a condition become variables
-        of C++, if somebody reads them as they are then."""
+    def _promote_variables(self, body: Sequence[ast.stmt], *, is_loop: bool) -> None:
+        """Promotes numbers that a loop or branch assigns to C++ variables, if they are read
+        later."""
         end = last_line(body)
         for name in stored_names(body):
             value = self.names.get(name)
             if isinstance(value, Variable):
                 value.read = None
-            elif is_changeable(value) and (
+            elif is_mutable_number(value) and (
                 (is_loop and reads_first(body, name)) or self.frame.reads_later(name, end)
             ):
                 self._check_natural(name, value)
@@ -158,15 +161,17 @@ class VariableTranslator(CallTranslator):
                 self.names[name] = Variable(self.builder.variable(value, cpp_name(name)))
 
     def joined_names(self, body: Sequence[ast.stmt], orelse: Sequence[ast.stmt]) -> list[str]:
-        """Variables that both branches of a condition assign to, and that are read after it. Those
-        that are numbers become variables of C++."""
+        """Variables that both branches of a condition assign and that are read after it.
+
+        Numbers become C++ variables instead of being returned.
+        """
         end = last_line([*body, *orelse])
         found: list[str] = []
         for name in stored_names([*body, *orelse]) if orelse else ():
             is_new = self.names.get(name, UNKNOWN) is UNKNOWN
             if not is_new or not self.frame.reads_later(name, end):
                 continue
-            if assigned_on_all_ways((body, orelse), name):
+            if is_assigned_on_all_paths((body, orelse), name):
                 if self._are_numbers(name, [*body, *orelse], frozenset()):
                     self.names[name] = Variable(self.builder.variable(0, cpp_name(name)))
                 else:
@@ -174,70 +179,69 @@ class VariableTranslator(CallTranslator):
         return found
 
     def _are_numbers(
-        self, name: str, statements: Sequence[ast.stmt], asked: frozenset[str]
+        self, name: str, statements: Sequence[ast.stmt], assumed: frozenset[str]
     ) -> bool:
-        """True if statements assign nothing but numbers to a variable; of those that were asked
-        for it is known."""
+        """True if statements assign numbers only to a variable; `assumed` are taken to be
+        numbers."""
         values = assigned_values(statements, name)
-        return name in asked or (
+        return name in assumed or (
             bool(values)
             and all(
-                value is not None and self._looks_like_number(value, statements, asked | {name})
+                value is not None and self._looks_like_number(value, statements, assumed | {name})
                 for value in values
             )
         )
 
     def _looks_like_number(
-        self, value: ast.expr, statements: Sequence[ast.stmt], asked: frozenset[str]
+        self, value: ast.expr, statements: Sequence[ast.stmt], assumed: frozenset[str]
     ) -> bool:
-        """True if an expression in statements has integers and operators of integers only."""
+        """True if an expression consists of integers and integer operators only."""
         match value:
             case ast.Constant(number):
-                return is_changeable(number)
+                return is_mutable_number(number)
             case ast.Name(name) if name not in self.names and (
-                name in asked or assigned_values(statements, name)
+                name in assumed or assigned_values(statements, name)
             ):
-                return self._are_numbers(name, statements, asked)
+                return self._are_numbers(name, statements, assumed)
             case ast.Name(name):
                 frame = self.frame
                 while frame is not None and name not in frame.names:
                     frame = frame.enclosing
                 if frame is None:
                     captured = self.frame.captured
-                    return name in captured and is_changeable(self.name(name, value))
+                    return name in captured and is_mutable_number(self.name(name, value))
                 held = frame.names[name]
-                return is_changeable(held) or isinstance(held, Variable)
+                return is_mutable_number(held) or isinstance(held, Variable)
             case ast.Subscript(ast.Name(name), ast.Constant(int(place))):
                 held = self.names.get(name)
-                return is_tuple(held) and len(held) > place and is_changeable(held[place])
+                return is_tuple(held) and len(held) > place and is_mutable_number(held[place])
             case ast.BinOp(left, operator, right) if not isinstance(operator, ast.Div):
                 parts = (left, right)
-                return all(self._looks_like_number(part, statements, asked) for part in parts)
+                return all(self._looks_like_number(part, statements, assumed) for part in parts)
             case _:
                 return False
 
     def survives(self, name: str, before: Any) -> bool:
-        """True if what a name holds outlives the loop or condition that it is assigned in."""
+        """True if the value of a variable remains valid after the loop or condition."""
         return is_known(before) and is_known(self.names[name]) and before == self.names[name]
 
     def before_loop(self, body: Sequence[ast.stmt], limits: Limits | None = None) -> None:
-        """Prepares what a loop carries from one iteration to the next; `limits` are those of a loop
-        that counts."""
-        self._make_variables(body, is_loop=True)
+        """Prepares the loop-carried variables of a loop; `limits` are those of a counting loop."""
+        self._promote_variables(body, is_loop=True)
 
     def after_loop(self) -> None:
-        """Ends a loop that counts."""
+        """Finishes a counting loop."""
 
     def before_condition(self, body: Sequence[ast.stmt]) -> None:
-        """Prepares what statements change that are carried out where a condition holds."""
-        self._make_variables(body, is_loop=False)
+        """Prepares the variables that statements under a condition assign."""
+        self._promote_variables(body, is_loop=False)
 
-    def noted(self, frame: Frame, name: str, node: ast.AST) -> None:
+    def note_read(self, frame: Frame, name: str, node: ast.AST) -> None:
         for loop in self.loops:
             loop.reads(frame, name, node, self.regions)
 
     def check_carried(self, loop: Loop) -> None:
-        """At the end of a loop: what it read of its variables holds in all of its iterations."""
+        """Refuses loop-carried values that the kernel does not keep in variables."""
         for name, node in loop.carried():
             if not self.survives(name, loop.before[name]):
                 self.refuse(

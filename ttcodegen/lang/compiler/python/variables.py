@@ -20,32 +20,32 @@ from ttcodegen.lang.simulator.context import inside_of
 from ttcodegen.lang.simulator.locations import ProgramError
 from ttcodegen.lang.simulator.shapes import is_sequence
 
-# Numbers that a kernel changes while it runs: variables of C++.
+# Numbers that a kernel changes while it runs: C++ variables
 
 
 @dataclass(eq=False)
 class Variable:
-    """A number that loops carry from one iteration to the next, or that conditions change."""
+    """A number that is loop-carried, or that conditions change: a C++ variable."""
 
     slot: SSAValue
     """Storage of the variable in the kernel."""
     read: SSAValue | None = None
     """Last value read, or None if it may have changed."""
     read_in: Regions = ()
-    """The loops and conditions that were open then."""
+    """Enclosing loops and conditions of that read."""
 
     def known_in(self, regions: Regions) -> SSAValue | None:
-        """Known value where these loops and conditions are open."""
+        """Last value read, if it is still valid inside the given loops and conditions."""
         return self.read if regions[: len(self.read_in)] == self.read_in else None
 
 
 def reads_first(statements: Sequence[ast.stmt], name: str) -> bool:
-    """True if statements may read a variable before they assign to it."""
+    """True if statements may read a variable before they assign it."""
     return _flow(statements, name)[0]
 
 
-def assigned_on_all_ways(branches: Sequence[Sequence[ast.stmt]], name: str) -> bool:
-    """True if each of some branches assigns to a variable before it reads it."""
+def is_assigned_on_all_paths(branches: Sequence[Sequence[ast.stmt]], name: str) -> bool:
+    """True if each branch assigns a variable before reading it."""
     return all(_flow(branch, name) == (False, True) for branch in branches)
 
 
@@ -55,9 +55,11 @@ def assigned_values(statements: Sequence[ast.stmt], name: str) -> list[ast.expr 
     for node in (each for statement in statements for each in ast.walk(statement)):
         if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            alone = any(isinstance(target, ast.Name) and target.id == name for target in targets)
-            if alone or any(_stores(target, name) for target in targets):
-                found.append(node.value if alone else None)
+            is_direct = any(
+                isinstance(target, ast.Name) and target.id == name for target in targets
+            )
+            if is_direct or any(_stores(target, name) for target in targets):
+                found.append(node.value if is_direct else None)
         elif isinstance(node, ast.For | ast.withitem | ast.NamedExpr):
             target = node.optional_vars if isinstance(node, ast.withitem) else node.target
             if target is not None and _stores(target, name):
@@ -67,18 +69,18 @@ def assigned_values(statements: Sequence[ast.stmt], name: str) -> list[ast.expr 
 
 @dataclass(frozen=True)
 class CountingLoop:
-    """`while name < limit:` with `name += step` as its last statement."""
+    """A `while name < limit:` loop with `name += step` as its last statement."""
 
     name: str
     limit: ast.expr
     includes_limit: bool
     step: ast.expr
     body: Sequence[ast.stmt]
-    """Loop body without the increment at its end."""
+    """Loop body without the final increment."""
 
 
 def counting_loop(node: ast.While) -> CountingLoop | None:
-    """Recognizes a while loop that counts, or returns None."""
+    """Recognizes a counting `while` loop, or returns None."""
     match node.test, node.body[-1]:
         case (
             ast.Compare(ast.Name(name), [ast.Lt() | ast.LtE() as comparison], [limit]),
@@ -102,15 +104,15 @@ def counting_loop(node: ast.While) -> CountingLoop | None:
 
 
 def _flow(statements: Sequence[ast.stmt], name: str) -> tuple[bool, bool]:
-    """True if a variable may be read as it was before, and whether it is assigned to for sure."""
+    """Returns whether the old value of a variable may be read, and is definitely replaced."""
     for statement in statements:
-        reads, assigns = _of_statement(statement, name)
+        reads, assigns = _statement_flow(statement, name)
         if reads or assigns:
             return reads, assigns
     return False, False
 
 
-def _of_statement(statement: ast.stmt, name: str) -> tuple[bool, bool]:
+def _statement_flow(statement: ast.stmt, name: str) -> tuple[bool, bool]:
     match statement:
         case ast.If(test, body, orelse):
             first, second = _flow(body, name), _flow(orelse, name)
@@ -149,7 +151,7 @@ def _has(node: ast.AST, name: str, context: type[ast.expr_context]) -> bool:
 
 
 def last_line(statements: Sequence[ast.stmt]) -> int:
-    """Last source line of statements."""
+    """Last source line of a sequence of statements."""
     return max(statement.end_lineno or 0 for statement in statements)
 
 
@@ -165,8 +167,7 @@ def read_after(syntax: ast.AST, line: int, name: str) -> bool:
     return False
 
 
-# Functions while they are translated: the kernel, and those that it calls, whose bodies are where
-# they are called.
+# Frames of functions under translation: the kernel, and functions inlined into it.
 
 _PLAIN = (int, float, str, bool, type(None))
 Syntax = ast.FunctionDef | ast.Lambda
@@ -174,33 +175,32 @@ Syntax = ast.FunctionDef | ast.Lambda
 
 @dataclass(eq=False)
 class Frame:
-    """A function that is being translated."""
+    """A function that is being translated: the kernel or an inlined call."""
 
     syntax: Syntax
     captured: Captured
     enclosing: Frame | None = None
-    """The function that it is defined in, if that is being translated too."""
+    """Frame of the enclosing function, if that is being translated, too."""
     regions: int = 0
     """Number of open device loops and conditions at the call."""
     names: dict[str, Any] = field(default_factory=dict[str, Any])
     here: ast.AST = field(default_factory=ast.Pass)
-    """Syntax node under translation."""
+    """Syntax node that is being translated."""
     outer_names: set[str] = field(default_factory=set[str])
-    """The names that it declares to be variables of the functions around it."""
+    """Names that the function declares as `nonlocal`."""
     iteration: Sequence[ast.stmt] = ()
-    """The statements that the end of an iteration of the innermost loop follows."""
-    again: list[Sequence[ast.stmt]] = field(default_factory=list[Sequence[ast.stmt]])
-    """The bodies of loops that Python goes through and has not done with: their statements come
-    again, after those that follow them."""
+    """Remaining statements of the innermost loop's iteration."""
+    repeated_bodies: list[Sequence[ast.stmt]] = field(default_factory=list[Sequence[ast.stmt]])
+    """Bodies of unrolled loops with further iterations, whose statements will be repeated."""
     rest: Sequence[ast.stmt] = field(init=False)
-    """The statements that its end follows."""
+    """Remaining statements of the function."""
 
     def __post_init__(self) -> None:
         self.rest = self.body
 
     @cached_property
     def shared_names(self) -> frozenset[str]:
-        """Its variables that functions inside of it declare to change."""
+        """Variables of the function that nested functions declare as `nonlocal`."""
         return frozenset(
             name
             for part in ast.walk(self.syntax)
@@ -209,19 +209,19 @@ class Frame:
         )
 
     def reads_later(self, name: str, line: int) -> bool:
-        """True if it reads a variable, as it is after a line."""
+        """True if the function may read a variable's current value after a line."""
         return read_after(self.syntax, line, name) or any(
-            reads_first(body, name) for body in self.again
+            reads_first(body, name) for body in self.repeated_bodies
         )
 
     @property
     def name(self) -> str:
-        """The name of the function."""
+        """Name of the function."""
         return self.syntax.name if isinstance(self.syntax, ast.FunctionDef) else "lambda"
 
     @property
     def body(self) -> list[ast.stmt]:
-        """Its statements."""
+        """Statements of the function."""
         if isinstance(self.syntax, ast.FunctionDef):
             return self.syntax.body
         value = self.syntax.body
@@ -230,25 +230,25 @@ class Frame:
 
 @dataclass(frozen=True, eq=False)
 class LocalFunction:
-    """A function that is defined in another one that is being translated."""
+    """A function defined inside a function that is being translated."""
 
     syntax: Syntax
     frame: Frame
     defaults: Mapping[str, Any]
-    """The values of arguments that calls may leave out, by name."""
+    """Default values of parameters, by name."""
 
-    def opened(self, regions: int) -> Frame:
+    def new_frame(self, regions: int) -> Frame:
         """A frame for a call."""
         return Frame(self.syntax, self.frame.captured, self.frame, regions)
 
 
 def captured_frame(function: CapturedFunction, regions: int) -> Frame:
-    """A frame for a call of a function defined outside of the kernel."""
+    """A frame for a call of a captured function."""
     return Frame(syntax_of(function.first), Captured(function.on_nodes), None, regions)
 
 
 def captured_defaults(function: CapturedFunction) -> dict[str, Any]:
-    """The values of arguments that calls of a function may leave out."""
+    """Default values of a captured function's parameters."""
     code, values = function.first.__code__, function.first.__defaults__ or ()
     names = code.co_varnames[: code.co_argcount]
     return dict(zip(names[len(names) - len(values) :], values, strict=True)) | dict(
@@ -257,7 +257,7 @@ def captured_defaults(function: CapturedFunction) -> dict[str, Any]:
 
 
 def is_plain(value: Any) -> bool:
-    """True if a value is one of Python alone."""
+    """True if a value is a plain Python value: a number, string or None, or a sequence of those."""
     if isinstance(value, tuple | list):
         return all(map(is_plain, value))  # pyright: ignore[reportUnknownArgumentType]
     return isinstance(value, _PLAIN)
@@ -266,10 +266,9 @@ def is_plain(value: Any) -> bool:
 def computed_by_python(
     function: CapturedFunction, positional: Sequence[Any], named: Mapping[str, Any]
 ) -> tuple[Any] | None:
-    """Evaluates a function of Python values, or returns None.
+    """Calls a function of plain values in Python, or returns None if the kernel must inline it.
 
-    None if the result differs between nodes or the function uses the language, which needs the
-    running kernel.
+    That is the case if the function differs between nodes or uses the language.
     """
     plain = all(map(is_plain, (*positional, *named.values())))
     if plain and function.is_same and "print" not in function.first.__code__.co_names:
@@ -279,7 +278,7 @@ def computed_by_python(
 
 
 class Returned(Exception):
-    """The call that is being translated ends here, with a value."""
+    """Raised to end the translation of a call with its result."""
 
     def __init__(self, value: Any) -> None:
         super().__init__()
@@ -295,24 +294,24 @@ def bound_arguments(
     """Binds the arguments of a call to a function's parameters.
 
     Raises:
-        TypeError: if the call does not fit the function.
+        TypeError: if the arguments do not match the parameters.
     """
-    wanted = syntax.args
-    names = [each.arg for each in (*wanted.posonlyargs, *wanted.args)]
+    parameters = syntax.args
+    names = [each.arg for each in (*parameters.posonlyargs, *parameters.args)]
     found = dict(zip(names, positional, strict=False))
-    if wanted.vararg is not None:
-        found[wanted.vararg.arg] = tuple(positional[len(names) :])
+    if parameters.vararg is not None:
+        found[parameters.vararg.arg] = tuple(positional[len(names) :])
     elif len(positional) > len(names):
         raise TypeError(f"it takes {len(names)} arguments, not {len(positional)}")
-    names += [each.arg for each in wanted.kwonlyargs]
+    names += [each.arg for each in parameters.kwonlyargs]
     rest = {name: value for name, value in named.items() if name not in names}
     for name, value in named.items():
         if name in names:
             if name in found:
                 raise TypeError(f"it gets two values for '{name}'")
             found[name] = value
-    if wanted.kwarg is not None:
-        found[wanted.kwarg.arg] = rest
+    if parameters.kwarg is not None:
+        found[parameters.kwarg.arg] = rest
     elif rest:
         raise TypeError(f"it has no argument '{next(iter(rest))}'")
     for name in names:
@@ -324,29 +323,29 @@ def bound_arguments(
 
 
 Limits: TypeAlias = tuple[Number, Number, Number]
-"""Start, end and step of a loop that counts."""
+"""Start, end and step of a counting loop."""
 
-# Loop-carried state of device loops, without values computed by Python.
+# Loop-carried state of device loops, apart from values that Python computes.
 
 
 @dataclass(eq=False)
 class Loop:
-    """A loop of the device that is being translated, once for all of its iterations."""
+    """A device loop that is being translated, once for all of its iterations."""
 
     frame: Frame
-    """The function that it is in."""
+    """Frame of the function that contains the loop."""
     regions: Regions
     before: Mapping[str, Any]
-    """Values of the assigned variables before the loop."""
+    """Values before the loop of the variables that it assigns."""
     counter: Number | None = None
-    """Counter of the kernel; None of a loop that a condition ends."""
+    """Counter of the device loop; None if a condition ends it."""
     is_uniform: bool = False
-    """True if it goes on for as long on all nodes."""
+    """True if the trip count is the same on all nodes."""
     _assigned: dict[str, set[Regions]] = field(default_factory=dict[str, set[Regions]])
     _read: dict[str, ast.AST] = field(default_factory=dict[str, ast.AST])
 
     def reads(self, frame: Frame, name: str, node: ast.AST, regions: Regions) -> None:
-        """A variable of a function is read: one that this iteration may not have assigned to."""
+        """Records a read of a variable, unless this iteration has definitely assigned it before."""
         if frame is not self.frame or name not in self.before:
             return
         assigned = self._assigned.get(name, ())
@@ -354,25 +353,25 @@ class Loop:
             self._read.setdefault(name, node)
 
     def assigns(self, frame: Frame, name: str, regions: Regions) -> None:
-        """A variable of a function is given a value: by the iterations that come to `regions`."""
+        """Records an assignment to a variable inside given regions."""
         if frame is self.frame and regions[: len(self.regions)] == self.regions:
             self._assigned.setdefault(name, set()).add(regions)
 
     def carried(self) -> Iterator[tuple[str, ast.AST]]:
-        """Variables that hold another value at the end of an iteration than the one that it read,
-        and where it read that."""
+        """Yields loop-carried variables, with the node that reads the previous iteration's
+        value."""
         for name, node in self._read.items():
             if self.frame.names.get(name) is not self.before[name]:
                 yield name, node
 
 
-# Sequences whose elements only the running kernel knows: ranges with limits that it computes,
-# what goes through several sequences at once, and lists that differ from node to node.
+# Sequences whose elements only the running kernel knows: ranges with computed limits, zipped
+# sequences, and lists that differ between nodes.
 
 
 @dataclass(frozen=True, eq=False)
 class KernelRange:
-    """A range of Python with limits of the kernel."""
+    """A Python range with limits that the kernel computes."""
 
     start: Number
     stop: Number
@@ -380,41 +379,41 @@ class KernelRange:
 
 
 @dataclass(frozen=True, eq=False)
-class Zipped:
-    """Tuples of the elements of several sequences, as `zip` and `enumerate` give them."""
+class KernelZip:
+    """Tuples of the elements of several sequences, as made by `zip` and `enumerate`."""
 
     parts: tuple[Any, ...]
     length: Number | None = None
-    """Number of elements, where known."""
+    """Number of elements, or None if the shortest part determines it."""
 
 
 @dataclass(frozen=True, eq=False)
-class Listed:
-    """A list with another length on each node: its elements follow from their positions."""
+class KernelList:
+    """A list with a node-dependent length, whose elements are computed from their index."""
 
     length: Number
     at: Callable[[Number], Any]
 
 
 def is_kernel_sequence(value: object) -> bool:
-    """True if the running kernel goes over a sequence; over ranges it does so too."""
-    return isinstance(value, KernelRange | Zipped | Listed | range)
+    """True if the running kernel iterates over a sequence."""
+    return isinstance(value, KernelRange | KernelZip | KernelList | range)
 
 
-def zipped(parts: Sequence[Any]) -> Zipped | None:
-    """Several sequences at once, if the kernel can go over them; None if Python does."""
+def zipped(parts: Sequence[Any]) -> KernelZip | None:
+    """Zips sequences if the kernel iterates over one of them; None if Python zips them."""
     over_kernel = any(is_kernel_sequence(part) for part in parts)
-    return Zipped(tuple(parts)) if over_kernel else None
+    return KernelZip(tuple(parts)) if over_kernel else None
 
 
 def length_of(value: Any, arithmetic: Arithmetic) -> Number | None:
     """Length of a sequence, or None if kernels cannot count it."""
     match value:
         case KernelRange(start, stop, step):
-            return _steps(start, stop, step, arithmetic)
-        case Zipped(_, length) if length is not None:
+            return _trip_count(start, stop, step, arithmetic)
+        case KernelZip(_, length) if length is not None:
             return length
-        case Zipped(parts):
+        case KernelZip(parts):
             total: Number | None = None
             for part in parts:
                 length = length_of(part, arithmetic)
@@ -422,13 +421,13 @@ def length_of(value: Any, arithmetic: Arithmetic) -> Number | None:
                     return None
                 total = length if total is None else arithmetic.extreme("min", total, length)
             return total
-        case Listed(length, _):
+        case KernelList(length, _):
             return length
         case _:
             return len(value)
 
 
-def _steps(start: Number, stop: Number, step: Number, arithmetic: Arithmetic) -> Number | None:
+def _trip_count(start: Number, stop: Number, step: Number, arithmetic: Arithmetic) -> Number | None:
     if not isinstance(step, int):
         return None
     if step < 0:
@@ -445,14 +444,14 @@ def _steps(start: Number, stop: Number, step: Number, arithmetic: Arithmetic) ->
 
 
 def element_of(value: Any, position: Number, arithmetic: Arithmetic) -> Any:
-    """The element at a position; None if kernels cannot find it."""
+    """Element at an index; None if kernels cannot compute it."""
     match value:
         case KernelRange(start, _, step):
             return arithmetic.add(start, arithmetic.multiply(position, step))
-        case Zipped(parts):
+        case KernelZip(parts):
             found = tuple(element_of(part, position, arithmetic) for part in parts)
             return None if any(part is None for part in found) else found
-        case Listed(_, at):
+        case KernelList(_, at):
             return at(position)
         case range():
             return arithmetic.add(value.start, arithmetic.multiply(position, value.step))
@@ -463,8 +462,10 @@ def element_of(value: Any, position: Number, arithmetic: Arithmetic) -> Any:
 
 
 def looked_up(values: Any, position: Number, arithmetic: Arithmetic, name: str = "table") -> Any:
-    """An element of a sequence of integers, or of tuples of them, in a table of the kernel; None if
-    there is no such table."""
+    """Looks up an element of a sequence of integers or of integer tuples in kernel tables.
+
+    None if the elements are something else.
+    """
     parts = list(values)
     if not parts:
         return None

@@ -1,5 +1,4 @@
-"""Operations of TT-Lang that modules call: the programs that have them are named on the command
-line."""
+"""TT-Lang operations that modules call, from programs named on the command line."""
 
 from __future__ import annotations
 
@@ -18,12 +17,12 @@ if TYPE_CHECKING:
 def callable_operations(
     programs: Sequence[str], system: SystemDescription | None = None, *, all_are_used: bool = False
 ) -> Generator[None]:
-    """Lets modules call the operations of programs.
+    """Scope in which modules can call the operations of programs.
 
     Args:
         programs: paths of Python files.
         system: the machine that runs the operations; the default one if not given.
-        all_are_used: whether to warn of a program that no module has called an operation of.
+        all_are_used: True to warn about programs none of whose operations was called.
 
     Raises:
         CompileError: if a program cannot be read, breaks a rule, raises an error or ends itself, or

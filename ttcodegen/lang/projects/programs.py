@@ -1,4 +1,4 @@
-"""Runs Python programs that import `ttl` and `ttnn`, and finds operations that modules call."""
+"""Runner of Python programs that import `ttl` and `ttnn`, and lookup of their operations."""
 
 from __future__ import annotations
 
@@ -40,8 +40,7 @@ from ttcodegen.systems.description import SystemDescription
 
 @contextmanager
 def language_packages() -> Generator[None]:
-    """Makes `ttl` and `ttnn` those of the simulator; packages of these names that are installed are
-    back afterwards."""
+    """Scope in which `ttl` and `ttnn` are the simulator's packages, hiding installed ones."""
     hidden = {
         name: sys.modules.pop(name)
         for name in list(sys.modules)
@@ -67,20 +66,20 @@ def run_program_text(
 
     Args:
         source: the program; modules next to it can be imported.
-        arguments: those that the program finds in `sys.argv`.
-        watch: is called with each launch of an operation before its kernels run; what it returns is
-            called afterwards.
-        name: the name that it knows itself by; another one for what is imported.
-        system: the machine that operations run on; the one of before if not given.
+        arguments: command-line arguments, for `sys.argv`.
+        watch: called with each launch of an operation before its kernels run; the function that it
+            returns is called after them.
+        name: value of `__name__`; `__main__` unless the program is imported.
+        system: the machine that operations run on; the current one if not given.
 
     Returns:
-        What the module holds at its end.
+        The global variables of the module after the run.
 
     Raises:
         CompileError: if the program breaks a rule of the language, or raises anything else.
-        SystemExit: if the program ends itself.
+        SystemExit: if the program exits.
     """
-    code = _compiled(source)
+    code = _compile(source)
     main = ModuleType(name)
     main.__file__ = source.name
     main.__dict__.update(COUNTERS)
@@ -111,53 +110,50 @@ def _run(code: CodeType, main: ModuleType) -> None:
 
 @contextmanager
 def code_of_user(*, may_end: bool) -> Generator[None]:
-    """Makes what a program raises in it, and how it ends its process, errors at its lines.
+    """Scope of user code: exceptions and attempts to end the process become errors at its lines.
 
     Args:
-        may_end: True if the program may end its process where no operation runs.
+        may_end: True if the program may end its process outside of operations.
     """
-    with _kernels_stay(may_end):
+    with _guarded_process(may_end):
         try:
             yield
         except SystemExit as raised:
-            _check_left_outside(raised)
+            _check_exit_outside_operations(raised)
             raise
         except (CompileError, KeyboardInterrupt):
             raise
         except BaseException as raised:
-            raise _raised_by_program(raised) from None
+            raise _program_error(raised) from None
 
 
-def _check_left_outside(raised: SystemExit) -> None:
-    """Raises CompileError if a program ended from within an operation."""
+def _check_exit_outside_operations(raised: SystemExit) -> None:
+    """Raises CompileError if a program exits from inside an operation."""
     entries = (Operation.__call__.__code__, Operation.instantiate.__code__)
-    if any(each.tb_frame.f_code in entries for each in _traces(raised)):
+    if any(each.tb_frame.f_code in entries for each in _traceback_entries(raised)):
         at = [
             (each.tb_frame.f_code, each.tb_lasti)
-            for each in _traces(raised)
+            for each in _traceback_entries(raised)
             if is_of_user(each.tb_frame.f_code.co_filename)
         ]
         message = "the program ends in an operation, by sys.exit or exit"
         raise CompileError(message, place(at[-1]) if at else None) from None
 
 
-def _compiled(source: Source) -> CodeType:
+def _compile(source: Source) -> CodeType:
     try:
         module = ast.parse(source.text, source.name)
         return compile(with_counted_loops(module), source.name, "exec", dont_inherit=True)
-    except SyntaxError as wrong:
-        where = SourceLocation(source.name, wrong.lineno or 1, wrong.offset or 1)
-        raise CompileError(f"the program is no Python: {wrong.msg}", where) from None
+    except SyntaxError as syntax_error:
+        where = SourceLocation(source.name, syntax_error.lineno or 1, syntax_error.offset or 1)
+        raise CompileError(f"the program is no Python: {syntax_error.msg}", where) from None
 
 
-def _raised_by_program(raised: BaseException) -> CompileError:
-    """Error for an exception of the program, at its innermost line.
-
-    The callers are notes.
-    """
+def _program_error(raised: BaseException) -> CompileError:
+    """Converts an exception of the program to an error at its innermost line, callers as notes."""
     frames = [
         (code, trace.tb_lasti)
-        for trace in _traces(raised)
+        for trace in _traceback_entries(raised)
         if is_of_user((code := trace.tb_frame.f_code).co_filename)
     ]
     if isinstance(raised, RecursionError) and frames:
@@ -173,7 +169,7 @@ def _raised_by_program(raised: BaseException) -> CompileError:
 
 
 def _endless_recursion(frames: Sequence[Instruction]) -> CompileError:
-    """The function that calls itself, at the call that does, and what called it first."""
+    """Error for an endless recursion, located at the recursive call, callers as notes."""
     codes = [code for code, _ in frames]
     repeated = next(n for n, code in enumerate(codes) if codes.count(code) > 1)
     message = f"the function '{codes[repeated].co_name}' calls itself without an end"
@@ -182,18 +178,19 @@ def _endless_recursion(frames: Sequence[Instruction]) -> CompileError:
 
 
 @contextmanager
-def _kernels_stay(may_end: bool) -> Generator[None]:
-    """Makes a program that would end the process, or put another in its place, an error where
-    something is left out thereby without a word: the rest of an operation, or what is said of the
-    operations that were watched."""
-    own = os.getpid()
+def _guarded_process(may_end: bool) -> Generator[None]:
+    """Scope in which ending or replacing the process is an error, unless it is harmless.
+
+    Otherwise the rest of an operation, or the report on watched operations, would silently be lost.
+    """
+    own_pid = os.getpid()
     kept: list[tuple[object, str, Any]] = []
-    for module, name in product(_MODULES, _ENDINGS):
+    for module, name in product(_OS_MODULES, _EXIT_FUNCTIONS):
         kept.append((module, name, getattr(module, name)))
-        setattr(module, name, _refusing(name, kept[-1][2], own, may_end))
-    for owner, name, does in _NOT_IN_KERNELS:
+        setattr(module, name, _guarded_exit(name, kept[-1][2], own_pid, may_end))
+    for owner, name, does in _FORBIDDEN_IN_KERNELS:
         kept.append((owner, name, getattr(owner, name)))
-        setattr(owner, name, _refusing_in_operations(does, kept[-1][2], own))
+        setattr(owner, name, _guarded_in_operations(does, kept[-1][2], own_pid))
     try:
         yield
     finally:
@@ -201,19 +198,19 @@ def _kernels_stay(may_end: bool) -> Generator[None]:
             setattr(owner, name, function)
 
 
-_NOT_IN_KERNELS: tuple[tuple[object, str, str], ...] = (
+_FORBIDDEN_IN_KERNELS: tuple[tuple[object, str, str], ...] = (
     *((module, name, f"divides the process, by os.{name}") for module in (os, posix)
       for name in ("fork", "forkpty")),
     (time, "sleep", "sleeps, and all kernels with it"),
     (threading.Thread, "start", "starts a thread, which no kernel waits for"),
 )  # fmt: skip
-"""Functions that no kernel can call, and the reason."""
+"""Functions that kernels must not call, with the reason."""
 
 
-def _refusing_in_operations(does: str, function: Any, own: int) -> Any:
+def _guarded_in_operations(does: str, function: Any, own_pid: int) -> Any:
     @wraps(function)
     def call(*arguments: Any, **options: Any) -> Any:
-        is_kernel = current.kernel is not None and os.getpid() == own
+        is_kernel = current.kernel is not None and os.getpid() == own_pid
         if is_kernel and threading.current_thread() is threading.main_thread():
             raise error(f"the program {does}, in an operation")
         return function(*arguments, **options)
@@ -221,26 +218,26 @@ def _refusing_in_operations(does: str, function: Any, own: int) -> Any:
     return call
 
 
-_MODULES = (os, posix)
-_ENDINGS = ("_exit", "execv", "execve")
-"""The functions that the others, as os.execlp, are made of."""
+_OS_MODULES = (os, posix)
+_EXIT_FUNCTIONS = ("_exit", "execv", "execve")
+"""Primitives that the other exec functions, such as os.execlp, are implemented with."""
 
 
-def _refusing(
-    name: str, leave: Callable[..., NoReturn], own: int, may_end: bool
+def _guarded_exit(
+    name: str, leave: Callable[..., NoReturn], own_pid: int, may_end: bool
 ) -> Callable[..., NoReturn]:
     def refuse(*arguments: Any, **options: Any) -> NoReturn:
         in_operation = current.kernel is not None or current.node is not None
-        # What was forked may end, as those of multiprocessing do.
-        if os.getpid() != own or (may_end and not in_operation and current.watch is None):
+        # Forked processes may end, as those of multiprocessing do.
+        if os.getpid() != own_pid or (may_end and not in_operation and current.watch is None):
             leave(*arguments, **options)
-        within = " in an operation" if in_operation else ""
-        raise error(f"the program ends the process{within}, by os.{name}")
+        suffix = " in an operation" if in_operation else ""
+        raise error(f"the program ends the process{suffix}, by os.{name}")
 
     return refuse
 
 
-def _traces(raised: BaseException) -> Generator[TracebackType]:
+def _traceback_entries(raised: BaseException) -> Generator[TracebackType]:
     trace = raised.__traceback__
     while trace is not None:
         yield trace
@@ -248,28 +245,29 @@ def _traces(raised: BaseException) -> Generator[TracebackType]:
 
 
 _SIMULATOR = RLock()
-"""One operation runs at a time, whichever thread calls it."""
+"""Serializes operations, because the simulator has global state."""
 
 
 @dataclass(frozen=True)
 class ProgramOperations:
-    """The operations of some programs.
+    """Operations of several programs.
 
-    A model calls one `[program.]operation[::version]`: the program is the name of its file without
-    `.py`, the operation that of the Python function, without the underscores that keep it private.
+    A model calls an operation as `[program.]operation[::version]`: the program is the name of its
+    file without `.py`, the operation the name of the Python function without the underscores that
+    make it private.
     """
 
     found: Mapping[tuple[str, str], Operation] = field(
         default_factory=dict[tuple[str, str], Operation]
     )
-    """By the names of the program and of the operation."""
+    """Operations by program name and operation name."""
     system: SystemDescription = field(default_factory=default_machine)
-    """The machine that runs them."""
+    """The machine that runs the operations."""
     called: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
-    """Those that a model has called, by the same names."""
+    """Names of the operations that a model has called."""
 
     def refusal(self, kernel_id: str) -> str | None:
-        """Returns why there is no operation of this name, or None if there is one."""
+        """Returns the error message if no operation, or more than one, has a name; else None."""
         matches = self._matches(kernel_id)
         count = len(matches)
         if count == 1:
@@ -310,10 +308,10 @@ class ProgramOperations:
         return [tensor.elements() for tensor in given]
 
     def program(self, kernel_id: str, tensors: Sequence[GivenTensor], name: str) -> CalledProgram:
-        """The program that an operation is for tensors of these kinds, under a name.
+        """Compiles an operation for tensors of given shapes and types to a named program.
 
         Raises:
-            CompileError: if the compiler does not take the operation.
+            CompileError: if the operation uses something that is not supported.
         """
         given = [_tensor(tensor) for tensor in tensors]
         with self._running():
@@ -334,7 +332,7 @@ class ProgramOperations:
         given = [_tensor(tensor) for tensor in tensors]
         launches: list[Launch] = []
         with self._running():
-            outer, current.watch = current.watch, partial(_kept, launches)
+            outer, current.watch = current.watch, partial(_keep_launch, launches)
             try:
                 self._operation(kernel_id)(*given)
             finally:
@@ -343,8 +341,8 @@ class ProgramOperations:
         return written is not None and written.is_all
 
 
-def _kept(launches: list[Launch], launch: Launch) -> Callable[[], None]:
-    """Keeps a launch; nothing is left to do after it."""
+def _keep_launch(launches: list[Launch], launch: Launch) -> Callable[[], None]:
+    """Appends a launch to a list; there is nothing to do after it."""
     launches.append(launch)
     return lambda: None
 
@@ -359,7 +357,7 @@ def _tensor(given: GivenTensor) -> Tensor:
 def operations_of(
     programs: Sequence[str], system: SystemDescription | None = None
 ) -> ProgramOperations:
-    """The operations of programs, which are run for it as modules that are imported.
+    """Imports programs as modules and collects their operations.
 
     Args:
         programs: paths of Python files.

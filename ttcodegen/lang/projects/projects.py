@@ -38,7 +38,7 @@ from ttcodegen.transforms.module_text import module_text
 from ttcodegen.transforms.pass_runner import PassRunner
 from ttcodegen.transforms.registry import passes_of
 
-# Operations whose nodes all do the same, as modules of `ttir.generic`.
+# Uniform operations as modules of `ttir.generic`
 
 
 @dataclass(frozen=True)
@@ -47,27 +47,27 @@ class GenericModule:
 
     name: str
     source: Source
-    """The function with ops of TTIR."""
+    """The function, with TTIR ops."""
     text: str
-    """The same with a `ttir.generic` for each device program, on the operation's grid."""
+    """The function with a `ttir.generic` for each device program, on the operation's grid."""
     outputs: tuple[str, ...]
-    """The names of its results."""
+    """Names of the results."""
 
     def run(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Evaluates the function in numpy."""
+        """Evaluates the function with numpy."""
         return Golden(parse_module(self.source)).run(self.name, inputs)
 
 
 def generic_module(launch: Launch, operation: CompiledOperation) -> GenericModule:
-    """An operation as a module of generics.
+    """Converts an operation to a module of generics.
 
     Args:
         launch: the operation, after it ran and was recorded.
-        operation: the same, compiled.
+        operation: the same operation, compiled.
 
     Raises:
-        NotRegularError: if it is no function of whole tensors, or none that the device has programs
-            for.
+        NotRegularError: if it is not a function of whole tensors, or the device has no programs for
+            that function.
     """
     given = {id(value): identifier(name) for name, value in launch.arguments.items()}
     names = {
@@ -101,8 +101,8 @@ def _with_generics(source: Source, launch: Launch) -> str:
     return module_text(module)
 
 
-# Projects of operations: C++ that is written, built, run on the emulated device and compared with
-# the simulator.
+# Projects of operations: C++ code that is written, built, run on the emulated device and compared
+# with the simulator
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ class OutputComparison:
 
 @dataclass(frozen=True)
 class _Run:
-    """A call of an operation, on one device."""
+    """A run of an operation on one device."""
 
     operation: CompiledOperation
     inputs: tuple[np.ndarray, ...]
@@ -130,30 +130,29 @@ class _Run:
 
 @dataclass
 class Projects:
-    """Makes a project of each operation that a program calls, and checks it.
+    """Creates a project for each operation that a program calls, and checks it.
 
-    An operation that is called with tensors of the same kinds again is the same project.
+    Calls with tensors of the same shapes and types share a project.
     """
 
     source_hash: str
     out: Path | None = None
-    """Folder of the projects, one subfolder each; None if they are only checked."""
+    """Parent folder of the projects; None if they are only checked."""
     checks: bool = False
     force: bool = False
     builds: bool = False
-    """True if those that are written are built: a shared object and an executable each."""
+    """True if written projects are built, both as a shared object and as an executable."""
     has_modules: bool = False
-    """True if a project has its operation as a module of TTKernel and TTMetal, too, and, where all
-    nodes do the same, as one of `ttir.generic`."""
+    """True if projects include the operation as a module of TTKernel and TTMetal, and, for uniform
+    operations, as one of `ttir.generic`."""
     release: str = DEFAULT_RELEASE
-    """The release of tt-metal that they are written for."""
+    """Release of tt-metal that the projects target."""
     simulator: Path | None = None
-    """The vendor's simulator that they are checked on, with tt-metal; the emulated device if it is
-    not given."""
+    """Vendor's simulator that runs the projects with tt-metal; the emulated device if not given."""
     notes: list[str] = field(default_factory=list[str])
-    """Notes on the operations that are no function of whole tensors."""
+    """Notes on operations that are not functions of whole tensors."""
     diagnostics: Diagnostics = field(default_factory=Diagnostics)
-    """Diagnostics on what the projects leave out of the program."""
+    """Warnings about what the projects leave out of the program."""
     comparisons: list[OutputComparison] = field(default_factory=list[OutputComparison])
     written: list[Path] = field(default_factory=list[Path])
     _known: set[tuple[object, ...]] = field(default_factory=set[tuple[object, ...]])
@@ -161,11 +160,13 @@ class Projects:
     _runs: dict[tuple[object, ...], list[_Run]] = field(
         default_factory=dict[tuple[object, ...], "list[_Run]"]
     )
-    """Recorded runs of mesh devices within a call."""
+    """Recorded runs of a call, by operation: one for each device of a mesh."""
 
     def watch(self, launch: Launch) -> Callable[[], None]:
-        """Compiles an operation before the simulator runs it; compares afterwards, on a mesh what
-        all devices computed."""
+        """Compiles an operation before its simulation; returns the function that finishes it.
+
+        On a mesh, projects are created after all devices have run.
+        """
         if self.has_modules:
             record(launch)
         launch.is_compiled = True
@@ -189,7 +190,7 @@ class Projects:
         return finish
 
     def _end(self, launch: Launch) -> None:
-        """Makes the projects of a call, once all devices have had their turn."""
+        """Creates the projects of a call, once all devices have run."""
         if launch.more_devices:
             return
         pending, self._runs = self._runs, {}
@@ -197,9 +198,8 @@ class Projects:
         for runs in pending.values():
             self._finish(runs)
 
-    def _generics(self, runs: Sequence[_Run]) -> dict[str, str]:
-        """The module of generics, by the name of its file. If the projects are checked, so is what
-        it computes."""
+    def _generic_files(self, runs: Sequence[_Run]) -> dict[str, str]:
+        """Module of generics by file name; its results are compared if projects are checked."""
         operation = runs[0].operation
         try:
             module = generic_module(runs[0].launch, operation)
@@ -218,20 +218,22 @@ class Projects:
             ]
         return {f"{operation.name}.generic.mlir": module.text}
 
-    def _emitted(self, operation: CompiledOperation) -> CompiledModule:
+    def _emit(self, operation: CompiledOperation) -> CompiledModule:
         kind: ProjectKind = "exe" if self.out is None else "both"
         return emit(operation, self.source_hash, kind, self.release)
 
     def _finish(self, runs: Sequence[_Run]) -> None:
-        """Makes a project of what devices computed, or several where one of them writes a tensor
-        in part that others write whole."""
+        """Creates a project for the runs of a call.
+
+        There are several if some devices write a tensor partially that others write as a whole.
+        """
         by_module: dict[str, list[_Run]] = {}
         for run in runs:
             by_module.setdefault(str(run.operation.module) + "\n", []).append(run)
         for module, same in by_module.items():
-            self._make(self._emitted(same[0].operation), module, same)
+            self._write_project(self._emit(same[0].operation), module, same)
 
-    def _make(self, compiled: CompiledModule, module: str, runs: Sequence[_Run]) -> None:
+    def _write_project(self, compiled: CompiledModule, module: str, runs: Sequence[_Run]) -> None:
         name = runs[0].operation.name
         with ExitStack() as stack:
             if self.out is None:
@@ -243,7 +245,7 @@ class Projects:
             files = dict(project_files(compiled, formatted=True))
             if self.has_modules:
                 files[f"{name}.mlir"] = module
-                files |= self._generics(runs)
+                files |= self._generic_files(runs)
             project.parent.mkdir(parents=True, exist_ok=True)
             write_project(compiled.description, project, files, force=self.force)
             self.written.append(project)
@@ -259,7 +261,7 @@ def emit(
     kind: ProjectKind = "exe",
     release: str = DEFAULT_RELEASE,
 ) -> CompiledModule:
-    """The C++ of an operation, for a release of tt-metal."""
+    """Emits the C++ code of an operation, for a release of tt-metal."""
     system = current.system
     set_system(operation.module, system)
     options = CompileOptions(
@@ -277,17 +279,17 @@ def _dtypes(tensors: tuple[Tensor, ...]) -> list[str]:
 def check(
     compiled: CompiledModule, project: Path, runs: Sequence[_Run], vendor: Path | None = None
 ) -> list[OutputComparison]:
-    """Builds a project, runs it on the emulated device, and compares its outputs with those of the
-    simulator.
+    """Builds a project, runs it on the emulated device, and compares its outputs with the
+    simulator's.
 
     Args:
         compiled: the operation.
-        project: its folder.
-        runs: what it was given and computed, on each device of a mesh if there is one.
-        vendor: the vendor's simulator, on which it runs in place of the emulated device.
+        project: folder of the project.
+        runs: inputs and simulated outputs, one run for each device of a mesh.
+        vendor: the vendor's simulator, to run on instead of the emulated device.
 
     Raises:
-        CompileError: if it does not build, or a run fails.
+        CompileError: if the build or a run fails.
     """
     (function,) = compiled.description.functions
     module = compiled.description.name
@@ -321,7 +323,7 @@ def check(
 def _compare(
     operation: str, name: str, found: np.ndarray, tensor: Tensor, simulated: np.ndarray
 ) -> OutputComparison:
-    """The simulator computes in float32, the matrix engine reads 10 bits of mantissa."""
+    """Compares outputs; tolerant, because the matrix engine reads float32 with 10 mantissa bits."""
     tolerance = MATRIX_ENGINE if tensor.data_type is DataType.FLOAT32 else SIXTEEN_BITS
     wide = found if found.dtype.kind in "iu" else found.astype(np.float32)
     return OutputComparison(operation, name, compare(wide, simulated, tolerance), wide)

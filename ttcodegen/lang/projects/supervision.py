@@ -1,7 +1,9 @@
-"""A process that watches the one in which a user's program runs.
+"""Supervisor process of the process that runs a user's program.
 
-A program can do to its process what no handler in it outlives: stop it, end it by a signal, leave
-it from an exit handler, run on in C. Another process sees that, says it and ends it.
+A program can stop its process, end it by a signal, leave it from an exit handler, or loop in C
+code,
+which no handler inside the process survives. The supervisor detects that, reports it, and ends the
+process.
 """
 
 from __future__ import annotations
@@ -20,26 +22,25 @@ from pathlib import Path
 from ttcodegen.foundation.messages import Level, report
 
 SECONDS = 600.0
-"""The time that a program may take, if no other is given."""
-_STEP = 0.02
-"""Seconds between two looks at the process."""
-_BY_A_PROCESS = 0
-"""Code of a signal that another process sent (SI_USER of sigaction(2))."""
+"""Default time limit of a program."""
+_POLL_SECONDS = 0.02
+"""Polling interval in seconds."""
+_SI_USER = 0
+"""Signal code of signals from another process (SI_USER of sigaction(2))."""
 _FAILED = 1
-"""Exit status of a program that does not say its own."""
+"""Exit status of a program that did not report its own."""
 
 
 def supervise(seconds: float = SECONDS, remedy: str = "") -> Callable[[int], int]:
-    """Divides the process: the caller goes on in the new one, this one watches it and never
-    returns.
+    """Forks: the caller continues in the child, and the parent supervises it without returning.
 
     Args:
-        seconds: the time that it may take until `limit_seconds` says another; 0 is any.
-        remedy: what gives it more time, if anything does.
+        seconds: initial time limit, until `limit_seconds` changes it; 0 for none.
+        remedy: hint how to raise the limit, if there is a way.
 
     Returns:
-        A function to call with the exit status: that is what the program ends with, whatever its
-        exit handlers do.
+        A function to call with the exit status, which the parent exits with whatever exit handlers
+        of the program do.
     """
     sys.stdout.flush()
     sys.stderr.flush()
@@ -49,7 +50,7 @@ def supervise(seconds: float = SECONDS, remedy: str = "") -> Callable[[int], int
         os.close(write)
         os._exit(_watch(watched, read, seconds, remedy))
     os.close(read)
-    _end_with_the_parent()
+    _die_with_parent()
     _limit_memory()
 
     def report_status(status: int) -> int:
@@ -57,25 +58,25 @@ def supervise(seconds: float = SECONDS, remedy: str = "") -> Callable[[int], int
             os.write(write, bytes([status & 0xFF]))
         return status
 
-    global _reported
-    _reported = write
+    global _report_descriptor
+    _report_descriptor = write
     return report_status
 
 
-_reported = -1
-"""The descriptor that the watching process reads."""
+_report_descriptor = -1
+"""File descriptor for reports to the supervisor."""
 
 
 def limit_seconds(seconds: float) -> None:
-    """Sets another limit of time from now on; 0 is none."""
-    if _reported >= 0:
+    """Restarts the time limit with another value; 0 for none."""
+    if _report_descriptor >= 0:
         with contextlib.suppress(OSError):  # The program may have closed all descriptors.
-            os.write(_reported, b"\xff" + f"{seconds:g}\n".encode())
+            os.write(_report_descriptor, b"\xff" + f"{seconds:g}\n".encode())
 
 
 @contextmanager
 def limited_seconds() -> Generator[None]:
-    """Limits the time of what is done in it, and of nothing after it."""
+    """Scope with the default time limit, and none after it."""
     limit_seconds(SECONDS)
     try:
         yield
@@ -83,60 +84,60 @@ def limited_seconds() -> Generator[None]:
         limit_seconds(0)
 
 
-def _end_with_the_parent() -> None:
+def _die_with_parent() -> None:
     death_signal = 1  # PR_SET_PDEATHSIG of prctl(2)
     ctypes.CDLL(None).prctl(death_signal, signal.SIGKILL)
 
 
 def _limit_memory() -> None:
-    """Lets an allocation that the machine has no memory for fail, rather than end processes."""
-    there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    """Limits memory, so that allocations fail before the system kills processes."""
+    physical = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    limit = there * 3 // 4
+    limit = physical * 3 // 4
     if soft == resource.RLIM_INFINITY or soft > limit:
         resource.setrlimit(resource.RLIMIT_DATA, (limit, hard))
 
 
 def _watch(process: int, reports: int, seconds: float, remedy: str) -> int:
-    """Waits for the process; the exit status."""
+    """Waits for the supervised process, and returns the exit status."""
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     signal.signal(signal.SIGTERM, lambda number, frame: os.kill(process, number))
     os.set_blocking(reports, False)
-    began = time.monotonic()
+    start = time.monotonic()
     text = b""
     while True:
         with contextlib.suppress(BlockingIOError):
             text += os.read(reports, 1 << 16)
         while text.startswith(b"\xff") and b"\n" in text:
-            given, _, text = text[1:].partition(b"\n")
-            seconds, began = float(given), time.monotonic()
-        status = _status_in(text)
-        found, how = os.waitpid(process, os.WNOHANG | os.WUNTRACED)
-        if found and os.WIFSTOPPED(how) and os.WSTOPSIG(how) == signal.SIGSTOP:
-            return _ended(process, "the program stopped its process")
-        if found and not os.WIFSTOPPED(how):
+            limit_text, _, text = text[1:].partition(b"\n")
+            seconds, start = float(limit_text), time.monotonic()
+        status = _reported_status(text)
+        found, wait_status = os.waitpid(process, os.WNOHANG | os.WUNTRACED)
+        if found and os.WIFSTOPPED(wait_status) and os.WSTOPSIG(wait_status) == signal.SIGSTOP:
+            return _kill_with_error(process, "the program stopped its process")
+        if found and not os.WIFSTOPPED(wait_status):
             with contextlib.suppress(BlockingIOError):
                 text += os.read(reports, 1 << 16)
-            return _status_of(os.waitstatus_to_exitcode(how), _status_in(text))
-        if seconds and time.monotonic() - began > seconds:
+            return _exit_status(os.waitstatus_to_exitcode(wait_status), _reported_status(text))
+        if seconds and time.monotonic() - start > seconds:
             if status is not None:
                 _kill(process)
                 return status
-            return _ended(process, f"the program took longer than {seconds:g} s", remedy)
-        interrupt = signal.sigtimedwait({signal.SIGINT}, _STEP)
-        # The terminal gives it to both processes, others may to this one alone.
-        if interrupt is not None and interrupt.si_code == _BY_A_PROCESS:
+            return _kill_with_error(process, f"the program took longer than {seconds:g} s", remedy)
+        interrupt = signal.sigtimedwait({signal.SIGINT}, _POLL_SECONDS)
+        # A terminal interrupts both processes, but other senders may only interrupt this one.
+        if interrupt is not None and interrupt.si_code == _SI_USER:
             os.kill(process, signal.SIGINT)
 
 
-def _status_in(text: bytes) -> int | None:
-    """The exit status, if it was reported; limits come before it."""
+def _reported_status(text: bytes) -> int | None:
+    """Reported exit status, if any; changes of the time limit precede it."""
     while text.startswith(b"\xff"):
         text = text.partition(b"\n")[2]
     return text[0] if text else None
 
 
-def _status_of(code: int, reported: int | None) -> int:
+def _exit_status(code: int, reported: int | None) -> int:
     if reported is not None:
         return reported
     if code < 0:
@@ -148,14 +149,14 @@ def _status_of(code: int, reported: int | None) -> int:
     return code or _FAILED
 
 
-def _ended(process: int, fault: str, remedy: str = "") -> int:
+def _kill_with_error(process: int, fault: str, remedy: str = "") -> int:
     _kill(process)
     report(Level.ERROR, f"error: {fault}" + (f"\nnote: {remedy}" if remedy else ""))
     return _FAILED
 
 
 def _kill(process: int) -> None:
-    """Ends a process and what it started."""
+    """Kills a process and its descendants."""
     started: list[int] = []
     for task in Path(f"/proc/{process}/task").glob("*/children"):
         with contextlib.suppress(OSError, ValueError):

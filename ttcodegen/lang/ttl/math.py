@@ -28,17 +28,17 @@ from ttcodegen.lang.simulator.shapes import is_integer
 
 
 def max(a: BlockExpr, b: BlockExpr) -> BlockExpr:
-    """The larger of two elements."""
+    """Elementwise maximum."""
     return expressions.elementwise("ttl.math.max", np.maximum, a, b)
 
 
 def min(a: BlockExpr, b: BlockExpr) -> BlockExpr:
-    """The smaller of two elements."""
+    """Elementwise minimum."""
     return expressions.elementwise("ttl.math.min", np.minimum, a, b)
 
 
 def pow(expr: BlockExpr, exponent: int) -> BlockExpr:
-    """A power with an exponent that is a natural number."""
+    """Elementwise power with an exponent of 0 or more."""
     return expressions.power(expr, exponent)
 
 
@@ -54,11 +54,11 @@ def _comparison(name: str) -> Callable[..., BlockExpr]:
 
 
 COMPARISONS = {_comparison(name): name for name in functions.COMPARISONS}
-"""Functions that compare elements, with their names."""
+"""Comparison functions, with their names."""
 
 
 def bound_flags(function: MathFunction, named: dict[str, object]) -> ExponentialFlags:
-    """The flags that a call gives, which it takes out of `named`."""
+    """Removes the flags of a call from its keyword arguments, and validates them."""
     found: dict[str, Any] = {name: named.pop(name) for name in function.flags if name in named}
     for name, value in found.items():
         what = f"the {name} of ttl.math.{function.name}"
@@ -74,7 +74,11 @@ def bound_flags(function: MathFunction, named: dict[str, object]) -> Exponential
 def bound_numbers(
     function: MathFunction, given: tuple[object, ...], named: dict[str, object]
 ) -> list[float]:
-    """The numbers that a call gives, in order; raises ProgramError if some are missing or wrong."""
+    """Binds the numeric arguments of a call, in order.
+
+    Raises:
+        ProgramError: if arguments are missing, unknown or no numbers.
+    """
     numbers: list[Any] = [*given]
     for name in function.numbers[len(given) :]:
         if name in named:
@@ -103,11 +107,11 @@ def _function(function: MathFunction) -> Callable[..., BlockExpr]:
 
 
 FUNCTIONS = {_function(function): function for function in MATH_FUNCTIONS.values()}
-"""Functions of this module that the table describes."""
+"""Functions of this module, generated from the table of math functions."""
 
 globals().update({call.__name__: call for call in (*FUNCTIONS, *COMPARISONS)})
 
-# Before version 0.17 of the specification these were here, instead of in ttl.block.
+# Before version 0.17 of the specification these functions were here, not in ttl.block.
 __all__ = [
     "broadcast", "fill", "mask", "mask_posinf", "max", "min", "pow", "reduce_max", "reduce_sum",
     "transpose", "where", *MATH_FUNCTIONS, *functions.COMPARISONS,

@@ -1,4 +1,4 @@
-"""`ttnn`: what programs of TT-Lang need of it, on numpy; torch tensors are taken where torch is
+"""`ttnn`: the subset that programs of TT-Lang use, on numpy; torch tensors if torch is
 installed."""
 
 from __future__ import annotations
@@ -60,17 +60,16 @@ from ttcodegen.lang.simulator.tensors import (
 _Core = tuple[int, int]
 
 WorkDivision = tuple[int, CoreRangeSet, CoreRangeSet, CoreRangeSet, int, int]
-"""The number of cores, the cores, those with more units and those with fewer, and the units of
-each."""
+"""Number of cores, all cores, cores with more and with fewer units, and the units of both."""
 
 
 def num_cores_to_corerangeset(
     target_num_cores: int, grid_size: CoreCoord, row_wise: bool = False
 ) -> CoreRangeSet:
-    """The first cores of a grid, column by column, or row by row.
+    """Returns the first cores of a grid, column by column, or row by row.
 
     Raises:
-        ProgramError: if the grid has fewer.
+        ProgramError: if the grid has fewer cores.
     """
     cores = _cores_of(grid_size, row_wise)
     if not is_integer(target_num_cores) or not 0 < int(target_num_cores) <= len(cores):
@@ -84,12 +83,12 @@ def num_cores_to_corerangeset(
 def split_work_to_cores(
     core_grid: CoreCoord | CoreRangeSet, units_to_divide: int, row_wise: bool = False
 ) -> WorkDivision:
-    """The division of units of work among cores, as evenly as possible.
+    """Divides units of work among cores as evenly as possible.
 
     Args:
-        core_grid: the size of a grid from the first core on, or cores.
-        units_to_divide: how many units there are.
-        row_wise: whether cores are counted row by row.
+        core_grid: the size of a grid that starts at the first core, or a set of cores.
+        units_to_divide: number of units.
+        row_wise: True if cores are used row by row.
     """
     if not is_integer(units_to_divide) or int(units_to_divide) < 0:
         raise error(f"ttnn.split_work_to_cores divides 0 units or more, not {units_to_divide!r}")
@@ -98,16 +97,16 @@ def split_work_to_cores(
     nothing = CoreRangeSet([])
     if not cores:
         return 0, nothing, nothing, nothing, 0, 0
-    fewer, left = divmod(units, len(cores))
+    quotient, remainder = divmod(units, len(cores))
     everywhere = _ranges(cores, row_wise)
-    if not left:
-        return len(cores), everywhere, everywhere, nothing, fewer, 0
-    first, second = _ranges(cores[:left], row_wise), _ranges(cores[left:], row_wise)
-    return len(cores), everywhere, first, second, fewer + 1, fewer
+    if not remainder:
+        return len(cores), everywhere, everywhere, nothing, quotient, 0
+    first, second = _ranges(cores[:remainder], row_wise), _ranges(cores[remainder:], row_wise)
+    return len(cores), everywhere, first, second, quotient + 1, quotient
 
 
 def _cores_of(grid: CoreCoord | CoreRangeSet, row_wise: bool) -> list[_Core]:
-    """Columns and rows of cores, in the order in which work is given to them."""
+    """Columns and rows of cores, in the order in which work is assigned to them."""
     if isinstance(grid, CoreCoord):
         last = CoreCoord(grid.x - 1, grid.y - 1)
         grid = CoreRangeSet([CoreRange(CoreCoord(0, 0), last)])
@@ -120,7 +119,7 @@ def _cores_of(grid: CoreCoord | CoreRangeSet, row_wise: bool) -> list[_Core]:
 
 
 def _ranges(cores: Sequence[_Core], row_wise: bool) -> CoreRangeSet:
-    """Rectangles of cores that follow each other: lines first, then equal lines side by side."""
+    """Merges ordered cores to rectangles: into lines first, then equal adjacent lines."""
     along, across = (0, 1) if row_wise else (1, 0)
     lines: list[list[int]] = []
     for core in cores:
@@ -159,12 +158,12 @@ Shape = TensorShape
 
 @dataclass(frozen=True)
 class Device:
-    """The device that is simulated."""
+    """The simulated device."""
 
     device_id: int = 0
 
     def compute_with_storage_grid_size(self) -> CoreCoord:
-        """Its cores."""
+        """Size of the core grid."""
         rows, columns = current_chip().grid
         return CoreCoord(columns, rows)
 
@@ -173,7 +172,7 @@ _available = 4
 
 
 def set_num_devices(count: int) -> None:
-    """Lets that many devices be there."""
+    """Sets the number of available devices."""
     global _available
     if count < 1:
         raise error(f"there is at least one device, not {count}")
@@ -181,7 +180,7 @@ def set_num_devices(count: int) -> None:
 
 
 def GetNumAvailableDevices() -> int:
-    """Number of devices."""
+    """Number of available devices."""
     return _available
 
 
@@ -195,14 +194,14 @@ class FabricConfig:
 
 
 def set_fabric_config(config: str, *_options: object) -> None:
-    """There are no links."""
+    """Does nothing: the simulator has no links."""
 
 
 def open_mesh_device(mesh_shape: Any = None, **_options: object) -> MeshDevice:
-    """Devices in a mesh, in a line if no shape is given.
+    """Opens a mesh of devices, a line of all devices by default.
 
     Raises:
-        ProgramError: if there are fewer than the mesh has.
+        ProgramError: if there are fewer devices than the mesh has.
     """
     mesh = MeshDevice(MeshShape(1, _available) if mesh_shape is None else MeshShape(mesh_shape))
     if mesh.get_num_devices() > _available:
@@ -215,20 +214,20 @@ def open_mesh_device(mesh_shape: Any = None, **_options: object) -> MeshDevice:
 
 
 def close_mesh_device(mesh: MeshDevice) -> None:
-    """There is nothing to close."""
+    """Does nothing."""
 
 
 def open_device(device_id: int = 0, **_options: object) -> Device:
-    """The device."""
+    """Opens the simulated device."""
     return Device(device_id)
 
 
 def close_device(device: Device | MeshDevice) -> None:
-    """There is nothing to close."""
+    """Does nothing."""
 
 
 def synchronize_device(device: Device | MeshDevice) -> None:
-    """Operations are complete when they return."""
+    """Does nothing: operations are complete when they return."""
 
 
 _DEFAULT_TYPES = {
@@ -256,16 +255,16 @@ def from_torch(
     mesh_mapper: MeshMapper | None = None,
     **_options: object,
 ) -> Tensor | MeshTensor:
-    """A tensor with the elements of a torch tensor, or of a numpy array.
+    """Creates a tensor from a torch tensor or a numpy array.
 
     Args:
         tensor: the elements.
         dtype: the data type; that of the elements if not given.
-        spec: its data type, layout and placement, instead of those.
+        spec: data type, layout and placement, which override the other arguments.
         layout: TILE_LAYOUT or ROW_MAJOR_LAYOUT.
-        device: kept.
-        memory_config: kept.
-        mesh_mapper: what each device of a mesh gets; all of it if not given.
+        device: recorded only, or a mesh, on which the tensor is replicated without a mapper.
+        memory_config: placement of the tensor.
+        mesh_mapper: distribution over the devices of a mesh.
     """
     name, array = _elements(tensor)
     if spec is not None:
@@ -283,7 +282,7 @@ def from_torch(
 
 
 def _elements(tensor: Any) -> tuple[str, Array]:
-    """The name of the element type, and the elements in a type that numpy computes with."""
+    """Name of the element type, and the elements in a type that numpy computes with."""
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(tensor, torch.Tensor):
         name = str(tensor.dtype).removeprefix("torch.")
@@ -302,7 +301,7 @@ def _tensor(
     memory_config: MemoryConfig | None,
     mapper: MeshMapper | None = None,
 ) -> Any:
-    """A tensor, with a part on each device of a mesh if the device is one, or a mapper is given."""
+    """Creates a tensor; with a mesh or a mapper, one with a part on each device."""
     if mapper is None and isinstance(device, MeshDevice):
         mapper = ReplicateTensorToMesh(device)
     if mapper is not None:
@@ -321,11 +320,11 @@ def to_torch(
     mesh_composer: MeshComposer | None = None,
     **_options: object,
 ) -> Any:
-    """The elements as a torch tensor if torch is imported, else as a numpy array.
+    """Converts a tensor to a torch tensor if torch is imported, else to a numpy array.
 
     Args:
-        tensor: where they are.
-        mesh_composer: how the parts of a tensor on a mesh become one.
+        tensor: the tensor.
+        mesh_composer: combines the parts of a tensor on a mesh.
 
     Raises:
         ProgramError: if the tensor has several parts, and no composer is given.
@@ -350,7 +349,7 @@ _generator = np.random.default_rng(0)
 
 
 def manual_seed(seed: int) -> None:
-    """Makes `rand` begin anew."""
+    """Seeds the generator of `rand`."""
     global _generator
     _generator = np.random.default_rng(seed)
 
@@ -367,7 +366,7 @@ def rand(
     device: object = None,
     memory_config: MemoryConfig | None = None,
 ) -> Tensor:
-    """A tensor of numbers between 0 and 1."""
+    """Creates a tensor of uniformly distributed random numbers in [0, 1)."""
     array = _generator.random(_sizes(shape), np.float32)
     return _tensor(array, dtype, layout, device, memory_config)
 
@@ -381,39 +380,39 @@ def full(
     device: object = None,
     memory_config: MemoryConfig | None = None,
 ) -> Tensor:
-    """A tensor of one number."""
+    """Creates a tensor filled with one number."""
     array = np.full(_sizes(shape), fill_value, np.float32 if dtype.is_float else dtype.numpy)
     return _tensor(array, dtype, layout, device, memory_config)
 
 
 def zeros(shape: Any, dtype: DataType = bfloat16, **options: Any) -> Tensor:
-    """A tensor of zeros."""
+    """Creates a tensor of zeros."""
     return full(shape, 0, dtype, **options)
 
 
 def ones(shape: Any, dtype: DataType = bfloat16, **options: Any) -> Tensor:
-    """A tensor of ones."""
+    """Creates a tensor of ones."""
     return full(shape, 1, dtype, **options)
 
 
 def empty(shape: Any, dtype: DataType = bfloat16, **options: Any) -> Tensor:
-    """A tensor whose elements are not given; they are zeros here."""
+    """Creates an uninitialized tensor; its elements are zeros here."""
     return zeros(shape, dtype, **options)
 
 
 @on_each_device
 def zeros_like(tensor: Tensor, **_options: object) -> Tensor:
-    """A tensor of zeros of the shape, the data type and the layout of another."""
+    """Creates a tensor of zeros with the shape, data type and layout of another one."""
     return _like(tensor, np.zeros_like(tensor.elements()))
 
 
 def is_sharded(tensor: Tensor) -> bool:
-    """True if a tensor is divided among cores."""
+    """True if a tensor is sharded."""
     return tensor.is_sharded()
 
 
 def get_memory_config(tensor: Tensor) -> MemoryConfig:
-    """The placement of a tensor."""
+    """Memory config of a tensor."""
     return tensor.memory_config()
 
 
@@ -423,7 +422,7 @@ def _like(tensor: Tensor, array: Array) -> Tensor:
 
 @on_each_device
 def to_layout(tensor: Tensor, layout: str) -> Tensor:
-    """The tensor in another layout."""
+    """Converts a tensor to another layout."""
     return _tensor(
         tensor.elements(), tensor.data_type, layout, tensor.device(), tensor.memory_config()
     )
@@ -431,7 +430,7 @@ def to_layout(tensor: Tensor, layout: str) -> Tensor:
 
 @on_each_device
 def to_memory_config(tensor: Tensor, memory_config: MemoryConfig, **_options: object) -> Tensor:
-    """The tensor in another place."""
+    """Moves a tensor to another memory config."""
     return _tensor(
         tensor.elements(), tensor.data_type, tensor.layout, tensor.device(), memory_config
     )
@@ -439,7 +438,7 @@ def to_memory_config(tensor: Tensor, memory_config: MemoryConfig, **_options: ob
 
 @on_each_device
 def typecast(tensor: Tensor, dtype: DataType) -> Tensor:
-    """The tensor in another data type."""
+    """Converts a tensor to another data type."""
     return _tensor(tensor.elements(), dtype, tensor.layout, tensor.device(), tensor.memory_config())
 
 
@@ -483,7 +482,7 @@ globals().update(
     {
         _NAMES.get(name, name): _unary(function.meaning)
         for name, function in MATH_FUNCTIONS.items()
-        # It follows the specification of TT-Lang, not the library.
+        # These two follow the TT-Lang specification, which differs from the library.
         if name not in ("signbit", "threshold")
     }
 )

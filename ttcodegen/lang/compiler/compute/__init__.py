@@ -2,8 +2,7 @@
 
 - `accumulation`: Accumulation of matmuls over the iterations of a loop
 - `accumulation_translation`: Translation of compute kernels whose loops accumulate matmuls
-- `compute`: Code generation for block expressions: loops over the tiles of the target block, with
-  elementwise work in the destination registers
+- `compute`: Code generation for block expressions in compute kernels
 - `expressions`: Block expressions as trees, and their functions on tiles
 - `operators`: Translation of operators and language functions to block expressions
 - `sources`: Tiles of circular buffers, and their loads into destination registers

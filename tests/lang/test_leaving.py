@@ -55,7 +55,7 @@ def write():
             "from threading import Thread; Thread(target=print).start()",
             "starts a thread, which no kernel waits for",
         ),
-        ("for _ in range(10**12): pass", "more than the 1,000,000 turns"),
+        ("for _ in range(10**12): pass", "more than the 1,000,000 iterations"),
         ("x_dfb.wiat()", "has no 'wiat'; did you mean wait?"),
         ("ttl.math.sqrtt(1)", "ttl.math has no 'sqrtt'; did you mean sqrt?"),
         (

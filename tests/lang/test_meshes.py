@@ -33,7 +33,7 @@ def test_products_divided_among_devices(division: str, shape: tuple[int, int]) -
         ("ttnn.ShardTensor2dMesh(mesh, (4, 1), (0, 1))", "has the shape (1, 4), not (4, 1)"),
         ("ttnn.ConcatMesh2dToTensor(mesh, (2, 2), (0, 1))", "has the shape (1, 4), not (2, 2)"),
         ("ttnn.all_reduce(y, cluster_axis=2)", "has no cluster_axis 2"),
-        ("product(y, tensor(b, None), ttnn.zeros((32, 64)))", "others do not"),
+        ("product(y, tensor(b, None), ttnn.zeros((32, 64)))", "others are not"),
         ("ttnn.all_reduce(ttnn.ones((32, 32)))", "is on no mesh of devices"),
         ("product(y, tensor(b, ttnn.ReplicateTensorToMesh(ttnn.open_mesh_device())), y)",
          "the tensors are on several meshes"),

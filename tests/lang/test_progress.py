@@ -134,11 +134,11 @@ def write():
 def test_the_turns_of_loops_with_blocks_are_counted(
     loop: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(loops, "MOST_TURNS", 50)
+    monkeypatch.setattr(loops, "MAX_TRIP_COUNT", 50)
     first, shown, caret, *_ = failure(operation(MISSED.format(loop=loop))).splitlines()
     assert first.endswith(
         "this loop of the data movement kernel 'read' on node (0, 0) has no end: it has gone on "
-        "for 50 turns"
+        "for 50 iterations"
     )
     assert shown.strip() == loop.splitlines()[-1].strip()
     assert caret.index("^") == 8
@@ -150,7 +150,7 @@ def test_the_compiler_goes_through_a_loop_so_often_only() -> None:
 
 
 def test_loops_over_what_has_a_length_are_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loops, "MOST_TURNS", 3)
+    monkeypatch.setattr(loops, "MAX_TRIP_COUNT", 3)
     run_text(operation(ENDLESS.format(loop="for i in list(range(8)):", step="out += blk")))
 
 
@@ -158,13 +158,13 @@ def test_loops_over_what_has_a_length_are_not_counted(monkeypatch: pytest.Monkey
     "loop", ["for i in range({numbers}):", "for i in [i + 1 for i in range({numbers})]:"]
 )
 def test_ranges_have_so_many_numbers_only(loop: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loops, "MOST_TURNS", 8)
+    monkeypatch.setattr(loops, "MAX_TRIP_COUNT", 8)
     text = operation(ENDLESS.format(loop=loop, step="out += blk"))
     run_text(text.format(numbers=8))
     first, *_ = failure(text.format(numbers=9)).splitlines()
     assert first.endswith(
         "this loop of the compute kernel 'compute' on node (0, 0) goes over range(0, 9), more than "
-        "the 8 turns that a loop of a kernel has"
+        "the 8 iterations that a loop of a kernel has"
     )
 
 

@@ -4,8 +4,7 @@
 - `projects/`: Programs of TT-Lang: running them, and projects of the operations that they compile
 - `simulator/`: The simulator of TT-Lang: blocks, pipes, semaphores and scheduling on numpy
 - `ttl/`: `ttl`: the language of TT-Lang (specification 0.22)
-- `ttnn/`: `ttnn`: the subset that programs of TT-Lang use, on numpy; torch tensors if torch is
-  installed
+- `ttnn/`: `ttnn`: what TT-Lang programs use, on numpy; takes torch tensors if torch is installed
 
 The language follows the TT-Lang specification, version 0.22. `ttl` and `ttnn` are the packages
 that programs import; `programs` runs such programs.

@@ -52,7 +52,7 @@ from ttcodegen.lang.simulator.transfers import (
     check_element_type,
     check_rank,
     checked_coordinates,
-    cut_off,
+    truncated,
 )
 from ttcodegen.layout.placements import tile_bytes_of
 
@@ -172,8 +172,7 @@ class MovementResources:
         )
 
     def semaphore_pointer(self, name: str) -> SSAValue:
-        """Returns a pointer to the local value of a semaphore, declared at the start of the
-        kernel."""
+        """Returns a pointer to the local value of a semaphore, declared at the kernel's start."""
         self.needs.pointers.setdefault(name)
         if self.is_first_time:
             return self.pointer(self.semaphore(name))
@@ -285,7 +284,7 @@ class ElementCalls:
         """Writes a number to an element."""
         offset = self._offset(WRITE, buffer, coords)
         if isinstance(value, int | float):
-            value = cut_off(float(value), buffer.data_type)
+            value = truncated(float(value), buffer.data_type)
         number = self.translator.arithmetic.float_value(value)
         if number is None:
             self.translator.refuse(f"{WRITE} writes a number, not a {type(value).__name__}")

@@ -143,8 +143,10 @@ class Projects:
     builds: bool = False
     """True if written projects are built, both as a shared object and as an executable."""
     has_modules: bool = False
-    """True if projects include the operation as a module of TTKernel and TTMetal, and, for uniform
-    operations, as one of `ttir.generic`."""
+    """True if projects include the operation as MLIR.
+
+    It is a module of TTKernel and TTMetal, and for uniform operations one of `ttir.generic`, too.
+    """
     release: str = DEFAULT_RELEASE
     """Release of tt-metal that the projects target."""
     simulator: Path | None = None
@@ -191,7 +193,7 @@ class Projects:
 
     def _end(self, launch: Launch) -> None:
         """Creates the projects of a call, once all devices have run."""
-        if launch.more_devices:
+        if launch.remaining_devices:
             return
         pending, self._runs = self._runs, {}
         self._known.update(pending)
@@ -279,8 +281,7 @@ def _dtypes(tensors: tuple[Tensor, ...]) -> list[str]:
 def check(
     compiled: CompiledModule, project: Path, runs: Sequence[_Run], vendor: Path | None = None
 ) -> list[OutputComparison]:
-    """Builds a project, runs it on the emulated device, and compares its outputs with the
-    simulator's.
+    """Builds a project, runs it on the emulated device, and compares it with the simulator.
 
     Args:
         compiled: the operation.

@@ -1,4 +1,4 @@
-"""Functions that make dataflow buffers, with memory of their own or that of tensors in shards."""
+"""Constructors of dataflow buffers, with memory of their own or backed by sharded tensors."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _TILE = (TILE_SIDE, TILE_SIDE)
 
 
 def make_dfb_allocation_group() -> DFBAllocationGroup:
-    """A group of dataflow buffers that are to share memory."""
+    """Creates a group of dataflow buffers that share memory."""
     building_node("ttl.make_dfb_allocation_group")
     return DFBAllocationGroup()
 
@@ -41,14 +41,14 @@ def make_dfb(
     *,
     allocation_group: DFBAllocationGroup | None = None,
 ) -> DataflowBuffer:
-    """A dataflow buffer of tiles of a data type.
+    """Creates a dataflow buffer of tiles.
 
     Args:
-        dtype: of the elements: `ttnn.bfloat16`, or `"bf16"`.
-        shape: of a block, in tiles.
-        block_count: how many blocks it has room for.
+        dtype: the element type, such as `ttnn.bfloat16` or `"bf16"`.
+        shape: shape of a block, in tiles.
+        block_count: capacity in blocks.
         tile: rows and columns of a tile, 32 each.
-        allocation_group: the buffers that it is to share memory with.
+        allocation_group: group of buffers to share memory with.
     """
     what = "ttl.make_dfb"
     node = building_node(what)
@@ -59,12 +59,12 @@ def make_dfb(
     if not isinstance(data_type, DataType):
         raise error(f"{what} takes a data type, such as ttnn.bfloat16, not {dtype!r}")
     check_tile(what, tile)
-    blocks = _checked(shape, block_count, is_tiled=True)
-    return _made(node, data_type, True, *blocks, allocation_group)
+    blocks = _checked_blocks(shape, block_count, is_tiled=True)
+    return _new_buffer(node, data_type, True, *blocks, allocation_group)
 
 
 def check_tile(what: str, tile: object) -> None:
-    """Raises ProgramError unless tiles are of the size that the device computes with."""
+    """Raises ProgramError unless tiles have the size that the device supports."""
     if tile != _TILE:
         raise error(f"{what} has tiles of {TILE_SIDE}x{TILE_SIDE} elements, not {tile!r}")
 
@@ -76,13 +76,14 @@ def make_dataflow_buffer_like(
     *,
     allocation_group: DFBAllocationGroup | None = None,
 ) -> DataflowBuffer:
-    """A dataflow buffer with the data type and the layout of a tensor.
+    """Creates a dataflow buffer with the data type and layout of a tensor.
 
     Args:
         likeness_tensor: the tensor.
-        shape: of a block: in tiles if the tensor is tiled, then of at least two dimensions.
-        block_count: how many blocks it has room for.
-        allocation_group: the buffers that it is to share memory with.
+        shape: shape of a block: at least two dimensions, in tiles, if the tensor is tiled, else in
+            elements.
+        block_count: capacity in blocks.
+        allocation_group: group of buffers to share memory with.
     """
     node = building_node("ttl.make_dataflow_buffer_like")
     if not isinstance(likeness_tensor, Tensor):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -91,8 +92,8 @@ def make_dataflow_buffer_like(
             f"{type(likeness_tensor).__name__}"
         )
     data_type, is_tiled = likeness_tensor.data_type, likeness_tensor.is_tiled
-    blocks = _checked(shape, block_count, is_tiled=is_tiled)
-    return _made(node, data_type, is_tiled, *blocks, allocation_group)
+    blocks = _checked_blocks(shape, block_count, is_tiled=is_tiled)
+    return _new_buffer(node, data_type, is_tiled, *blocks, allocation_group)
 
 
 def make_tensor_backed_dfb(
@@ -103,14 +104,14 @@ def make_tensor_backed_dfb(
     byte_offset: int = 0,
     allocation_group: DFBAllocationGroup | None = None,
 ) -> DataflowBuffer:
-    """A dataflow buffer whose blocks are the memory of a tensor's shard on the node.
+    """Creates a dataflow buffer whose blocks are the memory of a tensor's shard on the node.
 
     Args:
-        tensor: a tiled one in L1, sharded by height, width or blocks.
-        shape: of a block, in tiles.
-        block_count: how many blocks it has.
-        byte_offset: where in the shard they begin, a whole number of tiles.
-        allocation_group: the buffers that it is to share memory with.
+        tensor: a tiled tensor in L1, sharded by height, width or blocks.
+        shape: shape of a block, in tiles.
+        block_count: number of blocks.
+        byte_offset: offset of the first block in the shard, a whole number of tiles.
+        allocation_group: group of buffers to share memory with.
     """
     what = "ttl.make_tensor_backed_dfb"
     node = building_node(what)
@@ -126,16 +127,16 @@ def make_tensor_backed_dfb(
     page = tile_bytes_of(tensor.data_type)
     if not is_integer(byte_offset) or int(byte_offset) < 0 or int(byte_offset) % page:
         raise error(f"the byte_offset of {what} is a multiple of {page} bytes, not {byte_offset!r}")
-    sizes, count = _checked(shape, block_count, is_tiled=True)
+    sizes, count = _checked_blocks(shape, block_count, is_tiled=True)
     first = int(byte_offset) // page
     blocks = _shard_blocks(tensor, node, sizes, count, first)
     is_whole_shard = first == 0 and count * prod(sizes) == _shard_tiles(tensor)
     backing = TensorMemory(tensor, blocks, is_whole_shard)
-    return _made(node, tensor.data_type, True, sizes, count, allocation_group, backing)
+    return _new_buffer(node, tensor.data_type, True, sizes, count, allocation_group, backing)
 
 
 def _shard_tiles(tensor: Tensor) -> int:
-    """Tiles of a shard."""
+    """Number of tiles of a shard."""
     shards = tensor.placement.shards
     assert shards is not None
     return prod(shards.shape) // (TILE_SIDE * TILE_SIDE)
@@ -144,8 +145,10 @@ def _shard_tiles(tensor: Tensor) -> int:
 def _shard_blocks(
     tensor: Tensor, node: Node, shape: Shape, count: int, first: int
 ) -> list[tuple[Array, Region]]:
-    """The memory of a node's shard, block by block, from a tile on, and the part of the tensor that
-    each is; nothing if the node has no whole shard."""
+    """Memory of the blocks in a node's shard, and the part of the tensor that each of them covers.
+
+    The blocks begin at tile `first`. Empty if the node has no whole shard.
+    """
     shards = tensor.placement.shards
     assert shards is not None
     if prod(tensor.padded.shape[:-2]) != 1:
@@ -164,11 +167,11 @@ def _shard_blocks(
             f"blocks of a tensor's memory are parts of a row of the shard's {rows} x {columns} "
             f"tiles, or whole rows, not of the shape {shape_text(shape)}"
         )
-    place = _shard_of(tensor, node)
-    if place is None:
+    position = _shard_of(tensor, node)
+    if position is None:
         return []
     array = tensor.padded.reshape(-1, tensor.padded.shape[-1])
-    top, left = place[0] * shards.shape[0], place[1] * shards.shape[1]
+    top, left = position[0] * shards.shape[0], position[1] * shards.shape[1]
     found: list[tuple[Array, Region]] = []
     leading = tuple(1 for _ in tensor.units[:-2])
     for block in range(count):
@@ -184,7 +187,7 @@ def _shard_blocks(
 
 
 def _shard_of(tensor: Tensor, node: Node) -> tuple[int, int] | None:
-    """Row and column of a node's shard in the grid of shards; None if it has none."""
+    """Row and column of a node's shard in the grid of shards; None if the node has no shard."""
     placement = tensor.placement
     shards, layout = placement.shards, tensor.memory_config().memory_layout
     assert shards is not None
@@ -203,8 +206,8 @@ def _shard_of(tensor: Tensor, node: Node) -> tuple[int, int] | None:
     return (number, 0) if layout == "height_sharded" else (0, number)
 
 
-def _checked(shape: object, block_count: object, *, is_tiled: bool) -> tuple[Shape, int]:
-    """Shape and number of the blocks of a buffer."""
+def _checked_blocks(shape: object, block_count: object, *, is_tiled: bool) -> tuple[Shape, int]:
+    """Validates the shape and number of blocks."""
     sizes = checked_shape("a dataflow buffer", shape)
     if is_tiled and len(sizes) < 2:
         raise error(
@@ -217,7 +220,7 @@ def _checked(shape: object, block_count: object, *, is_tiled: bool) -> tuple[Sha
     return sizes, int(block_count)
 
 
-def _made(
+def _new_buffer(
     node: Node,
     data_type: DataType,
     is_tiled: bool,
@@ -230,14 +233,14 @@ def _made(
     buffers = node.made.of(DataflowBuffer)
     _join(buffer, group, buffers)
     buffers.append(buffer)
-    _check_room(buffers)
+    _check_l1_size(buffers)
     return buffer
 
 
 def _join(
     buffer: DataflowBuffer, group: DFBAllocationGroup | None, others: Sequence[DataflowBuffer]
 ) -> None:
-    """Makes a buffer one of a group, whose pages are all of one format."""
+    """Adds a buffer to an allocation group, whose buffers all have the same page format."""
     if group is None:
         return
     if not isinstance(group, DFBAllocationGroup):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -257,9 +260,11 @@ def _join(
     buffer.group = group
 
 
-def _taken(buffers: Sequence[DataflowBuffer]) -> dict[str, int]:
-    """Bytes of L1 by buffer: of a group the largest one takes memory, and those in the memory of
-    tensors take none."""
+def _l1_bytes(buffers: Sequence[DataflowBuffer]) -> dict[str, int]:
+    """L1 bytes by buffer name.
+
+    A group takes the memory of its largest buffer; tensor-backed buffers take none.
+    """
     found: dict[str, int] = {}
     largest: dict[DFBAllocationGroup, DataflowBuffer] = {}
     for buffer in buffers:
@@ -272,16 +277,16 @@ def _taken(buffers: Sequence[DataflowBuffer]) -> dict[str, int]:
     return found | {buffer.name: buffer.bytes for buffer in largest.values()}
 
 
-def _check_room(buffers: Sequence[DataflowBuffer]) -> None:
+def _check_l1_size(buffers: Sequence[DataflowBuffer]) -> None:
     groups = {buffer.group for buffer in buffers if buffer.group is not None}
-    alone = sum(buffer.group is None for buffer in buffers)
-    if alone + len(groups) > CIRCULAR_BUFFERS:
+    ungrouped = sum(buffer.group is None for buffer in buffers)
+    if ungrouped + len(groups) > CIRCULAR_BUFFERS:
         raise error(f"a node has at most {CIRCULAR_BUFFERS} dataflow buffers")
-    taken = _taken(buffers)
-    total, has = sum(taken.values()), current_chip().l1_size
-    if total > has:
+    taken = _l1_bytes(buffers)
+    total, available = sum(taken.values()), current_chip().l1_size
+    if total > available:
         sizes = ", ".join(f"'{name}' {count}" for name, count in taken.items())
         raise error(
-            f"the dataflow buffers take {plural(total, 'byte')} of L1, but a node has {has}",
+            f"the dataflow buffers take {plural(total, 'byte')} of L1, but a node has {available}",
             remedy=f"make blocks smaller, or fewer; bytes by buffer: {sizes}",
         )

@@ -43,14 +43,14 @@ from ttcodegen.layout.collapse import align_up
 from ttcodegen.layout.placements import page_bytes, tile_bytes_of
 from ttcodegen.numerics.rounding import store_rounded
 
-# The states of a block between its acquisition and its release, and what leads from one to
-# another (TT-Lang specification 0.22, "Block states").
+# States of a block between its acquisition and its release, and the events that change them
+# (TT-Lang specification 0.22, "Block states").
 
 
 class BlockState(Enum):
-    """A state, with the name and the words of the specification."""
+    """State of a block, with the specification's name and wording."""
 
-    # Members are compared by identity; hashing their names would take longer than the rules do.
+    # Members are compared by identity: hashing their names would take longer than the table lookup.
     __hash__ = object.__hash__
 
     MW = "Must be Written: the block was reserved and contains garbage data and therefore must be written to"  # noqa: E501
@@ -62,7 +62,7 @@ class BlockState(Enum):
 
 
 class Acquisition(Enum):
-    """Acquisition of a block: reserve or wait."""
+    """Kind of acquisition of a block: reserve or wait."""
 
     __hash__ = object.__hash__
 
@@ -71,12 +71,12 @@ class Acquisition(Enum):
 
 
 class Event(Enum):
-    """Event in the life of a block, as messages word it."""
+    """Event in the lifetime of a block, worded as in messages."""
 
     __hash__ = object.__hash__
 
     READ = "read"
-    """By a block expression, at once."""
+    """Synchronous read by a block expression."""
     STORE = "store to"
     BEGIN_COPY_FROM = "copy from"
     END_COPY_FROM = "end the copy from"
@@ -88,7 +88,7 @@ class Event(Enum):
     POP = "pop"
 
 
-FIRST = {Acquisition.RESERVE: BlockState.MW, Acquisition.WAIT: BlockState.MR}
+INITIAL_STATES = {Acquisition.RESERVE: BlockState.MW, Acquisition.WAIT: BlockState.MR}
 
 _S, _E = BlockState, Event
 _EXPRESSIONS = {(_S.MR, _E.READ): _S.RW, (_S.RW, _E.READ): _S.RW, (_S.RW, _E.STORE): _S.MR}
@@ -119,17 +119,16 @@ TRANSITIONS = {
     },
     (KernelKind.DATA_MOVEMENT, Acquisition.WAIT): {**_COPIES, **_ELEMENTS, **_POP},
 }  # fmt: skip
-"""One table for each diagram of the specification. `ROR` is left with the last copy that reads."""
+"""State machines, one for each diagram of the specification; the last reading copy ends `ROR`."""
 
 
-def following(
+def next_state(
     transitions: Mapping[tuple[BlockState, Event], BlockState],
     state: BlockState,
     readers: int,
     event: Event,
 ) -> tuple[BlockState, int] | None:
-    """The state after an event, and how many copies read the block then; None if the event is not
-    allowed."""
+    """State after an event, and number of reading copies; None if the event is not allowed."""
     after = transitions.get((state, event))
     if after is None:
         return None
@@ -141,13 +140,13 @@ def following(
 
 
 def refusal(buffer: str, event: Event, state: BlockState, readers: int = 0) -> str:
-    """The error of a program that breaks the rules of a block of a buffer."""
+    """Error message for an event that is not allowed in the current state of a block."""
     named = f"ROR({readers})" if state is BlockState.ROR else state.name
     return f"cannot {event.value} a block of '{buffer}' in the state {named} ({state.value})"
 
 
 def remedy(event: Event, state: BlockState, acquisition: Acquisition) -> str | None:
-    """Remedy for an invalid event, or None."""
+    """Hint for an event that is not allowed, or None."""
     wrong_release = {Event.PUSH: Acquisition.WAIT, Event.POP: Acquisition.RESERVE}
     if wrong_release.get(event) is acquisition:
         return "reserve is followed by push, wait by pop"
@@ -162,7 +161,7 @@ def released_word(acquisition: Acquisition) -> str:
 
 
 def acquired_twice(buffer: str, acquisition: Acquisition) -> str:
-    """The error of a program that acquires a second block before it releases the first."""
+    """Error message for a second acquisition before the release of the first block."""
     return (
         f"{acquisition.value} of '{buffer}' while a block of it is acquired and not "
         f"{released_word(acquisition)} yet"
@@ -173,45 +172,44 @@ NEVER_RELEASED_REMEDY = "acquire it in a with statement, which releases it at it
 
 
 def never_released(buffer: str, acquisition: Acquisition) -> str:
-    """The error of a program that keeps a block."""
+    """Error message for a block that is never released."""
     return f"a block of '{buffer}' is never {released_word(acquisition)}"
 
 
-# Dataflow buffers and their blocks.
+# Dataflow buffers and their blocks
 
-NARROWEST = 2
-"""Bytes of an element of the smallest data type of row-major blocks in block expressions."""
+MIN_ELEMENT_BYTES = 2
+"""Bytes of the smallest element type of row-major blocks in block expressions."""
 _COMPUTE = KernelKind.COMPUTE
 _RESERVE, _WAIT = Acquisition.RESERVE, Acquisition.WAIT
-_READ, _STORE, _PUSH_buffers, _POP_buffers = Event.READ, Event.STORE, Event.PUSH, Event.POP
+_READ, _STORE, _PUSH_EVENT, _POP_EVENT = Event.READ, Event.STORE, Event.PUSH, Event.POP
 _BEGIN_COPY_FROM, _BEGIN_COPY_TO = Event.BEGIN_COPY_FROM, Event.BEGIN_COPY_TO
-_OF_COPIES = (_BEGIN_COPY_FROM, _BEGIN_COPY_TO, Event.END_COPY_FROM, Event.END_COPY_TO)
+_COPY_EVENTS = (_BEGIN_COPY_FROM, _BEGIN_COPY_TO, Event.END_COPY_FROM, Event.END_COPY_TO)
 
 
 Region = tuple[Shape, Shape]
-"""The start and the sizes of a part of a tensor, in units."""
+"""Starts and sizes of a part of a tensor, in units."""
 
 
 @dataclass(frozen=True, eq=False)
 class TensorMemory:
-    """Memory of a tensor on a node that a dataflow buffer has its blocks in."""
+    """Memory of a node's shard of a tensor that backs the blocks of a dataflow buffer."""
 
     tensor: Tensor
     blocks: Sequence[tuple[Array, Region]]
-    """The memory of each block, and the part of the tensor that it is; none if the node has no
-    whole shard."""
+    """Memory and tensor region of each block; empty if the node has no whole shard."""
     is_whole_shard: bool
-    """True if the blocks are all that a node has of the tensor."""
+    """True if the blocks cover the whole shard."""
 
 
 class DataflowBuffer(Awaitable):
-    """A queue of blocks between kernels of a node.
+    """A queue of blocks between the kernels of a node.
 
     Attributes:
-        shape: of its blocks, in tiles if it is in the likeness of a tiled tensor, else in elements.
-        block_count: how many blocks it has room for.
-        backing: the memory of a tensor that its blocks are in, None if it has memory of its own.
-        group: those that it is to share memory with, if there are any.
+        shape: shape of a block, in tiles if the buffer is tiled, else in elements.
+        block_count: capacity in blocks.
+        backing: memory of a tensor that holds the blocks; None if the buffer has memory of its own.
+        group: allocation group, if any.
     """
 
     def __init__(
@@ -236,8 +234,10 @@ class DataflowBuffer(Awaitable):
         self.group: DFBAllocationGroup | None = None
         self._is_published = False
         self.is_computed_with = False
-        """True if a compute kernel acquires its blocks; those of row-major buffers are whole tiles
-        then, which the elements fill in their order."""
+        """True if a compute kernel acquires its blocks.
+
+        Blocks of row-major buffers are then tiles, packed with the elements in row-major order.
+        """
         memory = [array for array, _ in backing.blocks] if backing is not None else []
         if not memory:
             sizes = element_shape(shape, is_tiled)
@@ -248,11 +248,11 @@ class DataflowBuffer(Awaitable):
         self._held: dict[Acquisition, Block | None] = dict.fromkeys(Acquisition)
         self._released = dict.fromkeys(Acquisition, 0)
         self._users: dict[Acquisition, Kernel] = {}
-        """The kernels that acquired its last blocks."""
+        """Kernels that acquired its latest blocks."""
 
     @property
     def unit_bytes(self) -> int:
-        """Bytes from one unit that copies move to the next: a tile, or a row of elements."""
+        """Distance in bytes between units of copies: tiles, or rows of elements."""
         if self.is_tiled:
             return tile_bytes_of(self.data_type)
         if self.is_computed_with:
@@ -262,12 +262,12 @@ class DataflowBuffer(Awaitable):
 
     @property
     def unit_shape(self) -> Shape:
-        """The shape of a block in units that copies move."""
+        """Shape of a block in units of copies."""
         return self.shape if self.is_tiled else self.shape[:-1]
 
     @property
     def row_bytes(self) -> int:
-        """Bytes of the elements of a row of a row-major block."""
+        """Bytes of the elements in a row of a row-major block."""
         return self.shape[-1] * self.element_bytes
 
     @property
@@ -277,30 +277,30 @@ class DataflowBuffer(Awaitable):
 
     @property
     def page_bytes(self) -> int:
-        """Bytes of a page: of a tile, or of a row of elements that nobody computes with."""
+        """Bytes of a page: a tile, or a row of elements if no compute kernel uses the buffer."""
         return tile_bytes_of(self.data_type) if self.is_computed_with else self.unit_bytes
 
     @property
     def pages(self) -> int:
-        """Pages of a block."""
+        """Number of pages of a block."""
         if self.is_computed_with:
             return prod(self.tiles)
         return prod(self.unit_shape)
 
     @property
     def tiles(self) -> Shape:
-        """The shape of a block in tiles: all in a row, if it is row-major."""
+        """Shape of a block in tiles; row-major blocks are packed into a row of tiles."""
         if self.is_tiled:
             return self.shape
         return packed_tiles(self.shape)
 
     @property
     def bytes(self) -> int:
-        """Bytes of L1."""
+        """L1 size in bytes."""
         return self.pages * self.page_bytes * self.block_count
 
     def _mark_written(self, backing: TensorMemory, array: Array) -> None:
-        """Records that a part of a tensor has its elements, as a copy to it does."""
+        """Marks the part of a tensor that a pushed block covers as written."""
         region = next((region for each, region in backing.blocks if each is array), None)
         if region is None:
             raise error(
@@ -311,10 +311,10 @@ class DataflowBuffer(Awaitable):
         units.add(*region)
 
     def publish(self) -> None:
-        """Makes what the tensor holds whose memory this is readable: all blocks, once.
+        """Makes all blocks of a tensor-backed buffer readable, once.
 
         Raises:
-            ProgramError: if the buffer has memory of its own, or was published before.
+            ProgramError: if the buffer has memory of its own, or was published or pushed to before.
         """
         running_kernel("ttl.DataflowBuffer.publish", KernelKind.DATA_MOVEMENT)
         if self.backing is None:
@@ -328,11 +328,11 @@ class DataflowBuffer(Awaitable):
         self.node.launch.scheduler.changed(self)
 
     def reserve(self) -> Block:
-        """A free block, to be written and pushed; waits until there is one."""
+        """Acquires a free block for writing; waits until there is one."""
         return self._acquire(_RESERVE, self._free, "free")
 
     def wait(self) -> Block:
-        """A block that was pushed, to be read and popped; waits until there is one."""
+        """Acquires a filled block for reading; waits until there is one."""
         return self._acquire(_WAIT, self._filled, "filled")
 
     def _acquire(self, acquisition: Acquisition, source: deque[Array], kind: str) -> Block:
@@ -342,7 +342,7 @@ class DataflowBuffer(Awaitable):
         if kernel.kind is _COMPUTE:
             self.is_computed_with = True
         if self._users.get(acquisition) is not kernel:
-            self._is_used_by(kernel, acquisition)
+            self._set_user(kernel, acquisition)
         held = self._held[acquisition]
         if held is not None:
             raise error(
@@ -350,14 +350,16 @@ class DataflowBuffer(Awaitable):
                 notes=[Note("it was acquired here", place(held.acquired))],
             )
         if not source:
-            self._await(kernel, source, kind)
+            self._wait_for(kernel, source, kind)
         block = Block(self, source.popleft(), acquisition, kernel, here())
         self._held[acquisition] = block
         return block
 
-    def _is_used_by(self, kernel: Kernel, acquisition: Acquisition) -> None:
-        """Another kernel than before acquires a block; on the device only one does, for it alone
-        knows how far it is."""
+    def _set_user(self, kernel: Kernel, acquisition: Acquisition) -> None:
+        """Records that another kernel acquires blocks.
+
+        On the device a single kernel may do so, because it alone tracks the position in the buffer.
+        """
         before = self._users.get(acquisition)
         if before is not None and kernel.node.launch.is_compiled:
             raise error(
@@ -368,21 +370,20 @@ class DataflowBuffer(Awaitable):
             )
         self._users[acquisition] = kernel
 
-    def _await(self, kernel: Kernel, source: deque[Array], kind: str) -> None:
+    def _wait_for(self, kernel: Kernel, source: deque[Array], kind: str) -> None:
         kernel.node.launch.scheduler.wait_until(
             self, lambda: bool(source), lambda: f"a {kind} block of '{self.name}'"
         )
 
-    def forgotten(self) -> str | None:
-        """That a block is never released, if the kernel that acquired it has ended."""
+    def endless_wait_reason(self) -> str | None:
+        """Error message for a block that an ended kernel has not released, or None."""
         for block in self.unreleased():
             if block.kernel.has_ended:
                 return never_released(self.name, block.acquisition)
         return None
 
-    def held_up_by(self) -> list[Note]:
-        """The blocks that are acquired and not released; else which kernels have ended after their
-        last blocks."""
+    def wait_notes(self) -> list[Note]:
+        """Notes on unreleased blocks, or else on kernels that have ended after their last block."""
         held = [
             Note(
                 f"{block.kernel} has not {released_word(block.acquisition)} the block of "
@@ -402,7 +403,7 @@ class DataflowBuffer(Awaitable):
         return held or ended
 
     def release(self, block: Block, array: Array) -> None:
-        """Takes a block back: the next filled one after a push, a free one after a pop."""
+        """Receives a released block: it is filled after a push, and free after a pop."""
         if block.acquisition is _RESERVE:
             self._filled.append(array)
             if self.backing is not None:
@@ -415,22 +416,22 @@ class DataflowBuffer(Awaitable):
             self.node.launch.scheduler.changed(self)
 
     def unreleased(self) -> list[Block]:
-        """Blocks that are still acquired."""
+        """Blocks that are currently acquired."""
         return [block for block in self._held.values() if block is not None]
 
     def describe_size(self) -> str:
-        """Its name and its sizes, for debug printing."""
+        """Name and sizes, for debug printing."""
         return (
             f"DataflowBuffer {self.name}: shape={shape_text(self.shape)}, "
             f"block_count={self.block_count}, size={self.bytes}, page_size={self.page_bytes}"
         )
 
     def describe(self) -> str:
-        """Its state, for debug printing; pointers count pages from the start of its memory."""
-        turn = self.pages * self.block_count
+        """State, for debug printing; pointers are page offsets from the start of the memory."""
+        capacity = self.pages * self.block_count
         held = self._held[Acquisition.RESERVE] is not None
-        write = self._released[_RESERVE] * self.pages % turn
-        read = self._released[_WAIT] * self.pages % turn
+        write = self._released[_RESERVE] * self.pages % capacity
+        read = self._released[_WAIT] * self.pages % capacity
         return (
             f"{self.describe_size()}, "
             f"rd_ptr={read}, wr_ptr={write}, "
@@ -439,19 +440,19 @@ class DataflowBuffer(Awaitable):
 
 
 class DFBAllocationGroup:
-    """Dataflow buffers that are to have one circular buffer, one after the other."""
+    """A group of dataflow buffers that share memory, used one after the other."""
 
 
 NOT_BACKED_REMEDY = "ttl.make_tensor_backed_dfb makes a buffer of the memory of a tensor"
 
 
 def not_backed(buffer: str) -> str:
-    """The error of a program that publishes a buffer with memory of its own."""
+    """Error message for publishing a buffer that no tensor backs."""
     return f"'{buffer}' has memory of its own: there is nothing to publish"
 
 
 class Block(BlockExpr):
-    """Memory acquired from a dataflow buffer."""
+    """A block of memory acquired from a dataflow buffer."""
 
     __slots__ = (
         "_last_copy", "_transitions", "acquired", "acquisition", "buffer", "kernel", "readers",
@@ -466,7 +467,7 @@ class Block(BlockExpr):
         kernel: Kernel,
         acquired: Instruction | None,
     ) -> None:
-        # Kernels acquire blocks more often than they do anything else.
+        # Hot path: kernels acquire blocks more often than they do anything else.
         self._array = array
         self.shape = buffer.shape
         self.is_tiled = buffer.is_tiled
@@ -475,25 +476,25 @@ class Block(BlockExpr):
         self.buffer = buffer
         self.acquisition = acquisition
         self.acquired = acquired
-        self.state = FIRST[acquisition]
+        self.state = INITIAL_STATES[acquisition]
         self.readers = 0
-        """Copies that are reading."""
+        """Number of copies that are reading the block."""
         self.kernel = kernel
         self._transitions = TRANSITIONS[kernel.kind, acquisition]
         self._last_copy: Instruction | None = None
 
-    def happens(self, event: Event) -> None:
-        """Goes to the next state; raises ProgramError if the event is not allowed in this one."""
+    def record(self, event: Event) -> None:
+        """Moves to the state after an event; raises ProgramError if the event is not allowed."""
         self.kernel.steps += 1
-        if event in _OF_COPIES:
-            found = following(self._transitions, self.state, self.readers, event)
+        if event in _COPY_EVENTS:
+            found = next_state(self._transitions, self.state, self.readers, event)
             if found is None:
                 raise self._refusal(event)
             self.state, self.readers = found
             if event is _BEGIN_COPY_FROM or event is _BEGIN_COPY_TO:
                 self._last_copy = here()
             return
-        # No copies are counted, so there is no need for a call.
+        # Fast path: these events do not change the number of reading copies.
         after = self._transitions.get((self.state, event))
         if after is None:
             raise self._refusal(event)
@@ -518,11 +519,11 @@ class Block(BlockExpr):
         kernel = current.kernel
         if kernel is None or kernel.kind is not _COMPUTE:
             running_kernel("a block expression", KernelKind.COMPUTE)
-        self.happens(_READ)
+        self.record(_READ)
         return self._array
 
     def store(self, expr: BlockExpr) -> None:
-        """Computes a block expression into the block, rounded to the data type of its buffer."""
+        """Evaluates a block expression into the block, rounded to the data type of the buffer."""
         running_kernel("ttl.Block.store", KernelKind.COMPUTE)
         if not isinstance(expr, BlockExpr):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise no_expression(expr)
@@ -538,29 +539,28 @@ class Block(BlockExpr):
                 f"an expression of {array.dtype} does not fit into a block of "
                 f"'{self.buffer.name}', which holds {self._array.dtype}: kernels do not convert"
             )
-        self.happens(_STORE)
+        self.record(_STORE)
         origin = expr.origin
         store_rounded(self._array, array, self.buffer.data_type)
         if (recording := current_recording()) is not None:
-            recording.stored(self._array, origin)
+            recording.record_store(self._array, origin)
 
     def __iadd__(self, other: BlockExpr) -> BlockExpr:
         self.store(elementwise("+=", np.add, self, other))
         return self
 
     def content(self) -> Array:
-        """The memory of the block, whatever its state: for copies, which distinguish its states
-        themselves, and for debug printing."""
+        """Memory of the block regardless of its state, for copies and debug printing."""
         return self._array
 
     def push(self) -> None:
-        """Hands the block to the consumer of the buffer."""
-        self.happens(_PUSH_buffers)
+        """Passes the block to the consumer of the buffer."""
+        self.record(_PUSH_EVENT)
         self.buffer.release(self, self._array)
 
     def pop(self) -> None:
-        """Gives the block back to the producer of the buffer."""
-        self.happens(_POP_buffers)
+        """Returns the block to the producer of the buffer."""
+        self.record(_POP_EVENT)
         self.buffer.release(self, self._array)
 
     def __enter__(self) -> Self:
@@ -577,7 +577,7 @@ class Block(BlockExpr):
 
 
 def no_expression(value: object) -> ProgramError:
-    """The error of a program that stores something else than a block expression."""
+    """Error for storing something else than a block expression."""
     return error(
         f"store takes a block expression, not a {type(value).__name__}",
         remedy="ttl.block.fill makes a block expression of a number",
@@ -585,12 +585,14 @@ def no_expression(value: object) -> ProgramError:
 
 
 def _packed_row(shape: Shape) -> int:
-    """Elements from one row of packed tiles to the next: the same for all data types that kernels
-    compute with, and as far apart as the rows of the narrowest have to be."""
-    return align_up(shape[-1], current_chip().noc_dram_address_align_bytes // NARROWEST)
+    """Distance between rows of packed tiles, in elements.
+
+    It is the same for all data types, so that the rows of the narrowest type are aligned, too.
+    """
+    return align_up(shape[-1], current_chip().noc_dram_address_align_bytes // MIN_ELEMENT_BYTES)
 
 
 def packed_tiles(shape: Shape) -> Shape:
-    """The tiles that the elements of a row-major block fill, all in a row."""
+    """Shape in tiles of a packed row-major block: a single row of tiles."""
     elements = prod(shape[:-1]) * _packed_row(shape)
     return (-(-elements // TILE_ELEMENTS),)

@@ -1,4 +1,4 @@
-"""Composition of operations: calls of operations in another one are inlined."""
+"""Composition of operations: calls of operations in other operations are inlined."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from ttcodegen.lang.simulator.unified import has_kernels
 
 
 class Composable(Protocol):
-    """An operation that others may be made of."""
+    """Interface of an operation that other operations can call."""
 
     @property
     def function(self) -> Callable[..., Any]:
-        """Its function."""
+        """Python function of the operation."""
         ...
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """Name of the operation."""
         ...
 
 
@@ -39,40 +39,40 @@ class _Inliner:
 
     is_operation: Callable[[object], TypeGuard[Composable]]
     taken: set[str]
-    """The names that the operation uses."""
+    """Names that are used in the operation."""
     values: dict[str, Any] = field(default_factory=dict[str, Any])
-    """The outer variables of the inlined bodies, by the names that they have there."""
+    """Outer variables of the inlined bodies, by their unique names."""
 
-    def inlined(
+    def inline(
         self,
         function: FunctionType,
         statements: Sequence[ast.stmt],
-        under_way: Sequence[Composable],
+        call_stack: Sequence[Composable],
     ) -> list[ast.stmt]:
-        """Statements of a function, with bodies in place of calls of operations.
+        """Replaces calls of operations in statements by the bodies of the operations.
 
         Raises:
-            ProgramError: if a call is no statement, gives not all parameters, or never ends.
+            ProgramError: if a call is not a statement, lacks arguments, or is recursive.
         """
         found: list[ast.stmt] = []
         for statement in statements:
             for name in ("body", "orelse"):
                 inner = getattr(statement, name, None)
                 if isinstance(inner, list):
-                    body = self.inlined(function, cast(list[ast.stmt], inner), under_way)
+                    body = self.inline(function, cast(list[ast.stmt], inner), call_stack)
                     setattr(statement, name, body)
             match statement:
                 case ast.Expr(ast.Call(called) as call) if self.is_operation(
                     operation := _value_of(function, called)
                 ):
-                    found += self._body(function, call, operation, under_way)
+                    found += self._inlined_body(function, call, operation, call_stack)
                 case _:
-                    self._check(function, statement)
+                    self._check_no_calls(function, statement)
                     found.append(statement)
         return found
 
-    def _check(self, function: FunctionType, statement: ast.stmt) -> None:
-        """Raises ProgramError if an expression calls an operation."""
+    def _check_no_calls(self, function: FunctionType, statement: ast.stmt) -> None:
+        """Raises ProgramError if an operation is called inside an expression."""
         for field_, value in ast.iter_fields(statement):
             if field_ in ("body", "orelse", "decorator_list"):
                 continue
@@ -87,16 +87,16 @@ class _Inliner:
                         node,
                     )
 
-    def _body(
+    def _inlined_body(
         self,
         caller: FunctionType,
         call: ast.Call,
         operation: Composable,
-        under_way: Sequence[Composable],
+        call_stack: Sequence[Composable],
     ) -> list[ast.stmt]:
         function = operation.function
         assert isinstance(function, FunctionType)
-        if any(each is operation for each in under_way):
+        if any(each is operation for each in call_stack):
             raise _error(caller, f"the operation '{operation.name}' calls itself", call)
         syntax = syntax_of_function(function)
         if syntax is None or has_kernels(syntax):
@@ -108,7 +108,7 @@ class _Inliner:
                 "write it with one body for all kernels",
             )
         syntax = deepcopy(syntax)
-        body = self.inlined(function, syntax.body, [*under_way, operation])
+        body = self.inline(function, syntax.body, [*call_stack, operation])
         given = self._arguments(caller, call, syntax)
         stored = {
             node.id
@@ -121,32 +121,32 @@ class _Inliner:
             if name in stored:
                 message = f"the operation '{operation.name}' assigns to its parameter '{name}'"
                 raise _error(caller, message, call)
-        renamed: dict[str, str] = {
+        new_names: dict[str, str] = {
             name: self._unused_name(name, syntax.name) for name in sorted(stored)
         }
-        begin: list[ast.stmt] = []
+        assignments: list[ast.stmt] = []
         for name, value in given.items():
             if isinstance(value, ast.Name):
-                renamed[name] = value.id
+                new_names[name] = value.id
                 continue
-            own = self._unused_name(name, syntax.name)
-            renamed[name] = own
-            begin.append(ast.Assign([ast.Name(own, ast.Store())], value))
-        self._rename_outer(caller, function, body, renamed, syntax.name)
-        body = [_Renaming(renamed).visit(each) for each in body]
+            unique = self._unused_name(name, syntax.name)
+            new_names[name] = unique
+            assignments.append(ast.Assign([ast.Name(unique, ast.Store())], value))
+        self._rename_outer(caller, function, body, new_names, syntax.name)
+        body = [_Renaming(new_names).visit(each) for each in body]
         is_elsewhere = function.__code__.co_filename != caller.__code__.co_filename
         for node in (n for statement in body for n in ast.walk(statement)):
             if is_elsewhere and hasattr(node, "lineno"):
                 ast.copy_location(node, call)
-        for each in begin:
+        for each in assignments:
             ast.copy_location(each, call)
             ast.fix_missing_locations(each)
-        return [*begin, *body]
+        return [*assignments, *body]
 
     def _arguments(
         self, caller: FunctionType, call: ast.Call, syntax: ast.FunctionDef
     ) -> dict[str, ast.expr]:
-        """The argument of each parameter."""
+        """Argument expression of each parameter."""
         arguments = syntax.args
         names = [each.arg for each in (*arguments.posonlyargs, *arguments.args)]
         names += [each.arg for each in arguments.kwonlyargs]
@@ -169,14 +169,14 @@ class _Inliner:
         caller: FunctionType,
         function: FunctionType,
         body: Sequence[ast.stmt],
-        renamed: dict[str, str],
+        new_names: dict[str, str],
         stem: str,
     ) -> None:
-        """Gives outer variables of a body names in the caller."""
+        """Renames outer variables of a body where their names mean something else in the caller."""
         loads = {n.id for s in body for n in ast.walk(s) if isinstance(n, ast.Name)}
         arguments = {n.arg for s in body for n in ast.walk(s) if isinstance(n, ast.arg)}
         closure = variables_of(function)
-        for name in sorted(loads - renamed.keys() - arguments - self.values.keys()):
+        for name in sorted(loads - new_names.keys() - arguments - self.values.keys()):
             if name in closure:
                 value = closure[name]
             elif name in function.__globals__:
@@ -185,12 +185,12 @@ class _Inliner:
                     continue
             else:
                 continue
-            own = self._unused_name(name, stem)
-            self.values[own] = value
-            renamed[name] = own
+            unique = self._unused_name(name, stem)
+            self.values[unique] = value
+            new_names[name] = unique
 
     def _unused_name(self, name: str, stem: str) -> str:
-        """A name that nothing in the caller has."""
+        """Returns a name that is unused in the caller, and reserves it."""
         found, number = name, 1
         while found in self.taken or hasattr(builtins, found):
             found = f"{stem}_{name}" if number == 1 else f"{stem}_{name}_{number}"
@@ -202,24 +202,24 @@ class _Inliner:
 class _Renaming(ast.NodeTransformer):
     """Renames variables."""
 
-    def __init__(self, renamed: dict[str, str]) -> None:
-        self._renamed = renamed
+    def __init__(self, new_names: dict[str, str]) -> None:
+        self._new_names = new_names
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
-        node.id = self._renamed.get(node.id, node.id)
+        node.id = self._new_names.get(node.id, node.id)
         return node
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        node.name = self._renamed.get(node.name, node.name)
+        node.name = self._new_names.get(node.name, node.name)
         return self.generic_visit(node)
 
     def visit_arg(self, node: ast.arg) -> ast.AST:
-        node.arg = self._renamed.get(node.arg, node.arg)
+        node.arg = self._new_names.get(node.arg, node.arg)
         return node
 
 
 def _value_of(function: FunctionType, node: ast.expr) -> Any:
-    """The value of a name, or of an attribute of a module, around a function; None if unknown."""
+    """Value of a name or module attribute in the scope of a function; None if unknown."""
     if isinstance(node, ast.Attribute):
         of = _value_of(function, node.value)
         return None if of is None else getattr(of, node.attr, None)
@@ -242,13 +242,13 @@ def inline_operations(
     operation: Composable,
     is_operation: Callable[[object], TypeGuard[Composable]],
 ) -> dict[str, Any]:
-    """Inlines the operations that another one calls.
+    """Inlines the operations that another operation calls.
 
     Returns:
-        The outer variables of the inlined bodies, by the names that they have there.
+        The outer variables of the inlined bodies, by their unique names.
     """
     taken = {node.id for node in ast.walk(syntax) if isinstance(node, ast.Name)}
     taken |= {node.arg for node in ast.walk(syntax) if isinstance(node, ast.arg)}
     inliner = _Inliner(is_operation, taken)
-    syntax.body = inliner.inlined(function, syntax.body, [operation])
+    syntax.body = inliner.inline(function, syntax.body, [operation])
     return inliner.values

@@ -26,24 +26,24 @@ class WrittenUnits:
         self._is_written = np.zeros(units, bool)
 
     def add(self, starts: Shape, sizes: Shape) -> None:
-        """A part was written."""
+        """Marks a part of the tensor as written."""
         ends = zip(starts, sizes, strict=True)
         self._is_written[tuple(slice(start, start + size) for start, size in ends)] = True
 
     @property
     def is_all(self) -> bool:
-        """True if all were."""
+        """True if all units are written."""
         return bool(self._is_written.all())
 
 
 Coordinates = tuple[int, ...]
-_Kept = TypeVar("_Kept")
+_Object = TypeVar("_Object")
 
 
 class KernelKind(Enum):
     """Kind of a kernel function, by its decorator."""
 
-    # Each acquisition of a block looks its rules up; hashing names would take longer than that.
+    # Hot path: hashing the names would take longer than the table lookups for blocks.
     __hash__ = object.__hash__
 
     COMPUTE = "compute"
@@ -56,63 +56,63 @@ class Belongings:
     def __init__(self) -> None:
         self._by_class: dict[type, list[Any]] = {}
 
-    def of(self, kind: type[_Kept]) -> list[_Kept]:
-        """Those of a class, in the order in which they were added; the list can be added to."""
-        return cast("list[_Kept]", self._by_class.setdefault(kind, []))
+    def of(self, kind: type[_Object]) -> list[_Object]:
+        """Objects of a class, in the order of their creation; the list can be appended to."""
+        return cast("list[_Object]", self._by_class.setdefault(kind, []))
 
 
 class Awaitable:
-    """Something that kernels wait for."""
+    """An object that kernels can wait for."""
 
     def __init__(self) -> None:
         self.waiting: list[Task] = []
 
-    def forgotten(self) -> str | None:
+    def endless_wait_reason(self) -> str | None:
         """Reason why a wait can never end, if known."""
         return None
 
-    def held_up_by(self) -> list[Note]:
-        """Notes on the cause of a wait, where known."""
+    def wait_notes(self) -> list[Note]:
+        """Notes that explain why kernels wait."""
         return []
 
 
 @dataclass(eq=False)
 class Task:
-    """A kernel under way."""
+    """A running kernel with its greenlet."""
 
     kernel: Kernel
     thread: greenlet
     waits_for: Callable[[], str] | None = None
-    waits_at: Awaitable | None = None
+    awaited: Awaitable | None = None
 
 
 class Schedule(Protocol):
     """Interface of the scheduler that runs the kernels of a launch."""
 
     def run(self, kernels: Sequence[Kernel]) -> None:
-        """Runs kernels to their ends."""
+        """Runs kernels until they end."""
         ...
 
     def wait_until(
-        self, thing: Awaitable, is_so: Callable[[], bool], what: Callable[[], str]
+        self, awaitable: Awaitable, condition: Callable[[], bool], what: Callable[[], str]
     ) -> None:
-        """Lets others run until a condition holds; `what` says what is waited for."""
+        """Suspends the running kernel until a condition holds; `what` describes it for messages."""
         ...
 
-    def changed(self, thing: Awaitable) -> None:
-        """Lets those that wait for a thing look at it again."""
+    def changed(self, awaitable: Awaitable) -> None:
+        """Wakes the kernels that wait for an object, to check their conditions again."""
         ...
 
 
 @dataclass
 class Node:
-    """A node of the grid, with what the body of the operation made on it."""
+    """A node of the grid, with the objects that the operation's body created on it."""
 
     coordinates: Coordinates
     launch: Launch
     kernels: list[Kernel] = field(default_factory=list["Kernel"])
     made: Belongings = field(default_factory=Belongings)
-    """Its buffers, nets of pipes and semaphores."""
+    """Dataflow buffers, pipe nets and semaphores of the node."""
 
     def __str__(self) -> str:
         return f"({', '.join(map(str, self.coordinates))})"
@@ -148,14 +148,14 @@ class Launch:
     written: dict[int, WrittenUnits] = field(default_factory=dict[int, WrittenUnits])
     """Tensors that kernels wrote, by identity."""
     traffic: dict[object, object] = field(default_factory=dict[object, object])
-    """State of pipes and semaphores between nodes."""
-    more_devices: int = 0
-    """On how many devices of a mesh the operation runs after this one."""
+    """States of pipes and semaphores across nodes."""
+    remaining_devices: int = 0
+    """Number of mesh devices on which the operation will run after this one."""
     is_recorded: bool = False
     is_compiled: bool = False
-    """True if it is compiled, too: then it does nothing that the device cannot do."""
+    """True if the operation is also compiled, which restricts it to features of the device."""
     made: Belongings = field(default_factory=Belongings)
-    """Recordings of the simulator, on request."""
+    """Recordings of the launch, if requested."""
     initial: dict[tuple[str, str], object] = field(default_factory=dict[tuple[str, str], object])
     """Initial values of body variables that kernels change, by kernel and variable."""
 
@@ -165,24 +165,24 @@ class _Current:
     node: Node | None = None
     kernel: Kernel | None = None
     watch: Callable[[Launch], Callable[[], None]] | None = None
-    """Called with each launch before its kernels run; what it returns is called afterwards."""
-    more_devices: int = 0
-    """On how many devices of a mesh the operation runs that is called, after this one."""
+    """Called with each launch before its kernels run; the function it returns is called after."""
+    remaining_devices: int = 0
+    """Number of mesh devices on which the called operation will run after this one."""
     system: SystemDescription = field(default_factory=default_machine)
-    """The machine whose chips run the operations."""
+    """Machine that runs the operations."""
 
 
 current = _Current()
 
 
 def current_chip() -> ChipDescription:
-    """The chip that operations run on."""
+    """Description of the chip that operations run on."""
     return current.system.chip
 
 
 @contextmanager
 def on_system(system: SystemDescription) -> Generator[None]:
-    """Operations run on the chips of this machine."""
+    """Scope in which operations run on the chips of a machine."""
     outer, current.system = current.system, system
     try:
         yield
@@ -192,7 +192,7 @@ def on_system(system: SystemDescription) -> Generator[None]:
 
 @contextmanager
 def inside_of(kernel: Kernel | None) -> Generator[None]:
-    """Code that looks for the running kernel finds this one, or none."""
+    """Scope in which a kernel, or none, is the running one."""
     outer = current.node, current.kernel
     current.node, current.kernel = kernel.node if kernel is not None else None, kernel
     try:
@@ -202,14 +202,14 @@ def inside_of(kernel: Kernel | None) -> Generator[None]:
 
 
 def current_node(what: str) -> Node:
-    """The node that runs; raises ProgramError if no operation does."""
+    """Returns the running node; raises ProgramError outside of operations."""
     if current.node is None:
         raise error(f"{what} can be used inside an operation function only")
     return current.node
 
 
 def building_node(what: str) -> Node:
-    """The node whose operation body runs; raises ProgramError inside of a kernel, and outside."""
+    """Returns the node whose operation body is running; raises ProgramError elsewhere."""
     node = current_node(what)
     if current.kernel is not None:
         raise error(
@@ -219,7 +219,7 @@ def building_node(what: str) -> Node:
 
 
 def running_kernel(what: str, kind: KernelKind | None = None) -> Kernel:
-    """The kernel that runs; raises ProgramError if there is none, or one of another kind."""
+    """Returns the running kernel; raises ProgramError if there is none, or one of another kind."""
     kernel = current.kernel
     if kernel is None:
         raise error(f"{what} can only be used inside of a kernel function")
@@ -229,8 +229,7 @@ def running_kernel(what: str, kind: KernelKind | None = None) -> Kernel:
 
 
 def in_dimensions(values: Coordinates, sizes: Coordinates, dims: int, padding: int) -> Coordinates:
-    """Coordinates in another number of dimensions: the last ones flattened into one, or others
-    added."""
+    """Converts coordinates to another number of dimensions: flattens the last ones, or pads."""
     if dims >= len(values):
         return values + (padding,) * (dims - len(values))
     last = 0
@@ -240,7 +239,7 @@ def in_dimensions(values: Coordinates, sizes: Coordinates, dims: int, padding: i
 
 
 def grid_in_dimensions(grid: Coordinates, dims: int) -> Coordinates:
-    """The size of a grid in another number of dimensions."""
+    """Grid size in another number of dimensions."""
     if dims >= len(grid):
         return grid + (1,) * (dims - len(grid))
     return (*grid[: dims - 1], prod(grid[dims - 1 :]))
@@ -255,16 +254,17 @@ def _checked_dims(dims: object, default: int) -> int:
 
 
 def grid_size(dims: int | None = None) -> int | Coordinates:
-    """The size of the grid in `dims` dimensions, those that it has if not given: an integer for
-    one, else a tuple."""
+    """Size of the grid in `dims` dimensions, by default its own; an integer for one dimension."""
     grid = current_node("ttl.grid_size").launch.grid
     sizes = grid_in_dimensions(grid, _checked_dims(dims, len(grid)))
     return sizes[0] if len(sizes) == 1 else sizes
 
 
 def node(dims: int | None = None) -> int | Coordinates:
-    """The coordinates of the current node in `dims` dimensions, counted from 0: an integer for one,
-    else a tuple."""
+    """Coordinates of the running node in `dims` dimensions, by default the grid's.
+
+    They start at 0, and are an integer for one dimension, else a tuple.
+    """
     here = current_node("ttl.node")
     grid = here.launch.grid
     found = in_dimensions(here.coordinates, grid, _checked_dims(dims, len(grid)), 0)

@@ -1,4 +1,4 @@
-"""Block expressions: what kernels compute with, and their operators."""
+"""Block expressions of kernels, and their operators."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class BlockExpr:
 
     Attributes:
         shape: in tiles for tiled expressions (the last two dimensions), else in elements.
-        is_tiled: which of both.
-        is_number: whether it is one number, which is an integer beside integers.
+        is_tiled: True for tiled, False for row-major expressions.
+        is_number: True for a fill, which takes the integer type of other operands.
     """
 
     __slots__ = ("_array", "_origin", "is_number", "is_tiled", "shape")
@@ -52,11 +52,11 @@ class BlockExpr:
 
     @property
     def origin(self) -> RecordedValue | None:
-        """Recorded origin of the block, if there is one."""
+        """Recorded origin of the value, if known."""
         return self._origin
 
     def value(self) -> Array:
-        """The elements, float32 or integers; reading a block is an event in its life."""
+        """Elements, as float32 or integers; reading a block is an event of its lifetime."""
         return self._array
 
     def __add__(self, other: BlockExpr) -> BlockExpr:
@@ -87,10 +87,10 @@ class BlockExpr:
         return elementwise("+=", np.add, self, other)
 
     def __neg__(self) -> BlockExpr:
-        return mapped("-", np.negative, self)
+        return unary("-", np.negative, self)
 
     def __abs__(self) -> BlockExpr:
-        return mapped("abs", np.abs, self)
+        return unary("abs", np.abs, self)
 
     def __pow__(self, exponent: int) -> BlockExpr:
         return power(self, exponent)
@@ -113,7 +113,7 @@ class BlockExpr:
 
 
 def no_comparison() -> ProgramError:
-    """The error of a program that compares block expressions."""
+    """Error for comparing block expressions by an operator."""
     return error(
         "block expressions have no comparisons",
         remedy="ttl.math.sign of a difference says which is greater, element by element",
@@ -121,7 +121,7 @@ def no_comparison() -> ProgramError:
 
 
 def no_element() -> ProgramError:
-    """The error of a program that takes a part of a block expression."""
+    """Error for indexing a block expression."""
     return error(
         "a block expression has no elements that kernels could name",
         remedy="let data movement kernels copy a slice of the tensor into a block of its own",
@@ -129,7 +129,7 @@ def no_element() -> ProgramError:
 
 
 def no_condition() -> ProgramError:
-    """The error of a program that asks whether a block expression is true."""
+    """Error for using a block expression as a condition."""
     return error(
         "a block expression is no condition: kernels cannot branch on its elements",
         remedy="choose element by element with ttl.block.where",
@@ -144,14 +144,14 @@ def _exclusive_or(left: Array, right: Array) -> Array:
 
 
 def element_shape(shape: Shape, is_tiled: bool) -> Shape:
-    """The elements that a shape in tiles, or in elements, holds."""
+    """Converts a shape in tiles, or in elements, to elements."""
     if not is_tiled:
         return shape
     return (*shape[:-2], shape[-2] * TILE_SIDE, shape[-1] * TILE_SIDE)
 
 
 def no_operand(what: str, value: object) -> ProgramError:
-    """The error of a program that gives something else than a block expression."""
+    """Error for an operand that is not a block expression."""
     remedy = None
     if isinstance(value, int | float):
         remedy = "ttl.block.fill makes a block expression of a number"
@@ -161,7 +161,7 @@ def no_operand(what: str, value: object) -> ProgramError:
 
 
 def operand(what: str, value: object) -> BlockExpr:
-    """Raises ProgramError unless a value is a block expression in a compute kernel."""
+    """Returns a value if it is a block expression in a compute kernel; else raises ProgramError."""
     kernel = current.kernel
     if kernel is None or kernel.kind is not _COMPUTE:
         running_kernel(f"{what} of block expressions", KernelKind.COMPUTE)
@@ -170,21 +170,21 @@ def operand(what: str, value: object) -> BlockExpr:
     return value
 
 
-def mapped(
+def unary(
     what: str, function: Callable[[Array], Array], value: object, numbers: Sequence[float] = ()
 ) -> BlockExpr:
-    """A function of each element; `numbers` are those that it was given besides."""
+    """Applies an elementwise function of one operand; `numbers` are its further arguments."""
     given = operand(what, value)
     origin = computed(what, given.shape, [given], numbers)
     array = given.value()
     found = function(array)
     if array.dtype.kind in "iu" and found.dtype.kind in "biu":
         found = found.astype(array.dtype)
-    return BlockExpr(_computed(found), given.shape, given.is_tiled, origin)
+    return BlockExpr(_in_compute_dtype(found), given.shape, given.is_tiled, origin)
 
 
-def _computed(array: Array) -> Array:
-    """The device computes in float32, or integers."""
+def _in_compute_dtype(array: Array) -> Array:
+    """Converts results to float32, in which the device computes, or keeps integers."""
     if array.dtype == np.float32 or array.dtype.kind not in "fb":
         return array
     return array.astype(np.float32)
@@ -193,31 +193,32 @@ def _computed(array: Array) -> Array:
 def elementwise(
     what: str, function: Callable[..., Array], *values: object, typed: slice = ALL
 ) -> BlockExpr:
-    """A function of the elements of several expressions of the same shape.
+    """Applies an elementwise function to expressions of the same shape.
 
     Args:
-        what: its name.
-        function: of the arrays.
+        what: name of the function, for messages.
+        function: the function, on arrays.
         values: the expressions.
-        typed: which of them have the same data type: floats, or integers of one kind, beside which
-            a number is an integer.
+        typed: operands that must have the same data type; fills are converted to it.
     """
     if len(values) == 2 and typed is ALL:
-        return _of_two(what, function, operand(what, values[0]), operand(what, values[1]))
+        return _elementwise_binary(
+            what, function, operand(what, values[0]), operand(what, values[1])
+        )
     given = [operand(what, value) for value in values]
     same_layouts(what, [each.is_tiled for each in given])
     same_shapes(what, [each.shape for each in given])
     origin = computed(what, given[0].shape, given)
     arrays = [each.value() for each in given]
-    arrays[typed] = _of_one_type(what, given[typed], arrays[typed])
+    arrays[typed] = _unified_types(what, given[typed], arrays[typed])
     array = function(*arrays)
-    return BlockExpr(_computed(array), given[0].shape, given[0].is_tiled, origin)
+    return BlockExpr(_in_compute_dtype(array), given[0].shape, given[0].is_tiled, origin)
 
 
-def _of_two(
+def _elementwise_binary(
     what: str, function: Callable[..., Array], left: BlockExpr, right: BlockExpr
 ) -> BlockExpr:
-    """The same for two expressions, which most functions have, without lists of them."""
+    """Fast path of `elementwise` for two operands, without lists."""
     if left.is_tiled is not right.is_tiled:
         same_layouts(what, [left.is_tiled, right.is_tiled])
     if left.shape != right.shape:
@@ -225,11 +226,13 @@ def _of_two(
     origin = computed(what, left.shape, [left, right])
     a, b = left.value(), right.value()
     if a.dtype != b.dtype:
-        a, b = _of_one_type(what, [left, right], [a, b])
-    return BlockExpr(_computed(function(a, b)), left.shape, left.is_tiled, origin)
+        a, b = _unified_types(what, [left, right], [a, b])
+    return BlockExpr(_in_compute_dtype(function(a, b)), left.shape, left.is_tiled, origin)
 
 
-def _of_one_type(what: str, given: Sequence[BlockExpr], arrays: Sequence[Array]) -> Sequence[Array]:
+def _unified_types(
+    what: str, given: Sequence[BlockExpr], arrays: Sequence[Array]
+) -> Sequence[Array]:
     found = {array.dtype for each, array in zip(given, arrays, strict=True) if not each.is_number}
     if len(found) > 1:
         raise error(f"the operands of {what} have different data types")
@@ -237,14 +240,14 @@ def _of_one_type(what: str, given: Sequence[BlockExpr], arrays: Sequence[Array])
 
 
 def power(value: object, exponent: object) -> BlockExpr:
-    """A power with an exponent that is a natural number."""
+    """Power with an exponent of 0 or more."""
     if not isinstance(exponent, int) or exponent < 0:
         raise error(f"the exponent of a power is an unsigned integer, not {exponent!r}")
-    return mapped("**", lambda x: x**exponent, value, [exponent])
+    return unary("**", lambda x: x**exponent, value, [exponent])
 
 
 def matmul(left: object, right: object) -> BlockExpr:
-    """The product of two blocks, [..., M, K] and [..., K, N]."""
+    """Matmul of two blocks, [..., M, K] and [..., K, N]."""
     a, b = operand("@", left), operand("@", right)
     tiled_only("@", a.is_tiled and b.is_tiled)
     shape = product_shape(a.shape, b.shape)
@@ -253,5 +256,5 @@ def matmul(left: object, right: object) -> BlockExpr:
 
 
 def elements(value: BlockExpr) -> int:
-    """Element count of an expression."""
+    """Number of elements of an expression."""
     return prod(element_shape(value.shape, value.is_tiled))

@@ -1,8 +1,8 @@
 """Tables of `ttl.math` and of functions of whole blocks, debug printing and signposts.
 
-A function's name, its section in Appendix B of the TT-Lang specification (0.22), its meaning in
-numpy and the names of its numbers. `ttl.math`, the simulator, the compiler and the table of the
-documentation are derived from it.
+An entry has the name of a function, its section in Appendix B of the TT-Lang specification (0.22),
+its numpy implementation, and the names of its numeric parameters. `ttl.math`, the simulator, the
+compiler and the table of the documentation are derived from it.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ from ttcodegen.numerics.rounding import rounded_for_device
 from ttcodegen.ops.elementwise.unary import gelu, sigmoid
 
 EXPR = slice(1)
-"""The first operand."""
+"""Selects the first operand."""
 
 
 def _target_shape(what: str, target: BlockExpr | None, shape: object) -> Shape:
-    """The shape of a result, which programs for older releases give as the block it is for."""
+    """Shape of a result, which older programs pass as the target block."""
     if target is not None and not isinstance(target, BlockExpr):  # pyright: ignore
         raise error(f"the target of {what} is a block, not a {type(target).__name__}")
     if (target is None) == (shape is None):
@@ -57,7 +57,7 @@ def _target_shape(what: str, target: BlockExpr | None, shape: object) -> Shape:
     return target.shape if target is not None else checked_shape(what, shape)
 
 
-def _tiled(what: str, expr: BlockExpr) -> BlockExpr:
+def _tiled_operand(what: str, expr: BlockExpr) -> BlockExpr:
     given = operand(what, expr)
     tiled_only(what, given.is_tiled)
     return given
@@ -69,12 +69,12 @@ def broadcast(
     dims: Sequence[int] = (),
     shape: int | Shape | None = None,
 ) -> BlockExpr:
-    """Repeats a block along dimensions, which have the size 1 in it.
+    """Broadcasts a block along dimensions of size 1.
 
-    In the last two dimensions it is the first row, column or element of each tile that is repeated.
+    Along the last two dimensions, the first row, column or element of each tile is repeated.
     """
     what = "ttl.block.broadcast"
-    given = _tiled(what, expr)
+    given = _tiled_operand(what, expr)
     sizes = _target_shape(what, target, shape)
     axes = broadcast_axes(what, given.shape, sizes, dims)
     array = given.value()
@@ -87,10 +87,10 @@ def _reduce(
     name: str, function: Callable[..., Array], expr: BlockExpr, dims: Sequence[int], shape: object
 ) -> BlockExpr:
     what = f"ttl.math.{name}"
-    given = _tiled(what, expr)
+    given = _tiled_operand(what, expr)
     sizes, axes = shapes.reduced(what, given.shape, dims, shape)
     elements = given.value()
-    # numpy adds integers up in 64 bits.
+    # numpy sums integers in 64 bits.
     reduced = function(elements, axis=axes, keepdims=True).astype(elements.dtype, copy=False)
     # The result is in the first row, column or element of the tiles.
     array = np.zeros(element_shape(sizes, True), reduced.dtype)
@@ -99,47 +99,51 @@ def _reduce(
 
 
 def reduce_sum(expr: BlockExpr, dims: Sequence[int], shape: int | Shape) -> BlockExpr:
-    """The sum over dimensions, which have the size 1 in `shape`."""
+    """Sum over dimensions, which have size 1 in `shape`."""
     return _reduce("reduce_sum", np.sum, expr, dims, shape)
 
 
 def reduce_max(expr: BlockExpr, dims: Sequence[int], shape: int | Shape) -> BlockExpr:
-    """The maximum over dimensions, which have the size 1 in `shape`."""
+    """Maximum over dimensions, which have size 1 in `shape`."""
     return _reduce("reduce_max", np.max, expr, dims, shape)
 
 
 def transpose(expr: BlockExpr) -> BlockExpr:
-    """The transposed block, of two dimensions."""
-    given = _tiled("ttl.block.transpose", expr)
+    """Transposes a block of two dimensions."""
+    given = _tiled_operand("ttl.block.transpose", expr)
     shape = transposed_shape(given.shape)
     origin = computed("transpose", shape, [given])
     return BlockExpr(given.value().T.copy(), shape, True, origin)
 
 
 def filled_layout(shape: Shape, buffers: Sequence[DataflowBuffer]) -> bool:
-    """True if a block of one number is tiled: the specification gives it a shape only. It is what
-    the node's buffers of that shape are, else what all of them are, else tiled if it can be."""
+    """True if a fill without a layout is tiled.
+
+    The specification leaves the layout open. It follows the node's buffers of the same shape, else
+    all
+    of its buffers; if these differ, it is tiled if the shape has two dimensions or more.
+    """
     found = {each.is_tiled for each in buffers if each.shape == shape}
     found = found or {each.is_tiled for each in buffers}
     return found.pop() if len(found) == 1 else len(shape) >= 2
 
 
 def filled_like(expr: BlockExpr, number: float) -> BlockExpr:
-    """A block of one number with the shape of another one."""
-    return _filled(number, expr.shape, expr.is_tiled)
+    """Fills a block in the shape and layout of another one."""
+    return _fill(number, expr.shape, expr.is_tiled)
 
 
-def _filled(value: float, shape: Shape, is_tiled: bool) -> BlockExpr:
+def _fill(value: float, shape: Shape, is_tiled: bool) -> BlockExpr:
     array = np.full(element_shape(shape, is_tiled), value, np.float32)
     origin = computed("fill", shape, [], [float(value)])
     return BlockExpr(array, shape, is_tiled, origin, is_number=True)
 
 
 def checked_layout(layout: object, dtype: object, tile: object) -> bool | None:
-    """True if the layout that a fill is given is tiled, None if it is given none.
+    """Validates the optional arguments of a fill; True for a tiled layout, None if not given.
 
     Raises:
-        ProgramError: if there is no such layout, data type or tile.
+        ProgramError: if the layout, data type or tile is not supported.
     """
     what = "ttl.block.fill"
     if layout not in (None, TILE_LAYOUT, ROW_MAJOR_LAYOUT):
@@ -159,8 +163,11 @@ def fill(
     dtype: DataType | None = None,
     tile: tuple[int, int] | None = None,
 ) -> BlockExpr:
-    """A block of one value: `fill(0, shape=(1, 2))`; programs for older releases give the block
-    that it is for, before the value. It is rounded to `dtype` if that is given."""
+    """Fills a block with a number, as in `fill(0, shape=(1, 2))`.
+
+    Older programs pass the target block before the value. The number is rounded to `dtype` if
+    given.
+    """
     what = "ttl.block.fill"
     running_kernel(what, KernelKind.COMPUTE)
     rest = list(arguments)
@@ -176,11 +183,11 @@ def fill(
     is_tiled = target.is_tiled if target is not None else checked_layout(layout, dtype, tile)
     if is_tiled is None:
         is_tiled = filled_layout(sizes, buffers)
-    return _filled(rounded_number(value, dtype), sizes, is_tiled)
+    return _fill(rounded_number(value, dtype), sizes, is_tiled)
 
 
 def rounded_number(value: float, dtype: DataType | None) -> float:
-    """A number as an element of a data type is."""
+    """Rounds a number to a data type, if given."""
     if dtype is None:
         return value
     return float(rounded_for_device(np.array([value]), dtype)[0])
@@ -193,30 +200,30 @@ def _masked(number: float, x: Array, mask: Array) -> Array:
 
 
 def no_infinity() -> ProgramError:
-    """The error of a program that masks integers with infinity."""
+    """Error for masking integers with infinity."""
     return error("ttl.block.mask_posinf takes blocks of floats: integers have no infinity")
 
 
-def _chosen(condition: Array, true: Array, false: Array) -> Array:
+def _select(condition: Array, true: Array, false: Array) -> Array:
     return np.where(condition != 0, true, false)
 
 
 def mask(expr: BlockExpr, mask: BlockExpr) -> BlockExpr:
-    """0 where the mask is 1."""
+    """Replaces elements by 0 where the mask is 1."""
     return elementwise("ttl.block.mask", partial(_masked, 0.0), expr, mask, typed=EXPR)
 
 
 def mask_posinf(expr: BlockExpr, mask: BlockExpr) -> BlockExpr:
-    """Positive infinity where the mask is 1."""
+    """Replaces elements by positive infinity where the mask is 1."""
     what = "ttl.block.mask_posinf"
     return elementwise(what, partial(_masked, np.inf), expr, mask, typed=EXPR)
 
 
 def where(condition: BlockExpr, true_value: BlockExpr, false_value: BlockExpr) -> BlockExpr:
-    """The element of `true_value` where the condition is 1, that of `false_value` where it is 0."""
+    """Selects elements of `true_value` where the condition is 1, else of `false_value`."""
     return elementwise(
         "ttl.block.where",
-        _chosen,
+        _select,
         condition,
         true_value,
         false_value,
@@ -225,26 +232,28 @@ def where(condition: BlockExpr, true_value: BlockExpr, false_value: BlockExpr) -
 
 
 def _reshaped(given: BlockExpr, shape: Shape, kept: Shape) -> BlockExpr:
-    """The same elements in a shape that has dimensions of 1 more or less; `kept` are the dimensions
-    of the longer shape that the shorter one has, too."""
+    """Adds or removes dimensions of size 1.
+
+    `kept` are the dimensions of the longer shape that the shorter one keeps.
+    """
     origin = computed("reshape", shape, [given], kept)
     if not given.is_tiled:
         return BlockExpr(given.value().reshape(shape).copy(), shape, False, origin)
     grid = (*given.shape[:-2], given.shape[-2], TILE_SIDE, given.shape[-1], TILE_SIDE)
     tiles = np.moveaxis(given.value().reshape(grid), -3, -2)
-    laid = np.moveaxis(tiles.reshape(*shape, TILE_SIDE, TILE_SIDE), -2, -3)
-    return BlockExpr(laid.reshape(element_shape(shape, True)).copy(), shape, True, origin)
+    permuted = np.moveaxis(tiles.reshape(*shape, TILE_SIDE, TILE_SIDE), -2, -3)
+    return BlockExpr(permuted.reshape(element_shape(shape, True)).copy(), shape, True, origin)
 
 
 def squeeze(expr: BlockExpr, dims: int | Sequence[int]) -> BlockExpr:
-    """The block without dimensions, which have the size 1."""
+    """Removes dimensions of size 1."""
     given = operand("ttl.block.squeeze", expr)
     shape, kept = squeezed(given.shape, dims, is_tiled=given.is_tiled)
     return _reshaped(given, shape, kept)
 
 
 def unsqueeze(expr: BlockExpr, dims: int | Sequence[int]) -> BlockExpr:
-    """The block with further dimensions of the size 1, at positions in the new shape."""
+    """Inserts dimensions of size 1 at positions in the new shape."""
     given = operand("ttl.block.unsqueeze", expr)
     shape, kept = unsqueezed(given.shape, dims)
     return _reshaped(given, shape, kept)
@@ -252,16 +261,16 @@ def unsqueeze(expr: BlockExpr, dims: int | Sequence[int]) -> BlockExpr:
 
 @dataclass(frozen=True)
 class MathFunction:
-    """A function of one block expression and numbers."""
+    """A function of a block expression and of numbers."""
 
     name: str
     section: str
     meaning: Callable[..., Array]
-    """Of the elements, float32, and the numbers."""
+    """Implementation on float32 arrays and the numbers."""
     numbers: tuple[str, ...] = ()
-    """The names of the numbers, in order."""
+    """Names of the numeric parameters, in order."""
     flags: tuple[str, ...] = ()
-    """The names of keyword options of how the device computes it."""
+    """Names of keyword options that select how the device computes the function."""
 
 
 _BASIC = "Basic unary math functions"
@@ -279,8 +288,8 @@ def _softplus(x: Array, beta: float, beta_reciprocal: float, threshold: float) -
     return np.where(scaled > threshold, x, np.logaddexp(scaled, np.float32(0)) * beta_reciprocal)
 
 
-def _relu_min(x: Array, least: float) -> Array:
-    return np.maximum(np.maximum(x, least), 0)
+def _relu_min(x: Array, lower: float) -> Array:
+    return np.maximum(np.maximum(x, lower), 0)
 
 
 def _leaky_relu(x: Array, slope: float) -> Array:
@@ -300,16 +309,16 @@ def _selu(x: Array, scale: float, alpha: float) -> Array:
 
 
 def _threshold(x: Array, threshold: float, value: float) -> Array:
-    """The specification replaces what is greater, PyTorch's function of this name what is not."""
+    """Replaces what exceeds the threshold, as specified; PyTorch's threshold does the opposite."""
     return np.where(x > threshold, value, x)
 
 
-def _clip(x: Array, least: float, most: float) -> Array:
-    return np.clip(x, least, most)
+def _clip(x: Array, lower: float, upper: float) -> Array:
+    return np.clip(x, lower, upper)
 
 
-def _relu_max(x: Array, most: float) -> Array:
-    return np.clip(x, 0, most)
+def _relu_max(x: Array, upper: float) -> Array:
+    return np.clip(x, 0, upper)
 
 
 def _rsub(x: Array, b: float) -> Array:
@@ -320,8 +329,8 @@ def _round(x: Array, decimals: float) -> Array:
     return np.round(x, int(decimals))
 
 
-def _of(name: str, section: str, meaning: Callable[[Array], Array]) -> MathFunction:
-    """A function without numbers."""
+def _plain(name: str, section: str, meaning: Callable[[Array], Array]) -> MathFunction:
+    """Table entry of a function without numeric parameters."""
     return MathFunction(name, section, meaning)
 
 
@@ -336,62 +345,62 @@ class ExponentialFlags:
     scale: float | None = None
     skip_clamp_check: bool = False
     iterations: int = 8
-    """Steps of the vector engine: 8 compute whole tiles."""
+    """Iterations of the vector engine: 8 compute a whole tile."""
 
 
 MATH_FUNCTIONS: dict[str, MathFunction] = {
     function.name: function
     for function in (
-        _of("abs", _BASIC, lambda x: np.abs(x)),
-        _of("neg", _BASIC, lambda x: np.negative(x)),
+        _plain("abs", _BASIC, lambda x: np.abs(x)),
+        _plain("neg", _BASIC, lambda x: np.negative(x)),
         _F("exp", _BASIC, _exp, flags=tuple(each.name for each in fields(ExponentialFlags))),
-        _of("exp2", _BASIC, lambda x: np.exp2(x)),
-        _of("expm1", _BASIC, lambda x: np.expm1(x)),
-        _of("log", _BASIC, lambda x: np.log(x)),
-        _of("logp1", _BASIC, lambda x: np.log1p(x)),
-        _of("sqrt", _BASIC, lambda x: np.sqrt(x)),
-        _of("square", _BASIC, lambda x: np.square(x)),
-        _of("rsqrt", _BASIC, lambda x: 1 / np.sqrt(x)),
-        _of("recip", _BASIC, lambda x: 1 / x),
+        _plain("exp2", _BASIC, lambda x: np.exp2(x)),
+        _plain("expm1", _BASIC, lambda x: np.expm1(x)),
+        _plain("log", _BASIC, lambda x: np.log(x)),
+        _plain("logp1", _BASIC, lambda x: np.log1p(x)),
+        _plain("sqrt", _BASIC, lambda x: np.sqrt(x)),
+        _plain("square", _BASIC, lambda x: np.square(x)),
+        _plain("rsqrt", _BASIC, lambda x: 1 / np.sqrt(x)),
+        _plain("recip", _BASIC, lambda x: 1 / x),
         _F("rsub", _BASIC, _rsub, ("b",)),
-        _of("tan", _TRIGONOMETRIC, lambda x: np.tan(x)),
-        _of("tanh", _TRIGONOMETRIC, lambda x: np.tanh(x)),
-        _of("atan", _TRIGONOMETRIC, lambda x: np.arctan(x)),
-        _of("atanh", _TRIGONOMETRIC, lambda x: np.arctanh(x)),
-        _of("sin", _TRIGONOMETRIC, lambda x: np.sin(x)),
-        _of("asin", _TRIGONOMETRIC, lambda x: np.arcsin(x)),
-        _of("asinh", _TRIGONOMETRIC, lambda x: np.arcsinh(x)),
-        _of("cos", _TRIGONOMETRIC, lambda x: np.cos(x)),
-        _of("acos", _TRIGONOMETRIC, lambda x: np.arccos(x)),
-        _of("acosh", _TRIGONOMETRIC, lambda x: np.arccosh(x)),
-        _of("relu", _ACTIVATION, lambda x: np.maximum(x, 0)),
+        _plain("tan", _TRIGONOMETRIC, lambda x: np.tan(x)),
+        _plain("tanh", _TRIGONOMETRIC, lambda x: np.tanh(x)),
+        _plain("atan", _TRIGONOMETRIC, lambda x: np.arctan(x)),
+        _plain("atanh", _TRIGONOMETRIC, lambda x: np.arctanh(x)),
+        _plain("sin", _TRIGONOMETRIC, lambda x: np.sin(x)),
+        _plain("asin", _TRIGONOMETRIC, lambda x: np.arcsin(x)),
+        _plain("asinh", _TRIGONOMETRIC, lambda x: np.arcsinh(x)),
+        _plain("cos", _TRIGONOMETRIC, lambda x: np.cos(x)),
+        _plain("acos", _TRIGONOMETRIC, lambda x: np.arccos(x)),
+        _plain("acosh", _TRIGONOMETRIC, lambda x: np.arccosh(x)),
+        _plain("relu", _ACTIVATION, lambda x: np.maximum(x, 0)),
         _F("relu_max", _ACTIVATION, _relu_max, ("upper_limit",)),
         _F("relu_min", _ACTIVATION, _relu_min, ("lower_limit",)),
         _F("leaky_relu", _ACTIVATION, _leaky_relu, ("slope",)),
         _F("elu", _ACTIVATION, _elu, ("slope",)),
-        _of("gelu", _ACTIVATION, gelu),
-        _of("sigmoid", _ACTIVATION, sigmoid),
+        _plain("gelu", _ACTIVATION, gelu),
+        _plain("sigmoid", _ACTIVATION, sigmoid),
         _F("celu", _ACTIVATION, _celu, ("alpha", "alpha_recip")),
-        _of("silu", _ACTIVATION, lambda x: x * sigmoid(x)),
+        _plain("silu", _ACTIVATION, lambda x: x * sigmoid(x)),
         _F("prelu", _ACTIVATION, _leaky_relu, ("alpha",)),
         _F("softplus", _ACTIVATION, _softplus, ("beta", "beta_reciprocal", "threshold")),
-        _of("softsign", _ACTIVATION, lambda x: x / (1 + np.abs(x))),
-        _of("hardsigmoid", _ACTIVATION, lambda x: np.clip(x / 6 + 0.5, 0, 1)),
+        _plain("softsign", _ACTIVATION, lambda x: x / (1 + np.abs(x))),
+        _plain("hardsigmoid", _ACTIVATION, lambda x: np.clip(x / 6 + 0.5, 0, 1)),
         _F("hardtanh", _ACTIVATION, _clip, ("min", "max")),
         _F("selu", _ACTIVATION, _selu, ("scale", "alpha")),
-        _of("frac", _ROUNDING, lambda x: x - np.trunc(x)),
-        _of("trunc", _ROUNDING, lambda x: np.trunc(x)),
+        _plain("frac", _ROUNDING, lambda x: x - np.trunc(x)),
+        _plain("trunc", _ROUNDING, lambda x: np.trunc(x)),
         _F("round", _ROUNDING, _round, ("decimals",)),
-        _of("floor", _ROUNDING, lambda x: np.floor(x)),
-        _of("ceil", _ROUNDING, lambda x: np.ceil(x)),
+        _plain("floor", _ROUNDING, lambda x: np.floor(x)),
+        _plain("ceil", _ROUNDING, lambda x: np.ceil(x)),
         _F("clamp", _ROUNDING, _clip, ("min", "max")),
         _F("threshold", _ROUNDING, _threshold, ("threshold", "value")),
-        _of("sign", _ROUNDING, lambda x: np.sign(x)),
-        # Positive is 1: the words of the specification.
-        _of("signbit", _ROUNDING, lambda x: ~np.signbit(x)),
+        _plain("sign", _ROUNDING, lambda x: np.sign(x)),
+        # The specification defines 1 for positive numbers.
+        _plain("signbit", _ROUNDING, lambda x: ~np.signbit(x)),
     )
 }  # fmt: skip
-"""By name."""
+"""Functions of `ttl.math` by name."""
 
 COMPARISONS: dict[str, Callable[[Array, Array], Array]] = {
     "gt": np.greater,
@@ -401,10 +410,10 @@ COMPARISONS: dict[str, Callable[[Array, Array], Array]] = {
     "eq": np.equal,
     "ne": np.not_equal,
 }
-"""Comparisons of the elements of two expressions, which give 1 or 0."""
+"""Elementwise comparisons of two expressions, with results 1 or 0."""
 
 
-# `print` inside of kernels.
+# `print` inside of kernels
 
 ONE_OBJECT = "print takes one object of TT-Lang at a time, besides strings and numbers"
 
@@ -415,11 +424,11 @@ def debug_print(
     """Prints strings, numbers and at most one object of the language.
 
     Args:
-        values: what to print.
-        num_pages: how many pages of a tensor: tiles, or rows.
-        sep: the text between values.
-        end: the text after them.
-        rest: what else Python's print takes.
+        values: the values to print.
+        num_pages: number of pages to print of a tensor: tiles, or rows.
+        sep: separator between values.
+        end: text after the last value.
+        rest: further options of Python's print.
     """
     objects = [value for value in values if isinstance(value, Tensor | Block | DataflowBuffer)]
     if len(objects) > 1:
@@ -453,13 +462,13 @@ def _pages(tensor: Tensor, count: int) -> list[np.ndarray]:
     return found
 
 
-# Signposts: parts of kernels whose time is measured on the device. The simulator has no time.
+# Signposts: zones of kernels that are profiled on the device. The simulator has no timing.
 
 ONLY_WITH = "ttl.signpost can be used with the with statement only"
 
 
 class signpost:
-    """`with ttl.signpost("read a"):` names a part of a kernel."""
+    """`with ttl.signpost("read a"):` names a zone of a kernel."""
 
     def __init__(self, name: str) -> None:
         running_kernel("ttl.signpost")

@@ -21,16 +21,15 @@ from ttcodegen.foundation.diagnostics import (
 from ttcodegen.foundation.messages import is_of_user
 
 Instruction = tuple[CodeType, int]
-"""An instruction by its code and offset: all that is kept until its position is needed."""
+"""Code object and offset of an instruction, from which its location is computed on demand."""
 
 
 class ProgramError(CompileError):
-    """A program breaks a rule of the language."""
+    """Raised if a program breaks a rule of the language."""
 
 
 class _UserFiles(dict[str, bool]):
-    """True if files are the user's, by their names: looked up at each frame between a rule of the
-    language and the program."""
+    """Cache of whether files are the user's, because it is checked for each frame of a stack."""
 
     def __missing__(self, file: str) -> bool:
         self[file] = is_of_user(file)
@@ -41,7 +40,7 @@ _IS_OF_USER = _UserFiles()
 
 
 def user_frame(frame: FrameType | None = None) -> FrameType | None:
-    """The innermost frame of the user's code, from `frame` or the caller on outwards."""
+    """Innermost frame of user code, starting at `frame` or at the caller."""
     frame = frame if frame is not None else sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
     while frame is not None and not _IS_OF_USER[frame.f_code.co_filename]:
         frame = frame.f_back
@@ -49,9 +48,9 @@ def user_frame(frame: FrameType | None = None) -> FrameType | None:
 
 
 def here() -> Instruction | None:
-    """The instruction of the user's program that is being carried out."""
+    """Instruction of the user's program that is being executed."""
     frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
-    # As `user_frame` does, without a call: blocks remember where they were acquired.
+    # `user_frame` inlined, because this runs for each acquisition of a block.
     while not _IS_OF_USER[frame.f_code.co_filename]:
         if frame.f_back is None:
             return None
@@ -61,7 +60,7 @@ def here() -> Instruction | None:
 
 @cache
 def place(instruction: Instruction | None) -> SourceLocation | None:
-    """The line and column of an instruction."""
+    """Source location of an instruction."""
     return None if instruction is None else instruction_location(*instruction)
 
 
@@ -72,7 +71,7 @@ def error(
     at: Instruction | None = None,
     notes: Iterable[Note] = (),
 ) -> ProgramError:
-    """An error at an instruction, or at what the user's program is doing now."""
+    """Creates an error at an instruction, by default at the program's current one."""
     if at is None:
         frame = user_frame(sys._getframe(1))  # pyright: ignore[reportPrivateUsage]
         at = (frame.f_code, frame.f_lasti) if frame is not None else None
@@ -80,13 +79,13 @@ def error(
 
 
 def assigned_name() -> str | None:
-    """The variable that the result of the running call is assigned to, if it is."""
+    """Name of the variable that the result of the running call is assigned to, if any."""
     found = here()
     return _assigned_name(*found) if found is not None else None
 
 
 def is_dropped() -> bool:
-    """True if nothing takes the result of the running call."""
+    """True if the result of the running call is discarded."""
     found = here()
     after = None if found is None else _instruction_after(*found)
     return after is not None and after.opname == "POP_TOP"
@@ -108,7 +107,7 @@ def _assigned_name(code: CodeType, offset: int) -> str | None:
 
 
 def syntax_of_function(function: FunctionType) -> ast.FunctionDef | None:
-    """The syntax of a function of the program, None if its text cannot be found."""
+    """Syntax tree of a user function; None if its source is not available."""
     code = function.__code__
     text = "".join(linecache.getlines(code.co_filename))
     return _functions_of(text).get((code.co_name, code.co_firstlineno))
@@ -116,7 +115,7 @@ def syntax_of_function(function: FunctionType) -> ast.FunctionDef | None:
 
 @lru_cache(8)
 def _functions_of(text: str) -> dict[tuple[str, int], ast.FunctionDef]:
-    """The functions of a program by their names and first lines."""
+    """Functions of a program by name and first line."""
     found: dict[tuple[str, int], ast.FunctionDef] = {}
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef):
@@ -126,17 +125,17 @@ def _functions_of(text: str) -> dict[tuple[str, int], ast.FunctionDef]:
 
 
 def variables_of(function: FunctionType) -> dict[str, Any]:
-    """Values of the outer variables that a function refers to."""
+    """Values of a function's free variables."""
     found: dict[str, Any] = {}
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        # Nothing else than its exception says that a cell is empty.
+        # An empty cell can only be detected by its exception.
         with suppress(ValueError):
             found[name] = cell.cell_contents
     return found
 
 
 def error_at(file: str, message: str, node: ast.AST, remedy: str | None = None) -> ProgramError:
-    """The error of a program at a part of its text."""
+    """Creates an error at a syntax node of a file."""
     line: int = getattr(node, "lineno", 1)
     text = linecache.getline(file, line).encode()[: getattr(node, "col_offset", 0)]
     where = SourceLocation(file, line, len(text.decode(errors="replace")) + 1)

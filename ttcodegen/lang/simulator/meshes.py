@@ -1,7 +1,7 @@
-"""Meshes of devices: tensors that have a part on each, and what devices compute together.
+"""Meshes of devices: tensors that have a part on each, and collective operations.
 
-An operation that is given such tensors runs on each device with the parts that it holds, as in
-TT-NN: single program, multiple data. Shapes are those of the parts.
+An operation on such tensors runs on each device with the parts that it holds, as in TT-NN: single
+program, multiple data. Shapes are those of the parts.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Array = np.ndarray
 
 
 class MeshShape(tuple[int, ...]):
-    """The number of devices in each dimension: `MeshShape(1, 4)` or `MeshShape((1, 4))`."""
+    """Number of devices in each dimension: `MeshShape(1, 4)` or `MeshShape((1, 4))`."""
 
     def __new__(cls, *sizes: Any) -> Self:
         given = sizes[0] if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes
@@ -36,7 +36,7 @@ class MeshShape(tuple[int, ...]):
 
 @dataclass(frozen=True, eq=False)
 class MeshDevice:
-    """Devices in a mesh, which are numbered with the last dimension counting fastest."""
+    """A mesh of devices, numbered in row-major order."""
 
     shape: MeshShape
 
@@ -45,7 +45,7 @@ class MeshDevice:
         return self.shape.mesh_size()
 
     def groups(self, axis: int | None) -> list[list[int]]:
-        """The devices that compute together: those along a dimension of the mesh, or all.
+        """Groups of devices for collectives: lines along a dimension of the mesh, or all devices.
 
         Raises:
             ProgramError: if the mesh has no such dimension.
@@ -60,7 +60,7 @@ class MeshDevice:
 
 
 class MeshTensor:
-    """A tensor with a part on each device of a mesh; its properties are those of the parts."""
+    """A tensor with a part on each device of a mesh; attributes are those of the parts."""
 
     def __init__(self, parts: Sequence[Tensor], mesh: MeshDevice) -> None:
         self.parts = tuple(parts)
@@ -72,8 +72,7 @@ class MeshTensor:
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
-            # What Python asks objects for is not what tensors know: `copy` does before there are
-            # parts.
+            # Special methods are not forwarded: `copy` looks them up before `parts` is set.
             raise AttributeError(name)
         return getattr(self.parts[0], name)
 
@@ -88,29 +87,29 @@ class MeshTensor:
 
 
 def mesh_of(values: Sequence[object]) -> MeshDevice | None:
-    """The mesh that tensors are on, None if they are not on one.
+    """The common mesh of tensors; None if they are on no mesh.
 
     Raises:
-        ProgramError: if there are several, or some tensors are on none.
+        ProgramError: if there are several meshes, or some tensors are on none.
     """
     meshes = {id(each.mesh): each.mesh for each in values if isinstance(each, MeshTensor)}
     if len(meshes) > 1:
         raise error("the tensors are on several meshes")
     if meshes and any(isinstance(each, Tensor) for each in values):
         raise error(
-            "some of the tensors are on a mesh of devices, others do not",
+            "some of the tensors are on a mesh of devices, others are not",
             remedy="make them with device=mesh, or with a mesh_mapper",
         )
     return next(iter(meshes.values()), None)
 
 
 def part_of(value: Any, device: int) -> Any:
-    """Returns a device's shard of a tensor; other values are returned as they are."""
+    """Returns a device's part of a tensor; other values are returned unchanged."""
     return value.parts[device] if isinstance(value, MeshTensor) else value
 
 
 def on_each_device(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The same function, which tensors on a mesh are given part by part."""
+    """Decorator that applies a function to each part of tensors on a mesh."""
 
     @functools.wraps(function)
     def call(*arguments: Any, **keywords: Any) -> Any:
@@ -129,48 +128,50 @@ def on_each_device(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-# From and to the host
+# Transfers from and to the host
 
 
 class MeshMapper(Protocol):
-    """Says what each device gets of a tensor of the host."""
+    """Distribution of a host tensor over the devices of a mesh."""
 
     @property
     def mesh_device(self) -> MeshDevice:
-        """The devices."""
+        """Mesh of the devices."""
         ...
 
     def parts(self, array: Array) -> list[Array]:
-        """The part of each device."""
+        """Returns the part of each device."""
         ...
 
 
 @dataclass(frozen=True)
 class ReplicateTensorToMesh:
-    """Each device gets the whole tensor."""
+    """Copies the whole tensor to each device."""
 
     mesh_device: MeshDevice
 
     def parts(self, array: Array) -> list[Array]:
-        """The part of each device."""
+        """Returns the part of each device."""
         return [array] * self.mesh_device.get_num_devices()
 
 
 @dataclass(frozen=True)
 class ShardTensorToMesh:
-    """Each device gets an equal part along a dimension."""
+    """Splits a tensor equally along a dimension."""
 
     mesh_device: MeshDevice
     dim: int
 
     def parts(self, array: Array) -> list[Array]:
-        """The part of each device."""
-        return _divided(array, self.mesh_device.get_num_devices(), self.dim)
+        """Returns the part of each device."""
+        return _split(array, self.mesh_device.get_num_devices(), self.dim)
 
 
 class ShardTensor2dMesh:
-    """Each device gets an equal part along two dimensions, one for each of the mesh; None for one
-    of them gives all devices along it the same."""
+    """Splits a tensor along two dimensions, one for each dimension of the mesh.
+
+    None instead of a dimension replicates the tensor along that dimension of the mesh.
+    """
 
     def __init__(
         self, mesh_device: MeshDevice, mesh_shape: Any, dims: tuple[int | None, int | None]
@@ -180,26 +181,26 @@ class ShardTensor2dMesh:
         self._rows, self._columns = _rows_and_columns(mesh_device, mesh_shape)
 
     def parts(self, array: Array) -> list[Array]:
-        """The part of each device."""
+        """Returns the part of each device."""
         found = [array]
         for size, dim in zip((self._rows, self._columns), self._dims, strict=True):
             found = [
                 part
                 for each in found
-                for part in ([each] * size if dim is None else _divided(each, size, dim))
+                for part in ([each] * size if dim is None else _split(each, size, dim))
             ]
         return found
 
 
 def _rows_and_columns(mesh: MeshDevice, given: Any) -> tuple[int, int]:
-    """The sizes of a mesh of two dimensions, which a program gives too."""
+    """Validates the mesh shape that a program passes; the mesh must have two dimensions."""
     shape = MeshShape(given)
     if shape != mesh.shape or len(shape) != 2:
         raise error(f"the mesh has the shape {tuple(mesh.shape)}, not {tuple(shape)}")
     return shape[0], shape[1]
 
 
-def _divided(array: Array, count: int, dim: int) -> list[Array]:
+def _split(array: Array, count: int, dim: int) -> list[Array]:
     if not -array.ndim <= dim < array.ndim:
         raise error(f"a tensor of {array.ndim} dimensions has no dimension {dim}")
     if array.shape[dim] % count:
@@ -208,27 +209,27 @@ def _divided(array: Array, count: int, dim: int) -> list[Array]:
 
 
 class MeshComposer(Protocol):
-    """Says what the host gets of the parts of a tensor."""
+    """Combination of the parts of a tensor to a host tensor."""
 
     def whole(self, parts: Sequence[Array]) -> Array:
-        """The tensor of the host."""
+        """Returns the host tensor."""
         ...
 
 
 @dataclass(frozen=True)
 class ConcatMeshToTensor:
-    """The parts one after the other along a dimension."""
+    """Concatenates the parts along a dimension."""
 
     mesh_device: MeshDevice
     dim: int
 
     def whole(self, parts: Sequence[Array]) -> Array:
-        """The tensor of the host."""
+        """Returns the host tensor."""
         return np.concatenate(parts, self.dim)
 
 
 class ConcatMesh2dToTensor:
-    """The parts beside each other along two dimensions, one for each of the mesh."""
+    """Concatenates the parts along two dimensions, one for each dimension of the mesh."""
 
     def __init__(self, mesh_device: MeshDevice, mesh_shape: Any, dims: tuple[int, int]) -> None:
         self.mesh_device = mesh_device
@@ -236,7 +237,7 @@ class ConcatMesh2dToTensor:
         self._rows, self._columns = _rows_and_columns(mesh_device, mesh_shape)
 
     def whole(self, parts: Sequence[Array]) -> Array:
-        """The tensor of the host."""
+        """Returns the host tensor."""
         columns = self._columns
         rows = [
             np.concatenate(parts[first : first + columns], self._dims[1])
@@ -245,43 +246,45 @@ class ConcatMesh2dToTensor:
         return np.concatenate(rows, self._dims[0])
 
 
-# What devices compute together
+# Collective operations
 
 
 def all_reduce(
     tensor: MeshTensor, cluster_axis: int | None = None, **_options: object
 ) -> MeshTensor:
-    """The sum of the parts, on each device.
+    """Sums the parts of all devices, on each device.
 
     Args:
-        tensor: one with a part on each device.
-        cluster_axis: the dimension of the mesh whose devices add; all add if not given.
+        tensor: a tensor with a part on each device.
+        cluster_axis: mesh dimension along which devices reduce; all devices if not given.
     """
-    return _together(tensor, cluster_axis, lambda parts: [sum(parts[1:], parts[0])] * len(parts))
+    return _collective(tensor, cluster_axis, lambda parts: [sum(parts[1:], parts[0])] * len(parts))
 
 
 def all_gather(
     tensor: MeshTensor, dim: int, cluster_axis: int | None = None, **_options: object
 ) -> MeshTensor:
-    """All parts one after the other along a dimension, on each device."""
-    return _together(tensor, cluster_axis, lambda parts: [np.concatenate(parts, dim)] * len(parts))
+    """Concatenates all parts along a dimension, on each device."""
+    return _collective(
+        tensor, cluster_axis, lambda parts: [np.concatenate(parts, dim)] * len(parts)
+    )
 
 
 def reduce_scatter(
     tensor: MeshTensor, dim: int, cluster_axis: int | None = None, **_options: object
 ) -> MeshTensor:
-    """The sum of the parts, of which each device keeps an equal share along a dimension."""
-    return _together(
-        tensor, cluster_axis, lambda parts: _divided(sum(parts[1:], parts[0]), len(parts), dim)
+    """Sums the parts, and splits the sum equally among the devices along a dimension."""
+    return _collective(
+        tensor, cluster_axis, lambda parts: _split(sum(parts[1:], parts[0]), len(parts), dim)
     )
 
 
 def get_device_tensors(tensor: Tensor | MeshTensor) -> list[Tensor]:
-    """The parts, one for each device."""
+    """Parts of a tensor, one for each device."""
     return list(tensor.parts) if isinstance(tensor, MeshTensor) else [tensor]
 
 
-def _together(
+def _collective(
     tensor: MeshTensor, axis: int | None, compute: Callable[[list[Array]], Sequence[Array]]
 ) -> MeshTensor:
     if not isinstance(tensor, MeshTensor):  # pyright: ignore[reportUnnecessaryIsInstance]

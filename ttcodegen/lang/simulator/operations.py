@@ -54,17 +54,19 @@ from ttcodegen.lang.simulator.loops import check_ends
 from ttcodegen.lang.simulator.meshes import mesh_of, part_of
 from ttcodegen.lang.simulator.pipes import check_balance
 from ttcodegen.lang.simulator.shapes import is_integer, is_tuple
-from ttcodegen.lang.simulator.unified import WRITTEN_KERNELS, SplitOperation, has_kernels, split
+from ttcodegen.lang.simulator.unified import GENERATED_KERNELS, SplitOperation, has_kernels, split
 
 _PREFIXES = ("scipy_", "")
 _SUFFIXES = ("64_", "")
-"""Of the names of functions: in the wheels of numpy, and in a library with indices of 64 bits."""
+"""Affixes of OpenBLAS function names: in numpy's wheels, and in libraries with 64-bit indices."""
 
 
 @contextmanager
 def one_blas_thread() -> Generator[None]:
-    """Matmuls are computed in the thread that asks for them, if numpy has the OpenBLAS
-    that its wheels bring along; the libraries of other builds decide themselves."""
+    """Scope in which matmuls use a single thread, if numpy uses the OpenBLAS of its wheels.
+
+    Other BLAS libraries keep their settings.
+    """
     functions = thread_functions()
     if functions is None:
         yield
@@ -80,7 +82,7 @@ def one_blas_thread() -> Generator[None]:
 
 @cache
 def thread_functions() -> tuple[Callable[[], int], Callable[[int], None]] | None:
-    """Getter and setter of the number of threads."""
+    """Getter and setter of OpenBLAS's number of threads; None if numpy uses another library."""
     package = Path(np.__file__).parent
     folders = (package.with_name("numpy.libs"), package / ".dylibs")
     for path in sorted(path for folder in folders for path in folder.glob("lib*openblas*")):
@@ -92,33 +94,33 @@ def thread_functions() -> tuple[Callable[[], int], Callable[[int], None]] | None
     return None
 
 
-# Runs the kernels of all nodes in turn: each goes on until it has to wait for another.
+# Cooperative scheduler of the kernels of all nodes: a kernel runs until it has to wait.
 #
-# The order is fixed: kernels start node by node in the order in which they are defined, and go on
-# in the order in which what they waited for came about.
+# The order is deterministic: kernels start node by node, in the order of their definitions, and
+# resume in the order in which the conditions that they wait for may have changed.
 
-MOST_NOTES = 12
-"""Waiting kernels that a deadlock names."""
+MAX_NOTES = 12
+"""Maximum number of waiting kernels in the notes of a deadlock."""
 
 
 class Scheduler:
-    """The kernels of one launch."""
+    """Scheduler of the kernels of one launch."""
 
     def __init__(self) -> None:
         self._ready: deque[Task] = deque()
         self._tasks: list[Task] = []
         self._running: Task | None = None
-        self._turns = 0
+        self._switches = 0
         self._hub = getcurrent()
 
     def run(self, kernels: Sequence[Kernel]) -> None:
-        """Runs kernels to their ends.
+        """Runs kernels until they end.
 
         Raises:
-            ProgramError: if one breaks a rule, or if those that are left wait for each other.
+            ProgramError: if a kernel breaks a rule, or in a deadlock.
         """
         self._hub = getcurrent()
-        self._tasks = [Task(kernel, greenlet(partial(_carry_out, kernel))) for kernel in kernels]
+        self._tasks = [Task(kernel, greenlet(partial(_run_kernel, kernel))) for kernel in kernels]
         self._ready.extend(self._tasks)
         outer = current.node, current.kernel
         try:
@@ -135,13 +137,13 @@ class Scheduler:
         while self._ready:
             task = self._ready.popleft()
             self._running = task
-            self._turns += 1
+            self._switches += 1
             current.node, current.kernel = task.kernel.node, task.kernel
             task.thread.switch()
 
     def _steps(self) -> object:
-        """Progress counter that changes with each block operation and context switch."""
-        return self._turns, self._running.kernel.steps if self._running is not None else 0
+        """Progress counter, which changes with each block operation and context switch."""
+        return self._switches, self._running.kernel.steps if self._running is not None else 0
 
     def _no_progress(self) -> ProgramError:
         kernel = self._running.kernel if self._running is not None else "no kernel"
@@ -152,7 +154,7 @@ class Scheduler:
         )
 
     def _end(self) -> None:
-        """Unwinds the kernels that an error left where they were."""
+        """Unwinds kernels that have not ended, after an error."""
         for task in self._tasks:
             if not task.thread.dead:
                 task.thread.throw(GreenletExit)
@@ -160,34 +162,34 @@ class Scheduler:
         self._ready.clear()
 
     def wait_until(
-        self, thing: Awaitable, is_so: Callable[[], bool], what: Callable[[], str]
+        self, awaitable: Awaitable, condition: Callable[[], bool], what: Callable[[], str]
     ) -> None:
-        """Lets others run until a condition holds; `what` says what is waited for."""
+        """Suspends the running kernel until a condition holds; `what` describes it for messages."""
         task = self._running
         assert task is not None
-        while not is_so():
-            task.waits_for, task.waits_at = what, thing
-            thing.waiting.append(task)
+        while not condition():
+            task.waits_for, task.awaited = what, awaitable
+            awaitable.waiting.append(task)
             self._hub.switch()
-        task.waits_for = task.waits_at = None
+        task.waits_for = task.awaited = None
 
-    def changed(self, thing: Awaitable) -> None:
-        """Lets those that wait for a thing look at it again."""
-        if thing.waiting:
-            self._ready.extend(thing.waiting)
-            thing.waiting.clear()
+    def changed(self, awaitable: Awaitable) -> None:
+        """Wakes the kernels that wait for an object, to check their conditions again."""
+        if awaitable.waiting:
+            self._ready.extend(awaitable.waiting)
+            awaitable.waiting.clear()
 
 
 def returned_value(kernel: Kernel) -> ProgramError:
-    """The error of a kernel that returns something."""
+    """Error for a kernel that returns a value."""
     message = f"the kernel '{kernel.name}' returns a value; kernel functions return None"
     return error(message, at=kernel.defined)
 
 
-def _carry_out(kernel: Kernel) -> None:
-    # The device says nothing of infinities; each greenlet has a setting of its own.
+def _run_kernel(kernel: Kernel) -> None:
+    # The device does not report infinities; numpy's error state is local to each greenlet.
     with np.errstate(all="ignore"):
-        # The annotation of the user's function is the user's.
+        # Annotated as None, but user code may return anything.
         try:
             returned: object = kernel.function()
         except SystemExit as raised:
@@ -207,35 +209,36 @@ def _carry_out(kernel: Kernel) -> None:
 
 
 def _frame_of(task: Task) -> FrameType | None:
-    """The user's frame in which a kernel waits."""
+    """User frame in which a kernel waits."""
     frame = task.thread.gr_frame
     return None if frame is None else user_frame(frame)
 
 
 def _deadlock(stuck: Sequence[Task]) -> ProgramError:
     notes: list[Note] = []
-    for task in stuck[:MOST_NOTES]:
+    for task in stuck[:MAX_NOTES]:
         assert task.waits_for is not None
         frame = _frame_of(task)
         where = place((frame.f_code, frame.f_lasti)) if frame is not None else None
         notes.append(Note(f"{task.kernel} waits for {task.waits_for()}", where))
-    if len(stuck) > MOST_NOTES:
-        notes.append(Note(f"and {len(stuck) - MOST_NOTES} more kernels wait"))
+    if len(stuck) > MAX_NOTES:
+        notes.append(Note(f"and {len(stuck) - MAX_NOTES} more kernels wait"))
     where = notes[0].place
-    awaited = {id(task.waits_at): task.waits_at for task in stuck if task.waits_at is not None}
-    explained = [note for thing in awaited.values() for note in thing.held_up_by()]
-    notes += explained[:MOST_NOTES]
+    awaited = {id(task.awaited): task.awaited for task in stuck if task.awaited is not None}
+    explained = [note for awaitable in awaited.values() for note in awaitable.wait_notes()]
+    notes += explained[:MAX_NOTES]
     message = "deadlock: no kernel can go on"
-    forgotten = next(filter(None, (thing.forgotten() for thing in awaited.values())), None)
-    if forgotten is not None:
-        message += f"; {forgotten}"
+    reasons = (awaitable.endless_wait_reason() for awaitable in awaited.values())
+    reason = next(filter(None, reasons), None)
+    if reason is not None:
+        message += f"; {reason}"
     return ProgramError(message, where, notes=notes)
 
 
-# Operation functions and their kernels.
+# Operation functions and their kernels
 
-MOST_KERNELS = {KernelKind.COMPUTE: 1, KernelKind.DATA_MOVEMENT: 2}
-"""Of a node: its processors for data movement, and those that compute together."""
+MAX_KERNELS = {KernelKind.COMPUTE: 1, KernelKind.DATA_MOVEMENT: 2}
+"""Maximum number of kernels of a node: compute processors count as one."""
 
 
 def _device_grid() -> Coordinates:
@@ -263,27 +266,27 @@ def _check_size(grid: Coordinates) -> None:
         )
 
 
-_OPTIONS = frozenset(
+_IGNORED_OPTIONS = frozenset(
     "fp32_dest_acc_en dst_full_sync_en math_fidelity memory_space num_outs options tiled".split()
 )
-"""Options of other compilers of the language beside the grid; they change nothing here."""
+"""Options that other compilers of the language know; they have no effect here."""
 
 
 def operation(
     *, grid: object = "auto", **options: object
 ) -> Callable[[Callable[..., Any]], Operation]:
-    """Makes a function an operation.
+    """Decorator that makes a function an operation.
 
     Args:
         grid: "full" or "auto" for the grid of the device, or a tuple of sizes.
-        options: those in `_OPTIONS`.
+        options: options of other compilers, which have no effect.
 
     Raises:
-        ProgramError: if the grid is larger than the device, or there is no such option.
+        ProgramError: if the grid is larger than the device, or an option is unknown.
     """
     for name in options:
-        if name not in _OPTIONS:
-            known = did_you_mean(name, ("grid", *_OPTIONS))
+        if name not in _IGNORED_OPTIONS:
+            known = did_you_mean(name, ("grid", *_IGNORED_OPTIONS))
             raise error(f"ttl.operation has no option '{name}'{known}")
     checked = _checked_grid(grid)
     _check_size(checked)
@@ -291,7 +294,7 @@ def operation(
 
 
 class Operation:
-    """An operation: a call runs its kernels on all nodes of its grid."""
+    """An operation; a call runs its kernels on all nodes of its grid."""
 
     def __init__(self, function: Callable[..., Any], grid: Coordinates) -> None:
         self.function = function
@@ -300,7 +303,7 @@ class Operation:
 
     @property
     def name(self) -> str:
-        """The name of the function, without the underscores that keep it private."""
+        """Name of the function, without the underscores that make it private."""
         return self.function.__name__.strip("_") or self.function.__name__
 
     def __call__(self, *arguments: Any, **keywords: Any) -> None:
@@ -311,11 +314,11 @@ class Operation:
             count = mesh.get_num_devices()
             try:
                 for device in range(count):
-                    current.more_devices = count - 1 - device
+                    current.remaining_devices = count - 1 - device
                     parts = [part_of(value, device) for value in arguments]
                     self(*parts, **{name: part_of(each, device) for name, each in keywords.items()})
             finally:
-                current.more_devices = 0
+                current.remaining_devices = 0
             return
         launch = self.instantiate(arguments, keywords)
         kernels = [kernel for node in launch.nodes.values() for kernel in node.kernels]
@@ -330,7 +333,7 @@ class Operation:
 
     @functools.cached_property
     def _split(self) -> SplitOperation | None:
-        """The kernels of an operation with one body for all of them; None of others."""
+        """Kernels generated from a unified body; None if the operation defines kernels itself."""
         if not isinstance(self.function, FunctionType):
             return None
         syntax = syntax_of_function(self.function)
@@ -351,8 +354,10 @@ class Operation:
         return None
 
     def instantiate(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Launch:
-        """Runs the body of the operation on each node, which makes its kernels."""
-        launch = Launch(self.name, self.grid, Scheduler(), more_devices=current.more_devices)
+        """Creates the kernels by running the body of the operation on each node."""
+        launch = Launch(
+            self.name, self.grid, Scheduler(), remaining_devices=current.remaining_devices
+        )
         signature = inspect.signature(self.function)
         with suppress(TypeError):  # The call itself reports arguments that do not fit.
             launch.arguments.update(signature.bind(*arguments, **keywords).arguments)
@@ -378,7 +383,7 @@ def _check_released(launch: Launch) -> None:
                 )
 
 
-def _kernel(kind: KernelKind) -> Callable[[Callable[[], None]], Callable[[], None]]:
+def _kernel_decorator(kind: KernelKind) -> Callable[[Callable[[], None]], Callable[[], None]]:
     def register(function: Callable[[], None]) -> Callable[[], None]:
         node = building_node(f"a {kind.value} kernel")
         if function.__code__.co_argcount:  # pyright: ignore
@@ -386,9 +391,9 @@ def _kernel(kind: KernelKind) -> Callable[[Callable[[], None]], Callable[[], Non
                 f"the kernel '{function.__name__}' has arguments; kernel functions have none"
             )
         same = [kernel for kernel in node.kernels if kernel.kind is kind]
-        if len(same) == MOST_KERNELS[kind]:
+        if len(same) == MAX_KERNELS[kind]:
             raise error(
-                f"a node runs at most {MOST_KERNELS[kind]} {kind.value} kernels at a time",
+                f"a node runs at most {MAX_KERNELS[kind]} {kind.value} kernels at a time",
                 notes=[Note("the first one", place(same[0].defined))],
             )
         _register(kind, function, here())
@@ -408,7 +413,7 @@ def _register(kind: KernelKind, function: Callable[[], None], defined: Instructi
 
 
 def no_statement(word: str) -> str:
-    """The error of a program with a statement that kernels do not have."""
+    """Error message for a statement that kernels do not support."""
     return f"kernels of the device have no statement '{word}'"
 
 
@@ -417,12 +422,12 @@ REFUSED_STATEMENTS: dict[type[ast.stmt], str] = {
     ast.TryStar: "try",
     ast.ClassDef: "class",
 }
-"""Statements that kernels do not have, though Python could run them, with their keywords."""
+"""Statements that Python could run but kernels do not support, with their keywords."""
 
 
 def _check_statements(kernel: FunctionType) -> None:
-    """Raises ProgramError at a statement that no kernel of the device has."""
-    syntax = WRITTEN_KERNELS.get(kernel.__code__) or syntax_of_function(kernel)
+    """Raises ProgramError at a statement that kernels do not support."""
+    syntax = GENERATED_KERNELS.get(kernel.__code__) or syntax_of_function(kernel)
     for node in ast.walk(syntax) if syntax is not None else ():
         if isinstance(node, ast.stmt) and (word := REFUSED_STATEMENTS.get(type(node))) is not None:
             raise error_at(kernel.__code__.co_filename, no_statement(word), node)
@@ -434,17 +439,17 @@ def _is_operation(value: object) -> TypeGuard[Operation]:
 
 
 def compute() -> Callable[[Callable[[], None]], Callable[[], None]]:
-    """Makes a function of the operation's body its compute kernel."""
-    return _kernel(KernelKind.COMPUTE)
+    """Decorator for the compute kernel in an operation's body."""
+    return _kernel_decorator(KernelKind.COMPUTE)
 
 
 def datamovement() -> Callable[[Callable[[], None]], Callable[[], None]]:
-    """Makes a function of the operation's body a data movement kernel."""
-    return _kernel(KernelKind.DATA_MOVEMENT)
+    """Decorator for a data movement kernel in an operation's body."""
+    return _kernel_decorator(KernelKind.DATA_MOVEMENT)
 
 
 def _with_debug_print(function: Callable[[], None]) -> Callable[[], None]:
-    """The same function, whose `print` takes objects of the language."""
+    """Replaces `print` in a function by one that supports objects of the language."""
     assert isinstance(function, FunctionType)
     if "print" not in _names(function.__code__) or "print" in function.__globals__:
         return function
@@ -460,6 +465,6 @@ def _with_debug_print(function: Callable[[], None]) -> Callable[[], None]:
 
 
 def _names(code: CodeType) -> set[str]:
-    """The global names that a function uses, those of functions inside of it included."""
+    """Global names that a function uses, including nested functions."""
     inner = (each for each in code.co_consts if isinstance(each, CodeType))
     return set(code.co_names).union(*map(_names, inner))

@@ -36,17 +36,17 @@ if TYPE_CHECKING:
     from ttcodegen.lang.simulator.buffers import Block
 
 
-# Pipes between nodes, and the nets that they form.
+# Pipes between nodes, and pipe nets.
 #
-# A copy into a pipe is complete when the block may be used again; what was sent waits for the
-# copies out of the pipe, in the order in which it was sent.
+# A copy into a pipe is complete once the block may be reused; sent data is queued until it is
+# copied out of the pipe, in the order in which it was sent.
 
 NodeCoord = int | Coordinates
 NodeRange: TypeAlias = "tuple[int | slice[Any, Any, Any], ...]"
 
 
 def node_text(place: object) -> str:
-    """A node or a range of nodes as the program writes it."""
+    """Source spelling of a node or a range of nodes."""
     if is_range(place):
         return ":".join("" if end is None else str(end) for end in (place.start, place.stop))
     if is_tuple(place):
@@ -55,19 +55,23 @@ def node_text(place: object) -> str:
 
 
 def nodes_of(place: object, grid: Coordinates, what: str) -> Iterator[Coordinates]:
-    """The nodes that a coordinate or a range means, in its own number of dimensions.
+    """Nodes of a coordinate or a range, in its own number of dimensions.
 
-    Raises ProgramError if one is not on the grid.
+    Raises:
+        ProgramError: if one is not on the grid.
     """
     parts: tuple[Any, ...] = place if is_tuple(place) else (place,)
     sizes = grid_in_dimensions(grid, len(parts))
     return product(
-        *(_along(part, size, place, grid, what) for part, size in zip(parts, sizes, strict=True))
+        *(
+            _coordinate_range(part, size, place, grid, what)
+            for part, size in zip(parts, sizes, strict=True)
+        )
     )
 
 
-def _along(part: Any, size: int, place: object, grid: Coordinates, what: str) -> range:
-    """The coordinates that a part of a position means in its dimension."""
+def _coordinate_range(part: Any, size: int, place: object, grid: Coordinates, what: str) -> range:
+    """Range of coordinates in one dimension."""
     if is_range(part):
         start = 0 if part.start is None else part.start
         stop = size if part.stop is None else part.stop
@@ -83,7 +87,7 @@ def _along(part: Any, size: int, place: object, grid: Coordinates, what: str) ->
 
 
 class Pipe:
-    """A way from a node to another node, or to all nodes of a range."""
+    """A connection from a node to another node, or to all nodes of a range."""
 
     def __init__(self, src: NodeCoord, dst: NodeCoord | NodeRange) -> None:
         if any(is_range(part) for part in sequence_of(src)):
@@ -93,24 +97,24 @@ class Pipe:
         self._receivers: tuple[Coordinates, frozenset[Coordinates]] | None = None
 
     def rank(self, place: object) -> int:
-        """The number of dimensions that a coordinate has."""
+        """Number of dimensions of a coordinate."""
         return len(sequence_of(place))
 
     def receivers(self, grid: Coordinates) -> frozenset[Coordinates]:
-        """The nodes that it leads to, in the dimensions of `dst`."""
+        """Destination nodes, in the dimensions of `dst`."""
         if self._receivers is None or self._receivers[0] != grid:
             found = frozenset(nodes_of(self.dst, grid, "the destination of a pipe"))
             self._receivers = grid, found
         return self._receivers[1]
 
     def starts_at(self, node: Node) -> bool:
-        """True if a node is its source."""
+        """True if a node is the source."""
         grid = node.launch.grid
         (source,) = nodes_of(self.src, grid, "the source of a pipe")
         return in_dimensions(node.coordinates, grid, len(source), 0) == source
 
     def ends_at(self, node: Node) -> bool:
-        """True if a node is among its destinations."""
+        """True if a node is a destination."""
         grid = node.launch.grid
         place = in_dimensions(node.coordinates, grid, self.rank(self.dst), 0)
         return place in self.receivers(grid)
@@ -120,7 +124,7 @@ class Pipe:
 
 
 class _PipeIdentity:
-    """A pipe inside of a condition body function."""
+    """A pipe as the argument of an `if_src` or `if_dst` function."""
 
     def __init__(self, net: PipeNet, number: int, pipe: Pipe) -> None:
         self.net = net
@@ -129,7 +133,7 @@ class _PipeIdentity:
         self.is_current = True
 
     def check(self) -> None:
-        """Raises ProgramError once the condition body function has returned."""
+        """Raises ProgramError if the function has returned."""
         if not self.is_current:
             raise error("a pipe can be used inside of the condition body function only")
 
@@ -139,42 +143,42 @@ class SrcPipeIdentity(_PipeIdentity):
 
     @property
     def dst(self) -> NodeCoord | NodeRange:
-        """The destination node or node range."""
+        """Destination node or node range."""
         return self.pipe.dst
 
 
 class DstPipeIdentity(_PipeIdentity):
-    """A pipe one of whose destinations is the current node."""
+    """A pipe with the current node among its destinations."""
 
     @property
     def src(self) -> NodeCoord:
-        """The source node."""
+        """Source node."""
         return self.pipe.src
 
 
 class PipeNet:
-    """A net of pipes."""
+    """A set of pipes that kernels use together."""
 
     def __init__(self, pipes: Sequence[Pipe]) -> None:
         self.pipes = list(pipes)
         self.name = assigned_name() or "a pipe net"
-        wrong = [each for each in self.pipes if not isinstance(each, Pipe)]  # pyright: ignore
-        if wrong:
-            raise error(f"a pipe net is made of pipes, not of a {type(wrong[0]).__name__}")
+        invalid = [each for each in self.pipes if not isinstance(each, Pipe)]  # pyright: ignore
+        if invalid:
+            raise error(f"a pipe net is made of pipes, not of a {type(invalid[0]).__name__}")
         self.key: object = self
         if current.kernel is not None:
             raise error(
                 "a pipe net is made in the scope of an operation function, or outside of it"
             )
         if current.node is not None:
-            # Each node makes its own; those made at the same location are the same net.
+            # Each node creates its own object; those created in the same order are the same net.
             nets = current.node.made.of(PipeNet)
             self.key = len(nets)
             nets.append(self)
             if not any(current.node.coordinates):
-                self._check_places(current.node)
+                self._check_on_grid(current.node)
 
-    def _check_places(self, node: Node) -> None:
+    def _check_on_grid(self, node: Node) -> None:
         """Raises ProgramError if an end of a pipe is not on the grid."""
         for pipe in self.pipes:
             pipe.starts_at(node)
@@ -190,7 +194,7 @@ class PipeNet:
                 identity.is_current = False
 
     def if_dst(self, cond_fun: Callable[[DstPipeIdentity], None]) -> None:
-        """Calls a function for each pipe one of whose destinations is the current node."""
+        """Calls a function for each pipe that has the current node among its destinations."""
         kernel = running_kernel("ttl.PipeNet.if_dst", KernelKind.DATA_MOVEMENT)
         for number, pipe in enumerate(self.pipes):
             if pipe.ends_at(kernel.node):
@@ -209,12 +213,12 @@ class PipeNet:
         return any(pipe.ends_at(node) for pipe in self.pipes)
 
     def is_active(self) -> bool:
-        """True if the current node is a source or a destination."""
+        """True if the current node is a source or a destination of a pipe."""
         return self.is_src() or self.is_dst()
 
 
 class _Channel(Awaitable):
-    """Messages in flight from a pipe to one of its destinations."""
+    """Queue of the blocks in flight from a pipe to one of its destinations."""
 
     def __init__(self, net: PipeNet, pipe: Pipe, node: Coordinates) -> None:
         super().__init__()
@@ -240,7 +244,7 @@ def send(identity: SrcPipeIdentity, block: Block) -> None:
     launch = running_kernel("ttl.copy").node.launch
     array = block.content().copy()
     if (recording := recording_of(launch)) is not None:
-        recording.stored(array, recording.content(block.content()))
+        recording.record_store(array, recording.content(block.content()))
     for node in sorted(identity.pipe.receivers(launch.grid)):
         channel = _channel(identity, launch, node)
         channel.blocks.append((array, block.shape, block.is_tiled))
@@ -250,7 +254,7 @@ def send(identity: SrcPipeIdentity, block: Block) -> None:
 
 
 def receive(identity: DstPipeIdentity, block: Block) -> None:
-    """Waits for the next block out of a pipe, and writes it into a block."""
+    """Waits for the next block of a pipe, and copies it into a block."""
     node = running_kernel("ttl.copy").node
     launch = node.launch
     pipe = identity.pipe
@@ -267,11 +271,11 @@ def receive(identity: DstPipeIdentity, block: Block) -> None:
         )
     block.content()[...] = array
     if (recording := recording_of(launch)) is not None:
-        recording.stored(block.content(), recording.content(array))
+        recording.record_store(block.content(), recording.content(array))
 
 
 def check_balance(launch: Launch) -> None:
-    """Raises ProgramError if something was sent that nobody received."""
+    """Raises ProgramError if sent data was never received."""
     for channel in launch.traffic.values():
         if isinstance(channel, _Channel) and channel.blocks:
             raise error(
@@ -283,11 +287,11 @@ def check_balance(launch: Launch) -> None:
             )
 
 
-# Semaphores: a number on each node that others can set and wait for.
+# Semaphores: a number on each node, which kernels set and wait for.
 
 
 class _Cell(Awaitable):
-    """The value of a semaphore on one node."""
+    """Value of a semaphore on one node."""
 
     def __init__(self, value: int) -> None:
         super().__init__()
@@ -297,7 +301,8 @@ class _Cell(Awaitable):
 def checked_value(value: object) -> int:
     """Validates a semaphore value.
 
-    Raises ProgramError unless it is an unsigned integer of 32 bits.
+    Raises:
+        ProgramError: if it is not an unsigned 32-bit integer.
     """
     if not is_integer(value) or not 0 <= int(value) < 2**32:
         raise error(f"the value of a semaphore is an unsigned integer of 32 bits, not {value!r}")
@@ -305,7 +310,7 @@ def checked_value(value: object) -> int:
 
 
 class Semaphore:
-    """A semaphore, made in the scope of an operation function."""
+    """A semaphore, created in the scope of an operation function."""
 
     def __init__(self, initial_value: int = 0) -> None:
         node = building_node("ttl.Semaphore")
@@ -316,7 +321,7 @@ class Semaphore:
         semaphores.append(self)
 
     def cell(self, launch: Launch, node: Coordinates) -> _Cell:
-        """Its value on a node."""
+        """Returns the value cell of a node."""
         key = ("semaphore", self.number, node)
         found = launch.traffic.get(key)
         if not isinstance(found, _Cell):
@@ -324,40 +329,40 @@ class Semaphore:
         return found
 
     def wait_eq(self, value: int) -> None:
-        """Waits until the local value is `value`."""
+        """Waits until the local value equals `value`."""
         number = checked_value(value)
         self._wait("wait_eq", lambda cell: cell.value == number, f"to be {number}")
 
     def wait_ge(self, value: int) -> None:
-        """Waits until the local value is `value` or more."""
+        """Waits until the local value is at least `value`."""
         number = checked_value(value)
         self._wait("wait_ge", lambda cell: cell.value >= number, f"to be at least {number}")
 
-    def _wait(self, what: str, is_so: Callable[[_Cell], bool], text: str) -> None:
+    def _wait(self, what: str, condition: Callable[[_Cell], bool], text: str) -> None:
         node = running_kernel(f"ttl.Semaphore.{what}", KernelKind.DATA_MOVEMENT).node
         cell = self.cell(node.launch, node.coordinates)
         node.launch.scheduler.wait_until(
-            cell, lambda: is_so(cell), lambda: f"'{self.name}' {text} (it is {cell.value})"
+            cell, lambda: condition(cell), lambda: f"'{self.name}' {text} (it is {cell.value})"
         )
 
     def set(self, value: int) -> None:
         """Sets the local value."""
         node = running_kernel("ttl.Semaphore.set", KernelKind.DATA_MOVEMENT).node
-        _set(self, node.launch, [node.coordinates], value)
+        _set_values(self, node.launch, [node.coordinates], value)
 
     def get_remote(self, node: NodeCoord) -> UnicastRemoteSemaphore:
-        """The semaphore on another node."""
-        return UnicastRemoteSemaphore(self, _on_grid(node))
+        """Returns the semaphore of another node."""
+        return UnicastRemoteSemaphore(self, _grid_nodes(node))
 
     def get_remote_multicast(self, node_range: NodeRange | None = None) -> MulticastRemoteSemaphore:
-        """The semaphore on all nodes of a range, or of the grid."""
+        """Returns the semaphores of all nodes of a range, by default of the grid."""
         if node_range is None:
             node_range = (slice(None),) * len(current_node("get_remote_multicast").launch.grid)
-        return MulticastRemoteSemaphore(self, _on_grid(node_range))
+        return MulticastRemoteSemaphore(self, _grid_nodes(node_range))
 
 
-def _on_grid(place: object) -> list[Coordinates]:
-    """The nodes of the grid that a coordinate or a range names in its own dimensions."""
+def _grid_nodes(place: object) -> list[Coordinates]:
+    """Grid nodes that a coordinate or a range refers to, in full dimensions."""
     launch = current_node("a remote semaphore").launch
     named = set(nodes_of(place, launch.grid, REMOTE_NODE))
     rank = len(next(iter(named)))
@@ -366,7 +371,9 @@ def _on_grid(place: object) -> list[Coordinates]:
     return [node for node in every if in_dimensions(node, launch.grid, rank, 0) in named]
 
 
-def _set(semaphore: Semaphore, launch: Launch, nodes: Sequence[Coordinates], value: object) -> None:
+def _set_values(
+    semaphore: Semaphore, launch: Launch, nodes: Sequence[Coordinates], value: object
+) -> None:
     number = checked_value(value)
     for node in nodes:
         cell = semaphore.cell(launch, node)
@@ -391,15 +398,15 @@ class RemoteSemaphore:
         return running_kernel(what, KernelKind.DATA_MOVEMENT).node.launch
 
     def set(self, value: int) -> None:
-        """Sets its value there."""
-        _set(self.semaphore, self._launch("set"), self.nodes, value)
+        """Sets the remote values."""
+        _set_values(self.semaphore, self._launch("set"), self.nodes, value)
 
 
 class UnicastRemoteSemaphore(RemoteSemaphore):
     """A semaphore on another node."""
 
     def inc(self, value: int) -> None:
-        """Increments its value there."""
+        """Increments the remote value."""
         launch = self._launch("inc")
         (node,) = self.nodes
         cell = self.semaphore.cell(launch, node)
@@ -408,8 +415,8 @@ class UnicastRemoteSemaphore(RemoteSemaphore):
 
 
 class MulticastRemoteSemaphore(RemoteSemaphore):
-    """A semaphore on the nodes of a range, which can be set only."""
+    """A semaphore on a range of nodes, which can only be set."""
 
     def inc(self, value: int) -> None:
-        """Raises ProgramError: there is no such change of several nodes."""
+        """Raises ProgramError: increments are not multicast."""
         raise error(NO_MULTICAST_INCREMENT, remedy=INCREMENT_REMEDY)

@@ -18,10 +18,10 @@ class RecordedValue:
     """A value that a kernel computed or read.
 
     Attributes:
-        kind: the operator or function; "slice" for a part of a tensor.
-        shape: in units.
-        operands: what it was computed from.
-        details: numbers and dimensions that the function was given.
+        kind: the operator or function; "slice" for a slice of a tensor.
+        shape: shape in units.
+        operands: operands of the function.
+        details: numbers and dimensions passed to the function.
     """
 
     kind: str
@@ -32,22 +32,22 @@ class RecordedValue:
 
 @dataclass(frozen=True, eq=False)
 class RecordedSlice(RecordedValue):
-    """A part of a tensor that was read."""
+    """A slice of a tensor that was read."""
 
     tensor: Tensor | None = None
     starts: Shape = ()
     axes: tuple[int, ...] = ()
-    """The dimension of the tensor that each dimension of the block corresponds to."""
+    """Tensor dimension of each dimension of the block."""
 
 
 @dataclass(frozen=True)
 class RecordedWrite:
-    """A part of a tensor that was written."""
+    """A slice of a tensor that was written."""
 
     part: TensorSlice
     axes: tuple[int, ...]
     value: RecordedValue | None
-    """None if it is not known how it was computed."""
+    """Written value; None if its origin is unknown."""
 
 
 @dataclass
@@ -55,37 +55,37 @@ class Recording:
     """Record of the writes of a launch and their origins."""
 
     writes: dict[int, list[RecordedWrite]] = field(default_factory=dict[int, list[RecordedWrite]])
-    """By the identity of the tensor, in order."""
+    """Writes by tensor identity, in order."""
     _contents: dict[int, tuple[np.ndarray, RecordedValue | None]] = field(
         default_factory=dict[int, tuple[np.ndarray, "RecordedValue | None"]]
     )
-    """The contents of the memory of blocks, by the identity of the memory, which is kept."""
+    """Contents by identity of a block's memory, which is kept alive."""
 
     reads_elements: bool = False
-    """True if kernels read single elements: what they do may depend on what tensors hold."""
+    """True if kernels read single elements, so that control flow may depend on tensor values."""
 
     def content(self, memory: np.ndarray) -> RecordedValue | None:
-        """The contents of the memory of a block."""
+        """Recorded contents of a block's memory."""
         return self._contents.get(id(memory), (memory, None))[1]
 
-    def stored(self, memory: np.ndarray, value: RecordedValue | None) -> None:
-        """Something was stored into the memory of a block."""
+    def record_store(self, memory: np.ndarray, value: RecordedValue | None) -> None:
+        """Records a store into a block's memory."""
         self._contents[id(memory)] = memory, value
 
-    def loaded(self, memory: np.ndarray, part: TensorSlice, shape: Shape) -> None:
-        """A part of a tensor was copied into the memory of a block."""
+    def record_load(self, memory: np.ndarray, part: TensorSlice, shape: Shape) -> None:
+        """Records a copy from a tensor slice into a block's memory."""
         axes = part.axes_of(shape)
         value = RecordedSlice("slice", shape, (), (), part.tensor, part.starts, axes)
-        self.stored(memory, value)
+        self.record_store(memory, value)
 
-    def saved(self, memory: np.ndarray, part: TensorSlice, shape: Shape) -> None:
-        """The memory of a block was copied to a part of a tensor."""
+    def record_save(self, memory: np.ndarray, part: TensorSlice, shape: Shape) -> None:
+        """Records a copy from a block's memory to a tensor slice."""
         write = RecordedWrite(part, part.axes_of(shape), self.content(memory))
         self.writes.setdefault(id(part.tensor), []).append(write)
 
 
 def record(launch: Launch) -> None:
-    """Has the simulator record a launch, from now on."""
+    """Enables recording of a launch."""
     launch.is_recorded = True
     launch.made.of(Recording).append(Recording())
 
@@ -102,7 +102,7 @@ def current_recording() -> Recording | None:
 
 
 class HasOrigin(Protocol):
-    """A block expression."""
+    """Interface of a block expression with a recorded origin."""
 
     @property
     def origin(self) -> RecordedValue | None:
@@ -113,7 +113,7 @@ class HasOrigin(Protocol):
 def computed(
     kind: str, shape: Shape, operands: Sequence[HasOrigin], details: Sequence[object] = ()
 ) -> RecordedValue | None:
-    """A computed value; None if nothing is recorded, or if it is not known what an operand is."""
+    """Creates a computed value; None without a recording, or if an operand's origin is unknown."""
     if current_recording() is None:
         return None
     origins = [each.origin for each in operands]

@@ -1,6 +1,6 @@
 """Shapes and positions of dimensions, and shape rules of operators and functions.
 
-The simulator and the compiler ask here; each rule raises ProgramError where the program breaks it.
+The simulator and the compiler share these rules, which raise ProgramError if a program breaks them.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ Shape = tuple[int, ...]
 
 
 def shape_text(shape: Sequence[int]) -> str:
-    """`(2, 1)`, as the program writes it."""
+    """Source spelling of a shape, such as `(2, 1)`."""
     return f"({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
 
 
 def checked_shape(what: str, shape: object) -> Shape:
-    """A shape given as a size or as a tuple of sizes; raises ProgramError if it is none."""
+    """Validates a shape, given as a size or as a tuple of sizes; raises ProgramError if invalid."""
     values = sequence_of(shape)
     sizes = tuple(int(value) for value in values if is_integer(value) and int(value) > 0)
     if len(sizes) != len(values) or not sizes:
@@ -33,12 +33,12 @@ def is_sequence(value: object) -> TypeGuard[tuple[Any, ...] | list[Any]]:
 
 
 def sequence_of(value: object) -> tuple[Any, ...]:
-    """The elements of a tuple or list; anything else is a single element."""
+    """Elements of a tuple or list; any other value is a single element."""
     return tuple(value) if is_sequence(value) else (value,)
 
 
 def is_integer(value: object) -> TypeGuard[SupportsIndex]:
-    """True if a value is an integer; numpy has its own."""
+    """True if a value is a Python or numpy integer, but not a bool."""
     return hasattr(value, "__index__") and not isinstance(value, bool)
 
 
@@ -53,8 +53,11 @@ def is_tuple(value: object) -> TypeGuard[tuple[Any, ...]]:
 
 
 def checked_dims(what: str, dims: object, rank: int) -> tuple[int, ...]:
-    """Positions of dimensions, counted from the outermost, in order; negative ones are counted from
-    the innermost. Raises ProgramError if one is out of range or given twice."""
+    """Validates and sorts dimensions; negative ones are counted from the innermost.
+
+    Raises:
+        ProgramError: if one is out of range or given twice.
+    """
     found: list[int] = []
     for value in sequence_of(dims):
         if not is_integer(value) or not -rank <= int(value) < rank:
@@ -66,7 +69,7 @@ def checked_dims(what: str, dims: object, rank: int) -> tuple[int, ...]:
 
 
 def same_shapes(what: str, shapes: Sequence[Shape]) -> None:
-    """Operands of `what` have one shape."""
+    """Raises ProgramError unless the operands of `what` have the same shape."""
     for shape in shapes[1:]:
         if shape != shapes[0]:
             raise error(
@@ -77,19 +80,19 @@ def same_shapes(what: str, shapes: Sequence[Shape]) -> None:
 
 
 def same_layouts(what: str, are_tiled: Sequence[bool]) -> None:
-    """Operands of `what` are all tiled, or all row-major."""
+    """Raises ProgramError unless the operands of `what` are all tiled, or all row-major."""
     if are_tiled.count(are_tiled[0]) < len(are_tiled):
         raise error(f"operands of {what} are tiled and row-major blocks")
 
 
 def tiled_only(what: str, is_tiled: bool) -> None:
-    """An operand of `what` is tiled."""
+    """Raises ProgramError unless an operand of `what` is tiled."""
     if not is_tiled:
         raise error(f"{what} is not supported for row-major blocks")
 
 
 def product_shape(left: Shape, right: Shape) -> Shape:
-    """The shape of a matmul, [..., M, K] and [..., K, N]."""
+    """Shape of a matmul of [..., M, K] and [..., K, N]."""
     if len(left) == 2 == len(right) and left[1] == right[0]:
         return left[0], right[1]
     fits = (
@@ -112,7 +115,7 @@ def _same_rank(what: str, given: Shape, shape: Shape) -> None:
 
 
 def broadcast_axes(what: str, given: Shape, shape: Shape, dims: object) -> tuple[int, ...]:
-    """The dimensions along which a block is repeated to have a shape."""
+    """Validates a broadcast, and returns the broadcast dimensions."""
     _same_rank(what, given, shape)
     axes = checked_dims(what, dims, len(shape))
     for axis, (size, wanted) in enumerate(zip(given, shape, strict=True)):
@@ -129,7 +132,7 @@ def broadcast_axes(what: str, given: Shape, shape: Shape, dims: object) -> tuple
 
 
 def reduced(what: str, given: Shape, dims: object, shape: object) -> tuple[Shape, tuple[int, ...]]:
-    """The shape of a reduction, and its dimensions."""
+    """Validates a reduction, and returns its shape and dimensions."""
     sizes = checked_shape(what, shape)
     _same_rank(what, given, sizes)
     axes = checked_dims(what, dims, len(sizes))
@@ -142,14 +145,14 @@ def reduced(what: str, given: Shape, dims: object, shape: object) -> tuple[Shape
 
 
 def transposed_shape(given: Shape) -> Shape:
-    """The shape of a transposed block."""
+    """Shape of a transposed block."""
     if len(given) != 2:
         raise error("ttl.block.transpose is supported only for two-dimensional blocks")
     return given[::-1]
 
 
 def squeezed(given: Shape, dims: object, *, is_tiled: bool) -> tuple[Shape, tuple[int, ...]]:
-    """The shape without dimensions, and the dimensions that are left."""
+    """Shape after a squeeze, and the kept dimensions."""
     what = "ttl.block.squeeze"
     axes = checked_dims(what, dims, len(given))
     for axis in axes:
@@ -165,7 +168,7 @@ def squeezed(given: Shape, dims: object, *, is_tiled: bool) -> tuple[Shape, tupl
 
 
 def unsqueezed(given: Shape, dims: object) -> tuple[Shape, tuple[int, ...]]:
-    """The shape with further dimensions of 1, and the positions of its original dimensions."""
+    """Shape after an unsqueeze, and the new positions of the original dimensions."""
     rank = len(given) + len(sequence_of(dims))
     axes = checked_dims("ttl.block.unsqueeze", dims, rank)
     kept = tuple(axis for axis in range(rank) if axis not in axes)
@@ -174,7 +177,7 @@ def unsqueezed(given: Shape, dims: object) -> tuple[Shape, tuple[int, ...]]:
 
 
 def check_layout(is_tiled: bool, buffer: str, has_tiles: bool) -> None:
-    """Raises ProgramError if an expression of tiles is stored into rows, or the other way round."""
+    """Raises ProgramError if a tiled expression is stored into a row-major block, or vice versa."""
     if is_tiled != has_tiles:
         kinds = {True: "tiles", False: "rows"}
         raise error(

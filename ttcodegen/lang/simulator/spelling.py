@@ -1,4 +1,4 @@
-"""Names, arguments and features that a version of the language does not have."""
+"""Misspelled names, wrong arguments, and versions of language features."""
 
 from __future__ import annotations
 
@@ -18,34 +18,36 @@ PACKAGES = {
     "ttl.block": "ttcodegen.lang.ttl.block",
     "ttnn": "ttcodegen.lang.ttnn",
 }
-"""Packages of the language, with the modules that they are."""
+"""Packages of the language, with the modules that implement them."""
 _RENAMED = {
     "kernel": "operation",
     "core": "node",
     "buffer_factor": "block_count",
     "make_circular_buffer_like": "make_dataflow_buffer_like",
 }
-"""Former names of the language, with their replacements."""
+"""Former names, with their replacements."""
 
 
 def language_class(value: object) -> type:
-    """The class that programs know the class of a value by: compiled kernels have others."""
+    """Class of a value as programs know it; the compiler represents values by other classes."""
     return getattr(value, "language_class", type(value))
 
 
 def misspelled(raised: BaseException) -> str | None:
-    """The message on a wrong name or argument of the language; None for other errors."""
+    """Error message for a wrong name or argument of the language; None for other errors."""
     if isinstance(raised, AttributeError) and raised.name is not None:
         owner = _owner(raised.obj)
         if owner is not None:
             of = raised.obj if isinstance(raised.obj, ModuleType) else language_class(raised.obj)
-            return f"{owner} has no '{raised.name}'{_meant(raised.name, dir(of))}"
+            return f"{owner} has no '{raised.name}'{_suggestion(raised.name, dir(of))}"
     if isinstance(raised, TypeError):
         found = re.match(r"((?:\w+\.)*\w+)\(\) (got|missing|takes) ", str(raised))
         is_own = found is not None and _is_of_program(raised, found[1])
         function = _function(found[1]) if found is not None and not is_own else None
         if found is not None and function is not None:
-            return _wrong(found[1].rpartition(".")[2], function, str(raised)[len(found[1]) + 3 :])
+            return _argument_error(
+                found[1].rpartition(".")[2], function, str(raised)[len(found[1]) + 3 :]
+            )
     return None
 
 
@@ -55,13 +57,13 @@ def wrong_arguments(
     arguments: Sequence[object],
     keywords: Mapping[str, object],
 ) -> str | None:
-    """The message on wrong arguments of a call; None if they are right."""
+    """Error message for the arguments of a call; None if they are valid."""
     try:
         inspect.signature(function).bind(*arguments, **keywords)
     except TypeError as raised:
-        return _wrong(name, function, str(raised))
+        return _argument_error(name, function, str(raised))
     except ValueError:
-        # Some functions of Python have no signature.
+        # Some Python builtins have no signature.
         return None
     return None
 
@@ -69,23 +71,23 @@ def wrong_arguments(
 def wrong_method_arguments(
     value: object, name: str, arguments: Sequence[object], keywords: Mapping[str, object]
 ) -> str | None:
-    """The message on wrong arguments of a method of the language; None if they are right."""
+    """Error message for the arguments of a language method; None if they are valid."""
     method = getattr(language_class(value), name, None)
     if method is None:
         return None
     return wrong_arguments(name, method, [value, *arguments], keywords)
 
 
-def _wrong(name: str, function: Callable[..., Any], text: str) -> str:
+def _argument_error(name: str, function: Callable[..., Any], text: str) -> str:
     known = [each for each in inspect.signature(function).parameters if each != "self"]
     if (found := re.search(r"unexpected keyword argument '(\w+)'", text)) is not None:
-        return f"{name} has no argument '{found[1]}'{_meant(found[1], known)}"
+        return f"{name} has no argument '{found[1]}'{_suggestion(found[1], known)}"
     if (found := re.search(r"missing .*?argument.*?: (.*)", text)) is not None:
         return f"{name} is missing the argument {found[1]}"
     return f"{name} takes {'the arguments (' + ', '.join(known) + ')' if known else 'no arguments'}"
 
 
-def _meant(name: str, known: Iterable[str]) -> str:
+def _suggestion(name: str, known: Iterable[str]) -> str:
     public = [each for each in known if not each.startswith("_")]
     renamed = _RENAMED.get(name)
     return f"; it is {renamed} now" if renamed in public else did_you_mean(name, public)
@@ -104,7 +106,7 @@ def _owner(value: object) -> str | None:
 
 
 def _is_of_program(raised: BaseException, name: str) -> bool:
-    """True if the program has a function of its own by that name where an error was raised."""
+    """True if the raising frame knows a user function of that name."""
     trace = raised.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
@@ -116,7 +118,7 @@ def _is_of_program(raised: BaseException, name: str) -> bool:
 
 
 def _function(name: str) -> Callable[..., Any] | None:
-    """A function or method of the language by its name, None if there is none."""
+    """Function or method of the language by name; None if there is none."""
     for real in PACKAGES.values():
         found: Any = sys.modules.get(real)
         for part in name.split("."):
@@ -127,18 +129,18 @@ def _function(name: str) -> Callable[..., Any] | None:
 
 
 VERSION = "0.22"
-"""The newest version that programs are read in; what it renamed is read in both spellings."""
+"""Newest supported version of the language; renamed features are supported in both spellings."""
 
 
 @dataclass(frozen=True)
 class Feature:
-    """A feature of the language since the version 0.17."""
+    """A feature that was added after version 0.17 of the language."""
 
     version: str
-    """The version that added it, or the newest if none says so."""
+    """Version that added the feature; the newest one if unknown."""
     name: str
     is_compiled: bool = True
-    """True if the compiler takes it, as the simulator does."""
+    """True if the compiler supports it in addition to the simulator."""
 
 
 FEATURES: tuple[Feature, ...] = (
@@ -162,7 +164,7 @@ FEATURES: tuple[Feature, ...] = (
 
 
 def overview() -> str:
-    """The features by version, and whether the simulator and the compiler take them."""
+    """Table of features by version, with their support by the simulator and the compiler."""
     lines = [
         f"TT-Lang, specification {VERSION}: programs of all versions up to it are read.",
         "",

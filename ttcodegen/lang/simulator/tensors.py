@@ -20,14 +20,14 @@ from ttcodegen.lang.simulator.locations import error
 from ttcodegen.lang.simulator.shapes import Shape, is_integer, is_range, is_tuple, shape_text
 from ttcodegen.numerics.rounding import in_storage_dtype, rounded_for_device
 
-# Memory configurations of tensors: interleaved over the banks of a memory, or in shards on cores.
+# Memory configurations of tensors: interleaved over the banks of a memory, or sharded.
 #
-# Names and forms are those of TT-NN. The simulator does not care; projects place their
-# tensors so.
+# The API follows TT-NN. The simulator ignores memory configurations; projects place their
+# tensors by them.
 
 
 class BufferType(StrEnum):
-    """The memories of a device."""
+    """Memory type of a device."""
 
     DRAM = "dram"
     L1 = "l1"
@@ -55,7 +55,7 @@ ShardOrientation = Orientation
 
 @dataclass(frozen=True)
 class CoreCoord:
-    """A core, or a number of columns and rows."""
+    """A core position, or a number of columns and rows."""
 
     x: int
     y: int
@@ -63,7 +63,7 @@ class CoreCoord:
 
 @dataclass(frozen=True)
 class CoreGrid:
-    """Cores from the first one on: so many rows and columns."""
+    """A grid of cores that starts at the first core: rows and columns."""
 
     y: int
     x: int
@@ -76,29 +76,29 @@ class CoreGrid:
 
 @dataclass(frozen=True)
 class CoreRange:
-    """A rectangle of cores, the last one included."""
+    """A rectangle of cores, from start to end inclusive."""
 
     start: CoreCoord
     end: CoreCoord
 
     def rectangle(self) -> CoreRectangle:
-        """The same cores, as layouts of modules name them."""
+        """The same cores as a core range of the compiler's layouts."""
         return CoreRectangle(self.start.x, self.start.y, self.end.x, self.end.y)
 
 
 class CoreRangeSet:
-    """Rectangles of cores."""
+    """A set of rectangles of cores."""
 
     def __init__(self, ranges: Iterable[CoreRange]) -> None:
-        # Programs write sets: their order must not matter.
+        # Programs pass Python sets, whose order must not matter.
         self._ranges = tuple(sorted(ranges, key=lambda r: (r.start.y, r.start.x, r.end.y, r.end.x)))
 
     def ranges(self) -> list[CoreRange]:
-        """The rectangles, first rows first."""
+        """Rectangles, sorted by rows."""
         return list(self._ranges)
 
     def num_cores(self) -> int:
-        """Number of cores over all ranges."""
+        """Number of cores in all rectangles."""
         return sum(each.rectangle().cores for each in self._ranges)
 
     def __eq__(self, other: object) -> bool:
@@ -121,7 +121,7 @@ class ShardSpec:
 
 
 class ShardDistributionStrategy(Enum):
-    """Order in which shards of several dimensions are given to cores."""
+    """Order in which n-dimensional shards are assigned to cores."""
 
     ROUND_ROBIN_1D = "round_robin_1d"
     GRID_2D = "grid_2d"
@@ -129,7 +129,7 @@ class ShardDistributionStrategy(Enum):
 
 @dataclass(frozen=True)
 class NdShardSpec:
-    """Shard specification of any number of dimensions."""
+    """Shard specification for any number of dimensions."""
 
     shard_shape: Sequence[int]
     grid: CoreRangeSet
@@ -141,8 +141,11 @@ class NdShardSpec:
 
 @dataclass(init=False, repr=False, unsafe_hash=True)
 class MemoryConfig:
-    """The placement of a tensor: `MemoryConfig(memory_layout, buffer_type, shard_spec)`, or
-    `MemoryConfig(buffer_type, nd_shard_spec)`."""
+    """Placement of a tensor.
+
+    It is created as `MemoryConfig(memory_layout, buffer_type, shard_spec)`, or as
+    `MemoryConfig(buffer_type, nd_shard_spec)`.
+    """
 
     memory_layout: TensorMemoryLayout
     buffer_type: BufferType
@@ -166,7 +169,7 @@ class MemoryConfig:
         self.nd_shard_spec = nd_shard_spec
 
     def is_sharded(self) -> bool:
-        """True if it is divided among cores."""
+        """True if it is sharded."""
         return (
             self.memory_layout is not TensorMemoryLayout.INTERLEAVED
             or self.nd_shard_spec is not None
@@ -189,14 +192,14 @@ def create_sharded_memory_config(
     orientation: ShardOrientation | None = None,
     use_height_and_width_as_shard_shape: bool = False,
 ) -> MemoryConfig:
-    """Shards in L1.
+    """Creates a memory config for shards in L1.
 
     Args:
-        shape: of the tensor, or of a shard (`use_height_and_width_as_shard_shape`).
+        shape: shape of the tensor, or of a shard (`use_height_and_width_as_shard_shape`).
         core_grid: the cores.
-        strategy: what is divided.
-        orientation: the order of the cores, row by row if it is not given.
-        use_height_and_width_as_shard_shape: whether `shape` is the shape of a shard.
+        strategy: sharding by height, width or blocks.
+        orientation: order of the cores, row by row by default.
+        use_height_and_width_as_shard_shape: True if `shape` is the shape of a shard.
 
     Raises:
         ProgramError: if the cores do not divide the tensor evenly.
@@ -231,10 +234,10 @@ def create_sharded_memory_config(
 def placement(
     shape: Sequence[int], data_type: DataType, *, is_tiled: bool, config: MemoryConfig
 ) -> TensorPlacement:
-    """The placement of a tensor of that memory configuration on the device.
+    """Placement of a tensor on the device, by its memory config.
 
     Raises:
-        ProgramError: if its shards do not suit it.
+        ProgramError: if the shards do not fit the tensor.
     """
     layout = Layout.TILE if is_tiled else Layout.ROW_MAJOR
     placed = TensorPlacement(tuple(shape), data_type, layout, str(config.buffer_type))
@@ -260,16 +263,16 @@ def placement(
     ranges = tuple(each.rectangle() for each in spec.grid.ranges())
     shards = Shards((height, width), ranges, spec.orientation)
     down, along = -(-rows // height), -(-columns // width)
-    most = shards.grid(config.memory_layout)
-    if down > most[0] or along > most[1]:
+    max_grid = shards.grid(config.memory_layout)
+    if down > max_grid[0] or along > max_grid[1]:
         raise error(
             f"a tensor of {rows}x{columns} elements has {down} x {along} shards of "
-            f"{height}x{width}, but the cores have {most[0]} x {most[1]}"
+            f"{height}x{width}, but the cores have {max_grid[0]} x {max_grid[1]}"
         )
     return placed.sharded(config.memory_layout, shards, str(config.buffer_type))
 
 
-# TT-NN tensors, of the size that programs of TT-Lang need, and their slices.
+# TT-NN tensors, as far as programs of TT-Lang use them, and their slices
 
 Array = np.ndarray
 
@@ -279,14 +282,14 @@ ROW_MAJOR_LAYOUT = "row_major"
 
 @dataclass(frozen=True)
 class Tile:
-    """The unit in which tiled tensors are stored."""
+    """Unit of storage of tiled tensors."""
 
     tile_shape: tuple[int, int] = (TILE_SIDE, TILE_SIDE)
 
 
 @dataclass(frozen=True)
 class TensorSpec:
-    """Description of a tensor without its elements."""
+    """Shape, data type, layout and placement of a tensor, without its elements."""
 
     shape: Sequence[int]
     dtype: DataType
@@ -296,11 +299,11 @@ class TensorSpec:
 
 
 class TensorShape(tuple[int, ...]):
-    """A shape: a tuple that also has a rank."""
+    """A tensor shape: a tuple with a rank."""
 
     @property
     def rank(self) -> int:
-        """The number of dimensions."""
+        """Number of dimensions."""
         return len(self)
 
     def __repr__(self) -> str:
@@ -308,12 +311,12 @@ class TensorShape(tuple[int, ...]):
 
 
 class Tensor:
-    """A tensor of TT-NN.
+    """A TT-NN tensor.
 
     Attributes:
         layout: TILE_LAYOUT or ROW_MAJOR_LAYOUT.
-        padded: its elements in float32 or integers; tiled ones have at least two dimensions, the
-            last two of which are padded with zeros to whole tiles.
+        padded: elements in float32 or integers; tiled tensors have at least two dimensions, the
+            last two of which are zero-padded to whole tiles.
     """
 
     def __init__(
@@ -330,7 +333,7 @@ class Tensor:
         self._device = device
         self._memory_config = memory_config or DRAM_MEMORY_CONFIG
         if self._memory_config.is_sharded() and self._memory_config.nd_shard_spec is None:
-            # Raises what is wrong with its shards where it is made.
+            # Validates the shards, so that errors are reported at the creation of the tensor.
             _ = self.placement
         self.padded = _padded(rounded_for_device(elements, data_type), self.is_tiled)
         self._units: Shape = self.padded.shape
@@ -340,58 +343,58 @@ class Tensor:
 
     @property
     def is_tiled(self) -> bool:
-        """True if its unit is a tile."""
+        """True if the tensor is tiled."""
         return self.layout == TILE_LAYOUT
 
     @property
     def compute_dtype(self) -> np.dtype[Any]:
-        """The numpy dtype of its elements in the simulator."""
+        """Numpy dtype of the elements in the simulator."""
         return self.padded.dtype
 
     @property
     def shape(self) -> TensorShape:
-        """Its logical shape."""
+        """Logical shape."""
         return self._shape
 
     @property
     def padded_shape(self) -> TensorShape:
-        """Its shape with the padding of its tiles."""
+        """Shape including tile padding."""
         return TensorShape(self.padded.shape)
 
     @property
     def dtype(self) -> DataType:
-        """Its data type."""
+        """Data type."""
         return self.data_type
 
     @property
     def tile(self) -> Tile:
-        """The unit of tiled tensors."""
+        """Tile of tiled tensors."""
         return Tile()
 
     def get_layout(self) -> str:
-        """Its layout."""
+        """Layout."""
         return self.layout
 
     def device(self) -> object:
-        """The device that it was made for, None if none was given."""
+        """Device that was passed at creation, or None."""
         return self._device
 
     def memory_config(self) -> MemoryConfig:
-        """Its placement: interleaved in DRAM by default."""
+        """Placement: interleaved in DRAM by default."""
         return self._memory_config
 
     def is_sharded(self) -> bool:
-        """True if it is divided among cores."""
+        """True if the tensor is sharded."""
         return self._memory_config.is_sharded()
 
     @property
     def spec(self) -> TensorSpec:
-        """Its shape, data type, layout and placement."""
+        """Shape, data type, layout and placement."""
         return TensorSpec(self._shape, self.data_type, self.layout, self._memory_config)
 
     @property
     def placement(self) -> TensorPlacement:
-        """Its layout on the device."""
+        """Placement on the device."""
         return placement(
             self._shape, self.data_type, is_tiled=self.is_tiled, config=self._memory_config
         )
@@ -402,7 +405,7 @@ class Tensor:
 
     @property
     def units(self) -> Shape:
-        """Its size in units: tiles in the last two dimensions of tiled tensors."""
+        """Shape in units of slices: in tiles, for tiled tensors along the last two dimensions."""
         return self._units
 
     @property
@@ -411,7 +414,7 @@ class Tensor:
         return "tiles" if self.is_tiled else "elements"
 
     def elements(self) -> Array:
-        """Its elements without padding, as they are computed with."""
+        """Elements without padding, in the dtype of computations."""
         rank = len(self._shape)
         if not self.is_tiled:
             return self.padded.reshape(self._shape)
@@ -419,7 +422,7 @@ class Tensor:
         return self.padded[tuple(slice(size) for size in shape)].reshape(self._shape)
 
     def stored(self) -> Array:
-        """Its elements in the numpy dtype of its data type."""
+        """Elements in the numpy dtype of the data type."""
         return in_storage_dtype(self.elements(), self.data_type)
 
     def __getitem__(self, index: Any) -> TensorSlice:
@@ -445,8 +448,10 @@ def _padded(elements: Array, is_tiled: bool) -> Array:
 
 @dataclass(eq=False, slots=True)
 class TensorSlice:
-    """A part of a tensor: a start and a size in each dimension, in units; `single` says which
-    dimensions the program gave a value for instead of a range."""
+    """A slice of a tensor: starts and sizes in units.
+
+    `single` marks dimensions that were indexed by a number instead of a range.
+    """
 
     tensor: Tensor
     starts: Shape
@@ -454,29 +459,29 @@ class TensorSlice:
     single: tuple[bool, ...]
 
     def has_shape(self, shape: Shape) -> bool:
-        """True if a block of that shape fits: dimensions with a single value may be left out."""
+        """True if a block of a shape fits; dimensions with a single index may be missing in it."""
         if shape == self.sizes:
             return True
-        left = list(shape)
+        rest = list(shape)
         for size, single in zip(self.sizes, self.single, strict=True):
-            if left and left[0] == size and len(left) > 0:
-                left.pop(0)
+            if rest and rest[0] == size and len(rest) > 0:
+                rest.pop(0)
             elif not single:
                 return False
-        return not left
+        return not rest
 
     def axes_of(self, shape: Shape) -> tuple[int, ...]:
-        """The dimensions that those of a block of that shape correspond to; it fits."""
-        left = list(shape)
+        """Tensor dimensions that correspond to the dimensions of a fitting block shape."""
+        rest = list(shape)
         found: list[int] = []
         for axis, size in enumerate(self.sizes):
-            if left and left[0] == size:
+            if rest and rest[0] == size:
                 found.append(axis)
-                left.pop(0)
+                rest.pop(0)
         return tuple(found)
 
     def view(self) -> Array:
-        """The elements, in the memory of the tensor."""
+        """View of the elements in the memory of the tensor."""
         array = self.tensor.padded
         starts, sizes = self.starts, self.sizes
         if not self.tensor.is_tiled:
@@ -495,7 +500,7 @@ class TensorSlice:
 
 
 def wrong_indices(count: int, tensor: Tensor) -> str:
-    """The error of a program that gives a slice another number of indices."""
+    """Error message for a wrong number of slice indices."""
     return (
         f"a slice has {count} indices, but the tensor has {len(tensor.units)} dimensions: "
         f"{shape_text(tensor.units)} in {tensor.unit}"
@@ -503,7 +508,7 @@ def wrong_indices(count: int, tensor: Tensor) -> str:
 
 
 def out_of_range(axis: int, first: int, end: int, size: int, unit: str) -> str:
-    """The error of a program whose slice is not inside of the tensor."""
+    """Error message for a slice outside of the tensor."""
     return (
         f"dimension {axis} of a slice goes from {first} to {end}, but the tensor has {size} {unit} "
         "there"
@@ -511,7 +516,7 @@ def out_of_range(axis: int, first: int, end: int, size: int, unit: str) -> str:
 
 
 def slice_of(tensor: Tensor, index: tuple[Any, ...]) -> TensorSlice:
-    """A slice, whose indices count units; raises ProgramError if it is not inside of the tensor."""
+    """Creates a slice by indices in units; raises ProgramError if it is outside of the tensor."""
     units = tensor.units
     if len(index) != len(units):
         raise error(wrong_indices(len(index), tensor))
@@ -527,15 +532,15 @@ def slice_of(tensor: Tensor, index: tuple[Any, ...]) -> TensorSlice:
 
 
 def ends_of(part: Any, size: int, is_number: Callable[[Any], bool]) -> tuple[Any, Any]:
-    """The start of an index of a slice, and the stop of a range, None of a single value.
+    """Start and stop of an index of a slice; the stop is None for a single index.
 
     Args:
         part: the index.
-        size: of the tensor, in units.
-        is_number: whether a value is an integer.
+        size: tensor size along the dimension, in units.
+        is_number: predicate for integers.
 
     Raises:
-        ProgramError: if it is no index.
+        ProgramError: if it is not a valid index.
     """
     start, stop = part, None
     if is_range(part):

@@ -23,18 +23,18 @@ ADDED_AFTER_WAIT = "ttl.GroupTransfer.add cannot be called after wait_all was ca
 
 
 def no_handle(value: object) -> str:
-    """The error of a program that adds something else than a transfer to a group."""
+    """Error message for adding something else than a transfer to a group."""
     return f"a group takes transfer handles, not a {type(value).__name__}"
 
 
 class Transfer:
-    """The handle of a copy under way."""
+    """Handle of an asynchronous copy."""
 
     def __init__(self, finish: Callable[[], None]) -> None:
         self._finish: Callable[[], None] | None = finish
 
     def wait(self) -> None:
-        """Waits for the copy to be complete; the handle cannot be used afterwards."""
+        """Waits until the copy is complete; the handle is invalid afterwards."""
         running_kernel("ttl.Transfer.wait", KernelKind.DATA_MOVEMENT)
         if self._finish is None:
             raise error(HANDLE_AFTER_WAIT)
@@ -43,12 +43,12 @@ class Transfer:
 
     @property
     def is_open(self) -> bool:
-        """True if nobody has waited for it."""
+        """True until the transfer is waited for."""
         return self._finish is not None
 
 
 class GroupTransfer:
-    """Transfers that are waited for together."""
+    """A group of transfers that are waited for together."""
 
     def __init__(self) -> None:
         running_kernel("ttl.GroupTransfer", KernelKind.DATA_MOVEMENT)
@@ -63,7 +63,7 @@ class GroupTransfer:
         self._transfers.append(xf)
 
     def wait_all(self) -> None:
-        """Waits for all transfers; the group cannot be used afterwards."""
+        """Waits for all transfers; the group is invalid afterwards."""
         if self._transfers is None:
             raise error(GROUP_AFTER_WAIT)
         transfers, self._transfers = self._transfers, None
@@ -72,9 +72,9 @@ class GroupTransfer:
 
 
 def copy(src: object, dst: object) -> Transfer:
-    """Begins to copy between a block and a tensor slice or a pipe.
+    """Starts a copy between a block and a tensor slice or a pipe.
 
-    The transfer that it returns has to be waited for before the block is used or released.
+    The returned transfer must be waited for before the block is used or released.
     """
     running_kernel("ttl.copy", KernelKind.DATA_MOVEMENT)
     if isinstance(src, TensorSlice) and isinstance(dst, Block):
@@ -90,15 +90,15 @@ def copy(src: object, dst: object) -> Transfer:
             raise _no_copy(src, dst)
 
 
-def copy_remedy(*, has_tensor: bool, has_pipe: bool, is_turned: bool) -> str:
-    """Remedy for a copy with operands of the wrong kind.
+def copy_remedy(*, has_tensor: bool, has_pipe: bool, is_wrong_end: bool) -> str:
+    """Hint for a copy with invalid operands.
 
     Args:
-        has_tensor: whether it got a tensor.
-        has_pipe: whether it got a pipe that no condition body function was called with.
-        is_turned: whether it got a pipe at the wrong end.
+        has_tensor: True if an operand is a whole tensor.
+        has_pipe: True if an operand is a pipe outside of `if_src` and `if_dst` functions.
+        is_turned: True if a pipe is used at its wrong end.
     """
-    if is_turned:
+    if is_wrong_end:
         return "in if_src a pipe is the destination of a copy, in if_dst it is the source"
     if has_pipe:
         return "a copy with a pipe is in a function that the net's if_src or if_dst calls"
@@ -112,15 +112,14 @@ def _no_copy(src: object, dst: object) -> Exception:
     remedy = copy_remedy(
         has_tensor=any(isinstance(each, Tensor) for each in both),
         has_pipe=any(isinstance(each, Pipe) for each in both),
-        is_turned=isinstance(src, SrcPipeIdentity) or isinstance(dst, DstPipeIdentity),
+        is_wrong_end=isinstance(src, SrcPipeIdentity) or isinstance(dst, DstPipeIdentity),
     )
     kinds = [type(each).__name__ for each in both]
     return error(f"there is no ttl.copy from a {kinds[0]} to a {kinds[1]}", remedy=remedy)
 
 
 def wrong_kind(buffer: DataflowBuffer, tensor: Tensor) -> str | None:
-    """The message to a program that copies between a block and a tensor of another layout or data
-    type; None if they have the same."""
+    """Error message for a copy between different layouts or data types; None if they match."""
     if buffer.is_tiled is not tensor.is_tiled:
         names = {True: "tiled", False: "row-major"}
         return (
@@ -136,9 +135,9 @@ def wrong_kind(buffer: DataflowBuffer, tensor: Tensor) -> str | None:
 
 
 def _check_shapes(block: Block, part: TensorSlice) -> None:
-    misfit = wrong_kind(block.buffer, part.tensor)
-    if misfit is not None:
-        raise error(misfit)
+    mismatch = wrong_kind(block.buffer, part.tensor)
+    if mismatch is not None:
+        raise error(mismatch)
     if not part.has_shape(block.shape):
         raise error(
             f"{part} does not fit a block of '{block.buffer.name}', which has the shape "
@@ -148,41 +147,41 @@ def _check_shapes(block: Block, part: TensorSlice) -> None:
 
 def _load(part: TensorSlice, block: Block) -> Transfer:
     _check_shapes(block, part)
-    block.happens(_BEGIN_COPY_TO)
+    block.record(_BEGIN_COPY_TO)
     target = block.content()
     given = part.view()
     target[...] = given if given.shape == target.shape else given.reshape(target.shape)
     if (recording := current_recording()) is not None:
-        recording.loaded(target, part, block.shape)
-    return Transfer(lambda: block.happens(_END_COPY_TO))
+        recording.record_load(target, part, block.shape)
+    return Transfer(lambda: block.record(_END_COPY_TO))
 
 
 def _save(block: Block, part: TensorSlice) -> Transfer:
     _check_shapes(block, part)
-    block.happens(Event.BEGIN_COPY_FROM)
+    block.record(Event.BEGIN_COPY_FROM)
     target = part.view()
     target[...] = block.content().reshape(target.shape)
     if (recording := current_recording()) is not None:
-        recording.saved(block.content(), part, block.shape)
+        recording.record_save(block.content(), part, block.shape)
     written = running_kernel("ttl.copy").node.launch.written
     if id(part.tensor) not in written:
         written[id(part.tensor)] = WrittenUnits(part.tensor.units)
     written[id(part.tensor)].add(part.starts, part.sizes)
-    return Transfer(lambda: block.happens(Event.END_COPY_FROM))
+    return Transfer(lambda: block.record(Event.END_COPY_FROM))
 
 
 def _send(block: Block, pipe: SrcPipeIdentity) -> Transfer:
-    block.happens(Event.BEGIN_COPY_FROM)
+    block.record(Event.BEGIN_COPY_FROM)
     send(pipe, block)
-    return Transfer(lambda: block.happens(Event.END_COPY_FROM))
+    return Transfer(lambda: block.record(Event.END_COPY_FROM))
 
 
 def _receive(pipe: DstPipeIdentity, block: Block) -> Transfer:
-    block.happens(Event.BEGIN_COPY_TO)
+    block.record(Event.BEGIN_COPY_TO)
 
     def finish() -> None:
         receive(pipe, block)
-        block.happens(Event.END_COPY_TO)
+        block.record(Event.END_COPY_TO)
 
     return Transfer(finish)
 
@@ -191,12 +190,12 @@ READ, WRITE, INDEX = "ttl.raw_element_read", "ttl.raw_element_write", "ttl.read_
 
 
 def raw_element_read(block: Block, *coords: int) -> float:
-    """An element of a block, at its position in each dimension, counted in elements."""
+    """Reads an element of a block, at coordinates in elements."""
     return float(_element_of(READ, block, coords))
 
 
 def read_index(block: Block, *coords: int) -> int:
-    """An element of a block as an index: its fraction is cut off."""
+    """Reads an element of a block as an index, truncated to an integer."""
     value = _element_of(INDEX, block, coords)
     if not 0 <= value < 2**31:
         raise error(f"{INDEX} reads {value:g}: an index is 0 or more, and less than 2^31")
@@ -204,28 +203,28 @@ def read_index(block: Block, *coords: int) -> int:
 
 
 def raw_element_write(block: Block, *given: float, value: float | None = None) -> None:
-    """Writes a number, after the coordinates or by its name, to an element of a block."""
+    """Writes a number, the last positional argument or `value`, to an element of a block."""
     running_kernel(WRITE, KernelKind.DATA_MOVEMENT)
     coords, number = coordinates_and_value(given, value)
     if not isinstance(number, float) and not is_integer(number):
         raise error(f"{WRITE} writes a number, not a {type(number).__name__}")
-    place = _place(WRITE, block, coords)
-    block.happens(Event.WRITE_ELEMENT)
+    position = _position_of(WRITE, block, coords)
+    block.record(Event.WRITE_ELEMENT)
     array = block.content()
-    array[place] = cut_off(float(number), block.buffer.data_type)
+    array[position] = truncated(float(number), block.buffer.data_type)
     if (recording := current_recording()) is not None:
-        recording.stored(array, None)
+        recording.record_store(array, None)
 
 
 def coordinates_and_value(
     given: Sequence[object], value: object
 ) -> tuple[Sequence[object], object]:
-    """The coordinates of a write, and the number after them unless it is given by its name."""
+    """Separates the coordinates of a write from the number, its last argument if not named."""
     return (given, value) if value is not None else (given[:-1], given[-1] if given else None)
 
 
-def cut_off(number: float, data_type: DataType) -> float:
-    """A float32 as an element: bfloat16 cuts its lower bits off."""
+def truncated(number: float, data_type: DataType) -> float:
+    """Truncates a float32 to the element type: bfloat16 drops the lower bits."""
     word = np.array([number], np.float32).view(np.uint32)
     if data_type is DataType.BFLOAT16:
         word &= np.uint32(0xFFFF0000)
@@ -234,14 +233,14 @@ def cut_off(number: float, data_type: DataType) -> float:
 
 def _element_of(what: str, block: Block, coords: Sequence[object]) -> float:
     running_kernel(what, KernelKind.DATA_MOVEMENT)
-    place = _place(what, block, coords)
-    block.happens(Event.READ_ELEMENT)
+    position = _position_of(what, block, coords)
+    block.record(Event.READ_ELEMENT)
     if (recording := current_recording()) is not None:
         recording.reads_elements = True
-    return float(block.content()[place])
+    return float(block.content()[position])
 
 
-def _place(what: str, block: object, coords: Sequence[object]) -> tuple[int, ...]:
+def _position_of(what: str, block: object, coords: Sequence[object]) -> tuple[int, ...]:
     if not isinstance(block, Block):
         raise error(f"{what} takes a block, not a {type(block).__name__}")
     check_element_type(what, block.buffer)
@@ -249,7 +248,7 @@ def _place(what: str, block: object, coords: Sequence[object]) -> tuple[int, ...
 
 
 def check_element_type(what: str, buffer: DataflowBuffer) -> None:
-    """Raises ProgramError if the elements of a buffer are not those that kernels access."""
+    """Raises ProgramError unless kernels can access single elements of the data type."""
     if buffer.data_type not in (DataType.BFLOAT16, DataType.FLOAT32):
         raise error(
             f"{what} takes blocks of bfloat16 and float32, but '{buffer.name}' holds "
@@ -260,20 +259,20 @@ def check_element_type(what: str, buffer: DataflowBuffer) -> None:
 def checked_coordinates(
     what: str, buffer: DataflowBuffer, coords: Sequence[object]
 ) -> tuple[int, ...]:
-    """The position of an element; raises ProgramError if the blocks of a buffer do not have it."""
+    """Validates the coordinates of an element; raises ProgramError if they are out of range."""
     sizes = element_shape(buffer.shape, buffer.is_tiled)
     check_rank(what, buffer, len(coords))
-    for place, size in zip(coords, sizes, strict=True):
-        if not is_integer(place) or not 0 <= int(place) < size:
+    for position, size in zip(coords, sizes, strict=True):
+        if not is_integer(position) or not 0 <= int(position) < size:
             raise error(
-                f"{what} has the coordinate {place!r}, but a block of '{buffer.name}' has "
+                f"{what} has the coordinate {position!r}, but a block of '{buffer.name}' has "
                 f"{shape_text(sizes)} elements"
             )
-    return tuple(int(place) for place in coords if is_integer(place))
+    return tuple(int(position) for position in coords if is_integer(position))
 
 
 def check_rank(what: str, buffer: DataflowBuffer, rank: int) -> None:
-    """Raises ProgramError unless there is a coordinate for each dimension of a block."""
+    """Raises ProgramError unless there is one coordinate for each dimension of a block."""
     if rank != len(buffer.shape):
         raise error(
             f"{what} has {rank} coordinates, but a block of '{buffer.name}' has "

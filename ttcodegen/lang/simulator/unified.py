@@ -1,9 +1,9 @@
-"""Operations with one body for all kernels: each statement goes to the kernel that carries it out.
+"""Unified operations: one body whose statements are divided among the kernels.
 
-What computes with blocks goes to the compute kernel; what copies into reserved blocks to one data
-movement kernel, what copies out of blocks that were waited for to the other. Loops, conditions and
-arithmetic of integers are in each kernel that needs them, and what makes buffers, nets of pipes and
-semaphores stays in the body. The kernels are functions like those that programs write themselves.
+Computations on blocks become the compute kernel. Copies into reserved blocks become one data
+movement kernel, copies out of blocks that were waited for the other one. Loops, conditions and
+integer arithmetic are duplicated in each kernel that needs them; the creation of buffers, pipe nets
+and semaphores stays in the body. The generated kernels are functions like those that users write.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ttcodegen.lang.simulator.loops import COUNTERS, with_counted_loops
 
 
 class KernelRole(Enum):
-    """A kernel that is made of a body, by its name."""
+    """Role and name of a kernel that is generated from a unified body."""
 
     READ = "read"
     COMPUTE = "compute"
@@ -35,26 +35,25 @@ class KernelRole(Enum):
 
 _Roles = frozenset[KernelRole]
 
-WRITTEN_KERNELS: dict[CodeType, ast.FunctionDef] = {}
-"""The syntax of kernels that were made of the body of an operation, by their code."""
+GENERATED_KERNELS: dict[CodeType, ast.FunctionDef] = {}
+"""Syntax trees of kernels that were generated from unified bodies, by code object."""
 
-_ACQUIRING = {"reserve": KernelRole.READ, "wait": KernelRole.WRITE}
-_MOVING = frozenset("copy raw_element_read raw_element_write read_index".split())
+_ACQUISITION_ROLES = {"reserve": KernelRole.READ, "wait": KernelRole.WRITE}
+_MOVEMENT_FUNCTIONS = frozenset("copy raw_element_read raw_element_write read_index".split())
 """Functions of `ttl` that data movement kernels call."""
-_MOVING_METHODS = frozenset(
+_MOVEMENT_METHODS = frozenset(
     "publish if_src if_dst wait_eq wait_ge set inc get_remote get_remote_multicast".split()
 )
 _NEUTRAL_METHODS = ("push", "pop")
-_MAKING = frozenset(
+_CONSTRUCTORS = frozenset(
     "make_dataflow_buffer_like make_dfb make_tensor_backed_dfb make_dfb_allocation_group PipeNet "
     "Pipe Semaphore".split()
 )
-"""Functions of `ttl` that make what kernels share."""
+"""Functions of `ttl` that create objects shared by kernels."""
 
 
 def has_kernels(syntax: ast.FunctionDef) -> bool:
-    """True if an operation writes its kernels itself: functions in it have decorators, by whatever
-    names it knows those."""
+    """True if an operation defines kernels itself: nested functions with any decorator."""
     return any(
         isinstance(node, ast.FunctionDef) and node is not syntax and bool(node.decorator_list)
         for node in ast.walk(syntax)
@@ -63,18 +62,17 @@ def has_kernels(syntax: ast.FunctionDef) -> bool:
 
 @dataclass
 class UnifiedBody:
-    """The body of an operation, whose statements are divided among kernels."""
+    """A unified body, whose statements are divided among kernels."""
 
     file: str
     syntax: ast.FunctionDef
     _roles: dict[int, _Roles] = field(default_factory=dict[int, _Roles])
-    """The kernels of statements and acquisitions, by the identity of their nodes; all kernels have
-    those without any."""
+    """Roles by identity of statements and acquisitions; nodes without any have all roles."""
     _names: dict[str, _Roles] = field(default_factory=dict[str, _Roles])
-    """The kernels of the values that variables hold."""
+    """Roles of the values that variables hold."""
 
     def kernels(self) -> list[tuple[KernelRole, ast.FunctionDef]]:
-        """The kernels that have something to do."""
+        """Generates the kernels that have statements of their own."""
         self._divide(self.syntax.body)
         shared = [each for each in self.syntax.body if self._is_shared(each)]
         rest = [each for each in self.syntax.body if each not in shared]
@@ -84,7 +82,7 @@ class UnifiedBody:
         found: list[tuple[KernelRole, ast.FunctionDef]] = []
         for role in KernelRole:
             body = self._slice(rest, role)
-            if not any(self._does(each, role) for each in rest):
+            if not any(self._has_role(each, role) for each in rest):
                 continue
             kernel = ast.FunctionDef(role.value, _no_arguments(), body, [], None, None)
             ast.copy_location(kernel, rest[0])
@@ -92,7 +90,7 @@ class UnifiedBody:
         return found
 
     def refuse(self, message: str, node: ast.AST, remedy: str | None = None) -> ProgramError:
-        """The error of a program at a part of the body."""
+        """Creates an error at a syntax node of the body."""
         return error_at(self.file, message, node, remedy)
 
     # Division of statements among kernels
@@ -117,7 +115,7 @@ class UnifiedBody:
                     self._divide(orelse)
                 case ast.FunctionDef(name, _, body):
                     self._divide(body)
-                    self._names[name] = self._all_of(body)
+                    self._names[name] = self._roles_in(body)
                     self._roles[id(statement)] = self._names[name]
                 case ast.Assign([target], value):
                     if not self._acquire(value, target, rest):
@@ -130,15 +128,15 @@ class UnifiedBody:
                     self._leaf(statement, [], rest)
 
     def _acquire(self, value: ast.expr, target: ast.expr | None, users: Sequence[ast.stmt]) -> bool:
-        """Finds the kernel of an acquisition, that of what uses its block; False if it is none."""
+        """Assigns an acquisition to the kernel that uses its block; False if it is not one."""
         match value:
-            case ast.Call(ast.Attribute(ast.Name(buffer), "reserve" | "wait" as way), [], []):
+            case ast.Call(ast.Attribute(ast.Name(buffer), "reserve" | "wait" as method), [], []):
                 pass
             case _:
                 return False
         if not isinstance(target, ast.Name):
             raise self.refuse(
-                f"the block of '{buffer}' that {way} gives needs a name: who uses it says which "
+                f"the block of '{buffer}' that {method} gives needs a name: who uses it says which "
                 "kernel acquires it",
                 value,
             )
@@ -154,20 +152,22 @@ class UnifiedBody:
             raise self.refuse(
                 f"nothing uses the block '{target.id}', so no kernel acquires it", value
             )
-        role = KernelRole.COMPUTE if is_computed else _ACQUIRING[way]
+        role = KernelRole.COMPUTE if is_computed else _ACQUISITION_ROLES[method]
         self._roles[id(value)] = frozenset([role])
         self._names[target.id] = frozenset([role])
         return True
 
     def _uses(self, name: str, statements: Sequence[ast.stmt]) -> tuple[bool, bool]:
-        """True if a block is copied, or an element of it accessed, and whether it is computed
-        with, until its name gets another block."""
+        """Returns whether a block is moved (copied, or accessed by element), and computed with.
+
+        Uses are counted until the variable is assigned again.
+        """
         moved = computed = False
         for statement in statements:
-            inside = {
+            moved_nodes = {
                 id(part)
                 for node in ast.walk(statement)
-                if isinstance(node, ast.Call) and _called(node) in _MOVING
+                if isinstance(node, ast.Call) and _called(node) in _MOVEMENT_FUNCTIONS
                 for argument in (*node.args, *(each.value for each in node.keywords))
                 for part in ast.walk(argument)
             }
@@ -181,7 +181,7 @@ class UnifiedBody:
                     if isinstance(node.ctx, ast.Store):
                         if node in _stored_by(statement):
                             return moved, computed
-                    elif id(node) in inside:
+                    elif id(node) in moved_nodes:
                         moved = True
                     elif id(node) not in neutral:
                         computed = True
@@ -211,7 +211,7 @@ class UnifiedBody:
                 self._names[name] = roles
 
     def _roles_of_group(self, names: Sequence[str], rest: Sequence[ast.stmt]) -> _Roles:
-        """The kernel of a group of transfers: that of the first block that is copied with it."""
+        """Role of a group of transfers: that of the first block that is copied in it."""
         acquired = [(item.context_expr, item.optional_vars, each.body)
                     for statement in rest for each in ast.walk(statement)
                     if isinstance(each, ast.With) for item in each.items]  # fmt: skip
@@ -233,56 +233,55 @@ class UnifiedBody:
         return frozenset([KernelRole.READ])
 
     def _roles_of(self, node: ast.AST) -> _Roles:
-        """The kernels that may carry an expression out."""
+        """Roles that an expression requires."""
         found: set[KernelRole] = set()
         is_moving = False
         for part in ast.walk(node):
             if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load):
                 found |= self._names.get(part.id, frozenset())
-            is_moving = is_moving or (isinstance(part, ast.Call) and self._moves(part))
+            is_moving = is_moving or (isinstance(part, ast.Call) and self._is_movement(part))
         if is_moving and not found:
             return frozenset([KernelRole.READ])
         return frozenset(found)
 
     @staticmethod
-    def _moves(call: ast.Call) -> bool:
+    def _is_movement(call: ast.Call) -> bool:
         name = _called(call)
         is_method = isinstance(call.func, ast.Attribute)
-        return name in _MOVING or (is_method and name in _MOVING_METHODS)
+        return name in _MOVEMENT_FUNCTIONS or (is_method and name in _MOVEMENT_METHODS)
 
-    def _all_of(self, statements: Sequence[ast.stmt]) -> _Roles:
-        """The kernels of statements."""
+    def _roles_in(self, statements: Sequence[ast.stmt]) -> _Roles:
+        """Roles of all statements."""
         nodes = (node for statement in statements for node in ast.walk(statement))
         return _Roles().union(*(self._roles.get(id(n), frozenset()) for n in nodes))
 
     # Kernels
 
     def _is_shared(self, statement: ast.stmt) -> bool:
-        """True if a statement stays in the body: it makes what kernels share, or assigns what
-        never changes."""
+        """True if a statement stays in the body: it makes shared objects or assigns constants."""
         if not isinstance(statement, ast.Assign | ast.AnnAssign | ast.Expr | ast.FunctionDef):
             return False
-        if self._all_of([statement]):
+        if self._roles_in([statement]):
             return False
         calls = (node for node in ast.walk(statement) if isinstance(node, ast.Call))
-        if any(_called(call) in _MAKING for call in calls):
+        if any(_called(call) in _CONSTRUCTORS for call in calls):
             return True
         stored = {node.id for node in _stored_by(statement)}
-        again = [
+        stored_elsewhere = [
             node.id
             for other in self.syntax.body
             if other is not statement
             for node in ast.walk(other)
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
         ]
-        return not stored & {*again}
+        return not stored & {*stored_elsewhere}
 
-    def _does(self, statement: ast.stmt, role: KernelRole) -> bool:
-        """True if a kernel has to do something in a statement."""
-        return role in self._all_of([statement])
+    def _has_role(self, statement: ast.stmt, role: KernelRole) -> bool:
+        """True if a statement contains work of a role."""
+        return role in self._roles_in([statement])
 
     def _slice(self, statements: Sequence[ast.stmt], role: KernelRole) -> list[ast.stmt]:
-        """The part of statements that a kernel carries out."""
+        """Statements that a kernel executes."""
         found = [part for each in statements for part in self._part(each, role)]
         return found or [ast.copy_location(ast.Pass(), statements[0])]
 
@@ -294,7 +293,7 @@ class UnifiedBody:
             if not own or role in own:
                 yield statement
             return
-        if not self._does(statement, role) and self._all_of([statement]):
+        if not self._has_role(statement, role) and self._roles_in([statement]):
             return
         if isinstance(statement, ast.With):
             items = [
@@ -324,13 +323,13 @@ class UnifiedBody:
 
 
 def _called(call: ast.Call) -> str:
-    """The name of what is called."""
+    """Name of the called function or method."""
     of = call.func
     return of.attr if isinstance(of, ast.Attribute) else of.id if isinstance(of, ast.Name) else ""
 
 
 def _stored_by(statement: ast.stmt) -> list[ast.Name]:
-    """The names that a statement itself assigns to."""
+    """Names that a statement assigns itself, not by nested statements."""
     targets: list[ast.expr] = []
     match statement:
         case ast.Assign(found):
@@ -348,26 +347,26 @@ def _no_arguments() -> ast.arguments:
 
 @dataclass(frozen=True)
 class SplitOperation:
-    """An operation whose kernels were written from its body."""
+    """An operation whose kernels were generated from its body."""
 
     function: FunctionType
-    """Runs the body on a node, and gives the kernels."""
+    """Runs the body on a node, and returns the kernels."""
     roles: tuple[KernelRole, ...]
-    """The roles of the kernels, in their order."""
+    """Roles of the returned kernels, in order."""
 
 
 def split(
     function: FunctionType, syntax: ast.FunctionDef, values: Mapping[str, Any]
 ) -> SplitOperation | None:
-    """The operation with kernels in place of its one body; None if no statement is one of a kernel.
+    """Replaces the unified body of an operation by kernels; None if no statement has a role.
 
     Args:
         function: the operation.
-        syntax: its syntax, in which calls of other operations are inlined.
-        values: of the outer variables of those, by the names that they have in it.
+        syntax: its syntax tree, with calls of other operations inlined.
+        values: outer variables of the inlined operations, by their names in the tree.
 
     Raises:
-        ProgramError: if a statement belongs to no kernel, or to several.
+        ProgramError: if a statement belongs to several kernels, or an acquisition to none.
     """
     body = UnifiedBody(function.__code__.co_filename, syntax)
     kernels = body.kernels()
@@ -377,18 +376,18 @@ def split(
     result = ast.Return(ast.Tuple([*names], ast.Load()))
     syntax.body = [*syntax.body, *(kernel for _, kernel in kernels), result]
     syntax.decorator_list, syntax.returns = [], None
-    made = _compiled(function, syntax, values)
+    made = _compile(function, syntax, values)
     by_name = {kernel.name: kernel for _, kernel in kernels}
     for each in made.__code__.co_consts:
         if isinstance(each, CodeType) and each.co_name in by_name:
-            WRITTEN_KERNELS[each] = by_name[each.co_name]
+            GENERATED_KERNELS[each] = by_name[each.co_name]
     return SplitOperation(made, tuple(role for role, _ in kernels))
 
 
-def _compiled(
+def _compile(
     function: FunctionType, syntax: ast.FunctionDef, values: Mapping[str, Any]
 ) -> FunctionType:
-    """A function of that syntax, with the variables around another function."""
+    """Compiles a syntax tree to a function with the free variables of another function."""
     closure = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
     cells = {**closure, **{name: CellType(value) for name, value in values.items()}}
     outer = ast.FunctionDef("__ttl_outer__", _no_arguments(), [], [], None, None)
@@ -400,7 +399,7 @@ def _compiled(
     module = ast.Module([outer], [])
     for node in (outer, *outer.body[:-1]):
         ast.copy_location(node, syntax)
-    # The compiler reads the syntax without counters.
+    # Only the executed code has counters: the compiler reads the original syntax.
     counted = deepcopy(module)
     if COUNTERS.keys() <= function.__globals__.keys():
         counted = with_counted_loops(counted)

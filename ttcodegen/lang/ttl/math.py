@@ -100,7 +100,7 @@ def _function(function: MathFunction) -> Callable[..., BlockExpr]:
         what = f"ttl.math.{function.name}"
         if flags.scale is not None:
             expr = expr * filled_like(expressions.operand(what, expr), flags.scale)
-        return expressions.mapped(what, lambda x: function.meaning(x, *bound), expr, bound)
+        return expressions.unary(what, lambda x: function.meaning(x, *bound), expr, bound)
 
     call.__name__ = call.__qualname__ = function.name
     return call

@@ -1,5 +1,4 @@
-"""`ttnn`: the subset that programs of TT-Lang use, on numpy; torch tensors if torch is
-installed."""
+"""`ttnn`: what TT-Lang programs use, on numpy; takes torch tensors if torch is installed."""
 
 from __future__ import annotations
 

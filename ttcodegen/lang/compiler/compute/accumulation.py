@@ -387,8 +387,7 @@ class AccumulatingWriter(BlockWriter):
         kernel.forget_formats()
 
     def _enable_accumulation(self, iterations: Iterations | None, counter: Number | None) -> None:
-        """Enables L1 accumulation of the packer, except in the iteration that initializes the
-        sums."""
+        """Enables L1 accumulation of the packer unless the iteration initializes the sums."""
         builder = self.kernel.builder
         with ExitStack() as stack:
             if iterations is not None:

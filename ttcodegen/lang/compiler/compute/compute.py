@@ -205,8 +205,7 @@ class BlockWriter:
     def _memoized(
         self, expression: Expression, make: Callable[[Expression], Expression]
     ) -> Expression:
-        """Returns the memoized result of a function of a subexpression that may occur
-        repeatedly."""
+        """Memoizes a function of a subexpression, which may occur repeatedly."""
         if id(expression) not in self._memo:
             self._memo[id(expression)] = expression, make(expression)
         return self._memo[id(expression)][1]

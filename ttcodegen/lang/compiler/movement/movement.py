@@ -419,7 +419,7 @@ class MovementTranslator(KernelTranslator):
                     remedy=copy_remedy(
                         has_tensor=isinstance(src, Tensor) or isinstance(dst, Tensor),
                         has_pipe=isinstance(src, Pipe) or isinstance(dst, Pipe),
-                        is_turned=isinstance(src, MovedPipe) or isinstance(dst, MovedPipe),
+                        is_wrong_end=isinstance(src, MovedPipe) or isinstance(dst, MovedPipe),
                     ),
                 )
 

@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 
 from ttcodegen.foundation.diagnostics import CompileError, Note, SourceLocation
 from ttcodegen.lang.simulator.buffers import (
-    FIRST,
+    INITIAL_STATES,
     NEVER_RELEASED_REMEDY,
     TRANSITIONS,
     Acquisition,
     BlockState,
     Event,
     acquired_twice,
-    following,
     never_released,
+    next_state,
     refusal,
     remedy,
 )
@@ -41,7 +41,7 @@ class BlockLifetime:
     _last_copy: SourceLocation | None = None
 
     def __post_init__(self) -> None:
-        self.state = FIRST[self.acquisition]
+        self.state = INITIAL_STATES[self.acquisition]
 
     @property
     def is_released(self) -> bool:
@@ -58,7 +58,9 @@ class BlockLifetime:
             if event in (Event.PUSH, Event.POP):
                 self.state = BlockState.OS
             return
-        found = following(TRANSITIONS[self.kind, self.acquisition], self.state, self.readers, event)
+        found = next_state(
+            TRANSITIONS[self.kind, self.acquisition], self.state, self.readers, event
+        )
         if found is None:
             raise self._refusal(event, where)
         after, self.readers = found

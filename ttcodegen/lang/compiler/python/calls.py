@@ -82,8 +82,7 @@ class CallTranslator(ExpressionTranslator):
             ),
             **self._python_functions(),
         }
-        """Translations by Python function; other functions are inlined or called at compile
-        time."""
+        """Translations by Python function; others are inlined, or called at compile time."""
         self.regions: Regions = ()
 
     def _python_functions(self) -> dict[Any, Callable[..., Any]]:

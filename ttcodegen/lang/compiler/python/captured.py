@@ -22,7 +22,7 @@ from ttcodegen.lang.simulator.buffers import DataflowBuffer
 from ttcodegen.lang.simulator.context import Coordinates, Kernel
 from ttcodegen.lang.simulator.locations import variables_of
 from ttcodegen.lang.simulator.tensors import Tensor
-from ttcodegen.lang.simulator.unified import WRITTEN_KERNELS
+from ttcodegen.lang.simulator.unified import GENERATED_KERNELS
 
 
 def function_of(kernel: Kernel) -> FunctionType:
@@ -37,9 +37,9 @@ def _parsed(text: str) -> ast.Module:
 
 
 @lru_cache(64)
-def _written(code: CodeType) -> ast.FunctionDef:
+def _generated_syntax(code: CodeType) -> ast.FunctionDef:
     """Syntax of a kernel that was generated from the body of a unified operation."""
-    (found,) = without_breaks(ast.Module([deepcopy(WRITTEN_KERNELS[code])], [])).body
+    (found,) = without_breaks(ast.Module([deepcopy(GENERATED_KERNELS[code])], [])).body
     assert isinstance(found, ast.FunctionDef)
     return found
 
@@ -51,8 +51,8 @@ def syntax_of(function: FunctionType) -> ast.FunctionDef | ast.Lambda:
         CompileError: if its source is not available.
     """
     code: CodeType = function.__code__
-    if code in WRITTEN_KERNELS:
-        return _written(code)
+    if code in GENERATED_KERNELS:
+        return _generated_syntax(code)
     places = set(code.co_positions())
     for node in ast.walk(_parsed("".join(linecache.getlines(code.co_filename)))):
         if isinstance(node, ast.FunctionDef) and node.name == code.co_name:

@@ -280,8 +280,7 @@ class ExpressionTranslator:
 
     @property
     def is_conditional(self) -> bool:
-        """True inside loops and conditions of the device, after which computed values are
-        unknown."""
+        """True inside device loops and conditions, after which computed values are unknown."""
         return False
 
     def resolve_captured(self, name: str, found: Any) -> Any:

@@ -386,8 +386,7 @@ class Arithmetic:
         return KernelFloat(self.builder.of_floats(spelling, *(each for each in operands if each)))
 
     def float_value(self, value: Any) -> SSAValue | None:
-        """Converts a number to a float value; None for non-numbers and possibly negative
-        integers."""
+        """Converts a number to a float; None if it may be negative or is not a number."""
         match value:
             case KernelFloat(computed) if isinstance(computed.type, Float32Type):
                 return computed

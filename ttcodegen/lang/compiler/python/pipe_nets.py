@@ -310,8 +310,7 @@ class NetUses:
     """Calls by kernel name, in order."""
 
     def choose_direct(self, varying: Collection[str]) -> bool:
-        """Lets senders write directly into the receivers' blocks, if all nodes proceed in one
-        order.
+        """Lets senders write directly into receivers' blocks, if all nodes proceed in one order.
 
         A sender then waits until its receivers have reserved their blocks. Returns True if direct
         writes are used.

@@ -210,8 +210,7 @@ class WithoutBreaks(ast.NodeTransformer):
         return [_flag_assignment(going, True, node), node, *_else_clause(node, going)]
 
     def _without_exits(self, body: list[ast.stmt], going: str) -> list[ast.stmt]:
-        """Loop body without `break`, and without `continue` that no inverted condition can
-        express."""
+        """Loop body without `break`, and without `continue` where inverting a condition fails."""
         if not _has_exit(body, ast.Continue):
             guarded = _guarded(body, going)
             if not _has_exit(guarded, ast.Break):

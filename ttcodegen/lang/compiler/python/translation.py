@@ -312,8 +312,7 @@ class KernelTranslator(VariableTranslator):
             self.here = node
 
     def _while(self, node: ast.While) -> None:
-        """Translates a `while` loop: counting loops become device loops, known ones are
-        unrolled."""
+        """Translates a `while` loop: to a counting loop, by unrolling, or with a condition."""
         counting = counting_loop(node)
         if counting is not None and is_number(self.name(counting.name, node)):
             self._count_loop(counting, node)
@@ -501,8 +500,7 @@ class KernelTranslator(VariableTranslator):
     def when(
         self, condition: Condition, body: Sequence[ast.stmt], joined: Sequence[str] = ()
     ) -> None:
-        """Translates statements under a condition; `joined` are variables read after both
-        branches."""
+        """Translates statements under a condition; `joined` are read after both branches."""
         # The condition is emitted before bounds are refined by it.
         holds = self.arithmetic.condition(condition)
         with (

@@ -145,8 +145,7 @@ class VariableTranslator(CallTranslator):
             )
 
     def _promote_variables(self, body: Sequence[ast.stmt], *, is_loop: bool) -> None:
-        """Promotes numbers that a loop or branch assigns to C++ variables, if they are read
-        later."""
+        """Promotes assigned numbers that are read later to C++ variables."""
         end = last_line(body)
         for name in stored_names(body):
             value = self.names.get(name)
@@ -181,8 +180,7 @@ class VariableTranslator(CallTranslator):
     def _are_numbers(
         self, name: str, statements: Sequence[ast.stmt], assumed: frozenset[str]
     ) -> bool:
-        """True if statements assign numbers only to a variable; `assumed` are taken to be
-        numbers."""
+        """True if statements assign only numbers to a variable; `assumed` are numbers, too."""
         values = assigned_values(statements, name)
         return name in assumed or (
             bool(values)

@@ -358,8 +358,7 @@ class Loop:
             self._assigned.setdefault(name, set()).add(regions)
 
     def carried(self) -> Iterator[tuple[str, ast.AST]]:
-        """Yields loop-carried variables, with the node that reads the previous iteration's
-        value."""
+        """Yields loop-carried variables, each with the node that reads its previous value."""
         for name, node in self._read.items():
             if self.frame.names.get(name) is not self.before[name]:
                 yield name, node

@@ -1,8 +1,8 @@
 """TT-Lang: operations written as dataflow kernels in Python, simulated with numpy.
 
-- `compiler/`: Compiles operations of TT-Lang to device programs
-- `projects/`: Programs of TT-Lang: running them, and projects of the operations that they compile
-- `simulator/`: The simulator of TT-Lang: blocks, pipes, semaphores and scheduling on numpy
+- `compiler/`: Compiler of TT-Lang operations to device programs
+- `projects/`: TT-Lang programs: a runner, and C++ projects of the operations that they call
+- `simulator/`: Simulator of TT-Lang: blocks, pipes, semaphores and scheduling on numpy
 - `ttl/`: `ttl`: the language of TT-Lang (specification 0.22)
 - `ttnn/`: `ttnn`: what TT-Lang programs use, on numpy; takes torch tensors if torch is installed
 

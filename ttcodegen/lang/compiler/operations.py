@@ -217,6 +217,8 @@ def compile_operation(launch: Launch, kept: Collection[int] = ()) -> CompiledOpe
 
 
 class _OperationCompiler:
+    """Compiler of one launch of an operation."""
+
     def __init__(self, launch: Launch, kept: Collection[int], name: str | None = None) -> None:
         self.launch = launch
         self.name = name or identifier(launch.name)
@@ -276,10 +278,7 @@ class _OperationCompiler:
         return replace(circular, operand=operands.index(id(buffer.backing.tensor)))
 
     def _choose_direct(self) -> None:
-        """Decides for each pipe net whether senders write directly into the blocks of receivers.
-
-        Such nets need fewer semaphores and no slots, so movement kernels are then translated anew.
-        """
+        """Translates movement kernels again if pipes can lead directly into receivers' blocks."""
         varying = {name for part in self.moving for name in part.needs.varying}
         for part in self.computing:
             varying |= reserved_names(part.syntax)
@@ -498,7 +497,7 @@ class _OperationCompiler:
         places: Sequence[RuntimeArgument],
         used: set[str] | None = None,
     ) -> tuple[ComputeKernel, set[str]]:
-        """Returns the kernel and the dataflow buffers that it uses; `used` are known uses."""
+        """Returns the kernel and the dataflow buffers that it uses; `used` restricts setup."""
         kernel = ComputeKernel(self._symbol(part), True)
         kernel.declare(circular)
         known = {
@@ -538,6 +537,7 @@ class _OperationCompiler:
         is_first_time: bool = False,
         pushes_scaler: bool = False,
     ) -> MovementKernel:
+        """Translates a data movement kernel: collects its needs, or declares and uses them."""
         needs = part.needs
         accessors: tuple[int, ...] = ()
         arguments: list[RuntimeArgument] = []

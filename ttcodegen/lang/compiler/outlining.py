@@ -76,6 +76,8 @@ def whole_function(
 
 
 class _Lifting:
+    """Lifts the recorded values of a launch to ops on whole tensors."""
+
     def __init__(
         self, launch: Launch, inputs: dict[str, Tensor], outputs: dict[str, Tensor]
     ) -> None:
@@ -147,6 +149,7 @@ class _Lifting:
         return self._known[key]
 
     def _lift_uncached(self, values: Sequence[RecordedValue], frame: _Frame) -> Value:
+        """Lifts corresponding values of all nodes and steps, which must be computed alike."""
         first = values[0]
         for kind, joining in IN_STEPS.items():
             if first.kind == kind or first.kind in joining:
@@ -188,6 +191,7 @@ class _Lifting:
         return self._lift([value.operands[number] for value in values], frame)
 
     def _slice(self, values: Sequence[RecordedValue], frame: _Frame) -> Value:
+        """Lifts slices at the positions of the frame to the function argument that they cover."""
         slices = [value for value in values if isinstance(value, RecordedSlice)]
         tensor = slices[0].tensor
         assert tensor is not None
@@ -243,6 +247,7 @@ class _Lifting:
         return total
 
     def _lift_steps(self, members: Sequence[Sequence[RecordedValue]], frame: _Frame) -> Value:
+        """Lifts the steps of matmul or reduction loops to one op over the whole extent."""
         first = members[0][0]
         origins = [o for each, o in zip(members, frame.origins, strict=True) for _ in each]
         steps = [step for each in members for step in each]

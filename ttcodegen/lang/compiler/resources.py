@@ -319,7 +319,7 @@ class ElementCalls:
         return found
 
     def comparison(self, symbol: str, left: Any, right: Any) -> Condition:
-        """A comparison of floats."""
+        """Translates a comparison of floats."""
         operands = [self.translator.arithmetic.float_value(each) for each in (left, right)]
         first, second = operands
         if symbol not in _SWAPS_OPERANDS or first is None or second is None:

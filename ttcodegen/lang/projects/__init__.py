@@ -1,4 +1,4 @@
-"""Programs of TT-Lang: running them, and projects of the operations that they compile.
+"""TT-Lang programs: a runner, and C++ projects of the operations that they call.
 
 - `called_operations`: TT-Lang operations that modules call, from programs named on the command line
 - `programs`: Runner of Python programs that import `ttl` and `ttnn`, and lookup of their operations

@@ -1,4 +1,4 @@
-"""The simulator of TT-Lang: blocks, pipes, semaphores and scheduling on numpy.
+"""Simulator of TT-Lang: blocks, pipes, semaphores and scheduling on numpy.
 
 - `buffer_making`: Constructors of dataflow buffers, with memory of their own or backed by sharded
   tensors

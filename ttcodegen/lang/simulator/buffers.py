@@ -587,7 +587,7 @@ def no_expression(value: object) -> ProgramError:
 def _packed_row(shape: Shape) -> int:
     """Distance between rows of packed tiles, in elements.
 
-    It is the same for all data types, so that the rows of the narrowest type are aligned, too.
+    It is the same for all data types, so that rows of the narrowest type are aligned as well.
     """
     return align_up(shape[-1], current_chip().noc_dram_address_align_bytes // MIN_ELEMENT_BYTES)
 

@@ -94,6 +94,7 @@ class _Inliner:
         operation: Composable,
         call_stack: Sequence[Composable],
     ) -> list[ast.stmt]:
+        """Copies the body of a called operation, with arguments and unique names substituted."""
         function = operation.function
         assert isinstance(function, FunctionType)
         if any(each is operation for each in call_stack):

@@ -187,6 +187,7 @@ def returned_value(kernel: Kernel) -> ProgramError:
 
 
 def _run_kernel(kernel: Kernel) -> None:
+    """Body of a kernel's greenlet."""
     # The device does not report infinities; numpy's error state is local to each greenlet.
     with np.errstate(all="ignore"):
         # Annotated as None, but user code may return anything.
@@ -215,6 +216,7 @@ def _frame_of(task: Task) -> FrameType | None:
 
 
 def _deadlock(stuck: Sequence[Task]) -> ProgramError:
+    """Error for a deadlock, with notes on the waiting kernels and their causes."""
     notes: list[Note] = []
     for task in stuck[:MAX_NOTES]:
         assert task.waits_for is not None

@@ -157,7 +157,7 @@ class DstPipeIdentity(_PipeIdentity):
 
 
 class PipeNet:
-    """A set of pipes that kernels use together."""
+    """A set of pipes with common senders and receivers in the kernels."""
 
     def __init__(self, pipes: Sequence[Pipe]) -> None:
         self.pipes = list(pipes)

@@ -22,8 +22,8 @@ from ttcodegen.numerics.rounding import in_storage_dtype, rounded_for_device
 
 # Memory configurations of tensors: interleaved over the banks of a memory, or sharded.
 #
-# The API follows TT-NN. The simulator ignores memory configurations; projects place their
-# tensors by them.
+# The API follows TT-NN. The simulator ignores memory configurations; projects use them to
+# place their tensors.
 
 
 class BufferType(StrEnum):

@@ -96,6 +96,7 @@ class UnifiedBody:
     # Division of statements among kernels
 
     def _divide(self, statements: Sequence[ast.stmt]) -> None:
+        """Assigns roles to statements, recursively."""
         for number, statement in enumerate(statements):
             rest = statements[number + 1 :]
             match statement:
@@ -190,6 +191,7 @@ class UnifiedBody:
     def _leaf(
         self, statement: ast.stmt, targets: Sequence[ast.expr], rest: Sequence[ast.stmt]
     ) -> None:
+        """Assigns a role to a statement without nested statements, and to its targets."""
         roles = self._roles_of(statement)
         names = [each.id for target in targets for each in ast.walk(target)
                  if isinstance(each, ast.Name)]  # fmt: skip
@@ -286,6 +288,7 @@ class UnifiedBody:
         return found or [ast.copy_location(ast.Pass(), statements[0])]
 
     def _part(self, statement: ast.stmt, role: KernelRole) -> Iterator[ast.stmt]:
+        """Yields what remains of a statement in the kernel of a role."""
         own = self._roles.get(id(statement), frozenset())
         if not isinstance(statement, ast.With | ast.For | ast.While | ast.If | ast.FunctionDef):
             acquired = getattr(statement, "value", None)

@@ -347,6 +347,11 @@ class AccumulatingWriter(BlockWriter):
     # Sums that the packer accumulates
 
     def _add_by_packer(self, sums: Accumulation, product: Matmul, counter: Number | None) -> None:
+        """Adds a matmul to sums in L1 by the accumulation of the packer.
+
+        If the sums are stored right after the loop, its last iteration reloads them into registers,
+        adds the last matmul there, and packs the total to the target block.
+        """
         kernel, builder = self.kernel, self.kernel.builder
         block = matmul_block_sizes(product, capacity(True))[0]
         tiles = prod(sums.shape)

@@ -335,6 +335,7 @@ class BlockWriter:
     # Loop over the tiles of a result
 
     def _loop(self, expression: Expression, engine: Expression | None, target: str) -> None:
+        """Emits the loop over the tiles, or blocks of tiles, of a prepared expression."""
         kernel, builder = self.kernel, self.kernel.builder
         kernel.forget_formats()
         shape = expression.shape
@@ -365,7 +366,7 @@ class BlockWriter:
                     kernel.forget_formats()
                 self._finish_tiles(expression, engine, self.within(position, block), flat, target)
             if masked:
-                # The packer masks elements beside the result until this resets it.
+                # The packer zeroes elements outside the result until this resets it.
                 kernel.op("reduce_uninit")
 
     def _loop_counter(self, loops: ExitStack, size: int, name: str, step: int = 1) -> Number:

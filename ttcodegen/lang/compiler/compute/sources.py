@@ -78,7 +78,7 @@ def source_of(
 
 
 def load(kernel: ComputeKernel, source: Source | OperandPair, register: int) -> None:
-    """Loads a tile into a register, transforming it on the way if need be."""
+    """Loads a tile into a register, broadcasting or transposing it if required."""
     if isinstance(source, OperandPair):
         load_pair(kernel, source, register)
         return

@@ -191,7 +191,7 @@ class ComputeTranslator(ExpressionTranslator):
             self._materialize_block(block, given)
 
     def _materialize_block(self, block: ComputeBlock, content: Expression) -> None:
-        """Gives a block that is both stored into and read a scratch buffer."""
+        """Moves a block that is both stored into and read to a scratch buffer."""
         name = next(iter(self._names_of(block)), f"{block.buffer}_block")
 
         def fill() -> None:
@@ -386,7 +386,7 @@ class ComputeTranslator(ExpressionTranslator):
         return name in self.homes or super().survives(name, before)
 
     def before_loop(self, body: Sequence[ast.stmt], limits: Limits | None = None) -> None:
-        """Gives variables that a loop assigns scratch buffers."""
+        """Moves block expressions in variables that a loop assigns to scratch buffers."""
         super().before_loop(body, limits)
         self._save_before(body, body[0].lineno - 1)
         for name, value in list(self.names.items()):
@@ -403,7 +403,7 @@ class ComputeTranslator(ExpressionTranslator):
                 self._materialize(name, value)
 
     def before_condition(self, body: Sequence[ast.stmt]) -> None:
-        """Gives variables that a branch assigns and later code reads scratch buffers."""
+        """Moves variables that a branch assigns and later code reads to scratch buffers."""
         super().before_condition(body)
         end = last_line(body)
         self._save_before(body, end)

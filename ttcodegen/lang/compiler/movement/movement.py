@@ -537,7 +537,7 @@ class MovementTranslator(KernelTranslator):
         return self._tile_bytes.get(buffer.name, buffer.unit_bytes)
 
     def _axes(self, part: MovedSlice, buffer: DataflowBuffer) -> list[int]:
-        """Maps each dimension of a block to the tensor dimension that it is copied from."""
+        """Maps each dimension of a block to a dimension of the tensor."""
         found: list[int] = []
         left = list(buffer.shape)
         for axis, (size, single) in enumerate(zip(part.sizes, part.single, strict=True)):

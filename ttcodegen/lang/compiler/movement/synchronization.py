@@ -180,6 +180,7 @@ class PipeCalls:
         point: tuple[Number, ...],
         what: str,
     ) -> Number:
+        """Computes a number of a pipe from the position of the node, by formula or table."""
         arithmetic = self.translator.arithmetic
         if isinstance(formula, Formula):
             return arithmetic.formula(formula, point)

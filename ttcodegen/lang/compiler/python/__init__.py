@@ -1,4 +1,4 @@
-"""The Python of kernels: evaluation, captured variables, control flow, numbers.
+"""Translation of kernels written in Python: evaluation, captured variables, control flow, numbers.
 
 - `block_lifetimes`: Compile-time states of blocks, and uses of variables between assignments
 - `calls`: Calls in kernels: language functions, inlined user functions, `print`

@@ -128,7 +128,7 @@ class Captured:
     def groups(self) -> list[tuple[dict[str, Any], list[Coordinates]]]:
         """Groups nodes by their tensors and dataflow buffers in captured variables.
 
-        Each group has the variables that differ between nodes. A single group means that none does.
+        Each group has the variables that differ between nodes; there is one group if none does.
         """
         names = [
             name

@@ -64,6 +64,7 @@ def fitted(values: Mapping[Point, int], periods: Sequence[int] = ()) -> Formula 
 
 
 def _candidates(values: Mapping[Point, int], periods: Sequence[int]) -> Iterator[Formula]:
+    """Yields formulas to try, simplest first."""
     upper_bound, lower_bound = max(values.values()), min(values.values())
     start = min(values)
     plain = _affine(values, start, None)
@@ -323,7 +324,7 @@ def _remote(name: str, values: Mapping[Coordinates, RemoteSemaphore]) -> NodeRem
 
 
 def _corners(nodes: list[tuple[int, int]]) -> tuple[tuple[int, int], tuple[int, int]] | None:
-    """First and last node of a rectangle; None if the nodes are no rectangle."""
+    """First and last node of a rectangle; None if the nodes do not form one."""
     columns, rows = zip(*nodes, strict=True)
     first, last = (min(columns), min(rows)), (max(columns), max(rows))
     size = (1 + last[0] - first[0]) * (1 + last[1] - first[1])

@@ -144,7 +144,7 @@ class CompiledNet:
         """Places the pipes of a net, and assigns slots.
 
         Raises:
-            CompileError: if the destinations of a pipe are no rectangle.
+            CompileError: if the destinations of a pipe do not form a rectangle.
         """
         size = (*grid, 1)[:2]
         lines: list[Line] = []
@@ -176,7 +176,7 @@ class CompiledNet:
         )
 
     def without_sources(self) -> CompiledNet | None:
-        """The net without loopback; None if the remaining destinations are no rectangle."""
+        """The net without loopback; None if other destinations form no rectangle."""
         lines: list[Line] = []
         for line in self.lines:
             others = [node for node in line.target.nodes if node != line.source]

@@ -61,6 +61,7 @@ class MatchesAsConditions(ast.NodeTransformer):
 
 
 def _conditions(subject: ast.expr, cases: list[ast.match_case], node: ast.Match) -> list[ast.stmt]:
+    """Converts the cases of a `match` statement to an `if` chain."""
     if not cases:
         return []
     first, *rest = cases
@@ -81,6 +82,8 @@ def _conditions(subject: ast.expr, cases: list[ast.match_case], node: ast.Match)
 
 
 def _pattern(pattern: ast.pattern, subject: ast.expr) -> _Pattern:
+    """Converts a pattern to tests of a subject and to bindings of names."""
+
     def test(operator: ast.cmpop, left: ast.expr, value: ast.expr) -> ast.expr:
         return _located(ast.Compare(left, [operator], [value]), pattern)
 

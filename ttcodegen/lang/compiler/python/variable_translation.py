@@ -180,7 +180,7 @@ class VariableTranslator(CallTranslator):
     def _are_numbers(
         self, name: str, statements: Sequence[ast.stmt], assumed: frozenset[str]
     ) -> bool:
-        """True if statements assign only numbers to a variable; `assumed` are numbers, too."""
+        """True if statements assign only numbers to a variable; `assumed` hold numbers as well."""
         values = assigned_values(statements, name)
         return name in assumed or (
             bool(values)

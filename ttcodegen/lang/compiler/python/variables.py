@@ -113,6 +113,7 @@ def _flow(statements: Sequence[ast.stmt], name: str) -> tuple[bool, bool]:
 
 
 def _statement_flow(statement: ast.stmt, name: str) -> tuple[bool, bool]:
+    """Flags of `_flow` for a single statement."""
     match statement:
         case ast.If(test, body, orelse):
             first, second = _flow(body, name), _flow(orelse, name)
@@ -180,7 +181,7 @@ class Frame:
     syntax: Syntax
     captured: Captured
     enclosing: Frame | None = None
-    """Frame of the enclosing function, if that is being translated, too."""
+    """Frame of the enclosing function, if that is also being translated."""
     regions: int = 0
     """Number of open device loops and conditions at the call."""
     names: dict[str, Any] = field(default_factory=dict[str, Any])

@@ -172,8 +172,8 @@ class _KernelSource:
     @property
     def purpose(self) -> str:
         """Description for the header comment of the kernel's source file."""
-        place = location(self.captured.file, self.syntax)
-        return f"`{self.kernel.name}` of {Path(place.file).name}, line {place.line}."
+        source = location(self.captured.file, self.syntax)
+        return f"`{self.kernel.name}` of {Path(source.file).name}, line {source.line}."
 
 
 @dataclass(frozen=True)
@@ -306,7 +306,7 @@ class _OperationCompiler:
             )
 
     def _kernel_source(self, number: int, kernel: context.Kernel) -> _KernelSource:
-        everywhere = {place: node.kernels[number] for place, node in self.launch.nodes.items()}
+        everywhere = {key: node.kernels[number] for key, node in self.launch.nodes.items()}
         return _KernelSource(kernel, Captured.of_kernel(everywhere), kernel_syntax(kernel))
 
     def _name_of(self, tensor: Tensor) -> str:
@@ -462,8 +462,8 @@ class _OperationCompiler:
             circular.append(own_buffer(len(circular), SCALER, SCALER_TILES, DataType.BFLOAT16))
         self._check_count(len(circular))
         declared = [b for b in circular if b.name in used | found.scratch.keys() | {SCALER}]
-        places = tuple(each for each in _COORDINATES if each.name in self._used_arguments)
-        kernel, _ = self._translate_compute(part, declared, needs, places, used)
+        coordinates = tuple(each for each in _COORDINATES if each.name in self._used_arguments)
+        kernel, _ = self._translate_compute(part, declared, needs, coordinates, used)
         needs.needs_scaler = found.needs_scaler
         described = Kernel(
             f"{self._prefix}{part.kernel.name}",
@@ -472,7 +472,7 @@ class _OperationCompiler:
             self.cores,
             self._symbol(part),
             constants=tuple(NamedConstant(b.constant, b.index) for b in declared),
-            arguments=places,
+            arguments=coordinates,
         )
         function = kernel.builder.finish()
         _erase_unused(function)
@@ -494,20 +494,20 @@ class _OperationCompiler:
         part: _KernelSource,
         circular: Sequence[CircularBuffer],
         needs: Needs,
-        places: Sequence[RuntimeArgument],
+        coordinates: Sequence[RuntimeArgument],
         used: set[str] | None = None,
     ) -> tuple[ComputeKernel, set[str]]:
         """Returns the kernel and the dataflow buffers that it uses; `used` restricts setup."""
         kernel = ComputeKernel(self._symbol(part), True)
         kernel.declare(circular)
         known = {
-            place.name: kernel.builder.argument(position, place.name)
-            for position, place in enumerate(places)
+            argument.name: kernel.builder.argument(position, argument.name)
+            for position, argument in enumerate(coordinates)
         }
         formats = {buffer.name: buffer.data_type for buffer in circular}
         writer = AccumulatingWriter(kernel, Arithmetic(kernel.builder), needs, formats)
         translator = AccumulationTranslator(part.kernel, part.captured, writer, self.nets)
-        translator.place(known.get("node_column"), known.get("node_row"))
+        translator.set_position(known.get("node_column"), known.get("node_row"))
         names = [b.name for b in circular if used is None or b.name in used]
         if names:
             kernel.start(names[:1], names[-1])
@@ -548,7 +548,7 @@ class _OperationCompiler:
                 RuntimeArgument(address_name(self._name_of(tensor)), BufferAddress(operand))
                 for tensor, operand in zip(needs.tensors.values(), accessors, strict=True)
             ]
-            arguments += [each for each in _COORDINATES if each.name in needs.places]
+            arguments += [each for each in _COORDINATES if each.name in needs.coordinates]
             arguments += needs.arguments.values()
         target = MovementKernel(
             self._symbol(part),
@@ -568,16 +568,17 @@ class _OperationCompiler:
         if pushes_scaler:
             target.builder.op("blocks.push_reduce_scaler", target.buffer(SCALER))
         translator = MovementTranslator(part.kernel, part.captured, resources, self.nets)
-        places = (
-            _COORDINATES if is_first_time else [p for p in _COORDINATES if p.name in needs.places]
-        )
-        given = {place.name: target[place.name] for place in places}
-        translator.place(given.get("node_column"), given.get("node_row"))
+        used = needs.coordinates
+        known = [each for each in _COORDINATES if is_first_time or each.name in used]
+        given = {argument.name: target[argument.name] for argument in known}
+        translator.set_position(given.get("node_column"), given.get("node_row"))
         if not is_first_time:
             translator.begin([b for b in self.buffers if b.name in needs.buffers])
         translator.kernel_body()
         if is_first_time:
-            needs.places = {name for name, value in given.items() if value.first_use is not None}
+            needs.coordinates = {
+                name for name, value in given.items() if value.first_use is not None
+            }
         self._keep_warnings(translator)
         return target
 

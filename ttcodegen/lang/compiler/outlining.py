@@ -397,10 +397,10 @@ def _start(value: RecordedValue, axis: int) -> int | None:
 
 def _with_ones(frame: _Frame, rank: int, kept: Sequence[int]) -> _Frame:
     """A frame with additional dimensions of size 1."""
-    places = {axis: number for number, axis in enumerate(kept)}
-    extents = tuple(frame.extents[places[a]] if a in places else 1 for a in range(rank))
+    indices = {axis: number for number, axis in enumerate(kept)}
+    extents = tuple(frame.extents[indices[a]] if a in indices else 1 for a in range(rank))
     origins = tuple(
-        tuple(origin[places[a]] if a in places else 0 for a in range(rank))
+        tuple(origin[indices[a]] if a in indices else 0 for a in range(rank))
         for origin in frame.origins
     )
     return _Frame(extents, origins)

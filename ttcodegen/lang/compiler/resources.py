@@ -43,7 +43,7 @@ from ttcodegen.lang.compiler.python.numbers import (
 from ttcodegen.lang.compiler.python.translation import KernelTranslator
 from ttcodegen.lang.simulator.buffers import DataflowBuffer
 from ttcodegen.lang.simulator.context import Node
-from ttcodegen.lang.simulator.locations import place
+from ttcodegen.lang.simulator.locations import location_of
 from ttcodegen.lang.simulator.tensors import Tensor
 from ttcodegen.lang.simulator.transfers import (
     INDEX,
@@ -77,7 +77,7 @@ class MovementNeeds:
     """Tensors whose pages the kernel prints, by the circular buffers that receive the pages."""
     pointers: dict[str, None] = field(default_factory=dict[str, None])
     """Semaphores whose local values the kernel reads or sets through a pointer."""
-    places: set[str] = field(default_factory=set[str])
+    coordinates: set[str] = field(default_factory=set[str])
     """Names of the runtime arguments with the coordinates of the node."""
     arguments: dict[str, RuntimeArgument] = field(default_factory=dict[str, RuntimeArgument])
 
@@ -185,10 +185,10 @@ class MovementResources:
 
     # NoC addresses
 
-    def noc_address(self, place: tuple[Number, Number], address: SSAValue) -> SSAValue:
+    def noc_address(self, node: tuple[Number, Number], address: SSAValue) -> SSAValue:
         """Returns the NoC address of an L1 address on a node."""
         return self.builder.get(
-            "get_noc_addr", *self._noc_coordinates(place), address, result_type=NocAddressType()
+            "get_noc_addr", *self._noc_coordinates(node), address, result_type=NocAddressType()
         )
 
     def page_address(
@@ -221,8 +221,8 @@ class MovementResources:
         y = self.argument("node_y", NocY(Place.COLUMN, Place.ROW))
         return self.builder.get("get_noc_addr", x, y, address, result_type=NocAddressType())
 
-    def _noc_coordinates(self, place: tuple[Number, Number]) -> tuple[SSAValue, SSAValue]:
-        column, row = place
+    def _noc_coordinates(self, node: tuple[Number, Number]) -> tuple[SSAValue, SSAValue]:
+        column, row = node
         columns = [RuntimeArgument(f"x_of_column_{n}", NocX(n, 0)) for n in range(self._grid[0])]
         rows = [RuntimeArgument(f"y_of_row_{n}", NocY(0, n)) for n in range(self._grid[1])]
         return self._indexed_argument(column, columns), self._indexed_argument(row, rows)
@@ -312,8 +312,8 @@ class ElementCalls:
             return tile * TILE_SIDE * TILE_SIDE + _offset_in_tile(row, column)
         return self.builder.get("blocks.block_offset", tile, row, column)
 
-    def _tile_coordinate(self, place: Number) -> Number:
-        found = self.translator.arithmetic.binary("FloorDiv", place, TILE_SIDE)
+    def _tile_coordinate(self, coordinate: Number) -> Number:
+        found = self.translator.arithmetic.binary("FloorDiv", coordinate, TILE_SIDE)
         if found is None:
             self.translator.refuse("the coordinates of elements are 0 or more")
         return found
@@ -395,14 +395,14 @@ def check_memory(buffer: DataflowBuffer) -> None:
     if buffer.group is not None:
         raise CompileError(
             f"the compiler gives each dataflow buffer memory of its own, '{buffer.name}' too",
-            place(buffer.made_at),
+            location_of(buffer.made_at),
             remedy="leave allocation_group out",
         )
     if buffer.backing is not None and not buffer.backing.is_whole_shard:
         raise CompileError(
             f"the blocks of '{buffer.name}' are a part of the shards of its tensor only; the "
             "compiler takes buffers that have all of a shard",
-            place(buffer.made_at),
+            location_of(buffer.made_at),
         )
 
 

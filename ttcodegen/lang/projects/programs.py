@@ -28,7 +28,7 @@ from ttcodegen.foundation.messages import is_of_user
 from ttcodegen.lang.compiler.operations import operation_program
 from ttcodegen.lang.projects.supervision import limited_seconds
 from ttcodegen.lang.simulator.context import Launch, current, on_system
-from ttcodegen.lang.simulator.locations import Instruction, error, place
+from ttcodegen.lang.simulator.locations import Instruction, error, location_of
 from ttcodegen.lang.simulator.loops import COUNTERS, with_counted_loops
 from ttcodegen.lang.simulator.operations import Operation
 from ttcodegen.lang.simulator.spelling import PACKAGES, misspelled
@@ -137,7 +137,7 @@ def _check_exit_outside_operations(raised: SystemExit) -> None:
             if is_of_user(each.tb_frame.f_code.co_filename)
         ]
         message = "the program ends in an operation, by sys.exit or exit"
-        raise CompileError(message, place(at[-1]) if at else None) from None
+        raise CompileError(message, location_of(at[-1]) if at else None) from None
 
 
 def _compile(source: Source) -> CodeType:
@@ -164,8 +164,8 @@ def _program_error(raised: BaseException) -> CompileError:
         message = f"the program raised {text}"
     if not frames:
         return CompileError(message)
-    notes = [Note("called from here", place(each)) for each in reversed(frames[:-1])]
-    return CompileError(message, place(frames[-1]), notes=notes)
+    notes = [Note("called from here", location_of(each)) for each in reversed(frames[:-1])]
+    return CompileError(message, location_of(frames[-1]), notes=notes)
 
 
 def _endless_recursion(frames: Sequence[Instruction]) -> CompileError:
@@ -173,8 +173,8 @@ def _endless_recursion(frames: Sequence[Instruction]) -> CompileError:
     codes = [code for code, _ in frames]
     repeated = next(n for n, code in enumerate(codes) if codes.count(code) > 1)
     message = f"the function '{codes[repeated].co_name}' calls itself without an end"
-    notes = [Note("called from here", place(each)) for each in reversed(frames[:repeated])]
-    return CompileError(message, place(frames[repeated]), notes=notes)
+    notes = [Note("called from here", location_of(each)) for each in reversed(frames[:repeated])]
+    return CompileError(message, location_of(frames[repeated]), notes=notes)
 
 
 @contextmanager
@@ -317,14 +317,14 @@ class ProgramOperations:
         with self._running():
             launch = self._operation(kernel_id).instantiate(tuple(given), {})
             made = operation_program(launch, name)
-        places = {id(tensor): place for place, tensor in enumerate(given)}
+        indices = {id(tensor): index for index, tensor in enumerate(given)}
         for tensor in (*made.inputs, *made.outputs):
-            if id(tensor) not in places:
+            if id(tensor) not in indices:
                 raise CompileError(
                     f"the operation '{kernel_id}' uses a tensor that is none of its arguments",
                     remedy="let the operation have the tensor as an argument",
                 )
-        inputs, outputs = ([places[id(t)] for t in each] for each in (made.inputs, made.outputs))
+        inputs, outputs = ([indices[id(t)] for t in each] for each in (made.inputs, made.outputs))
         return CalledProgram(made.program, made.kernels, tuple(inputs), tuple(outputs))
 
     def writes_all(self, kernel_id: str, tensors: Sequence[GivenTensor], place: int) -> bool:

@@ -212,9 +212,9 @@ class Projects:
             found = module.run(run.inputs)
             self.comparisons += [
                 _compare(
-                    operation.name, f"{output} as ttir.generic", found[place], tensor, simulated
+                    operation.name, f"{output} as ttir.generic", found[index], tensor, simulated
                 )
-                for place, (output, tensor, simulated) in enumerate(
+                for index, (output, tensor, simulated) in enumerate(
                     zip(module.outputs, run.operation.outputs, run.outputs, strict=True)
                 )
             ]

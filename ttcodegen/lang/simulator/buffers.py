@@ -34,7 +34,7 @@ from ttcodegen.lang.simulator.locations import (
     assigned_name,
     error,
     here,
-    place,
+    location_of,
 )
 from ttcodegen.lang.simulator.recording import RecordedValue, current_recording
 from ttcodegen.lang.simulator.shapes import Shape, check_layout, shape_text
@@ -347,7 +347,7 @@ class DataflowBuffer(Awaitable):
         if held is not None:
             raise error(
                 acquired_twice(self.name, acquisition),
-                notes=[Note("it was acquired here", place(held.acquired))],
+                notes=[Note("it was acquired here", location_of(held.acquired))],
             )
         if not source:
             self._wait_for(kernel, source, kind)
@@ -388,7 +388,7 @@ class DataflowBuffer(Awaitable):
             Note(
                 f"{block.kernel} has not {released_word(block.acquisition)} the block of "
                 f"'{self.name}' that it acquired by {block.acquisition.value} here",
-                place(block.acquired),
+                location_of(block.acquired),
             )
             for block in self.unreleased()
         ]
@@ -501,9 +501,11 @@ class Block(BlockExpr):
         self.state = after
 
     def _refusal(self, event: Event) -> Exception:
-        notes = [Note(f"it was acquired by {self.acquisition.value} here", place(self.acquired))]
+        notes = [
+            Note(f"it was acquired by {self.acquisition.value} here", location_of(self.acquired))
+        ]
         if self.state in (BlockState.ROR, BlockState.NAW):
-            notes.append(Note("the copy began here", place(self._last_copy)))
+            notes.append(Note("the copy began here", location_of(self._last_copy)))
         return error(
             refusal(self.buffer.name, event, self.state, self.readers),
             notes=notes,

@@ -59,7 +59,7 @@ def here() -> Instruction | None:
 
 
 @cache
-def place(instruction: Instruction | None) -> SourceLocation | None:
+def location_of(instruction: Instruction | None) -> SourceLocation | None:
     """Source location of an instruction."""
     return None if instruction is None else instruction_location(*instruction)
 
@@ -75,7 +75,7 @@ def error(
     if at is None:
         frame = user_frame(sys._getframe(1))  # pyright: ignore[reportPrivateUsage]
         at = (frame.f_code, frame.f_lasti) if frame is not None else None
-    return ProgramError(message, place(at), remedy=remedy, notes=notes)
+    return ProgramError(message, location_of(at), remedy=remedy, notes=notes)
 
 
 def assigned_name() -> str | None:

@@ -46,7 +46,7 @@ from ttcodegen.lang.simulator.locations import (
     error,
     error_at,
     here,
-    place,
+    location_of,
     syntax_of_function,
     user_frame,
 )
@@ -221,7 +221,7 @@ def _deadlock(stuck: Sequence[Task]) -> ProgramError:
     for task in stuck[:MAX_NOTES]:
         assert task.waits_for is not None
         frame = _frame_of(task)
-        where = place((frame.f_code, frame.f_lasti)) if frame is not None else None
+        where = location_of((frame.f_code, frame.f_lasti)) if frame is not None else None
         notes.append(Note(f"{task.kernel} waits for {task.waits_for()}", where))
     if len(stuck) > MAX_NOTES:
         notes.append(Note(f"and {len(stuck) - MAX_NOTES} more kernels wait"))
@@ -396,7 +396,7 @@ def _kernel_decorator(kind: KernelKind) -> Callable[[Callable[[], None]], Callab
         if len(same) == MAX_KERNELS[kind]:
             raise error(
                 f"a node runs at most {MAX_KERNELS[kind]} {kind.value} kernels at a time",
-                notes=[Note("the first one", place(same[0].defined))],
+                notes=[Note("the first one", location_of(same[0].defined))],
             )
         _register(kind, function, here())
         return function

@@ -45,32 +45,36 @@ NodeCoord = int | Coordinates
 NodeRange: TypeAlias = "tuple[int | slice[Any, Any, Any], ...]"
 
 
-def node_text(place: object) -> str:
+def node_text(coordinates: object) -> str:
     """Source spelling of a node or a range of nodes."""
-    if is_range(place):
-        return ":".join("" if end is None else str(end) for end in (place.start, place.stop))
-    if is_tuple(place):
-        return f"({', '.join(node_text(each) for each in place)})"
-    return str(place)
+    if is_range(coordinates):
+        return ":".join(
+            "" if end is None else str(end) for end in (coordinates.start, coordinates.stop)
+        )
+    if is_tuple(coordinates):
+        return f"({', '.join(node_text(each) for each in coordinates)})"
+    return str(coordinates)
 
 
-def nodes_of(place: object, grid: Coordinates, what: str) -> Iterator[Coordinates]:
+def nodes_of(coordinates: object, grid: Coordinates, what: str) -> Iterator[Coordinates]:
     """Nodes of a coordinate or a range, in its own number of dimensions.
 
     Raises:
         ProgramError: if one is not on the grid.
     """
-    parts: tuple[Any, ...] = place if is_tuple(place) else (place,)
+    parts: tuple[Any, ...] = coordinates if is_tuple(coordinates) else (coordinates,)
     sizes = grid_in_dimensions(grid, len(parts))
     return product(
         *(
-            _coordinate_range(part, size, place, grid, what)
+            _coordinate_range(part, size, coordinates, grid, what)
             for part, size in zip(parts, sizes, strict=True)
         )
     )
 
 
-def _coordinate_range(part: Any, size: int, place: object, grid: Coordinates, what: str) -> range:
+def _coordinate_range(
+    part: Any, size: int, coordinates: object, grid: Coordinates, what: str
+) -> range:
     """Range of coordinates in one dimension."""
     if is_range(part):
         start = 0 if part.start is None else part.start
@@ -79,10 +83,12 @@ def _coordinate_range(part: Any, size: int, place: object, grid: Coordinates, wh
     else:
         start, stop, contiguous = part, None, True
     if not is_integer(start) or not (stop is None or is_integer(stop)):
-        raise error(f"{what} is a node coordinate or a node range, not {place!r}")
+        raise error(f"{what} is a node coordinate or a node range, not {coordinates!r}")
     first, end = int(start), int(start) + 1 if stop is None else int(stop)
     if not contiguous or not 0 <= first < end <= size:
-        raise error(f"{what}, {node_text(place)}, is not on the grid of {shape_text(grid)} nodes")
+        raise error(
+            f"{what}, {node_text(coordinates)}, is not on the grid of {shape_text(grid)} nodes"
+        )
     return range(first, end)
 
 
@@ -96,9 +102,9 @@ class Pipe:
         self.dst = dst
         self._receivers: tuple[Coordinates, frozenset[Coordinates]] | None = None
 
-    def rank(self, place: object) -> int:
+    def rank(self, coordinates: object) -> int:
         """Number of dimensions of a coordinate."""
-        return len(sequence_of(place))
+        return len(sequence_of(coordinates))
 
     def receivers(self, grid: Coordinates) -> frozenset[Coordinates]:
         """Destination nodes, in the dimensions of `dst`."""
@@ -116,8 +122,8 @@ class Pipe:
     def ends_at(self, node: Node) -> bool:
         """True if a node is a destination."""
         grid = node.launch.grid
-        place = in_dimensions(node.coordinates, grid, self.rank(self.dst), 0)
-        return place in self.receivers(grid)
+        coordinates = in_dimensions(node.coordinates, grid, self.rank(self.dst), 0)
+        return coordinates in self.receivers(grid)
 
     def __str__(self) -> str:
         return f"{node_text(self.src)} -> {node_text(self.dst)}"
@@ -258,8 +264,8 @@ def receive(identity: DstPipeIdentity, block: Block) -> None:
     node = running_kernel("ttl.copy").node
     launch = node.launch
     pipe = identity.pipe
-    place = in_dimensions(node.coordinates, launch.grid, pipe.rank(pipe.dst), 0)
-    channel = _channel(identity, launch, place)
+    coordinates = in_dimensions(node.coordinates, launch.grid, pipe.rank(pipe.dst), 0)
+    channel = _channel(identity, launch, coordinates)
     launch.scheduler.wait_until(
         channel, lambda: bool(channel.blocks), lambda: f"a block out of the pipe {pipe}"
     )
@@ -361,10 +367,10 @@ class Semaphore:
         return MulticastRemoteSemaphore(self, _grid_nodes(node_range))
 
 
-def _grid_nodes(place: object) -> list[Coordinates]:
+def _grid_nodes(coordinates: object) -> list[Coordinates]:
     """Grid nodes that a coordinate or a range refers to, in full dimensions."""
     launch = current_node("a remote semaphore").launch
-    named = set(nodes_of(place, launch.grid, REMOTE_NODE))
+    named = set(nodes_of(coordinates, launch.grid, REMOTE_NODE))
     rank = len(next(iter(named)))
     every = nodes_of(tuple(slice(None) for _ in launch.grid), launch.grid, "the grid")
     assert len(grid_in_dimensions(launch.grid, rank)) == rank

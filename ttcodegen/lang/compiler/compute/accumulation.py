@@ -215,8 +215,8 @@ class AccumulatingWriter(BlockWriter):
             sums.before = self.kernel.builder.op("tile_regs_acquire")
             return
         if sums.target is None or self.formats[sums.target] is not DataType.FLOAT32:
-            place = self.scratch(sums.name, sums, 1)
-            sums.buffer = place.buffer
+            resident = self.scratch(sums.name, sums, 1)
+            sums.buffer = resident.buffer
             if (
                 not begins
                 or sums.iterations is None
@@ -263,13 +263,13 @@ class AccumulatingWriter(BlockWriter):
             for op in (op for _, ops in others for op in ops):
                 op.detach()
                 op.erase()
-            place = sums.before
+            previous = sums.before
             for op in kept:
                 op.detach()
-                block = place.parent_block()
+                block = previous.parent_block()
                 assert block is not None
-                block.insert_op_after(op, place)
-                place = op
+                block.insert_op_after(op, previous)
+                previous = op
         sums.setups.clear()
         tiles = prod(sums.shape)
         if not sums.in_registers and not sums.is_in_target:
@@ -318,8 +318,8 @@ class AccumulatingWriter(BlockWriter):
         if sums is None:
             return
         self.pending, sums.in_registers = None, False
-        place = self.scratch(sums.name, sums, 1)
-        sums.buffer = place.buffer
+        resident = self.scratch(sums.name, sums, 1)
+        sums.buffer = resident.buffer
         tiles = prod(sums.shape)
         positions = self.within([0] * len(sums.shape), (sums.shape[-2], sums.shape[-1]))
         self.kernel.op("cb_reserve_back", sums.buffer, tiles)
@@ -329,20 +329,20 @@ class AccumulatingWriter(BlockWriter):
         self.kernel.op("cb_push_back", sums.buffer, tiles)
         self.kernel.op("cb_wait_front", sums.buffer, tiles)
 
-    def drop(self, place: Resident) -> None:
-        if isinstance(place, Accumulation):
-            if place.is_released:
+    def drop(self, resident: Resident) -> None:
+        if isinstance(resident, Accumulation):
+            if resident.is_released:
                 return
-            place.is_released = True
-            if place.is_in_target:
-                self._occupied.discard(place.buffer)
+            resident.is_released = True
+            if resident.is_in_target:
+                self._occupied.discard(resident.buffer)
                 return
-            if self.pending is place:
+            if self.pending is resident:
                 self.pending = None
                 self.kernel.builder.start_packing()
                 self.kernel.op("tile_regs_release")
                 return
-        super().drop(place)
+        super().drop(resident)
 
     # Sums that the packer accumulates
 

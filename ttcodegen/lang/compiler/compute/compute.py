@@ -133,17 +133,17 @@ class BlockWriter:
             self._loop_carried.add(name)
         return Resident(like.shape, name, holds=data_type, elements=like.elements)
 
-    def share(self, place: Resident) -> None:
+    def share(self, resident: Resident) -> None:
         """Allows others to reuse a scratch buffer once its block is released."""
-        self._shared.add(place.buffer)
+        self._shared.add(resident.buffer)
 
-    def vacate(self, place: Resident) -> None:
+    def vacate(self, resident: Resident) -> None:
         """Marks a scratch buffer as free again, because the other branch fills it as well."""
-        self._occupied.discard(place.buffer)
+        self._occupied.discard(resident.buffer)
 
-    def occupy(self, place: Resident) -> None:
+    def occupy(self, resident: Resident) -> None:
         """Marks a scratch buffer as occupied after branches that both fill it."""
-        self._occupied.add(place.buffer)
+        self._occupied.add(resident.buffer)
 
     def _declare(self, name: str, tiles: int, data_type: DataType) -> None:
         self.kernel.declare([CircularBuffer(0, name, data_type, tiles, 1)])
@@ -151,28 +151,28 @@ class BlockWriter:
 
     def fill_scratch(self, name: str, expression: Expression, copies: int = 1) -> Resident:
         """Computes an expression into a scratch buffer."""
-        place = self.scratch(name, expression, copies)
-        name = place.buffer
+        resident = self.scratch(name, expression, copies)
+        name = resident.buffer
         pages = prod(expression.shape)
         self.kernel.op("cb_reserve_back", name, pages)
         self.write(expression, name)
         self.kernel.op("cb_push_back", name, pages)
         self.kernel.op("cb_wait_front", name, pages)
-        return place
+        return resident
 
-    def replace(self, place: Resident, expression: Expression) -> None:
+    def replace(self, resident: Resident, expression: Expression) -> None:
         """Replaces the front block of a buffer by an expression, which may read that block."""
-        pages = prod(place.shape)
-        self.kernel.op("cb_reserve_back", place.buffer, pages)
-        self.write(expression, place.buffer)
-        self.kernel.op("cb_pop_front", place.buffer, pages)
-        self.kernel.op("cb_push_back", place.buffer, pages)
-        self.kernel.op("cb_wait_front", place.buffer, pages)
+        pages = prod(resident.shape)
+        self.kernel.op("cb_reserve_back", resident.buffer, pages)
+        self.write(expression, resident.buffer)
+        self.kernel.op("cb_pop_front", resident.buffer, pages)
+        self.kernel.op("cb_push_back", resident.buffer, pages)
+        self.kernel.op("cb_wait_front", resident.buffer, pages)
 
-    def drop(self, place: Resident) -> None:
+    def drop(self, resident: Resident) -> None:
         """Releases the front block of a scratch buffer."""
-        self.kernel.op("cb_pop_front", place.buffer, prod(place.shape))
-        self._occupied.discard(place.buffer)
+        self.kernel.op("cb_pop_front", resident.buffer, prod(resident.shape))
+        self._occupied.discard(resident.buffer)
 
     # Expressions
 
@@ -217,12 +217,12 @@ class BlockWriter:
             return known
         number = len(self._materialized_parts)
         name = self._scratch_name(number)
-        place = self.fill_scratch(name, expression)
-        self.share(place)
-        self._requested_names[place.buffer] = name
-        self._materialized_parts.append(place)
-        self._memo[id(expression)] = expression, place
-        return place
+        resident = self.fill_scratch(name, expression)
+        self.share(resident)
+        self._requested_names[resident.buffer] = name
+        self._materialized_parts.append(resident)
+        self._memo[id(expression)] = expression, resident
+        return resident
 
     def _scratch_name(self, number: int) -> str:
         taken = {held.buffer for held in self._materialized_parts}
@@ -328,8 +328,8 @@ class BlockWriter:
         if not isinstance(expression, Apply) or not computed:
             raise ValueError("an expression needs more destination registers than there are")
         largest = max(computed, key=lambda part: sum(1 for _ in parts_of(part)))
-        place = self._materialized(largest)
-        of = tuple(place if part is largest else part for part in expression.of)
+        resident = self._materialized(largest)
+        of = tuple(resident if part is largest else part for part in expression.of)
         return Apply(expression.shape, expression.function, of)
 
     # Loop over the tiles of a result
@@ -352,7 +352,7 @@ class BlockWriter:
                 position = [self._loop_counter(loops, prod(shape), "tile")]
             else:
                 position = self.positions(loops, shape, block)
-            if any(not isinstance(place, int) for place in position):
+            if any(not isinstance(index, int) for index in position):
                 kernel.forget_formats()
             masked = False
             with builder.destination_registers():

@@ -141,15 +141,15 @@ class ComputeTranslator(ExpressionTranslator):
     def print_elements(self, value: Any, pages: int) -> bool:
         if not isinstance(value, ComputeBlock) or (value.is_reserved and value.home is None):
             return False
-        place = value.home or value
-        kind = self.writer.formats[place.buffer].mlir
+        resident = value.home or value
+        kind = self.writer.formats[resident.buffer].mlir
         if kind not in PRINTED or value.elements is not None:
             return False
         kernel = self.writer.kernel
         self.print_tiles(
-            prod(place.shape),
+            prod(resident.shape),
             kind,
-            lambda tile: self.builder.get("get_tile_address", kernel[place.buffer], tile),
+            lambda tile: self.builder.get("get_tile_address", kernel[resident.buffer], tile),
         )
         return True
 
@@ -244,11 +244,11 @@ class ComputeTranslator(ExpressionTranslator):
             return
         values, kept = self._save_overwritten(target, value)
         super().bind(target, values)
-        for name, place in kept.items():
-            if self.names.get(name) is place:
-                self.homes[name] = place
+        for name, resident in kept.items():
+            if self.names.get(name) is resident:
+                self.homes[name] = resident
             else:
-                self.writer.drop(place)
+                self.writer.drop(resident)
 
     def _save_overwritten(
         self, target: ast.Tuple, values: tuple[Any, ...]
@@ -263,10 +263,12 @@ class ComputeTranslator(ExpressionTranslator):
         for number, (each, value) in enumerate(zip(target.elts, values, strict=False)):
             name = each.id if isinstance(each, ast.Name) else ""
             if depends_on(value, replaced):
-                given, place = self.expression(value), self._unused(f"{name}_before")
+                given, scratch_name = self.expression(value), self._unused(f"{name}_before")
 
-                def fill(name: str = name, given: Expression = given, place: str = place) -> None:
-                    kept[name] = self.writer.fill_scratch(place, given, 2)
+                def fill(
+                    name: str = name, given: Expression = given, scratch_name: str = scratch_name
+                ) -> None:
+                    kept[name] = self.writer.fill_scratch(scratch_name, given, 2)
 
                 self._write(fill)
                 found[number] = kept[name]
@@ -464,13 +466,13 @@ class ComputeTranslator(ExpressionTranslator):
 
     def _reads_first(self, name: str, body: Sequence[ast.stmt]) -> bool:
         """True if statements read a variable before they assign it."""
-        places = [
+        occurrences = [
             (node.lineno, isinstance(node.ctx, ast.Store))
             for statement in body
             for node in ast.walk(statement)
             if isinstance(node, ast.Name) and node.id == name
         ]
-        return not min(places)[1]
+        return not min(occurrences)[1]
 
     def _materialize(
         self, name: str, value: Expression, frame: Frame | None = None, *, copies: int = 2

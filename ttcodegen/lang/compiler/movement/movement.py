@@ -343,8 +343,8 @@ class MovementTranslator(KernelTranslator):
 
     def _write_element(self, block: Any, *given: Any, value: Any = None) -> None:
         coords, number = coordinates_and_value(given, value)
-        place = self._accessed(WRITE, block, Event.WRITE_ELEMENT)
-        self.elements.write(*place, coords, number)
+        target = self._accessed(WRITE, block, Event.WRITE_ELEMENT)
+        self.elements.write(*target, coords, number)
 
     def _comparison(self, symbol: str, first: Any, second: Any, node: ast.AST) -> Condition | bool:
         if isinstance(first, KernelFloat) or isinstance(second, KernelFloat):
@@ -469,9 +469,9 @@ class MovementTranslator(KernelTranslator):
             for axis, counter in zip(axes, counters, strict=True):
                 position[axis] = self.arithmetic.add(position[axis], counter)
             page = self.arithmetic.index(position, units)
-            place = self.arithmetic.index(counters, buffer.unit_shape)
-            if isinstance(place, SSAValue):
-                offset = self.arithmetic.multiply(place, self._tile_size(buffer))
+            unit = self.arithmetic.index(counters, buffer.unit_shape)
+            if isinstance(unit, SSAValue):
+                offset = self.arithmetic.multiply(unit, self._tile_size(buffer))
                 address = self.builder.sum(address, offset)
             if columns is not None:
                 self._copy_columns(columns, page, tensor, address, is_read=is_read)

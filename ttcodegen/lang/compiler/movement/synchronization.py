@@ -27,7 +27,7 @@ from ttcodegen.lang.compiler.python.pipe_nets import (
     Line,
     NetCall,
     NetUse,
-    Place,
+    Position,
     Rectangle,
     Table,
     has_range,
@@ -111,8 +111,8 @@ class PipeCalls:
         calls.append((use, NetCall(is_source, regions, tuple(blocks))))
 
     def _groups(
-        self, use: NetUse, at: dict[Place, list[Line]], is_source: bool
-    ) -> list[tuple[dict[Place, list[Line]], bool]]:
+        self, use: NetUse, at: dict[Position, list[Line]], is_source: bool
+    ) -> list[tuple[dict[Position, list[Line]], bool]]:
         """Groups nodes by pipes; a second group has sources that are their own destinations."""
         if is_source or use.direct is None:
             return [(at, False)]
@@ -124,8 +124,8 @@ class PipeCalls:
     ) -> list[object]:
         """Inlines a function under the condition of a group of nodes; returns the copied blocks."""
         translator = self.translator
-        place = translator.column, translator.row
-        holds = branch.nodes.holds(place, use.compiled.grid)
+        position = translator.column, translator.row
+        holds = branch.nodes.holds(position, use.compiled.grid)
         with ExitStack() as stack:
             if is_condition(holds):
                 stack.enter_context(translator.scope([]))
@@ -137,7 +137,7 @@ class PipeCalls:
                 loop = self.builder.loop(branch.count, name_hint="pipe")
                 number = stack.enter_context(loop)
                 translator.arithmetic.bound(number, 0, branch.count - 1)
-            pipe = self._pipe(use, branch, (*place, number), is_source)
+            pipe = self._pipe(use, branch, (*position, number), is_source)
             pipe = replace(pipe, is_own=is_own)
             self._regions = translator.regions
             translator.called(cond_fun, [pipe], {})
@@ -159,8 +159,8 @@ class PipeCalls:
             self._number(each, use, branch, point, what)
             for each, what in zip(branch.formulas, LINE_NUMBERS, strict=True)
         ]
-        place = self.translator.column, self.translator.row
-        source = place if is_source else (found[0], found[1])
+        position = self.translator.column, self.translator.row
+        source = position if is_source else (found[0], found[1])
         return MovedPipe(
             use,
             branch.example,
@@ -185,11 +185,11 @@ class PipeCalls:
         if isinstance(formula, Formula):
             return arithmetic.formula(formula, point)
         first, last = branch.nodes.first, branch.nodes.last
-        place = tuple(
+        offsets = tuple(
             arithmetic.subtract(here, start) for here, start in zip(point, (*first, 0), strict=True)
         )
         sizes = (1 + last[0] - first[0], 1 + last[1] - first[1], branch.count)
-        position = arithmetic.index(place, sizes)
+        position = arithmetic.index(offsets, sizes)
         found = arithmetic.looked_up(formula.numbers, position, f"{use.name}_{what}")
         return self.builder.named(found, what) if is_computed(found) else found
 
@@ -254,12 +254,12 @@ class PipeCalls:
         for line in use.compiled.lines:
             sizes = by_turn.setdefault(line.turn, {})
             sizes.setdefault(line.target.size, []).append(line.source)
-        place = translator.column, translator.row
+        position = translator.column, translator.row
         for turn, sizes in by_turn.items():
             name = use.taken[turn]
             pointer = resources.pointer(resources.semaphore(name), name)
             for size, sources in sizes.items():
-                holds = use.compiled.holds(sources, place)
+                holds = use.compiled.holds(sources, position)
                 with ExitStack() as stack:
                     if is_condition(holds):
                         condition = translator.arithmetic.condition(holds)
@@ -432,8 +432,8 @@ class SemaphoreCalls:
 
     def _on_grid(self, remote: RemoteSemaphore) -> MovedRemote:
         """Converts a remote semaphore that was made in the operation's body."""
-        places = [in_grid(node) for node in remote.nodes]
-        found = Rectangle.of(places)
+        positions = [in_grid(node) for node in remote.nodes]
+        found = Rectangle.of(positions)
         if found is None:
             self.translator.refuse("the nodes of this semaphore are no rectangle of the grid")
         return MovedRemote(
@@ -446,8 +446,8 @@ class SemaphoreCalls:
 
     def _remote(self, semaphore: Semaphore, node: Any) -> MovedRemote:
         self._check_on_grid(node)
-        place = self._place(node)
-        return MovedRemote(semaphore, place, place, 1)
+        position = self._position_of(node)
+        return MovedRemote(semaphore, position, position, 1)
 
     def _multicast(self, semaphore: Semaphore, node_range: Any = None) -> MovedRemote:
         if node_range is None:
@@ -482,7 +482,7 @@ class SemaphoreCalls:
         if is_known(node):
             list(nodes_of(node, self.translator.kernel.node.launch.grid, REMOTE_NODE))
 
-    def _place(self, node: Any) -> tuple[Number, Number]:
+    def _position_of(self, node: Any) -> tuple[Number, Number]:
         parts, grid = sequence_of(node), self.translator.kernel.node.launch.grid
         if len(parts) == len(grid):
             return parts[0], parts[1] if len(parts) > 1 else 0
@@ -507,8 +507,8 @@ class SemaphoreCalls:
         """Emits an increment of the value on another node."""
         value = _value(value)
         address = self.resources.semaphore(self._name(remote.semaphore))
-        place = self.resources.noc_address(remote.first, address)
-        self.builder.op("noc_semaphore_inc", place, value)
+        noc_address = self.resources.noc_address(remote.first, address)
+        self.builder.op("noc_semaphore_inc", noc_address, value)
         self.builder.op("noc_async_atomic_barrier")
 
     def _set(self, remote: MovedRemote, value: Number) -> None:
@@ -522,8 +522,8 @@ class SemaphoreCalls:
         builder.op("noc_semaphore_set", resources.semaphore_pointer(source), _value(value))
         origin, address = resources.semaphore(source), resources.semaphore(name)
         if remote.count == 1:
-            place = resources.noc_address(remote.first, address)
-            builder.op("noc_semaphore_set_remote", origin, place)
+            noc_address = resources.noc_address(remote.first, address)
+            builder.op("noc_semaphore_set_remote", origin, noc_address)
         else:
             everywhere = resources.multicast_address(remote.first, remote.last, address)
             self._multicast_set(remote, origin, everywhere)
@@ -551,12 +551,14 @@ class SemaphoreCalls:
         arithmetic = self.translator.arithmetic
         parts: list[Condition | bool] = []
         here = (self.translator.column, self.translator.row)
-        for place, first, last, size in zip(here, remote.first, remote.last, grid, strict=True):
+        for coordinate, first, last, size in zip(
+            here, remote.first, remote.last, grid, strict=True
+        ):
             if first is last or (isinstance(first, int) and first == last):
-                parts.append(arithmetic.comparison("eq", place, first))
+                parts.append(arithmetic.comparison("eq", coordinate, first))
                 continue
             if first != 0:
-                parts.append(arithmetic.comparison("uge", place, first))
+                parts.append(arithmetic.comparison("uge", coordinate, first))
             if last != size - 1:
-                parts.append(arithmetic.comparison("ule", place, last))
+                parts.append(arithmetic.comparison("ule", coordinate, last))
         return joined(parts, needs_all=True)

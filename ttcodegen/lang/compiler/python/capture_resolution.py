@@ -52,8 +52,8 @@ class NodePosition:
                 start = self.arithmetic.multiply(self.number(1), width)
 
                 def at(position: Number) -> Any:
-                    place = self.arithmetic.add(start, position)
-                    return looked_up(flat, place, self.arithmetic, name)
+                    index = self.arithmetic.add(start, position)
+                    return looked_up(flat, index, self.arithmetic, name)
 
                 return KernelList(self.value(f"{name}_count", length), at)
             case NodeRemote():
@@ -87,12 +87,12 @@ class NodePosition:
         if isinstance(found, NodeFormula):
             value = self.arithmetic.formula(found.formula, (self.column, self.row))
         else:
-            place = self.column if not found.by_row else self.row
+            index = self.column if not found.by_row else self.row
             if found.by_column and found.by_row:
-                place = self.number(1)
+                index = self.number(1)
             axis = "node" if found.by_column and found.by_row else "column"
             table = f"{name}_of_{axis if found.by_column else 'row'}"
-            value = self.arithmetic.looked_up(found.numbers, place, table)
+            value = self.arithmetic.looked_up(found.numbers, index, table)
         if isinstance(value, SSAValue) and value not in (self.column, self.row):
             value.name_hint = name if SSAValue.is_valid_name(name) else None
         return value

@@ -53,7 +53,7 @@ def syntax_of(function: FunctionType) -> ast.FunctionDef | ast.Lambda:
     code: CodeType = function.__code__
     if code in GENERATED_KERNELS:
         return _generated_syntax(code)
-    places = set(code.co_positions())
+    code_positions = set(code.co_positions())
     for node in ast.walk(_parsed("".join(linecache.getlines(code.co_filename)))):
         if isinstance(node, ast.FunctionDef) and node.name == code.co_name:
             first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
@@ -61,7 +61,7 @@ def syntax_of(function: FunctionType) -> ast.FunctionDef | ast.Lambda:
                 return node
         if isinstance(node, ast.Lambda) and code.co_name == "<lambda>":
             of = node.body
-            if (of.lineno, of.end_lineno, of.col_offset, of.end_col_offset) in places:
+            if (of.lineno, of.end_lineno, of.col_offset, of.end_col_offset) in code_positions:
                 return node
     raise CompileError(f"the text of the function '{code.co_name}' cannot be found")
 
@@ -96,7 +96,7 @@ class Captured:
     @classmethod
     def of_kernel(cls, kernels: Mapping[Coordinates, Kernel]) -> Captured:
         """Captured variables of a kernel, from its functions on all nodes."""
-        return cls({place: function_of(kernel) for place, kernel in kernels.items()})
+        return cls({coordinates: function_of(kernel) for coordinates, kernel in kernels.items()})
 
     @property
     def file(self) -> str:
@@ -137,18 +137,18 @@ class Captured:
             and not _is_object(name, self._values(name))
         ]
         found: dict[tuple[object, ...], tuple[dict[str, Any], list[Coordinates]]] = {}
-        for place, function in self._functions.items():
+        for coordinates, function in self._functions.items():
             held = variables_of(function)
-            mine = {name: held[name] for name in names if name in held}
-            key = tuple((name, _identity(value)) for name, value in mine.items())
-            found.setdefault(key, (mine, []))[1].append(place)
+            selected = {name: held[name] for name in names if name in held}
+            key = tuple((name, _identity(value)) for name, value in selected.items())
+            found.setdefault(key, (selected, []))[1].append(coordinates)
         return list(found.values())
 
     def _values(self, name: str) -> dict[Coordinates, Any]:
         """Values of a variable by node, for the nodes that set it."""
         return {
-            place: held[name]
-            for place, function in self._functions.items()
+            coordinates: held[name]
+            for coordinates, function in self._functions.items()
             if name in (held := variables_of(function))
         }
 

@@ -111,7 +111,7 @@ class ExpressionTranslator:
     def here(self, node: ast.AST) -> None:
         self.frame.here = node
 
-    def place(self, column: SSAValue | None, row: SSAValue | None) -> None:
+    def set_position(self, column: SSAValue | None, row: SSAValue | None) -> None:
         """Sets the values that hold the column and row of the node."""
         self.column = 0 if column is None else column
         self.row = 0 if row is None else row
@@ -564,12 +564,12 @@ class ExpressionTranslator:
     def node_of_kernel(self, dims: int | None = None) -> Any:
         """Coordinates of the node."""
         grid = self.kernel.node.launch.grid
-        place: tuple[Number, ...] = (self.column, self.row)[: len(grid)]
+        position: tuple[Number, ...] = (self.column, self.row)[: len(grid)]
         dims = len(grid) if dims is None else dims
         if dims == 1 and len(grid) == 2:
             column = self.arithmetic.multiply(self.column, grid[1])
             return self.arithmetic.add(column, self.row)
-        found = place + (0,) * (dims - len(place))
+        found = position + (0,) * (dims - len(position))
         return found[0] if dims == 1 else found
 
     def grid_size(self, dims: int | None = None) -> Any:

@@ -196,9 +196,9 @@ def plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value  # pyright: ignore
 
 
-def in_grid(place: Coordinates) -> tuple[int, int]:
+def in_grid(node: Coordinates) -> tuple[int, int]:
     """Column and row of a node."""
-    return (place[0], place[1] if len(place) > 1 else 0)
+    return (node[0], node[1] if len(node) > 1 else 0)
 
 
 def merged(name: str, values: Mapping[Coordinates, Any]) -> Any:
@@ -209,7 +209,7 @@ def merged(name: str, values: Mapping[Coordinates, Any]) -> Any:
     Raises:
         ValueError: if the values differ in a way that kernels cannot represent.
     """
-    values = {place: plain(value) for place, value in values.items()}
+    values = {node: plain(value) for node, value in values.items()}
     first = next(iter(values.values()))
     if all(is_same(value, first) for value in values.values()):
         return first
@@ -218,7 +218,7 @@ def merged(name: str, values: Mapping[Coordinates, Any]) -> Any:
     if all(isinstance(value, int) for value in values.values()):
         return _node_number(values)
     if all(isinstance(value, int | float) for value in values.values()):
-        bits = {place: _bits(float(value)) for place, value in values.items()}
+        bits = {node: _bits(float(value)) for node, value in values.items()}
         return NodeFloat(_node_number(bits))
     kinds = {(type(v).__module__, type(v).__qualname__) for v in values.values()}
     found = _merge_composite(name, values, first) if len(kinds) == 1 else None
@@ -235,7 +235,7 @@ def _merge_composite(name: str, values: Mapping[Coordinates, Any], first: Any) -
     """Merges values of one composite type part by part; None if that is not supported."""
 
     def of(part: Callable[[Any], Any]) -> Any:
-        return merged(name, {place: part(value) for place, value in values.items()})
+        return merged(name, {node: part(value) for node, value in values.items()})
 
     if is_sequence(first):
         return _sequence(name, values, first)
@@ -248,12 +248,10 @@ def _merge_composite(name: str, values: Mapping[Coordinates, Any], first: Any) -
     fields = _fields_of(first)
     if fields is None:
         return None
-    found = {place: _fields_of(value) or {} for place, value in values.items()}
+    found = {node: _fields_of(value) or {} for node, value in values.items()}
     if any(list(each) != list(fields) for each in found.values()):
         return None
-    parts = {
-        key: merged(name, {place: each[key] for place, each in found.items()}) for key in fields
-    }
+    parts = {key: merged(name, {node: each[key] for node, each in found.items()}) for key in fields}
     return parts if isinstance(first, dict) else SimpleNamespace(**parts)
 
 
@@ -271,10 +269,10 @@ def _fields_of(value: Any) -> dict[Any, Any] | None:
 
 
 def _sequence(name: str, values: Mapping[Coordinates, Any], first: Any) -> Any:
-    lengths = {place: len(value) for place, value in values.items()}
+    lengths = {node: len(value) for node, value in values.items()}
     if len(set(lengths.values())) == 1:
         parts = [
-            merged(name, {place: value[n] for place, value in values.items()})
+            merged(name, {node: value[n] for node, value in values.items()})
             for n in range(len(first))
         ]
         # The constructor of a named tuple takes its fields as separate arguments.
@@ -297,22 +295,22 @@ def _as_ranges(values: Mapping[Coordinates, Any]) -> dict[Coordinates, range] | 
         return None
     step = next(iter(steps), 1)
     return {
-        place: range(value[0], value[-1] + 1, step) if value else range(0, 0, step)
-        for place, value in zip(values, found, strict=True)
+        node: range(value[0], value[-1] + 1, step) if value else range(0, 0, step)
+        for node, value in zip(values, found, strict=True)
     }
 
 
 def _remote(name: str, values: Mapping[Coordinates, RemoteSemaphore]) -> NodeRemote | None:
     """Merges remote semaphores whose nodes are rectangles of equal size; None for others."""
     (number, *others) = {value.semaphore.number for value in values.values()}
-    corners = {place: _corners([*map(in_grid, value.nodes)]) for place, value in values.items()}
+    corners = {node: _corners([*map(in_grid, value.nodes)]) for node, value in values.items()}
     counts = {len(value.nodes) for value in values.values()}
     if others or len(counts) > 1 or None in corners.values():
         return None
 
     def end(which: int) -> tuple[Any, Any]:
         column, row = (
-            merged(name, {place: found[which][axis] for place, found in corners.items() if found})
+            merged(name, {node: found[which][axis] for node, found in corners.items() if found})
             for axis in range(2)
         )
         return column, row
@@ -332,8 +330,8 @@ def _corners(nodes: list[tuple[int, int]]) -> tuple[tuple[int, int], tuple[int, 
 
 
 def _node_number(values: Mapping[Coordinates, Any]) -> NodeFormula | NodeTable:
-    known = {in_grid(place): int(value) for place, value in values.items()}
-    periods = [1 + max(place[axis] for place in known) for axis in range(2)]
+    known = {in_grid(node): int(value) for node, value in values.items()}
+    periods = [1 + max(node[axis] for node in known) for axis in range(2)]
     formula = fitted(known, periods) if min(known.values()) >= 0 else None
     if formula is not None:
         return NodeFormula(formula)
@@ -366,11 +364,11 @@ def is_same(value: Any, first: Any) -> bool:
         case FunctionType():
             if value.__code__ is not first.__code__:
                 return False
-            mine, others = variables_of(value), variables_of(first)
-            return mine.keys() == others.keys() and all(
+            captured, others = variables_of(value), variables_of(first)
+            return captured.keys() == others.keys() and all(
                 # A recursive function captures itself.
-                mine[name] is value or is_same(mine[name], others[name])
-                for name in mine
+                captured[name] is value or is_same(captured[name], others[name])
+                for name in captured
             )
         case _ if is_sequence(first):
             return len(value) == len(first) and all(map(is_same, value, first))

@@ -283,8 +283,8 @@ class Arithmetic:
     def index(self, position: Sequence[Number], sizes: Sequence[int]) -> Number:
         """Emits the row-major linear index of a position."""
         total: Number = 0
-        for place, size in zip(position, sizes, strict=True):
-            total = self.add(self.multiply(total, size), place)
+        for coordinate, size in zip(position, sizes, strict=True):
+            total = self.add(self.multiply(total, size), coordinate)
         return total
 
     def _with_terms(self, value: SSAValue, terms: Terms) -> SSAValue:

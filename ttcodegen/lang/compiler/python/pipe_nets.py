@@ -22,7 +22,7 @@ from ttcodegen.lang.simulator.context import Coordinates, in_dimensions
 from ttcodegen.lang.simulator.pipes import Pipe, PipeNet
 from ttcodegen.lang.simulator.shapes import is_range, sequence_of
 
-Place = tuple[int, int]
+Position = tuple[int, int]
 MAX_BRANCHES = 64
 """Maximum number of branches for the pipes of a net in a kernel."""
 
@@ -31,15 +31,15 @@ MAX_BRANCHES = 64
 class Rectangle:
     """A rectangle of nodes, from first to last inclusive."""
 
-    first: Place
-    last: Place
+    first: Position
+    last: Position
 
     @classmethod
-    def of(cls, places: Sequence[Place]) -> Rectangle | None:
+    def of(cls, positions: Sequence[Position]) -> Rectangle | None:
         """The rectangle that the nodes fill, or None."""
-        columns, rows = zip(*places, strict=True)
+        columns, rows = zip(*positions, strict=True)
         found = cls((min(columns), min(rows)), (max(columns), max(rows)))
-        return found if found.size == len(set(places)) else None
+        return found if found.size == len(set(positions)) else None
 
     @property
     def size(self) -> int:
@@ -47,20 +47,20 @@ class Rectangle:
         return (1 + self.last[0] - self.first[0]) * (1 + self.last[1] - self.first[1])
 
     @property
-    def nodes(self) -> Iterator[Place]:
+    def nodes(self) -> Iterator[Position]:
         """All nodes, column by column."""
         (left, top), (right, bottom) = self.first, self.last
         return product(range(left, right + 1), range(top, bottom + 1))
 
-    def __contains__(self, place: Place) -> bool:
+    def __contains__(self, position: Position) -> bool:
         return all(
-            a <= b <= c for a, b, c in zip(self.first, place, self.last, strict=True)
+            a <= b <= c for a, b, c in zip(self.first, position, self.last, strict=True)
         )  # fmt: skip
 
-    def holds(self, place: tuple[Number, Number], grid: Place) -> Condition | bool:
+    def holds(self, position: tuple[Number, Number], grid: Position) -> Condition | bool:
         """Condition that a node is inside."""
         parts: list[Condition | bool] = []
-        for number, first, last, size in zip(place, self.first, self.last, grid, strict=True):
+        for number, first, last, size in zip(position, self.first, self.last, grid, strict=True):
             if first == last and size > 1:
                 parts.append(_compare("eq", number, first))
                 continue
@@ -83,7 +83,7 @@ class Line:
     """A pipe with its coordinates on the grid, its slot and its turn."""
 
     number: int
-    source: Place
+    source: Position
     target: Rectangle
     slot: int
     turn: int
@@ -136,7 +136,7 @@ class CompiledNet:
     """A pipe net placed on a grid of nodes."""
 
     net: PipeNet
-    grid: Place
+    grid: Position
     lines: tuple[Line, ...]
 
     @classmethod
@@ -148,7 +148,7 @@ class CompiledNet:
         """
         size = (*grid, 1)[:2]
         lines: list[Line] = []
-        taken: dict[Place, set[int]] = {}
+        taken: dict[Position, set[int]] = {}
         for number, pipe in enumerate(net.pipes):
             source, target = _on_grid(pipe, grid)
             nodes = [(c, r) for c, r in product(range(size[0]), range(size[1])) if (c, r) in target]
@@ -191,27 +191,29 @@ class CompiledNet:
         """Maximum number of pipes with the same source."""
         return max(map(len, self.at_sources().values()), default=0)
 
-    def at_sources(self) -> dict[Place, list[Line]]:
+    def at_sources(self) -> dict[Position, list[Line]]:
         """Pipes by source node."""
-        found: dict[Place, list[Line]] = {}
+        found: dict[Position, list[Line]] = {}
         for line in self.lines:
             found.setdefault(line.source, []).append(line)
         return found
 
-    def at_targets(self) -> dict[Place, list[Line]]:
+    def at_targets(self) -> dict[Position, list[Line]]:
         """Pipes by destination node."""
-        found: dict[Place, list[Line]] = {}
+        found: dict[Position, list[Line]] = {}
         for line in self.lines:
             for node in line.target.nodes:
                 found.setdefault(node, []).append(line)
         return found
 
-    def holds(self, places: Sequence[Place], place: tuple[Number, Number]) -> Condition | bool:
+    def holds(
+        self, positions: Sequence[Position], position: tuple[Number, Number]
+    ) -> Condition | bool:
         """Condition that a node is one of several."""
-        parts = [each.holds(place, self.grid) for each in covered(places)]
+        parts = [each.holds(position, self.grid) for each in covered(positions)]
         return joined(parts, needs_all=False)
 
-    def branches(self, at: Mapping[Place, Sequence[Line]], by_kind: bool) -> list[Branch]:
+    def branches(self, at: Mapping[Position, Sequence[Line]], by_kind: bool) -> list[Branch]:
         """Groups nodes into branches by the calls for their pipes.
 
         Args:
@@ -221,7 +223,7 @@ class CompiledNet:
         Raises:
             CompileError: if there are more branches than a kernel may have.
         """
-        groups: dict[tuple[object, ...], list[Place]] = {}
+        groups: dict[tuple[object, ...], list[Position]] = {}
         for node, lines in at.items():
             same = {line.kind for line in lines} if by_kind else {()}
             # Pipes of one node that need different calls are handled one after the other.
@@ -323,8 +325,8 @@ class NetUses:
                 return False
             for (use, sent), (other, received) in zip(calls[::2], calls[1::2], strict=True):
                 is_pair = use is other and sent.is_source and not received.is_source
-                places = {id(block) for block in (*sent.blocks, *received.blocks)}
-                if not is_pair or len(places) != 1 or None in sent.blocks:
+                block_ids = {id(block) for block in (*sent.blocks, *received.blocks)}
+                if not is_pair or len(block_ids) != 1 or None in sent.blocks:
                     return False
                 if sent.regions is None or sent.regions != received.regions:
                     return False
@@ -359,26 +361,28 @@ def _has_varying_address(buffer: DataflowBuffer | None, varying: Collection[str]
 
 
 def _branches_of(
-    at: Mapping[Place, Sequence[Line]], grid: Place, by_kind: bool
+    at: Mapping[Position, Sequence[Line]], grid: Position, by_kind: bool
 ) -> Iterator[Branch]:
     """Yields branches for rectangles of nodes, in order."""
     for nodes in covered(list(at)):
-        inside = {place: lines for place, lines in at.items() if place in nodes}
+        inside = {position: lines for position, lines in at.items() if position in nodes}
         (count,) = {len(lines) for lines in inside.values()}
         alike = not by_kind or len({line.kind for lines in inside.values() for line in lines}) == 1
         if alike:
             formulas = _formulas(inside, grid)
             yield Branch(nodes, count, formulas, next(iter(inside.values()))[0])
             continue
-        for place, lines in inside.items():
+        for position, lines in inside.items():
             for line in lines:
                 constants = tuple(Formula(number, (0, 0, 0)) for number in line.numbers)
-                yield Branch(Rectangle(place, place), 1, constants, line)
+                yield Branch(Rectangle(position, position), 1, constants, line)
 
 
-def _formulas(at: Mapping[Place, Sequence[Line]], grid: Place) -> tuple[Formula | Table, ...]:
+def _formulas(at: Mapping[Position, Sequence[Line]], grid: Position) -> tuple[Formula | Table, ...]:
     points = {
-        (*place, n): line.numbers for place, lines in at.items() for n, line in enumerate(lines)
+        (*position, n): line.numbers
+        for position, lines in at.items()
+        for n, line in enumerate(lines)
     }
     found: list[Formula | Table] = []
     for position in range(len(next(iter(points.values())))):
@@ -388,13 +392,13 @@ def _formulas(at: Mapping[Place, Sequence[Line]], grid: Place) -> tuple[Formula 
     return tuple(found)
 
 
-def covered(places: Sequence[Place]) -> list[Rectangle]:
+def covered(positions: Sequence[Position]) -> list[Rectangle]:
     """Partitions nodes into rectangles: a single one if they fill it, else runs of columns."""
-    whole = Rectangle.of(places)
+    whole = Rectangle.of(positions)
     if whole is not None:
         return [whole]
     columns: dict[int, list[int]] = {}
-    for column, row in sorted(set(places)):
+    for column, row in sorted(set(positions)):
         columns.setdefault(column, []).append(row)
     runs: list[tuple[int, int, int]] = []
     for column, rows in columns.items():
@@ -414,7 +418,7 @@ def covered(places: Sequence[Place]) -> list[Rectangle]:
     return found
 
 
-def _on_grid(pipe: Pipe, grid: Coordinates) -> tuple[Place, Rectangle]:
+def _on_grid(pipe: Pipe, grid: Coordinates) -> tuple[Position, Rectangle]:
     """Source and destinations of a pipe in columns and rows."""
     every = list(product(*map(range, grid)))
     ranks = pipe.rank(pipe.src), pipe.rank(pipe.dst)

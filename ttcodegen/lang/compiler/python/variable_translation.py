@@ -210,9 +210,9 @@ class VariableTranslator(CallTranslator):
                     return name in captured and is_mutable_number(self.name(name, value))
                 held = frame.names[name]
                 return is_mutable_number(held) or isinstance(held, Variable)
-            case ast.Subscript(ast.Name(name), ast.Constant(int(place))):
+            case ast.Subscript(ast.Name(name), ast.Constant(int(index))):
                 held = self.names.get(name)
-                return is_tuple(held) and len(held) > place and is_mutable_number(held[place])
+                return is_tuple(held) and len(held) > index and is_mutable_number(held[index])
             case ast.BinOp(left, operator, right) if not isinstance(operator, ast.Div):
                 parts = (left, right)
                 return all(self._looks_like_number(part, statements, assumed) for part in parts)

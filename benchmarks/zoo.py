@@ -38,7 +38,10 @@ NOT_MADE = "not made"
 """The library cannot make the model of the small configuration, or not run it."""
 LATE = "late"
 MEMORY = 14 << 30
-_DECLARED = re.compile(r"^\s+(?:const )?(?:auto|ttnn::Tensor|Tensor) (\w+)(?: =|\()", re.MULTILINE)
+_DECLARED = re.compile(
+    r"^\s+(?:const )?(?:auto|ttnn::Tensor|Tensor)&? (?:(\w+)(?: =|\()|\[([\w, ]+)\] =)",
+    re.MULTILINE,
+)
 
 
 @dataclass(frozen=True)
@@ -84,7 +87,8 @@ def flat(value: Any) -> Iterator[np.ndarray]:
 def names_of(folder: Path) -> list[str]:
     """The names of tensors that the C++ of a project declares."""
     texts = (each.read_text() for each in sorted((folder / "src").glob("*.cpp")))
-    return [name for text in texts for name in _DECLARED.findall(text)]
+    found = (match for text in texts for match in _DECLARED.finditer(text))
+    return [name for match in found for name in (match[1] or match[2]).split(", ")]
 
 
 def judged(found: list[np.ndarray], expected: list[np.ndarray]) -> tuple[str, str, str]:

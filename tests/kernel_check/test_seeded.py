@@ -81,7 +81,7 @@ def test_seeded_faults_are_refused(
     manifest = read_manifest(out / "manifest.json")
     compute = {kernel.file: kernel for kernel in manifest if kernel.processor == "compute"}
     faults = drawn(list(compute.values()))
-    assert len({kind for kind in (seed.kind for _, seed in faults)}) == 7
+    assert len({kind for kind in (seed.kind for _, seed in faults)}) == 8
     table = InitialisationTable.read(kernel_checks(CATALOGUE_RELEASE.name).device)
     counts: Counter[str] = Counter()
     for kernel, seed in faults:

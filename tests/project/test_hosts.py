@@ -18,7 +18,7 @@ from ttcodegen.cli.ttcodegen import main
 from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.flatbuffer.system import load_system
 from ttcodegen.foundation.diagnostics import CompileError, Source
-from ttcodegen.project.running import MPI_ENVIRONMENT
+from ttcodegen.project.processes import MPI_ENVIRONMENT
 from ttcodegen.project.sources import project_files
 from ttcodegen.systems.cards import joined_system
 

@@ -14,6 +14,7 @@ import pytest
 
 from ttcodegen.cli.ttcodegen import main
 from ttcodegen.project import running
+from ttcodegen.project.processes import mpi_launcher, run_program
 
 ADDING = """
 !t = tensor<8192x16384xf32>
@@ -84,7 +85,8 @@ def test_the_program_ends_with_the_compiler(tmp_path: Path) -> None:
         f"#!/bin/sh\necho $$ > {number}.new\nmv {number}.new {number}\nexec sleep 99\n"
     )
     script.chmod(0o755)
-    text = f"from ttcodegen.project.running import _run; _run([{str(script)!r}], 600, {{}})"
+    imported = "from ttcodegen.project.processes import run_program"
+    text = f"{imported}; run_program([{str(script)!r}], 600, {{}})"
     compiler = subprocess.Popen([sys.executable, "-c", text])
     try:
         _wait_until(number.is_file)
@@ -99,7 +101,7 @@ def test_a_program_that_the_kernel_kills_is_told_of(tmp_path: Path) -> None:
     script = tmp_path / "program"
     script.write_text("#!/bin/sh\nkill -9 $$\n")
     script.chmod(0o755)
-    said = running._run([str(script)], 60, {})  # pyright: ignore[reportPrivateUsage]
+    said = run_program([str(script)], 60, {})
     assert said == "the program was killed: the machine may have had too little memory for it"
 
 
@@ -107,8 +109,31 @@ def test_the_last_words_of_a_simulator_say_why_a_program_ended(tmp_path: Path) -
     script = tmp_path / "program"
     script.write_text("#!/bin/sh\necho '[7] ERROR: UndefinedBehavior: sem: value=16'\nexit 1\n")
     script.chmod(0o755)
-    said = running._run([str(script)], 60, {})  # pyright: ignore[reportPrivateUsage]
+    said = run_program([str(script)], 60, {})
     assert said == "the program ended with status 1: UndefinedBehavior: sem: value=16"
+
+
+@pytest.mark.skipif(not mpi_launcher(2), reason="MPI is not installed")
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [
+        ("kill -9 $$", "the program ended with status 137: process 1 was ended by SIGKILL"),
+        ("echo 'error: no x' >&2; exit 3", "the program ended with status 3: no x"),
+    ],
+)
+def test_a_process_of_several_that_fails_ends_all_with_one_line(
+    tmp_path: Path, what: str, said: str
+) -> None:
+    script = tmp_path / "program"
+    script.write_text(
+        f'#!/bin/sh\nif [ "$OMPI_COMM_WORLD_RANK" = 1 ]; then {what}; fi\n'
+        f"echo $$ > {tmp_path}/other\nexec sleep 99\n"
+    )
+    script.chmod(0o755)
+    assert run_program([*mpi_launcher(2), str(script)], 60, {}) == said
+    other = tmp_path / "other"
+    if other.is_file():
+        _wait_until(lambda: not _is_running(int(other.read_text())))
 
 
 def _wait_until(holds: Callable[[], bool], seconds: float = 30) -> None:

@@ -24,7 +24,7 @@ from ttcodegen.numerics.drawing import draw_inputs
 from ttcodegen.numerics.golden_values import Golden
 from ttcodegen.ops.dialects import load_dialects
 from ttcodegen.optimizer.parallelism import Stages, divide_into_stages
-from ttcodegen.project.running import MPI_ENVIRONMENT
+from ttcodegen.project.processes import MPI_ENVIRONMENT
 from ttcodegen.project.sources import project_files
 from ttcodegen.staged_compilation import compile_stages
 from ttcodegen.systems.cards import default_system

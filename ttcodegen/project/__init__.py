@@ -5,6 +5,7 @@
 - `cpu_backend`: CPU backend: built or prebuilt per version, compiler and processor
 - `edits`: User edits of a project, and their merge with newly generated files
 - `manifest`: manifest.json: contents of a project, and current lines of each op in its C++
+- `processes`: Processes of programs: limits, MPI launchers, simulators, and why a run failed
 - `running`: Runs of a project's functions on the CPU backend, and reference outputs of a framework
 - `settings`: Project settings, and the compilation of a file for callers from Python
 - `sources`: Files of a project besides the module's sources

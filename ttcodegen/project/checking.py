@@ -61,6 +61,7 @@ from ttcodegen.numerics.lowered import (
 from ttcodegen.numerics.rounding import shared_conversions
 from ttcodegen.numerics.tolerances import EQUAL, SIXTEEN_BITS, Tolerance
 from ttcodegen.project.building import BUILD_FOLDER, build_project
+from ttcodegen.project.processes import mpi_launcher
 from ttcodegen.project.running import (
     TIMEOUT,
     Background,
@@ -70,7 +71,6 @@ from ttcodegen.project.running import (
     Reference,
     against_reference,
     given_arguments,
-    mpi_launcher,
     refuse_too_large,
     run_executable,
 )

@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import math
-import os
-import re
 import shutil
-import signal
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -29,7 +24,7 @@ from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.numerics.comparison import Agreement, OutputCheck, compare, reference_tolerance
 from ttcodegen.numerics.lowered import ChosenValues, LoweredBinary, read_flatbuffer
 from ttcodegen.numerics.tolerances import Tolerance
-from ttcodegen.project.toolchain import find_mpirun
+from ttcodegen.project.processes import run_program
 from ttcodegen.project.writer import save_array
 
 if TYPE_CHECKING:
@@ -349,9 +344,6 @@ class Background(Generic[T]):
         return self._result[0]
 
 
-_MAX_LINES = 12
-"""Limit on the output lines of a program that are shown."""
-
 TIMEOUT = 1800.0
 """Time limit of a C++ run in seconds."""
 
@@ -433,29 +425,6 @@ def _gibibytes(size: int) -> str:
 # Runs of a built program.
 
 
-def simulator_environment(simulator: Path) -> dict[str, str]:
-    """Environment variables that run the library on a simulator.
-
-    Kernels are compiled in `TT_METAL_RUNTIME_ROOT`, or `TT_METAL_HOME`.
-    """
-    return {
-        "TT_METAL_SIMULATOR": str(simulator.absolute()),
-        "TT_METAL_SLOW_DISPATCH_MODE": "1",
-        "TT_METAL_DISABLE_SFPLOADMACRO": "1",
-        "TT_METAL_DISABLE_XIP_DUMP": "1",
-        "TT_METAL_LOGGER_LEVEL": "fatal",
-    }
-
-
-_SIMULATOR_SAID = re.compile(r"^\[\d+\] ERROR: (.*)$", re.MULTILINE)
-
-
-def last_words(output: str) -> str | None:
-    """Fault that a simulator reported last, None if it reported none."""
-    said = _SIMULATOR_SAID.findall(output)
-    return said[-1] if said else None
-
-
 def run_executable(
     executable: Path,
     runs: Sequence[FunctionInputs],
@@ -488,7 +457,7 @@ def run_executable(
             # The program refuses an empty folder of inputs.
             command += ["--inputs", str(inputs)]
         command += [f"--function={run.function.cpp_name}" for run in runs]
-        failure = _run(command, timeout, environment or {})
+        failure = run_program(command, timeout, environment or {})
         outputs = {
             run.function.name: _read_outputs(results / run.function.cpp_name, run.function)
             for run in runs
@@ -508,87 +477,3 @@ def _read_outputs(folder: Path, function: FunctionDescription) -> dict[str, np.n
     return {
         field: np.load(file, allow_pickle=False) for field, file in files.items() if file.is_file()
     }
-
-
-def _run(command: list[str], timeout: float, environment: Mapping[str, str]) -> str | None:
-    """Runs the program; returns the reason for which it failed, or None."""
-    try:
-        done = subprocess.run(
-            [sys.executable, "-I", "-S", "-c", _END_WITH_PARENT, *command],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
-            timeout=timeout,
-            env={**os.environ, **MPI_ENVIRONMENT, **environment},
-        )
-    except subprocess.TimeoutExpired:
-        return f"the program did not end within {timeout:g} s"
-    except OSError as error:
-        return f"the program did not start: {error.strerror}"
-    if done.returncode == _NOT_STARTED:
-        return done.stderr.strip()
-    if done.returncode == 0:
-        return None
-    lines = [line.rstrip() for line in done.stderr.splitlines() if line.strip()]
-    # The emulated device reports the processors concerned and the paths of their kernels.
-    output = "\n".join(lines[:_MAX_LINES]).removeprefix("error: ")
-    # A simulator reports on standard output why it ended the process.
-    output = output or last_words(done.stdout) or "it said nothing"
-    if -done.returncode == signal.SIGKILL and not lines:
-        return "the program was killed: the machine may have had too little memory for it"
-    if done.returncode < 0:
-        return f"the program ended with signal {_signal_name(-done.returncode)}: {output}"
-    return f"the program ended with status {done.returncode}: {output}"
-
-
-def mpi_launcher(ranks: int) -> tuple[str, ...]:
-    """Command that starts a program as `ranks` local processes; empty for one."""
-    mpirun = find_mpirun()
-    return () if ranks == 1 or mpirun is None else (mpirun, "-np", str(ranks))
-
-
-MPI_ENVIRONMENT = {
-    # Checks run in containers too, and on machines with fewer cores than ranks.
-    "OMPI_ALLOW_RUN_AS_ROOT": "1",
-    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-    "OMPI_MCA_rmaps_base_oversubscribe": "1",
-    "OMPI_MCA_hwloc_base_binding_policy": "none",
-    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
-    "PRTE_MCA_hwloc_default_binding_policy": "none",
-}
-"""Environment variables for Open MPI on machines with few cores and in containers."""
-
-
-_NOT_STARTED = 127
-_END_WITH_PARENT = f"""
-import ctypes, os, sys
-try:
-    ctypes.CDLL(None).prctl(1, {int(signal.SIGTERM)})
-except AttributeError:
-    pass
-try:
-    with open("/proc/self/oom_score_adj", "w") as file:
-        file.write("1000")
-except OSError:
-    pass
-try:
-    os.execvp(sys.argv[1], sys.argv[1:])
-except OSError as error:
-    print(f"the program did not start: {{error.strerror}}", file=sys.stderr)
-    sys.exit({_NOT_STARTED})
-"""
-"""Python launcher that replaces itself by its arguments after PR_SET_PDEATHSIG.
-
-The kernel ends the program whenever its parent ends, and kills the program before the parent when
-memory runs out, so that the parent can report it. A `preexec_fn` would deadlock: forking while
-other threads use numpy inherits locks of its BLAS.
-"""
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return str(number)

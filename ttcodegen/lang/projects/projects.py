@@ -29,7 +29,8 @@ from ttcodegen.numerics.tolerances import MATRIX_ENGINE, SIXTEEN_BITS
 from ttcodegen.ops.dialects import load_dialects
 from ttcodegen.parsing.module import parse_module
 from ttcodegen.project.building import build_project, build_with_tt_metal
-from ttcodegen.project.running import TIMEOUT, FunctionInputs, run_executable, simulator_environment
+from ttcodegen.project.processes import simulator_environment
+from ttcodegen.project.running import TIMEOUT, FunctionInputs, run_executable
 from ttcodegen.project.sources import project_files
 from ttcodegen.project.toolchain import find_toolchain
 from ttcodegen.project.writer import write_project

@@ -18,7 +18,7 @@ from ttcodegen.flatbuffer import program as file
 from ttcodegen.flatbuffer.reader import read_ttm_file, read_ttnn_file
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.optimizer.cost.measurements import call_key
-from ttcodegen.project.running import last_words
+from ttcodegen.project.processes import last_words
 from ttcodegen.project.tuning.search import Trial, Verdict
 from ttcodegen.rt.commands.check import given_system
 from ttcodegen.rt.commands.command import Command, FileResult

@@ -19,7 +19,8 @@ from typing import Any
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.project.building import build_with_tt_metal
 from ttcodegen.project.manifest import read_manifest
-from ttcodegen.project.running import TIMEOUT, last_words, simulator_environment
+from ttcodegen.project.processes import last_words, simulator_environment
+from ttcodegen.project.running import TIMEOUT
 from ttcodegen.runtime.executable import open_flatbuffer
 
 _RUN = "import sys; from ttcodegen.cli.rt import main; sys.exit(main(sys.argv[1:]))"

@@ -1,23 +1,22 @@
-"""Decides where tensors are placed and how programs are distributed over cores, under a model of
-cost.
+"""Choice of tensor placements and program configs under a cost model.
 
 - `batched_rows`: Batched rows: matmuls and rowwise ops run on a batch of matrices instead of its
   flattened rows
 - `beam_search`: Beam search over the placements of tensors, with a simulation of the L1 allocator
-- `call`: ttnn call as the optimizer sees it, its candidates, and its L1 footprint
+- `call`: ttnn calls with tensor placements, their candidates, and their L1 footprint
 - `candidates`: Candidates of calls: placements of operands and results, and program configs
 - `circular_buffers`: L1 bytes of the circular buffers of calls
-- `cost/`: The model of cost: work of calls, and the time that it takes
+- `cost/`: Cost model: work of calls, and its time
 - `fusing`: Fusion of TTNN calls: QKV projections, activations, and residual sums of normalizations
 - `matmul_candidates`: Candidates of matmuls, including those with DRAM-sharded weights
 - `movement_buffers`: Circular buffers of permutes, attention heads, embeddings and pools
 - `op_model`: Op model: L1 footprint and run time of a single op with given layouts
 - `optimize`: Passes that choose placements and program configs, and the explanation of their
   choices
-- `overrides/`: Overrides: decisions given from outside and written out
+- `overrides/`: Overrides: decisions of the optimizer, read from files and written to them
 - `parallelism`: Automatic parallelism under the cost model: shardings over a mesh, and pipeline
   stages
-- `programs/`: Work split of the library's programs over cores, by kind of op
+- `programs/`: Core assignment of the library's programs, by kind of op
 - `rewrites`: Rewrites before layouts are assigned: rows, decode forms, fidelity, weight types
 - `wide_products`: Division of wide matmuls of one tile row into pieces with DRAM-sharded weights
 """

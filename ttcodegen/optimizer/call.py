@@ -1,4 +1,4 @@
-"""ttnn call as the optimizer sees it, its candidates, and its L1 footprint."""
+"""ttnn calls with tensor placements, their candidates, and their L1 footprint."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ COMPUTE_CONFIG = "compute_config"
 
 @dataclass(frozen=True)
 class LibraryCall:
-    """ttnn call with the placements of its tensors; device handles are not counted."""
+    """ttnn call with the placements of its tensors, without device handles."""
 
     name: str
     """Name of the op without its dialect."""
@@ -38,7 +38,7 @@ class LibraryCall:
 
     @property
     def result(self) -> TensorPlacement:
-        """The first result; of a call in place, the operand that it overwrites."""
+        """Returns the first result; for an in-place call, the operand that it overwrites."""
         return self.results[0] if self.results else self.operands[0]
 
     @property
@@ -61,7 +61,7 @@ class LibraryCall:
 
 
 def call_of(op: CatalogueOp) -> LibraryCall:
-    """Returns the call of an op whose types have layouts."""
+    """Returns the call of an op whose tensor types have layouts."""
     return LibraryCall(
         op.definition.short_name,
         _placements(value.type for value in op.operands),
@@ -110,7 +110,7 @@ def call_in_file(program: file.Program, operation: file.Operation) -> LibraryCal
 
 @dataclass(frozen=True)
 class Candidate:
-    """Candidate of a call: placements of its tensors, and its configs."""
+    """Candidate of a call: placements of its tensors, and attributes such as configs."""
 
     operands: tuple[TensorPlacement, ...]
     results: tuple[TensorPlacement, ...]
@@ -130,34 +130,34 @@ def interleaved(placement: TensorPlacement, buffer: str) -> TensorPlacement:
 
 # L1 footprint of tensors and device programs, as measured with tt-metal.
 #
-# The allocator has one address space for all banks: a shard on one core costs its bytes in every
-# bank. Tensors are allocated from the top down, the circular buffers of a program from the bottom
-# up; the program runs if the two regions do not overlap.
+# All banks share one address space of the allocator: a shard on one core costs its bytes in every
+# bank. Tensors are allocated from the top down, circular buffers from the bottom up; a program runs
+# if the two regions do not overlap.
 
 ROW_ALIGNMENT = 16
-"""Bytes that rows of row-major tensors are padded to."""
+"""Alignment in bytes of rows of row-major tensors."""
 STREAMED_AT_ONCE = 4
-"""Pages of the circular buffer between DRAM and the shards of a conversion."""
+"""Pages of the circular buffer between DRAM and shards."""
 F32_TILE = tile_bytes_of(DataType.FLOAT32)
 BF16_TILE = tile_bytes_of(DataType.BFLOAT16)
 
 
 def bank_bytes(placement: TensorPlacement, chip: ChipDescription) -> int:
-    """Bytes of L1 per core that a tensor takes; 0 if it is not in L1.
+    """Returns the bytes of L1 per core of a tensor; 0 if it is not in L1.
 
     The allocator rounds up to the alignment of DRAM: 32 bytes on wormhole_b0, 64 on blackhole."""
     return allocated_bytes(placement, chip.cores, chip.noc_dram_address_align_bytes)
 
 
 def allocated_bytes(placement: TensorPlacement, banks: int, alignment: int) -> int:
-    """Bytes per bank of a tensor in L1, rounded up to `alignment`; 0 if it is not in L1."""
+    """Returns the aligned bytes of L1 per bank of a tensor; 0 if it is not in L1."""
     if placement.buffer_type != "l1":
         return 0
     return align_up(placements.bank_bytes(placement, banks, ROW_ALIGNMENT), alignment)
 
 
 def stream_bytes(page: int, chip: ChipDescription) -> int:
-    """Bytes of the circular buffer between DRAM and the shards of a conversion.
+    """Returns the bytes of the circular buffer between DRAM and shards.
 
     Each page has room for its offset from the alignment of DRAM
     (interleaved_to_sharded_program_factory.cpp of tt-metal)."""
@@ -170,14 +170,14 @@ class Blocks:
     """Block sizes of a matmul per core, in tiles."""
 
     height: int
-    """Rows of tiles of an output block."""
+    """Tile rows of an output block."""
     width: int
     inner: int
     """Tiles of a block along the contracted dimension (in0_block_w)."""
     whole_inner: bool
-    """True if one block spans the contracted dimension: operands need no double buffering."""
+    """True if a block spans the contracted dimension: operands need no double buffering."""
     left_height: int = 0
-    """Rows of tiles of a block of the left operand; 0: as many as of the output."""
+    """Tile rows of a block of the left operand; 0 for those of an output block."""
 
 
 def product_buffers(
@@ -190,7 +190,7 @@ def product_buffers(
     multicast: bool = True,
     gathered_sums: bool = False,
 ) -> int:
-    """Bytes of the circular buffers of a matmul.
+    """Returns the bytes of the circular buffers of a matmul.
 
     A sharded result aliases its buffer, as does a right operand that is sharded in L1. The left
     operand needs no buffer either if it is sharded, not multicast, and read in a single block.
@@ -235,10 +235,10 @@ def banked_product_buffers(
     result: TensorPlacement,
     wide_sums: bool,
 ) -> int:
-    """Bytes of the circular buffers of a matmul with DRAM-sharded weights.
+    """Returns the bytes of the circular buffers of a matmul with DRAM-sharded weights.
 
-    A block is `inner` tiles deep; that of the left operand is double buffered, that of a bank's
-    weights triple buffered."""
+    A block is `inner` tiles deep; the left operand is double buffered, the weights of a bank triple
+    buffered."""
     assert right.shards is not None
     width = right.shards.shape[1] // TILE_SIDE
     size = inner * (2 * tile_bytes(left) + 3 * width * tile_bytes(right))

@@ -399,8 +399,8 @@ def _sharded_norm(call: LibraryCall, between: int) -> int:
     box = source.shards.bounding_box()
     columns, rows = box.columns, box.rows
     if source.memory_layout == "block_sharded":
-        turned = source.shards.orientation is Orientation.COL_MAJOR
-        blocks, workers = (rows, rows) if turned else (columns, columns)
+        column_major = source.shards.orientation is Orientation.COL_MAJOR
+        blocks, workers = (rows, rows) if column_major else (columns, columns)
     else:
         # On several rows of cores, means are gathered in two stages.
         blocks = columns + rows - 1 if rows > 1 else columns

@@ -1,4 +1,4 @@
-"""The model of cost: work of calls, and the time that it takes.
+"""Cost model: work of calls, and its time.
 
 - `calls`: Cost of library calls, with and without assigned layouts
 - `convolution`: L1 footprint and work of the programs of convolutions and pools

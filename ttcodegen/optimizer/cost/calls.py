@@ -23,7 +23,6 @@ from ttcodegen.optimizer.call import LibraryCall, call_of
 from ttcodegen.optimizer.circular_buffers import circular_buffers
 from ttcodegen.optimizer.cost import convolution as image_work
 from ttcodegen.optimizer.cost import program_work, transfers
-from ttcodegen.optimizer.cost import program_work as product_work
 from ttcodegen.optimizer.cost.measurements import call_key
 from ttcodegen.optimizer.cost.work import LinkWork, Machine, Work, WorkRule
 from ttcodegen.systems.cards import Performance, default_system, links_along, performance
@@ -241,7 +240,7 @@ def is_view(call: LibraryCall) -> bool:
 
 _RULES: dict[CallKind, WorkRule] = {
     CallKind.ELEMENTWISE: program_work.elementwise,
-    CallKind.PRODUCT: product_work.multiplied,
+    CallKind.PRODUCT: program_work.multiplied,
     CallKind.NORMALIZATION: program_work.normalised,
     CallKind.REDUCTION: program_work.reduced,
     CallKind.COPY: transfers.copied,
@@ -255,8 +254,8 @@ _RULES: dict[CallKind, WorkRule] = {
     CallKind.CACHE_WRITE: transfers.written,
     CallKind.CONVOLUTION: image_work.convolved,
     CallKind.POOLING: image_work.pooled,
-    CallKind.ATTENTION: product_work.attended,
-    CallKind.ATTENTION_OF_ONE: product_work.attended_by_one,
+    CallKind.ATTENTION: program_work.attended,
+    CallKind.ATTENTION_OF_ONE: program_work.attended_by_one,
     CallKind.COLLECTIVE: transfers.between_chips,
 }
 

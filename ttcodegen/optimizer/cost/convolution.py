@@ -234,8 +234,8 @@ def _slice_shards(
 
 
 def _orientation(convolution: Convolution) -> Orientation:
-    turned = convolution.config.transpose_shards
-    return Orientation.COL_MAJOR if turned else Orientation.ROW_MAJOR
+    column_major = convolution.config.transpose_shards
+    return Orientation.COL_MAJOR if column_major else Orientation.ROW_MAJOR
 
 
 def _shard_layout(convolution: Convolution) -> MemoryLayout | None:
@@ -440,14 +440,14 @@ class _UnslicedConvolution:
                     reshards, kind = True, "block_sharded"
                 reshards = reshards or shards.shape[0] % TILE_SIDE != 0
             if config.override_sharding_config and config.core_grid is not None:
-                turned = kind == "block_sharded" and orientation is not given.orientation
+                transposed = kind == "block_sharded" and orientation is not given.orientation
                 other = config.core_grid.ranges != given.ranges or kind != scheme
-                reshards = reshards or other or turned
+                reshards = reshards or other or transposed
         if not (reshards or config.reshard_if_not_optimal):
             return image
         if config.override_sharding_config and config.core_grid is not None:
-            turned = orientation if kind == "block_sharded" else Orientation.ROW_MAJOR
-            cores = DividedCores(kind, config.core_grid.ranges, turned)
+            order = orientation if kind == "block_sharded" else Orientation.ROW_MAJOR
+            cores = DividedCores(kind, config.core_grid.ranges, order)
         else:
             cores = division.input_cores(sizes, kind, alignment, self.setting.grid, orientation)
         if shards is not None and not reshards and cores == DividedCores.of(image):

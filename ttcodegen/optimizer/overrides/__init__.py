@@ -1,1 +1,1 @@
-"""Overrides: decisions given from outside and written out."""
+"""Overrides: decisions of the optimizer, read from files and written to them."""

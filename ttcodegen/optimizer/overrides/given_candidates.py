@@ -1,4 +1,4 @@
-"""Candidates and data types that agree with overrides."""
+"""Candidates and data types that follow overrides."""
 
 from __future__ import annotations
 
@@ -55,64 +55,66 @@ from ttcodegen.transforms.rewriting import body_of, set_type
 
 
 class GivenChoices:
-    """Overrides of a function matched against the available candidates."""
+    """Overrides of a function, matched against the available candidates."""
 
     def __init__(self, overrides: FunctionOverrides, generator: CandidateGenerator) -> None:
         self._overrides = overrides
         self._generator = generator
-        """Generator of all candidates, sharded ones at level 1 too: overrides may request them."""
+        """Generator of all candidates, sharded ones also at level 1: overrides may request them."""
 
     def concern(self, op: CatalogueOp) -> bool:
-        """Returns whether an override names the call."""
+        """Returns whether there is an override of the call."""
         return self._overrides[op] is not None
 
     def candidates(
         self, op: CatalogueOp, call: LibraryCall, fixed: Sequence[bool]
     ) -> list[Candidate]:
-        """Returns the candidates that agree, for operands with the placements of `call`.
+        """Returns the candidates that follow the override, from the operand placements of `call`.
 
         Raises:
-            CompileError: if no candidate agrees, with ttnn's rule and the legal placements; or if
-                the entry names another op, or an invalid program config.
+            CompileError: if there are none, with ttnn's rule and the legal placements; or if the
+                entry names another op or an invalid program config.
         """
         entry = self._overrides[op]
         assert entry is not None
         self._check(op, entry)
         config = self._config(op, entry)
-        brought = list(self._operand_placements(op, call, entry, fixed, config))
-        # A convolution reshards its image as it needs, and sharded operands decide where others are
-        # read: operands keep their placements if a candidate agrees so, and are resharded only if
-        # none does.
+        placed_operands = list(self._operand_placements(op, call, entry, fixed, config))
+        # A convolution reshards its image itself, and sharded operands determine the placements of
+        # others: operands are resharded only if no candidate follows the override without that.
         sharded = any(operand.shards is not None for operand in call.operands)
-        first = [brought[:1]] if call.name == "conv2d" or sharded else []
+        first = [placed_operands[:1]] if call.name == "conv2d" or sharded else []
         refused: CompileError | None = None
-        for operands in (*first, brought):
+        for operands in (*first, placed_operands):
             try:
-                agreeing = self._agreeing(op, call, entry, fixed, config, operands)
+                following_candidates = self._following(op, call, entry, fixed, config, operands)
             except CompileError as error:
                 refused = error
             else:
-                return [_with_override(op, candidate, entry, config) for candidate in agreeing]
+                return [
+                    _with_override(op, candidate, entry, config)
+                    for candidate in following_candidates
+                ]
         assert refused is not None
         raise refused
 
-    def _agreeing(
+    def _following(
         self,
         op: CatalogueOp,
         call: LibraryCall,
         entry: Entry,
         fixed: Sequence[bool],
         config: ProgramConfig | None,
-        brought: Sequence[tuple[TensorPlacement, ...]],
+        placed_operands: Sequence[tuple[TensorPlacement, ...]],
     ) -> list[Candidate]:
-        """Returns the candidates that agree, with operands in one of these placements."""
+        """Returns the candidates that follow an entry, with one of these operand placements."""
         offered: list[Candidate] = []
         misfit = self._generator.misfit(call, config) if config is not None else None
         if config is not None and self._generator.keeps_configuration(call):
             if config not in op.parameters().values():
-                raise self._refused(op, "its configuration follows from its shapes", call, [])
+                raise self._refusal(op, "its configuration follows from its shapes", call, [])
             config = None
-        for operands in brought:
+        for operands in placed_operands:
             variant = replace(call, operands=operands)
             for candidate in self._candidates(variant, fixed, entry, config):
                 if isinstance(config, LayerNormSharded):
@@ -120,32 +122,34 @@ class GivenChoices:
                     if misfit is not None:
                         continue
                 if (
-                    self._keeps_placements(candidate, call, fixed, operands, entry)
+                    self._keeps_operands(candidate, call, fixed, operands, entry)
                     and candidate not in offered
                 ):
                     offered.append(candidate)
-        impossible = self._impossible(entry)
+        impossible = self._impossible_reason(entry)
         if not offered:
-            of_operands = (self._impossible(each) for each in entry.get("operands", {}).values())
+            of_operands = (
+                self._impossible_reason(each) for each in entry.get("operands", {}).values()
+            )
             reason = misfit or next(filter(None, (*of_operands, impossible)), None)
-            raise self._refused(op, reason or "its operands cannot be brought there", call, [])
-        agreeing = offered
+            raise self._refusal(op, reason or "its operands cannot be brought there", call, [])
+        following_candidates = offered
         for field in PLACES:
             if field not in entry or not op.results:
                 continue
             kept = [
                 candidate
-                for candidate in agreeing
-                if _place_of(candidate).get(field) == entry[field]
+                for candidate in following_candidates
+                if _result_fields(candidate).get(field) == entry[field]
             ]
             if not kept:
                 reason = f"its result has no '{field}': {json.dumps(entry[field])}"
-                raise self._refused(op, impossible or reason, call, agreeing)
-            agreeing = kept
-        return agreeing
+                raise self._refusal(op, impossible or reason, call, following_candidates)
+            following_candidates = kept
+        return following_candidates
 
-    def _impossible(self, entry: Entry) -> str | None:
-        """Returns why no tiled tensor can have an entry's placement, or None if one can."""
+    def _impossible_reason(self, entry: Entry) -> str | None:
+        """Returns why no tensor can have the placement of an entry, or None."""
         shard, grid = entry.get("shard"), entry.get("grid")
         sharding, cores = entry.get("sharding"), self._generator.model.grid
         if sharding == "interleaved":
@@ -173,7 +177,7 @@ class GivenChoices:
         if entry is None or not call.results:
             return
         self._check(op, entry)
-        placed = _place_of(Candidate((), call.results))
+        placed = _result_fields(Candidate((), call.results))
         if any(entry.get(field, placed.get(field)) != placed.get(field) for field in PLACES):
             raise CompileError(
                 f"'{self._overrides.names[op]}' ({op.definition.short_name}) stays as it is: it is "
@@ -183,7 +187,7 @@ class GivenChoices:
             )
 
     def no_room(self, op: CatalogueOp, room: int) -> CompileError:
-        """Returns the error that no requested candidate fits into L1."""
+        """Returns the error if no requested candidate fits into L1."""
         return CompileError(
             f"'{self._overrides.names[op]}' ({op.definition.short_name}) cannot be made as its "
             f"override says: its tensors and circular buffers take more than the {room // 1024} "
@@ -220,14 +224,16 @@ class GivenChoices:
 
     def _config(self, op: CatalogueOp, entry: Entry) -> ProgramConfig | None:
         name = self._overrides.names[op]
-        there = [spec for spec in op.definition.attributes if spec.name in PROGRAM_CONFIGS]
+        attribute_names = [
+            spec for spec in op.definition.attributes if spec.name in PROGRAM_CONFIGS
+        ]
         text, of_convolution = entry.get("program_config"), entry.get("conv2d_config")
         if text is None and of_convolution is None:
             return None
-        if not there:
+        if not attribute_names:
             made = op.definition.short_name
             raise CompileError(f"'{name}' ({made}) takes no program configuration", op)
-        (spec,) = there
+        (spec,) = attribute_names
         if text is None and spec.name != "conv2d_config":
             raise CompileError(
                 f"'{name}' ({op.definition.short_name}) is no convolution, and has no "
@@ -240,7 +246,7 @@ class GivenChoices:
                 config = config_of_text(text)
             else:
                 grid = self._generator.model.grid
-                config = _convolution(op.parameter(spec.name), of_convolution or {}, grid)
+                config = _changed_conv2d_config(op.parameter(spec.name), of_convolution or {}, grid)
             spec.kind.decode(spec.kind.encode(config))
         except (ValueError, TypeError) as error:
             reason = str(error) or (
@@ -266,9 +272,9 @@ class GivenChoices:
         fixed: Sequence[bool],
         config: ProgramConfig | None,
     ) -> Iterator[tuple[TensorPlacement, ...]]:
-        """Yields placements of the operands: their own, requested ones, or those of the result.
+        """Yields placements of the operands: their own, requested ones, or that of the result.
 
-        A sharded result or a sharded norm config may need its operand in the same shards."""
+        A sharded result or a sharded norm config may require operands with the same shards."""
         requested = {int(index): wanted for index, wanted in entry.get("operands", {}).items()}
         # A value that occurs twice as an operand has one placement.
         values = [value for value in op.operands if given_placement(value) is not None]
@@ -300,12 +306,12 @@ class GivenChoices:
     def _matching_placements(
         self, operand: TensorPlacement, wanted: Entry
     ) -> list[TensorPlacement]:
-        """Returns the placements that agree with an entry; all other ones for an empty entry."""
+        """Returns the placements that an entry allows; for an empty entry, all but the current."""
         grid = self._generator.model.grid
         if operand.memory is Memory.HOST:
             return [operand]
         places = [interleaved(operand, buffer) for buffer in ("dram", "l1")]
-        # A grid may name the bounding box of cores that fill it row by row, and not to its end.
+        # A grid may be the bounding box of cores that fill it row by row, the last row partly.
         boxes = dict.fromkeys((wanted.get("grid") and tuple(wanted["grid"]), None))
         for kind, box in product(SHARDED, boxes):
             found = sharded_as(operand, kind, grid, box, wanted.get("shard"))
@@ -335,7 +341,7 @@ class GivenChoices:
         else:
             yield from generator.of(call, fixed)
 
-    def _keeps_placements(
+    def _keeps_operands(
         self,
         candidate: Candidate,
         call: LibraryCall,
@@ -343,11 +349,11 @@ class GivenChoices:
         operands: Sequence[TensorPlacement],
         entry: Entry,
     ) -> bool:
-        """True if a candidate keeps fixed operands, and those that the entry places."""
+        """Returns whether a candidate keeps the placements of fixed and requested operands."""
         for index, (wanted, found) in enumerate(
             zip(candidate.operands, call.operands, strict=True)
         ):
-            # Constant weights may move to DRAM shards: that runs once.
+            # Const-eval weights may move to DRAM shards: that runs once.
             to_banks = wanted.buffer_type == found.buffer_type == "dram" and wanted.shards
             if fixed[index] and wanted != found and not to_banks:
                 return False
@@ -355,10 +361,12 @@ class GivenChoices:
                 return False
         return True
 
-    def _refused(
+    def _refusal(
         self, op: CatalogueOp, reason: str, call: LibraryCall, candidates: Sequence[Candidate]
     ) -> CompileError:
-        legal = [json.dumps(_place_of(candidate)) for candidate in candidates if candidate.results]
+        legal = [
+            json.dumps(_result_fields(candidate)) for candidate in candidates if candidate.results
+        ]
         return CompileError(
             f"'{self._overrides.names[op]}' ({op.definition.short_name}) cannot be made as its "
             f"override says: {reason}; {self._generator.rule(call)}",
@@ -367,14 +375,18 @@ class GivenChoices:
         )
 
 
-def _place_of(candidate: Candidate) -> dict[str, Any]:
+def _result_fields(candidate: Candidate) -> dict[str, Any]:
     if not candidate.results:
         return {}
     return {**place(candidate.results[0]), "layout": candidate.results[0].layout.value}
 
 
-def _convolution(current: ProgramConfig | None, given: Entry, cores: CoreGrid) -> Conv2dConfig:
-    """Returns the conv2d config with the fields of an override changed."""
+def _changed_conv2d_config(
+    current: ProgramConfig | None, given: Entry, cores: CoreGrid
+) -> Conv2dConfig:
+    """Returns the conv2d config with the fields of an override.
+
+    Raises ValueError for another activation, too large grids and configs the library refuses."""
     config = current if isinstance(current, Conv2dConfig) else Conv2dConfig()
     changes: dict[str, Any] = {}
     for field, value in given.items():
@@ -400,30 +412,30 @@ def _with_override(
 ) -> Candidate:
     """Returns a candidate with the config and the math fidelity of an override."""
     attributes = dict(candidate.attributes)
-    there = {spec.name for spec in op.definition.attributes}
+    attribute_names = {spec.name for spec in op.definition.attributes}
     if config is not None and not isinstance(config, MatmulProgramConfig):
-        (name,) = there & set(PROGRAM_CONFIGS)
+        (name,) = attribute_names & set(PROGRAM_CONFIGS)
         attributes[name] = config
     fidelity = entry.get("math_fidelity")
-    if fidelity is not None and COMPUTE_CONFIG in there:
+    if fidelity is not None and COMPUTE_CONFIG in attribute_names:
         compute = attributes.get("compute_config") or op.parameter("compute_config")
         compute = compute or ComputeConfig(math_approx_mode=False)
         attributes["compute_config"] = replace(compute, math_fidelity=MathFidelity(fidelity))
     return replace(candidate, attributes=attributes)
 
 
-# Data types of results and weights that overrides name.
+# Data types of results and weights in overrides.
 
 _FLOATS = ("bf16", "f32", "bfp_bf8", "bfp_bf4")
 
 
 def give_data_types(function: FuncOp, overrides: FunctionOverrides) -> None:
-    """Gives results the data types that overrides name.
+    """Sets the result data types of overrides.
 
-    Matmuls take them as operands; other users get the previous data type by a cast.
+    Matmuls use the new data type; other users get the previous one by a cast.
 
     Raises:
-        CompileError: if the ttnn call cannot give the data type.
+        CompileError: if the ttnn call does not support the data type.
     """
     for op, entry in overrides.items():
         if (name := entry.get("data_type")) is None:
@@ -431,14 +443,14 @@ def give_data_types(function: FuncOp, overrides: FunctionOverrides) -> None:
         placement = placement_of(op.results[0])
         if placement.data_type.mlir != name:
             _check(overrides.names[op], op, name)
-            _give(body_of(function), op, DataType.from_mlir(name))
+            _set_data_type(body_of(function), op, DataType.from_mlir(name))
 
 
 def give_weight_types(function: FuncOp, overrides: FunctionOverrides) -> None:
-    """Converts weights of matmuls to the block floats that overrides name.
+    """Converts weights of matmuls to the block floats of overrides.
 
     Raises:
-        CompileError: if the call is no matmul with constant weights.
+        CompileError: if the call is not a matmul with const-eval weights.
     """
     requested = [(op, entry["weights"]) for op, entry in overrides.items() if "weights" in entry]
     constants = constant_values(function) if requested else set[SSAValue]()
@@ -477,7 +489,7 @@ def _check(called: str, op: CatalogueOp, name: str) -> None:
         )
 
 
-def _give(block: Block, op: CatalogueOp, data_type: DataType) -> None:
+def _set_data_type(block: Block, op: CatalogueOp, data_type: DataType) -> None:
     result = op.results[0]
     before = placement_of(result)
     uses = list(result.uses)

@@ -1,4 +1,4 @@
-"""Overrides: decisions by call name, as JSON, and as option strings of tt-mlir."""
+"""Overrides: decisions of the optimizer by call name, as JSON or option strings of tt-mlir."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ from ttcodegen.transforms.ttnn.pipelines import level_of
 class CallNames:
     """Calls of a function by the names of their results.
 
-    It is the name of the value in the source, or of its location if no later call has that, or of
-    the op; one that occurs again is numbered.
+    A name is that of the value in the source, or else that of its location if no later call has the
+    same one, or else that of the op. Repeated names are numbered.
     """
 
     def __init__(self, function: FuncOp) -> None:
         self.function = function.sym_name.data
         self._names: dict[Operation, str] = {}
         self._calls: dict[str, CatalogueOp] = {}
-        self._at: dict[str, CatalogueOp] = {}
+        self._by_location: dict[str, CatalogueOp] = {}
         seen: dict[str, int] = {}
         calls = [op for op in body_of(function).ops if isinstance(op, CatalogueOp) and op.results]
         for op in calls:
             if (location := location_name(op.location)) is not None:
-                self._at[location] = op
+                self._by_location[location] = op
         for op in calls:
             location = location_name(op.location)
             made = op.definition.short_name
-            # What only prepares operands for a call is not what its location names.
-            is_last = location is not None and self._at[location] is op
+            # A location names the last of its calls; those before it prepare operands.
+            is_last = location is not None and self._by_location[location] is op
             name = name_in_text(op.results[0], location if location and is_last else made)
             seen[name] = seen.get(name, 0) + 1
             name = name if seen[name] == 1 else f"{name}#{seen[name]}"
@@ -60,31 +60,30 @@ class CallNames:
         return op in self._names
 
     def __iter__(self) -> Iterator[str]:
-        """All names, in the order of the calls."""
+        """Iterates over all names in the order of the calls."""
         return iter(self._calls)
 
     def named(self, name: str) -> CatalogueOp | None:
-        """The call of that name; of a location the last call with it, which makes what
-        the op there makes."""
-        return self._calls.get(name) or self._at.get(name)
+        """Returns the call of a name, or else the last call of a location with that name."""
+        return self._calls.get(name) or self._by_location.get(name)
 
     def located(self, name: str) -> CatalogueOp | None:
-        """The same, where names are first those of locations, as in the reference's options."""
-        return self._at.get(name) or self._calls.get(name)
+        """Returns the last call of a location, or else the call of a name, as tt-mlir's options."""
+        return self._by_location.get(name) or self._calls.get(name)
 
     @property
     def known(self) -> list[str]:
-        """Everything that names a call."""
-        return [*self._calls, *(name for name in self._at if name not in self._calls)]
+        """All names of calls and locations."""
+        return [*self._calls, *(name for name in self._by_location if name not in self._calls)]
 
 
-# The options that give decisions to the reference compiler, as entries of overrides.
+# Options of tt-mlir that give decisions, read as entries of overrides.
 #
 #     override-output-layout=add_1=8x8:l1:block_sharded:tile:bf16,relu=dram
 #     override-conv2d-config=conv2d_1=core_grid#8x4:shard_layout#height_sharded
 #     insert-memreconfig=add_2=0:1
 #
-# Calls go by the names of their locations, in whatever function they are.
+# Calls are named by their locations, in any function.
 
 OPTIONS = ("override-output-layout", "override-conv2d-config", "insert-memreconfig")
 BUFFERS = ("dram", "l1")
@@ -100,14 +99,14 @@ _FLAGS = (
     "enable_kernel_stride_folding",
 )
 _DROPPED = ("enable_split_reader", "enable_subblock_padding", "input_channels_alignment")
-"""Fields of older releases that the library decides by itself."""
+"""Ignored fields of older releases, which the library now decides."""
 
 
 def entries_of_options(text: str) -> dict[str, dict[str, Any]]:
-    """Entries by the names of calls.
+    """Reads options of tt-mlir as entries by call name.
 
     Raises:
-        CompileError: if the text is no list of these options, or a value is none.
+        CompileError: if the text is not a list of these options, or a value is invalid.
     """
     found: dict[str, dict[str, Any]] = {}
     for word in text.split():
@@ -134,9 +133,9 @@ def entries_of_options(text: str) -> dict[str, dict[str, Any]]:
 
 
 def _calls(option: str, text: str) -> Iterator[tuple[str, str]]:
-    """Named calls with their overrides."""
+    """Yields the call names and values of an option."""
     for part in text.split(","):
-        # Names of locations may hold an equals sign or a colon: what is said of a call does not.
+        # Names of locations may contain an equals sign or a colon; values contain no equals sign.
         name, equals, given = part.rpartition("=")
         if not equals or not name or not given:
             raise CompileError(f"'{part}' of {option} does not say NAME=...")
@@ -147,7 +146,7 @@ def _output_layout(name: str, text: str) -> dict[str, Any]:
     entry: dict[str, Any] = {}
     for word in text.split(":"):
         if (grid := _GRID.fullmatch(word)) is not None:
-            # Rows first, and for tensors that are sharded one way a column or a row of shards.
+            # Rows come first; height and width sharded tensors have a single column or row.
             entry["grid"] = [int(grid[2]), int(grid[1])]
         elif word in BUFFERS:
             entry["memory"] = word
@@ -206,36 +205,35 @@ _READERS: Mapping[str, Callable[[str, str], dict[str, Any]]] = {
 }
 
 
-# Decisions that are given from outside, and those that were taken, as JSON.
+# Overrides and recorded decisions as JSON.
 #
 #     {"version": 1, "level": 2, "functions": {"main": {"scores": {"op": "matmul", "memory": "l1",
 #      "sharding": "block_sharded", "shard": [64, 128], "grid": [8, 4],
 #      "program_config": "#ttnn....<...>", "math_fidelity": "hifi2", "data_type": "bfp_bf8",
 #      "fuse": false, "operands": {"0": {"memory": "l1", "sharding": "height_sharded"}}}}}}
 #
-# Calls go by the names of what they make. A file may say as little as it likes of each of them.
-# The options of the reference compiler (`override_strings`) may be used instead. `level` names
-# the level of the optimizer; without it decisions are applied at level 1, unless another one is
-# requested.
+# Calls are named by their results. All fields of an entry are optional. Options of tt-mlir
+# (`entries_of_options`) may be given instead. `level` is the optimization level; without it,
+# decisions are applied at level 1 unless another level is requested.
 
 VERSION = 1
 ANY = "*"
-"""The function name of entries that name none."""
+"""Function name of entries for all functions."""
 Entry = Mapping[str, Any]
 Overrides = Mapping[str, Mapping[str, Entry]]
 PLACES = ("memory", "sharding", "shard", "grid", "layout")
-"""The fields of the placement of a tensor."""
+"""Fields of the placement of a tensor."""
 
 
 _Rule = tuple[Callable[[Any], bool], str]
-"""True if a value is right, and what it should be."""
+"""Predicate of valid values, and their description."""
 
 
 def _one_of(words: Sequence[str]) -> _Rule:
     return (lambda value: value in words), f"one of {', '.join(words)}"
 
 
-def _is_pair(value: Any) -> bool:
+def _is_positive_pair(value: Any) -> bool:
     return (
         isinstance(value, list)
         and len(cast("list[Any]", value)) == 2
@@ -255,13 +253,13 @@ def _is_size(value: Any) -> bool:
     return type(value) is int and 0 <= value < 2**32
 
 
-_TRUTH: _Rule = ((lambda value: isinstance(value, bool)), "true or false")
-_CORES: _Rule = (_is_pair, "columns and rows of cores")
+_BOOLEAN: _Rule = ((lambda value: isinstance(value, bool)), "true or false")
+_CORES: _Rule = (_is_positive_pair, "columns and rows of cores")
 _FIELDS: Mapping[str, _Rule] = {
     "op": (_is_text, "the name of an op"),
     "memory": _one_of(BUFFERS),
     "sharding": _one_of(SHARDINGS),
-    "shard": (_is_pair, "height and width of each shard in elements"),
+    "shard": (_is_positive_pair, "height and width of each shard in elements"),
     "grid": _CORES,
     "layout": _one_of(PAGES),
     "data_type": _one_of(DATA_TYPES),
@@ -269,15 +267,15 @@ _FIELDS: Mapping[str, _Rule] = {
     "program_config": (_is_text, "an attribute, as #ttnn.matmul_...<...>"),
     "conv2d_config": (_is_table, "fields of a convolution's configuration"),
     "math_fidelity": _one_of([fidelity.value for fidelity in MathFidelity]),
-    "fuse": _TRUTH,
+    "fuse": _BOOLEAN,
     "operands": (_is_table, "operands by index, with the placement of each"),
     "comment": (_is_text, "a text, which decides nothing"),
 }
-_OF_OPERAND = {field: _FIELDS[field] for field in PLACES}
+_OPERAND_RULES = {field: _FIELDS[field] for field in PLACES}
 
 
-def _of_convolution() -> dict[str, _Rule]:
-    """The fields of a convolution's configuration, as they are in C++."""
+def _conv2d_rules() -> dict[str, _Rule]:
+    """Returns the rules for the fields of a conv2d config, which are named as in C++."""
     rules: dict[str, _Rule] = {
         **{field: _one_of(words) for field, words in Conv2dConfig.words.items()},
         "activation": ((lambda value: value is None or isinstance(value, str)), "its name or null"),
@@ -285,20 +283,21 @@ def _of_convolution() -> dict[str, _Rule]:
     }
     for field, hint in get_type_hints(Conv2dConfig).items():
         if hint == bool | None:
-            rules[field] = _TRUTH
+            rules[field] = _BOOLEAN
         elif hint == int | None:
             rules[field] = (_is_size, "a number that is not negative")
     return rules
 
 
-_OF_CONVOLUTION = _of_convolution()
+_CONV2D_RULES = _conv2d_rules()
 
 
 def read_overrides(text: str) -> Overrides:
-    """The decisions in a file.
+    """Reads the overrides of calls from a text.
 
     Raises:
-        CompileError: if it is no such file, or an entry has a field or a value that there is not.
+        CompileError: if it is not an overrides file, or an entry has an unknown field or an invalid
+            value.
     """
     if text.lstrip().startswith(("override-", "insert-", "--")):
         entries = entries_of_options(text)
@@ -306,7 +305,7 @@ def read_overrides(text: str) -> Overrides:
             _check(f"the override of '{name}'", entry, _FIELDS)
         return {ANY: entries}
     try:
-        data: Any = json.loads(text, object_pairs_hook=_table)
+        data: Any = json.loads(text, object_pairs_hook=_unique_fields)
     except ValueError as error:
         raise CompileError(f"the overrides are no JSON: {error}") from error
     known = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
@@ -327,7 +326,7 @@ def read_overrides(text: str) -> Overrides:
 
 
 def read_shardings(text: str) -> dict[str, dict[str, Sharding]]:
-    """The shardings of arguments in a file, by function and name.
+    """Reads the shardings of arguments from a text, by function and argument name.
 
     Raises:
         CompileError: as `read_overrides`.
@@ -366,9 +365,7 @@ def _check_shardings(tables: Any) -> None:
 
 
 def with_shardings(decisions: str, shardings: str) -> str:
-    """A file of decisions, which may be empty, with the shardings of arguments.
-
-    `shardings` is the text of their table."""
+    """Adds the table of shardings of arguments to the text of decisions, which may be empty."""
     nothing: dict[str, Any] = {"version": VERSION, "level": 0, "functions": {}}
     head = decisions or json.dumps(nothing, indent=2)
     table = json.dumps(json.loads(shardings), indent=2).replace("\n", "\n  ")
@@ -378,8 +375,8 @@ def with_shardings(decisions: str, shardings: str) -> str:
     return head.rstrip().removesuffix("}").rstrip() + f',\n  "shardings": {table}\n}}\n'
 
 
-def _table(fields: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of JSON; one that says something twice is an error."""
+def _unique_fields(fields: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """Returns a JSON object as a dict; raises CompileError for duplicate keys."""
     found = dict(fields)
     if len(found) < len(fields):
         names = [name for name, _ in fields]
@@ -402,12 +399,12 @@ def _check(whose: str, entry: Any, fields: Mapping[str, _Rule]) -> None:
         if not is_right(value):
             raise CompileError(f"{whose} has '{field}': {json.dumps(value)}", remedy=expected)
         if field == "conv2d_config":
-            _check(f"the configuration in {whose}", value, _OF_CONVOLUTION)
+            _check(f"the configuration in {whose}", value, _CONV2D_RULES)
         if field == "operands":
             for place, wanted in cast("dict[str, Any]", value).items():
                 if not re.fullmatch("0|[1-9][0-9]{0,8}", place):
                     raise CompileError(f"{whose} names an operand '{place}'", remedy="0, 1, ...")
-                _check(f"operand {place} of {whose}", wanted, _OF_OPERAND)
+                _check(f"operand {place} of {whose}", wanted, _OPERAND_RULES)
 
 
 class FunctionOverrides:
@@ -427,24 +424,24 @@ class FunctionOverrides:
         return self._entries.get(op)
 
     def items(self) -> Iterable[tuple[CatalogueOp, Entry]]:
-        """All calls that something is given for."""
+        """Returns all calls with overrides."""
         return [(op, e) for op, e in self._entries.items() if isinstance(op, CatalogueOp)]
 
     def keeps_apart(self, *ops: Operation) -> bool:
-        """True if one of these ops is not to become part of another call."""
+        """Returns whether an override forbids fusing one of these ops."""
         return any(self._entries.get(op, {}).get("fuse") is False for op in ops)
 
 
 def overrides_of(text: str, function: FuncOp) -> FunctionOverrides:
-    """Overrides that a file gives for a function; empty for empty text."""
+    """Returns the overrides of a function from the text of a file, which may be empty."""
     return FunctionOverrides(read_overrides(text) if text else {}, CallNames(function))
 
 
 def check_names(overrides: Overrides, functions: Sequence[CallNames]) -> None:
-    """Every override belongs to a call.
+    """Checks that every override belongs to a call.
 
     Raises:
-        CompileError: that lists the known names.
+        CompileError: if a function or a call does not exist; suggests known names.
     """
     known = {names.function: names.known for names in functions}
     for function, entries in overrides.items():
@@ -469,7 +466,7 @@ def check_names(overrides: Overrides, functions: Sequence[CallNames]) -> None:
 
 
 def place(placement: TensorPlacement) -> dict[str, Any]:
-    """The placement of a tensor, as fields of the file."""
+    """Returns the placement of a tensor as fields of an entry."""
     fields: dict[str, Any] = {
         "memory": placement.buffer_type,
         "sharding": placement.memory_layout,
@@ -482,7 +479,7 @@ def place(placement: TensorPlacement) -> dict[str, Any]:
 
 
 def choice(placement: TensorPlacement, attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """A way as an entry of the file."""
+    """Returns a chosen placement and attributes as an entry."""
     entry = place(placement)
     for name in PROGRAM_CONFIGS:
         config = attributes.get(name)
@@ -497,13 +494,13 @@ def choice(placement: TensorPlacement, attributes: Mapping[str, Any]) -> dict[st
 
 
 def written(decisions: Sequence[tuple[CallNames, Sequence[Decision]]], level: int) -> str:
-    """The file with the decisions that were taken at a level of the optimizer."""
+    """Returns the text of a file with the decisions of the optimizer at a level."""
     functions: dict[str, Any] = {}
     for names, taken in decisions:
         entries: dict[str, Any] = {}
         for decision in taken:
             op, results = decision.op, decision.candidate.results
-            # Of calls that stay as they are, and of what is on the host, nothing was decided.
+            # There are no decisions for unchanged calls and for host tensors.
             is_left_alone = bool(op.operands) and not decision.candidate.operands
             if not results or is_left_alone or results[0].buffer_type == "system_memory":
                 continue
@@ -519,7 +516,7 @@ def written(decisions: Sequence[tuple[CallNames, Sequence[Decision]]], level: in
 
 
 def is_fused(op: CatalogueOp) -> bool:
-    """True if a call applies an activation."""
+    """Returns whether a call applies a fused activation."""
     names = {spec.name for spec in op.definition.attributes}
     if "activation" in names and op.parameter("activation") is not None:
         return True

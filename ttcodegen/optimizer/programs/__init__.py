@@ -1,4 +1,4 @@
-"""Work split of the library's programs over cores, by kind of op.
+"""Core assignment of the library's programs, by kind of op.
 
 - `attention_and_norms`: Core assignment of decode attention, and program configs of sharded norms
 - `convolution`: Core assignment and L1 shards of convolutions

@@ -151,7 +151,7 @@ class Convolution:
 def sharded_images(call: LibraryCall, grid: CoreGrid) -> Iterator[TensorPlacement]:
     """Yields sharded placements of a convolution's image.
 
-    The current one, if the image can stay there, and those of the library by height and in blocks.
+    The current one, if the image can stay there, and the library's height and block sharded ones.
     """
     image = call.operands[0]
     convolution = Convolution.of(call)
@@ -330,8 +330,8 @@ class DividedCores:
     @staticmethod
     def blocks(down: int, across: int, orientation: Orientation) -> DividedCores:
         """Returns the rectangle of cores of block shards."""
-        turned = orientation is Orientation.COL_MAJOR
-        columns, rows = (down, across) if turned else (across, down)
+        column_major = orientation is Orientation.COL_MAJOR
+        columns, rows = (down, across) if column_major else (across, down)
         return DividedCores("block_sharded", (CoreRange(0, 0, columns - 1, rows - 1),), orientation)
 
     @staticmethod
@@ -382,8 +382,10 @@ def input_cores(
         else:
             count = parts(channels, grid.cores)
         return DividedCores(kind, filled_core_ranges(count, grid.columns))
-    turned = orientation is Orientation.COL_MAJOR
-    most_down, most_across = (grid.columns, grid.rows) if turned else (grid.rows, grid.columns)
+    column_major = orientation is Orientation.COL_MAJOR
+    most_down, most_across = (
+        (grid.columns, grid.rows) if column_major else (grid.rows, grid.columns)
+    )
     blocks = -(-sizes.in_channels // alignment)
     if sizes.is_product:
         outputs = tiles_along(sizes.out_channels)
@@ -402,8 +404,8 @@ def output_cores(sizes: Sizes, given: DividedCores, grid: CoreGrid) -> DividedCo
     if given.kind == "width_sharded":
         count = parts(channels, grid.cores)
         return DividedCores(given.kind, filled_core_ranges(count, grid.columns))
-    turned = given.orientation is Orientation.COL_MAJOR
-    most = grid.rows if turned else grid.columns
+    column_major = given.orientation is Orientation.COL_MAJOR
+    most = grid.rows if column_major else grid.columns
     return DividedCores.blocks(given.down, parts(channels, most), given.orientation)
 
 

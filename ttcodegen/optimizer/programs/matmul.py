@@ -345,13 +345,20 @@ def _sharded_config(choice: _Choice) -> ProgramConfig | None:
         block = rows, product.width
         return MatmulReuse(grid, columns, *choice.subblock(*block, to_shards), *block)
     if left.memory_layout == "block_sharded":
-        turned = left.shards.orientation is Orientation.COL_MAJOR
-        down, across = (grid.columns, grid.rows) if turned else (grid.rows, grid.columns)
+        column_major = left.shards.orientation is Orientation.COL_MAJOR
+        down, across = (grid.columns, grid.rows) if column_major else (grid.rows, grid.columns)
         height, width = -(-product.rows // down), -(-product.width // across)
         inner = gcd(columns, product.inner) if across == product.inner // columns else 1
         high, wide, _ = choice.fitting(height, width, inner, False)
         return MatmulMultiCast(
-            grid, inner, *choice.subblock(high, wide, to_shards), high, wide, height, width, turned
+            grid,
+            inner,
+            *choice.subblock(high, wide, to_shards),
+            high,
+            wide,
+            height,
+            width,
+            column_major,
         )
     by_width = left.memory_layout == "width_sharded"
     if by_width:

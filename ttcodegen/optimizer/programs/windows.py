@@ -1,6 +1,6 @@
 """Blocking plan of 2D convolutions, and core assignment and L1 shards of pools.
 
-The rules are those of tt-metal: get_pool_input_memory_config and pool2d_L1
+The rules follow tt-metal: get_pool_input_memory_config and pool2d_L1
 (generic_pools.cpp), determine_pool_config_for_auto_shard (pool_utils.cpp) and
 determine_parallel_config (conv2d_utils.cpp).
 """
@@ -39,7 +39,7 @@ from ttcodegen.systems.description import ChipDescription
 # Split readers: both data movement processors of a core gather the image of a convolution.
 #
 # The library compares the time before a matmul can begin with and without them. Rule and figures
-# are those of is_split_reader_viable (conv2d_op_program_factory_common.cpp of tt-metal).
+# come from is_split_reader_viable (conv2d_op_program_factory_common.cpp of tt-metal).
 
 MIN_TRANSFER = 16
 """Bytes of the shortest transfer in the figures."""

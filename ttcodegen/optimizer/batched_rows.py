@@ -27,7 +27,7 @@ from ttcodegen.ops.movement.data_movement import reshaped
 from ttcodegen.optimizer.call import LibraryCall
 from ttcodegen.optimizer.cost.calls import CostModel, apply_if_faster
 from ttcodegen.optimizer.matmul_candidates import MatmulCandidates
-from ttcodegen.optimizer.programs.matmul import Product
+from ttcodegen.optimizer.programs.matmul import MatmulSizes
 from ttcodegen.optimizer.rewrites import RESHAPES, recreate_op, rewrite_calls, works_on_rows
 from ttcodegen.transforms.rewriting import body_of
 
@@ -53,13 +53,13 @@ class _Price:
 
     def __init__(self, model: CostModel) -> None:
         self._model = model
-        self._products = MatmulCandidates(model, False, model.grid)
+        self._matmuls = MatmulCandidates(model, False, model.grid)
 
     def __call__(self, call: LibraryCall) -> float:
         seconds = self._model.seconds(call)
-        if not call_has_trait(call.name, Trait.MATRIX_PRODUCT) or Product(call).batch_b != 1:
+        if not call_has_trait(call.name, Trait.MATRIX_PRODUCT) or MatmulSizes(call).batch_b != 1:
             return seconds
-        return min(seconds, self._products.fastest_seconds(call, self._products.of(call)))
+        return min(seconds, self._matmuls.fastest_seconds(call, self._matmuls.of(call)))
 
 
 def _use_batches(function: FuncOp) -> bool:
@@ -82,9 +82,9 @@ def _batch_left_operands(function: FuncOp) -> bool:
             continue
         (rows,), batch = op.operands, op.result_shape
         if _is_matrix_product(rows) and _is_batch_of(batch, shape_of(rows.type)):
-            product = rows.owner
-            assert isinstance(product, CatalogueOp)
-            if product.shape("a")[-1] < batch[-1]:
+            matmul = rows.owner
+            assert isinstance(matmul, CatalogueOp)
+            if matmul.shape("a")[-1] < batch[-1]:
                 wanted.setdefault(rows, batch)
     return bool(wanted) and rewrite_calls(function, _BatchedRows(wanted))
 
@@ -127,7 +127,7 @@ class _BatchedRows:
     """Batched shapes of the matmul results whose left operands are to be reshaped."""
     batched: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
     """Maps flattened rows to their batch of matrices."""
-    products: dict[SSAValue, tuple[CatalogueOp, Sequence[SSAValue]]] = field(
+    matmuls: dict[SSAValue, tuple[CatalogueOp, Sequence[SSAValue]]] = field(
         default_factory=dict[SSAValue, tuple[CatalogueOp, Sequence[SSAValue]]]
     )
     """Rewritten matmuls of `wanted` and their operands, by their flattened results."""
@@ -184,7 +184,7 @@ class _BatchedRows:
         result = reshaped(builder, made, op.result_shape)
         self.batched[result] = made
         if wanted is not None:
-            self.products[result] = op, operands
+            self.matmuls[result] = op, operands
         return result
 
     def _matmul_of_rows(
@@ -193,12 +193,12 @@ class _BatchedRows:
         """Replaces a slice of rows of a rewritten matmul by a matmul of these rows.
 
         None for other slices."""
-        if value not in self.products:
+        if value not in self.matmuls:
             return None
-        product, (left, *others) = self.products[value]
+        matmul, (left, *others) = self.matmuls[value]
         begins, ends, steps = (op.parameter(key) for key in ("begins", "ends", "step"))
         (count, width), shape = op.result_shape, shape_of(left.type)
-        if (begins[1], steps[1], width) != (0, 1, product.result_shape[1]):
+        if (begins[1], steps[1], width) != (0, 1, matmul.result_shape[1]):
             return None
         rows = builder.emit(
             "slice_static",
@@ -208,7 +208,7 @@ class _BatchedRows:
             ends=[ends[0], shape[1]],
             step=[steps[0], 1],
         )
-        return recreate_op(builder, product, [rows, *others], (count, width))
+        return recreate_op(builder, matmul, [rows, *others], (count, width))
 
     def _arranged(self, builder: OpBuilder, value: SSAValue, rows: Shape) -> SSAValue | None:
         """Returns an operand with rows of this shape; None if it broadcasts along some of them."""

@@ -180,7 +180,7 @@ class Blocks:
     """Tile rows of a block of the left operand; 0 for those of an output block."""
 
 
-def product_buffers(
+def matmul_buffers(
     blocks: Blocks,
     left: TensorPlacement,
     right: TensorPlacement,
@@ -228,7 +228,7 @@ def product_buffers(
     return size
 
 
-def banked_product_buffers(
+def dram_sharded_matmul_buffers(
     inner: int,
     left: TensorPlacement,
     right: TensorPlacement,

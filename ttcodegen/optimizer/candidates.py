@@ -37,7 +37,7 @@ from ttcodegen.optimizer.programs.attention_and_norms import (
     on_rectangle,
 )
 from ttcodegen.optimizer.programs.convolution import result_of, sharded_images
-from ttcodegen.optimizer.programs.matmul import Product, config_misfit, wide_sums
+from ttcodegen.optimizer.programs.matmul import MatmulSizes, config_misfit, wide_sums
 from ttcodegen.optimizer.rewrites import elementwise
 from ttcodegen.transforms.ttnn.call_settings import DECODING
 
@@ -101,7 +101,7 @@ NOT_COPIED = frozenset({"u16", "u8"})
 
 copy.cpp supports only floats and 32-bit integers, so such a tensor in L1 could not be spilled."""
 _RULES = {
-    "product": "the result of a product is interleaved, or has the blocks that its program "
+    "matmul": "the result of a product is interleaved, or has the blocks that its program "
     "computes, per_core_m by per_core_n tiles on each core, as shards",
     "elementwise": "what is computed element by element is interleaved, or has the shards of an "
     "operand of its shape",
@@ -190,13 +190,13 @@ class CandidateGenerator:
         """True if tensors may be sharded."""
         self.placed = placed
         """Calls with a memory config for their result."""
-        self.products = MatmulCandidates(model, shards, self.grid)
+        self.matmuls = MatmulCandidates(model, shards, self.grid)
 
     def of(self, call: LibraryCall, fixed: Sequence[bool]) -> Iterator[Candidate]:
         """Yields the candidates of a call; operands where `fixed` is true keep their placements."""
         match self._kind(call):
-            case "product":
-                yield from self.products.of(call)
+            case "matmul":
+                yield from self.matmuls.of(call)
             case "elementwise":
                 yield from self._elementwise(call)
             case "rows":
@@ -226,19 +226,19 @@ class CandidateGenerator:
 
     def configured(self, call: LibraryCall, config: MatmulProgramConfig) -> Iterator[Candidate]:
         """Yields the candidates of a matmul with this program config; none if it does not fit."""
-        if self._kind(call) == "product" and self.misfit(call, config) is None:
-            yield from self.products.configured(call, config)
+        if self._kind(call) == "matmul" and self.misfit(call, config) is None:
+            yield from self.matmuls.configured(call, config)
 
     def from_banks(self, call: LibraryCall) -> Iterator[Candidate]:
         """Yields the DRAM-sharded candidates of a matmul with const-eval weights."""
-        if self._kind(call) == "product":
-            yield from self.products.from_banks(call)
+        if self._kind(call) == "matmul":
+            yield from self.matmuls.from_banks(call)
 
     def misfit(self, call: LibraryCall, config: ProgramConfig) -> str | None:
         """Returns why a matmul cannot have a program config, or None."""
-        if self._kind(call) != "product" or not isinstance(config, MatmulProgramConfig):
+        if self._kind(call) != "matmul" or not isinstance(config, MatmulProgramConfig):
             return None
-        return config_misfit(config, Product(call), self.model.grid, wide_sums(call))
+        return config_misfit(config, MatmulSizes(call), self.model.grid, wide_sums(call))
 
     def keeps_configuration(self, call: LibraryCall) -> bool:
         """Returns whether all candidates of a call keep its program config from lowering."""
@@ -248,8 +248,8 @@ class CandidateGenerator:
         name = call.name
         if not call.results or call.result.memory is Memory.HOST or call.is_on_host:
             return "plain"
-        if call_has_trait(name, Trait.MATRIX_PRODUCT) and Product(call).batch_b == 1:
-            return "product"
+        if call_has_trait(name, Trait.MATRIX_PRODUCT) and MatmulSizes(call).batch_b == 1:
+            return "matmul"
         if name in elementwise() and _in_tiles(call):
             return "elementwise"
         if name in NORMS or name == "softmax":

@@ -1,7 +1,7 @@
 """L1 bytes of the circular buffers of calls.
 
 The sizes follow the program factories of tt-metal and are checked against measured calls.
-`call.product_buffers` has the rule for matmuls.
+`call.matmul_buffers` has the rule for matmuls.
 """
 
 from __future__ import annotations

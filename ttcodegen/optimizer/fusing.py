@@ -61,7 +61,7 @@ class FuseProjections(ModulePass):
             if isinstance(function, FuncOp):
                 given = overrides_of(self.overrides, function)
                 for group in _qkv_groups(function):
-                    if not given.keeps_apart(*(op for p in group for op in (p.heads, p.product))):
+                    if not given.keeps_apart(*(op for p in group for op in (p.heads, p.matmul))):
                         _fuse_projections(body_of(function), group)
                 erase_dead(function)
 
@@ -71,7 +71,7 @@ class _Projection:
     """Projection to heads: `permute(reshape(linear(x, weight, bias)))`; no permute in decode."""
 
     heads: CatalogueOp
-    product: CatalogueOp
+    matmul: CatalogueOp
     users: int
     """Number of users or sequences."""
     positions: int
@@ -99,19 +99,19 @@ def _projection(op: Operation, constants: set[SSAValue]) -> _Projection | None:
     value = op.operands[0]
     while isinstance(value.owner, CatalogueOp) and value.owner.definition.short_name in RESHAPES:
         value = value.owner.operands[0]
-    product = value.owner
-    if not isinstance(product, CatalogueOp) or len(shape_of(value.type)) < 2:
+    matmul = value.owner
+    if not isinstance(matmul, CatalogueOp) or len(shape_of(value.type)) < 2:
         return None
-    if not has_trait(product, Trait.MATRIX_PRODUCT):
+    if not has_trait(matmul, Trait.MATRIX_PRODUCT):
         return None
     settings = ("transpose_a", "activation", "dtype")
-    if any(product.parameter(name) for name in settings):
+    if any(matmul.parameter(name) for name in settings):
         return None
-    fits = shape_of(value.type)[-1] == count * size and len(product.shape("b")) == 2
-    fixed = all(operand in constants for operand in product.operands[1:])
+    fits = shape_of(value.type)[-1] == count * size and len(matmul.shape("b")) == 2
+    fixed = all(operand in constants for operand in matmul.operands[1:])
     if not fits or not fixed:
         return None
-    return _Projection(op, product, users, positions, count, size)
+    return _Projection(op, matmul, users, positions, count, size)
 
 
 def _heads_of_tokens(op: Operation | Block) -> tuple[int, int, int] | None:
@@ -138,15 +138,15 @@ def _qkv_groups(function: FuncOp) -> Iterator[list[_Projection]]:
     for op in body_of(function).ops:
         projection = _projection(op, constants)
         if projection is not None:
-            product = projection.product
+            matmul = projection.matmul
             key = (
-                product.operands[0],
-                product.definition.short_name,
-                product.parameter("transpose_b"),
-                product.parameter("compute_config"),
+                matmul.operands[0],
+                matmul.definition.short_name,
+                matmul.parameter("transpose_b"),
+                matmul.parameter("compute_config"),
                 (projection.users, projection.positions, projection.size),
                 str(element_of(projection.heads.results[0].type)),
-                len(product.operands),
+                len(matmul.operands),
             )
             found.setdefault(key, []).append(projection)
     for group in found.values():
@@ -159,27 +159,27 @@ def _qkv_groups(function: FuncOp) -> Iterator[list[_Projection]]:
 
 def _fuse_projections(block: Block, group: list[_Projection]) -> None:
     first = min((p.heads for p in group), key=lambda op: _index(block, op))
-    needed = [operand for p in group for operand in p.product.operands[1:]]
+    needed = [operand for p in group for operand in p.matmul.operands[1:]]
     for value in needed:
         _move_before(block, value, first)
     builder = OpBuilder(ttnn_op_classes(), lambda made: block.insert_op_before(made, first))
-    product = group[0].product
-    builder.origin = product
-    across = 0 if product.parameter("transpose_b") else 1
-    weight = _concatenated(builder, [p.product.operands[1] for p in group], across)
-    operands = [product.operands[0], weight]
-    if len(product.operands) > 2:
-        rows = [p.product.operands[2] for p in group]
+    matmul = group[0].matmul
+    builder.origin = matmul
+    across = 0 if matmul.parameter("transpose_b") else 1
+    weight = _concatenated(builder, [p.matmul.operands[1] for p in group], across)
+    operands = [matmul.operands[0], weight]
+    if len(matmul.operands) > 2:
+        rows = [p.matmul.operands[2] for p in group]
         flat = [reshaped(builder, row, (1, shape_of(row.type)[-1])) for row in rows]
         operands.append(_concatenated(builder, flat, 1))
     width = shape_of(weight.type)[across]
-    element = element_of(product.results[0].type)
+    element = element_of(matmul.results[0].type)
     made = builder.emit(
-        product.definition.short_name,
+        matmul.definition.short_name,
         operands,
-        tensor_type(element, (*product.result_shape[:-1], width)),
-        transpose_b=product.parameter("transpose_b"),
-        compute_config=product.parameter("compute_config"),
+        tensor_type(element, (*matmul.result_shape[:-1], width)),
+        transpose_b=matmul.parameter("transpose_b"),
+        compute_config=matmul.parameter("compute_config"),
     )
     results = [
         reshaped(builder, result, projection.heads.result_shape)

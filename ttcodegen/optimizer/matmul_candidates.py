@@ -24,7 +24,7 @@ from ttcodegen.ops.elementwise.activations import ACTIVATION_PARAMETERS
 from ttcodegen.optimizer.call import Candidate, LibraryCall, interleaved
 from ttcodegen.optimizer.cost.calls import CostModel
 from ttcodegen.optimizer.programs.matmul import (
-    Product,
+    MatmulSizes,
     config_takes_shards,
     divisors,
     fills_rectangle,
@@ -66,42 +66,42 @@ def dram_sharded(
         given: program config of the candidate; by default one that fits.
         on_rectangle: whether the shards of the result fill a rectangle of cores without padding.
     """
-    product = Product(call)
+    sizes = MatmulSizes(call)
     left, right = call.operands[:2]
     is_transposed = call.attributes.get("transpose_a") or call.attributes.get("transpose_b")
-    if product.rows != 1 or product.batch_b != 1 or len(call.operands) > 2 or is_transposed:
+    if sizes.rows != 1 or sizes.batch_b != 1 or len(call.operands) > 2 or is_transposed:
         return None
     if left.layout is not Layout.TILE or right.layout is not Layout.TILE:
         return None
     if right.buffer_type != "dram":
         return None
-    if given is None and product.inner * product.width < MIN_WEIGHT_TILES:
+    if given is None and sizes.inner * sizes.width < MIN_WEIGHT_TILES:
         return None
     banks = chip.num_dram_channels
     columns = chip.grid[1]
-    each = -(-product.width // banks)
+    each = -(-sizes.width // banks)
     weights = right.sharded(
         "width_sharded",
-        Shards((product.inner * TILE_SIDE, each * TILE_SIDE), (CoreRange(0, 0, banks - 1, 0),)),
+        Shards((sizes.inner * TILE_SIDE, each * TILE_SIDE), (CoreRange(0, 0, banks - 1, 0),)),
         "dram",
     )
     # The deepest block that fits: blocks of weights are triple buffered.
     room = performance_of(chip).usable_l1 * WEIGHTS_SHARE // (3 * each * tile_bytes(right))
-    inner = largest_divisor(product.inner, int(min(MAX_DRAM_DEPTH, max(1, room))))
-    per_core = -(-product.width // chip.cores)
+    inner = largest_divisor(sizes.inner, int(min(MAX_DRAM_DEPTH, max(1, room))))
+    per_core = -(-sizes.width // chip.cores)
     if on_rectangle:
         grid = CoreGrid(columns, chip.grid[0])
         per_core = next(
             each
-            for each in range(per_core, product.width + 1)
-            if product.width % each == 0 and fills_rectangle(product.width // each, grid)
+            for each in range(per_core, sizes.width + 1)
+            if sizes.width % each == 0 and fills_rectangle(sizes.width // each, grid)
         )
     if given is not None:
-        if product.inner % given.in0_block_w or given.per_core_n < per_core:
+        if sizes.inner % given.in0_block_w or given.per_core_n < per_core:
             return None
         inner, per_core = given.in0_block_w, given.per_core_n
-    cores = largest_divisor(product.inner // inner, chip.cores)
-    part = product.inner // cores
+    cores = largest_divisor(sizes.inner // inner, chip.cores)
+    part = sizes.inner // cores
     taken = left.sharded(
         "width_sharded",
         Shards((TILE_SIDE, part * TILE_SIDE), filled_core_ranges(cores, columns)),
@@ -110,7 +110,7 @@ def dram_sharded(
         "width_sharded",
         Shards(
             (TILE_SIDE, per_core * TILE_SIDE),
-            filled_core_ranges(-(-product.width // per_core), columns),
+            filled_core_ranges(-(-sizes.width // per_core), columns),
         ),
     )
     config = given or MatmulDRAMSharded(inner, 1, per_core)
@@ -165,7 +165,7 @@ class MatmulCandidates:
 
     def of(self, call: LibraryCall) -> Iterator[Candidate]:
         """Yields the candidates of a matmul, except DRAM-sharded ones."""
-        product = Product(call)
+        sizes = MatmulSizes(call)
         left, right, *bias = call.operands
         rest = (interleaved(right, right.buffer_type), *bias)
         if left.layout is not Layout.TILE or left.memory is Memory.HOST:
@@ -174,7 +174,7 @@ class MatmulCandidates:
         plain = left if left.shards is None else interleaved(left, "l1")
         in_dram = interleaved(left, "dram"), interleaved(right, "dram"), *bias
         result = interleaved(call.result, "dram")
-        takes_no_config = call.attributes.get("transpose_a") or product.inner == 0
+        takes_no_config = call.attributes.get("transpose_a") or sizes.inner == 0
         if bias and call.attributes.get("transpose_b"):
             # If tt-metal chooses a config without blocks, it transposes the operand first, but
             # checks the bias against the shape before that (matmul.cpp, bound_matmul). For operands
@@ -185,7 +185,7 @@ class MatmulCandidates:
         if takes_no_config:
             return
         for source in (plain,) if left.shards is None else (plain, left):
-            for config, result in self._configured_results(call, product, source):
+            for config, result in self._configured_results(call, sizes, source):
                 yield self._with_config(call, (source, *rest), result, config)
 
     def fastest_seconds(self, call: LibraryCall, candidates: Iterable[Candidate]) -> float:
@@ -198,14 +198,14 @@ class MatmulCandidates:
         return least
 
     def _configured_results(
-        self, call: LibraryCall, product: Product, left: TensorPlacement
+        self, call: LibraryCall, sizes: MatmulSizes, left: TensorPlacement
     ) -> Iterator[tuple[MatmulProgramConfig, TensorPlacement]]:
         """Yields program configs, each with its possible results.
 
         Sharded results restrict the subblocks."""
         for whole_rows in (False, True) if self.shards else (False,):
-            for config in self._configs(call, product, left, whole_rows):
-                for result in self._result_placements(call.result, config, product):
+            for config in self._configs(call, sizes, left, whole_rows):
+                for result in self._result_placements(call.result, config, sizes):
                     if (result.shards is not None) == whole_rows:
                         yield config, result
 
@@ -226,40 +226,40 @@ class MatmulCandidates:
             attributes["matmul_program_config"] = replace(config, fused_activation=fused)  # pyright: ignore[reportCallIssue]
             attributes["activation"] = None
         if call.compute_config is None:
-            attributes["compute_config"] = product_compute(call)
+            attributes["compute_config"] = matmul_compute(call)
         return Candidate(operands, (result,), attributes)
 
     def _configs(
-        self, call: LibraryCall, product: Product, left: TensorPlacement, whole_rows: bool
+        self, call: LibraryCall, sizes: MatmulSizes, left: TensorPlacement, whole_rows: bool
     ) -> Iterator[MatmulProgramConfig]:
         """Yields the fastest program config of each kind; `whole_rows`: for sharded results."""
         grid = self.grid
-        rows, width = product.rows, product.width
+        rows, width = sizes.rows, sizes.width
         shards = left.shards
         kind = left.memory_layout
         # 2D multicast: each row of cores computes rows of the result, each column columns.
         if kind in ("interleaved", "block_sharded"):
             per_m, per_n = -(-rows // grid.rows), -(-width // grid.columns)
-            inner = product.inner
+            inner = sizes.inner
             if shards is not None:
                 per_m, inner = (size // TILE_SIDE for size in shards.shape)
             if -(-rows // per_m) <= grid.rows and min(rows, width) > 1:
                 part = _CorePart(per_m, per_n, inner, None, whole_rows)
-                config = self._fastest_blocks(call, product, left, part)
+                config = self._fastest_blocks(call, sizes, left, part)
                 if config is not None:
                     yield config
         if kind in ("interleaved", "width_sharded") and rows <= 32:
-            inner = product.inner if shards is None else shards.shape[1] // TILE_SIDE
+            inner = sizes.inner if shards is None else shards.shape[1] // TILE_SIDE
             part = _CorePart(rows, -(-width // grid.cores), inner, True, whole_rows)
-            config = self._fastest_blocks(call, product, left, part)
+            config = self._fastest_blocks(call, sizes, left, part)
             if config is not None:
                 yield config
                 if whole_rows:
                     yield from self._on_rectangle(config, width, left)
         if kind in ("interleaved", "height_sharded") and width <= 64:
             per_m = -(-rows // grid.cores) if shards is None else shards.shape[0] // TILE_SIDE
-            part = _CorePart(per_m, width, product.inner, False, whole_rows)
-            config = self._fastest_blocks(call, product, left, part)
+            part = _CorePart(per_m, width, sizes.inner, False, whole_rows)
+            config = self._fastest_blocks(call, sizes, left, part)
             if config is not None:
                 yield config
 
@@ -299,7 +299,7 @@ class MatmulCandidates:
             return
 
     def _fastest_blocks(
-        self, call: LibraryCall, product: Product, left: TensorPlacement, part: _CorePart
+        self, call: LibraryCall, sizes: MatmulSizes, left: TensorPlacement, part: _CorePart
     ) -> BlockedConfig | None:
         """Returns the fastest program config whose circular buffers fit into L1.
 
@@ -308,7 +308,7 @@ class MatmulCandidates:
         found: list[tuple[float, BlockedConfig]] = []
         whole = part.whole_rows or left.shards is not None
         for count in (1,) if whole else divisors(part.width):
-            fitting = self._highest_blocks(call, product, left, part, part.width // count)
+            fitting = self._highest_blocks(call, sizes, left, part, part.width // count)
             if fitting is not None:
                 found.append(fitting)
             if count == 1:
@@ -321,7 +321,7 @@ class MatmulCandidates:
     def _highest_blocks(
         self,
         call: LibraryCall,
-        product: Product,
+        sizes: MatmulSizes,
         left: TensorPlacement,
         part: _CorePart,
         width: int,
@@ -331,7 +331,7 @@ class MatmulCandidates:
         most = 4 if wide_sums(call) else 8
         for count in divisors(part.height):
             for depth in reversed(divisors(part.inner)):
-                if product.inner % depth or depth > 4 * MAX_DEPTH:
+                if sizes.inner % depth or depth > 4 * MAX_DEPTH:
                     continue
                 if depth > MAX_DEPTH and depth != part.inner:
                     continue
@@ -351,7 +351,7 @@ class MatmulCandidates:
         return None
 
     def _result_placements(
-        self, result: TensorPlacement, config: MatmulProgramConfig, product: Product
+        self, result: TensorPlacement, config: MatmulProgramConfig, sizes: MatmulSizes
     ) -> Iterator[TensorPlacement]:
         """Yields the placements that a result can have with a program config."""
         yield interleaved(result, "dram")
@@ -361,13 +361,13 @@ class MatmulCandidates:
         if config.out_block_h != config.per_core_m:
             return
         if result.layout is Layout.TILE and result.collapsed_shape() != (
-            product.rows,
-            product.width,
+            sizes.rows,
+            sizes.width,
         ):
             return  # ttnn squeezes the result of a matrix-vector matmul, but not a sharded one.
         per_m, per_n = config.per_core_m, config.per_core_n
         shape = (per_m * TILE_SIDE, per_n * TILE_SIDE)
-        down, across = -(-product.rows // per_m), -(-product.width // per_n)
+        down, across = -(-sizes.rows // per_m), -(-sizes.width // per_n)
         if isinstance(config, MatmulMultiCast):
             cores = (CoreRange(0, 0, across - 1, down - 1),)
             yield result.sharded("block_sharded", Shards(shape, cores))
@@ -385,14 +385,14 @@ class MatmulCandidates:
         if isinstance(config, MatmulDRAMSharded):
             yield from self._dram_sharded(call, config)
             return
-        product = Product(call)
+        sizes = MatmulSizes(call)
         left, right, *bias = call.operands
         rest = (interleaved(right, right.buffer_type), *bias)
         sources = [left if left.shards is None else interleaved(left, "l1")]
         if left.shards is not None and config_takes_shards(config, left):
             sources.append(left)
         for source in sources:
-            for result in self._result_placements(call.result, config, product):
+            for result in self._result_placements(call.result, config, sizes):
                 yield self._with_config(call, (source, *rest), result, config)
 
     def from_banks(self, call: LibraryCall) -> Iterator[Candidate]:
@@ -416,7 +416,7 @@ class MatmulCandidates:
             yield self._with_config(call, (left, right), result, config)
 
 
-def product_compute(call: LibraryCall) -> ComputeConfig:
+def matmul_compute(call: LibraryCall) -> ComputeConfig:
     """Returns the compute config of a matmul with a program config.
 
     It is the library's default, with partial sums accumulated in L1.

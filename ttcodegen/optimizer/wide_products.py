@@ -118,7 +118,7 @@ class _PieceCounts:
 
     def __init__(self, model: CostModel) -> None:
         self._model = model
-        self._products = MatmulCandidates(model, True, model.grid)
+        self._matmuls = MatmulCandidates(model, True, model.grid)
 
     def count(self, op: CatalogueOp) -> int:
         """Returns the fastest number of pieces of a matmul; 1 to leave it undivided."""
@@ -143,12 +143,12 @@ class _PieceCounts:
         return best
 
     def _seconds(self, call: LibraryCall, banks_only: bool = False) -> float:
-        return self._products.fastest_seconds(call, self._candidates(call, banks_only))
+        return self._matmuls.fastest_seconds(call, self._candidates(call, banks_only))
 
     def _candidates(self, call: LibraryCall, banks_only: bool) -> Iterator[Candidate]:
-        yield from self._products.from_banks(call)
+        yield from self._matmuls.from_banks(call)
         if not banks_only:
-            yield from self._products.of(call)
+            yield from self._matmuls.of(call)
 
     def _concat_seconds(self, made: TensorPlacement, result: TensorPlacement, count: int) -> float:
         """Seconds of the concatenation of the pieces' results."""

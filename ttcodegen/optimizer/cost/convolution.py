@@ -23,11 +23,11 @@ from ttcodegen.optimizer.call import (
     bank_bytes,
 )
 from ttcodegen.optimizer.circular_buffers import moved, tilized_bytes
-from ttcodegen.optimizer.cost.program_work import product_call_buffers
+from ttcodegen.optimizer.cost.program_work import matmul_call_buffers
 from ttcodegen.optimizer.cost.work import Machine, Work, cores_of, traffic
 from ttcodegen.optimizer.movement_buffers import pool_buffers, shards_of_pool
 from ttcodegen.optimizer.programs import convolution as division
-from ttcodegen.optimizer.programs import matmul as products
+from ttcodegen.optimizer.programs import matmul as matmul
 from ttcodegen.optimizer.programs.convolution import Convolution, DividedCores, most_pixels
 from ttcodegen.optimizer.programs.windows import Plan, Setting, element_bytes, pool_tensors
 from ttcodegen.systems.cards import default_system
@@ -86,7 +86,7 @@ def _footprint(
     setting: Setting, convolution: Convolution, image: TensorPlacement, result: TensorPlacement
 ) -> Footprint:
     convolution, image = _folded(convolution, image)
-    if image.buffer_type == "l1" or convolution.is_product:
+    if image.buffer_type == "l1" or convolution.is_matmul:
         return _UnslicedConvolution(setting, convolution, image, result).footprint()
     sliced_config = convolution.config
     if sliced_config.output_layout is not None:
@@ -264,7 +264,7 @@ def _usage(
     placed: TensorPlacement | None = None,
 ) -> _Usage:
     """Returns the L1 usage as the library computes it (calculate_L1_usage_for_conv_op)."""
-    alignment = division.channel_alignment(cores.kind, image.layout, convolution.is_product)
+    alignment = division.channel_alignment(cores.kind, image.layout, convolution.is_matmul)
     if placed is None:
         placed = division.image_shards(convolution, image, cores, alignment)
     outputs = division.output_cores(convolution, cores, setting.grid)
@@ -290,7 +290,7 @@ def _cheapest_layout(
     """Returns the shards with the lowest L1 usage (determine_conv_config_for_auto_shard)."""
     usages: dict[MemoryLayout, _Usage] = {}
     for kind in _KINDS:
-        alignment = division.channel_alignment(kind, image.layout, convolution.is_product)
+        alignment = division.channel_alignment(kind, image.layout, convolution.is_matmul)
         cores = division.input_cores(
             convolution, kind, alignment, setting.grid, _orientation(convolution)
         )
@@ -301,7 +301,7 @@ def _cheapest_layout(
     blocks = usages["block_sharded"]
     if blocks.total < usages[best].total and blocks.cores >= setting.grid.columns:
         best = "block_sharded"
-    if usages["width_sharded"].total < usages[best].total and not convolution.is_product:
+    if usages["width_sharded"].total < usages[best].total and not convolution.is_matmul:
         best = "width_sharded"
     return best
 
@@ -336,8 +336,8 @@ class _UnslicedConvolution:
         placed = self._placed()
         in_rows = image.layout is Layout.ROW_MAJOR
         in_blocks = placed.memory_layout != "height_sharded"
-        automatic = sizes.is_product and self.is_automatic
-        if sizes.is_product and in_rows and (automatic or (placed != image and in_blocks)):
+        automatic = sizes.is_matmul and self.is_automatic
+        if sizes.is_matmul and in_rows and (automatic or (placed != image and in_blocks)):
             image = image.with_(layout=Layout.TILE)
             placed = placed.with_(layout=Layout.TILE)
             self._run(tilized_bytes(self.image, image), image)
@@ -380,7 +380,7 @@ class _UnslicedConvolution:
         outputs = division.output_cores(sizes, cores, self.setting.grid)
         assert placed.shards is not None
         alignment = division.channel_alignment(
-            cores.kind, placed.layout, sizes.is_product, placed.shards.shape[1]
+            cores.kind, placed.layout, sizes.is_matmul, placed.shards.shape[1]
         )
         inner = align_up(sizes.in_channels, cores.across * alignment)
         plan = Plan(self.setting, sizes, placed.data_type, cores, outputs, inner)
@@ -389,12 +389,12 @@ class _UnslicedConvolution:
         plain = result.with_(layout=pages, shape=(1, 1, sizes.out_pixels, sizes.out_channels))
         computed = division.output_shards(sizes, plain, outputs)
         source: TensorPlacement | int = placed
-        if sizes.is_product:
+        if sizes.is_matmul:
             tiles = placed.with_(layout=Layout.TILE)
             if placed.layout is Layout.ROW_MAJOR:
                 self._run(0, placed, tiles)
             source = tiles
-            self._run(plan.product(tiles, computed.with_(layout=Layout.TILE)), tiles, computed)
+            self._run(plan.matmul_bytes(tiles, computed.with_(layout=Layout.TILE)), tiles, computed)
         else:
             if self._has_halo(placed):
                 pixels = most_pixels(sizes, plan.shard_height(outputs.down))
@@ -427,12 +427,12 @@ class _UnslicedConvolution:
         reshards = shards is None
         width = None if shards is None else shards.shape[1]
         scheme = image.memory_layout
-        alignment = division.channel_alignment(scheme, image.layout, sizes.is_product, width)
+        alignment = division.channel_alignment(scheme, image.layout, sizes.is_matmul, width)
         if shards is not None:
             given = DividedCores.of(image)
             reshards = scheme != "block_sharded" and given.orientation is not Orientation.ROW_MAJOR
             reshards = reshards or shards.shape[1] % alignment != 0
-            if sizes.is_product:
+            if sizes.is_matmul:
                 if (
                     scheme == "block_sharded"
                     and sizes.in_channels != given.across * shards.shape[1]
@@ -452,7 +452,7 @@ class _UnslicedConvolution:
             cores = division.input_cores(sizes, kind, alignment, self.setting.grid, orientation)
         if shards is not None and not reshards and cores == DividedCores.of(image):
             return image
-        alignment = division.channel_alignment(kind, image.layout, sizes.is_product)
+        alignment = division.channel_alignment(kind, image.layout, sizes.is_matmul)
         return division.image_shards(sizes, image, cores, alignment)
 
     def _matmul_buffers(self, image: TensorPlacement) -> int:
@@ -470,7 +470,7 @@ class _UnslicedConvolution:
             fp32_dest_acc_en=setting.wide_sums, packer_l1_acc=setting.gathers_sums
         )
         call = LibraryCall("linear", (left, plain, *bias), (result,), {COMPUTE_CONFIG: compute})
-        return product_call_buffers(call, setting.grid, setting.space)
+        return matmul_call_buffers(call, setting.grid, setting.space)
 
 
 def _halo(placed: TensorPlacement) -> int:
@@ -508,7 +508,7 @@ def convolved(chip: Machine, call: LibraryCall) -> Work:
     cores = result.shards.cores if result.shards is not None else min(chip.description.cores, rows)
     work = Work(min(cores, chip.description.cores))
     count = -(-rows * columns // work.cores) * inner
-    passes = products.fidelity_passes(call)
+    passes = matmul.fidelity_passes(call)
     # Rows of windows are copied in L1 and tilized before the matmul.
     gathered = -(-rows // work.cores) * inner if kernel > 1 else 0
     work.movement_cycles = gathered * TILE_SIDE * chip.speed.transaction // 4

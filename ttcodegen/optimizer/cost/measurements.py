@@ -32,19 +32,19 @@ class Fitted:
     ops of one tile)."""
     start_in_shards: float = 0.84e-6
     """The same if all tensors are local shards (`relu` and `add`, 405 calls)."""
-    start_of_product: float = 3.1e-6
+    start_of_matmul: float = 3.1e-6
     """The same for a matmul, whose cores synchronize first (486 matmuls)."""
     dram_interleaved: float = 219e9
     """DRAM bandwidth of interleaved tensors in bytes per second, apart from the time of pages
     (`relu`, `add`)."""
-    dram_product: float = 201e9
+    dram_matmul: float = 201e9
     """The same in matmuls, whose senders read whole blocks (388 matmuls)."""
     dram_sharded: float = 237e9
     """DRAM bandwidth of operands that are sharded over the banks (49 matmuls)."""
     dram_page: float = 0.1e-9
     """DRAM seconds per page of an interleaved tensor (`relu` of bf16, bfp8 and bfp4)."""
 
-    product_page: float = 0.0
+    matmul_page: float = 0.0
     """The same in matmuls (`matmul` of bfp8 and bfp4, 74 on n150 and 46 on p150)."""
 
     # Elementwise
@@ -109,12 +109,12 @@ FITTED = {
         Fitted(),
         start=0.74e-6,
         start_in_shards=0.45e-6,
-        start_of_product=2.23e-6,
+        start_of_matmul=2.23e-6,
         dram_interleaved=490e9,
-        dram_product=480e9,
+        dram_matmul=480e9,
         dram_sharded=498e9,
         dram_page=1.0e-9,
-        product_page=0.5e-9,
+        matmul_page=0.5e-9,
         multicast=51.0,
         own_read=48.0,
     ),

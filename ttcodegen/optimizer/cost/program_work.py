@@ -25,7 +25,7 @@ from ttcodegen.optimizer.circular_buffers import argmax_cores
 from ttcodegen.optimizer.circular_buffers import elementwise as elementwise_buffers
 from ttcodegen.optimizer.cost.transfers import in_tiles, tile_by_tile
 from ttcodegen.optimizer.cost.work import Machine, Work, cores_of, traffic
-from ttcodegen.optimizer.programs import matmul as products
+from ttcodegen.optimizer.programs import matmul as matmul
 from ttcodegen.optimizer.programs.attention_and_norms import DecodeAttention
 from ttcodegen.optimizer.programs.matmul import automatic_config
 
@@ -42,25 +42,25 @@ FULL_OVERLAP = 8.0
 
 def multiplied(chip: Machine, call: LibraryCall) -> Work:
     """Work of a matmul."""
-    product = products.Product(call)
+    sizes = matmul.MatmulSizes(call)
     config = call.program_config or automatic_config(call, chip.grid, chip.speed.l1_bank)
-    passes = products.fidelity_passes(call, chip.description.arch == "wormhole_b0")
+    passes = matmul.fidelity_passes(call, chip.description.arch == "wormhole_b0")
     left, right, result = call.operands[0], call.operands[1], call.result
-    cores = min(products.config_cores(config, product, chip.grid), chip.description.cores)
+    cores = min(matmul.config_cores(config, sizes, chip.grid), chip.description.cores)
     work = Work(cores)
     if config is None:
-        return _blockless(chip, call, product, work, passes)
-    k = min(getattr(config, "in0_block_w", 1), product.inner)
+        return _blockless(chip, call, sizes, work, passes)
+    k = min(getattr(config, "in0_block_w", 1), sizes.inner)
     height = getattr(config, "out_block_h", getattr(config, "per_core_m", 1))
     width = getattr(config, "out_block_w", getattr(config, "per_core_n", 1))
-    rows = min(getattr(config, "per_core_m", 1), product.rows)
-    columns = min(getattr(config, "per_core_n", 1), product.width)
+    rows = min(getattr(config, "per_core_m", 1), sizes.rows)
+    columns = min(getattr(config, "per_core_n", 1), sizes.width)
     if isinstance(config, MatmulDRAMSharded):
         # Only the cores next to the banks compute; they send result shards to the others.
-        cores = min(chip.description.num_dram_channels, product.width)
-        columns = width = -(-product.width // cores)
+        cores = min(chip.description.num_dram_channels, sizes.width)
+        columns = width = -(-sizes.width // cores)
         work.cores = cores
-    repeats = 1 if getattr(config, "fuse_batch", True) else product.batch
+    repeats = 1 if getattr(config, "fuse_batch", True) else sizes.batch
     sub_h = getattr(config, "out_subblock_h", 1)
     sub_w = getattr(config, "out_subblock_w", min(8, columns))
     fitted = chip.fitted
@@ -70,23 +70,23 @@ def multiplied(chip: Machine, call: LibraryCall) -> Work:
     )
     each = max(fitted.tile_product * passes, feeding)
     out = repeats * rows * columns
-    count = out * product.inner
-    blocks = -(-product.inner // k)
+    count = out * sizes.inner
+    blocks = -(-sizes.inner // k)
     splits = -(-rows // height) * -(-columns // width) * repeats
     packed = out * tile_bytes(result) * fitted.packed_byte
     work.engine_cycles = int(count * each + packed + blocks * splits * fitted.block_sync)
     traffic(work, call)
-    work.overlap, work.start = FULL_OVERLAP, fitted.start_of_product
-    work.dram_rate, work.page_seconds = fitted.dram_product, fitted.product_page
+    work.overlap, work.start = FULL_OVERLAP, fitted.start_of_matmul
+    work.dram_rate, work.page_seconds = fitted.dram_matmul, fitted.matmul_page
     if isinstance(config, MatmulDRAMSharded):
         work.dram_rate, work.page_seconds = fitted.dram_sharded, 0.0
-    received = repeats * product.inner * (rows * tile_bytes(left) + columns * tile_bytes(right))
+    received = repeats * sizes.inner * (rows * tile_bytes(left) + columns * tile_bytes(right))
     work.noc_bytes = max(work.noc_bytes, received * cores // 2)
     sent = rows * -(-columns // width), columns * -(-rows // height)
-    work.movement_cycles = _multicast_cycles(chip, call, config, repeats * product.inner, sent)
+    work.movement_cycles = _multicast_cycles(chip, call, config, repeats * sizes.inner, sent)
     if call.attributes.get("activation") or config.activation is not None:
         work.vector_cycles = out * TILE_SIDE * 8
-    work.circular_buffers = _buffers(call, config, product)
+    work.circular_buffers = _buffers(call, config, sizes)
     return work
 
 
@@ -124,40 +124,40 @@ def _multicast_cycles(
     return int(max(cycles, default=0))
 
 
-def product_call_buffers(call: LibraryCall, grid: CoreGrid, l1: int) -> int:
+def matmul_call_buffers(call: LibraryCall, grid: CoreGrid, l1: int) -> int:
     """Returns the bytes of the circular buffers of a matmul.
 
     Without a program config, ttnn chooses one for `l1` bytes of L1 per core."""
     config = call.program_config or automatic_config(call, grid, l1)
     if config is None:
         return _blockless_buffers(call)
-    return _buffers(call, config, products.Product(call))
+    return _buffers(call, config, matmul.MatmulSizes(call))
 
 
 def _blockless_buffers(call: LibraryCall) -> int:
     return 2 * sum(tile_bytes(p) for p in (*call.operands[:2], call.result))
 
 
-def _buffers(call: LibraryCall, config: ProgramConfig, product: products.Product) -> int:
+def _buffers(call: LibraryCall, config: ProgramConfig, sizes: matmul.MatmulSizes) -> int:
     """Returns the bytes of the circular buffers of a matmul with blocks."""
     left, right, result = call.operands[0], call.operands[1], call.result
-    wide_sums = products.wide_sums(call)
-    k = min(getattr(config, "in0_block_w", 1), product.inner)
+    wide_sums = matmul.wide_sums(call)
+    k = min(getattr(config, "in0_block_w", 1), sizes.inner)
     if isinstance(config, MatmulDRAMSharded) and right.shards is not None:
-        return footprint.banked_product_buffers(k, left, right, result, wide_sums)
+        return footprint.dram_sharded_matmul_buffers(k, left, right, result, wide_sums)
     bias = call.operands[2] if len(call.operands) > 2 else None
     high = getattr(config, "out_block_h", getattr(config, "per_core_m", 1))
     wide = getattr(config, "out_block_w", getattr(config, "per_core_n", 1))
     # A core with several batches processes one at a time.
     is_batched = isinstance(config, MatmulReuse)
-    left_high = min(high, product.height) if is_batched else high
-    repeats = 1 if getattr(config, "fuse_batch", True) else product.batch
-    blocks = -(-product.inner // k)
+    left_high = min(high, sizes.height) if is_batched else high
+    repeats = 1 if getattr(config, "fuse_batch", True) else sizes.batch
+    blocks = -(-sizes.inner // k)
     compute = call.compute_config
     packs_to_l1 = compute is None or compute.packer_l1_acc
-    return footprint.product_buffers(
+    return footprint.matmul_buffers(
         footprint.Blocks(
-            high, wide, k, blocks * (product.batch if is_batched else repeats) == 1, left_high
+            high, wide, k, blocks * (sizes.batch if is_batched else repeats) == 1, left_high
         ),
         left,
         right,
@@ -170,12 +170,12 @@ def _buffers(call: LibraryCall, config: ProgramConfig, product: products.Product
 
 
 def _blockless(
-    chip: Machine, call: LibraryCall, product: products.Product, work: Work, passes: int
+    chip: Machine, call: LibraryCall, sizes: matmul.MatmulSizes, work: Work, passes: int
 ) -> Work:
     """Work of a matmul without blocks: a row and a column of tiles are read per result tile."""
     left, right = call.operands[0], call.operands[1]
-    out = product.rows * product.width
-    count = out * product.inner
+    out = sizes.rows * sizes.width
+    count = out * sizes.inner
     each = max(chip.speed.tile_product * passes, 2 * tile_bytes(right) // chip.speed.unpacked_bytes)
     work.engine_cycles = -(-count // work.cores) * (each + chip.speed.tile_overhead)
     work.noc_bytes = count * (tile_bytes(left) + tile_bytes(right))
@@ -191,7 +191,7 @@ def attended(chip: Machine, call: LibraryCall) -> Work:
     In causal attention, each chunk of queries reads the keys and values that its mask does not
     exclude; otherwise cores forward them to each other."""
     query, key, value = call.operands[:3]
-    passes = products.fidelity_passes(call)
+    passes = matmul.fidelity_passes(call)
     heads, rows = prod(query.shape[:-2]), tiles_along(query.shape[-2])
     keys, depth = tiles_along(key.shape[-2]), tiles_along(query.shape[-1])
     config = call.program_config
@@ -238,10 +238,10 @@ def attended_by_one(chip: Machine, call: LibraryCall) -> Work:
     work.dram_bytes += read
     work.noc_bytes += read
     each = chip.pass_cycles([query])
-    product = max(chip.speed.tile_product * products.fidelity_passes(call), 40)
+    tile_cycles = max(chip.speed.tile_product * matmul.fidelity_passes(call), 40)
     scores = plan.rows * plan.chunk_tiles
     summed = plan.rows * (plan.depth + 3) * each
-    step = scores * (2 * plan.depth * product + 4 * each) + summed + 2 * chip.fitted.block_sync
+    step = scores * (2 * plan.depth * tile_cycles + 4 * each) + summed + 2 * chip.fitted.block_sync
     work.engine_cycles = plan.steps * step + plan.rounds * (2 * summed + chip.fitted.block_sync)
     work.vector_cycles = plan.steps * scores * TILE_SIDE * 12
     return work

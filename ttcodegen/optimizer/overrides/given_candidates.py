@@ -456,8 +456,8 @@ def give_weight_types(function: FuncOp, overrides: FunctionOverrides) -> None:
     constants = constant_values(function) if requested else set[SSAValue]()
     made: dict[str, dict[SSAValue, SSAValue]] = {name: {} for name in TYPES}
     for op, name in requested:
-        product = has_trait(op, Trait.MATRIX_PRODUCT)
-        if not product or not narrow(op, TYPES[name], constants, made[name]):
+        is_matmul = has_trait(op, Trait.MATRIX_PRODUCT)
+        if not is_matmul or not narrow(op, TYPES[name], constants, made[name]):
             raise CompileError(
                 f"'{overrides.names[op]}' ({op.definition.short_name}) has no weights that could "
                 f"become {name}",

@@ -103,7 +103,7 @@ class Convolution:
         return self.batch * prod(self.out)
 
     @property
-    def is_product(self) -> bool:
+    def is_matmul(self) -> bool:
         """Returns whether the library computes the convolution as a matmul."""
         requested = self.config.shard_layout
         if requested is not None and requested.text == "width_sharded":
@@ -187,7 +187,7 @@ def _sharded(
         cores = filled_core_ranges(down, grid.columns)
     else:
         down = parts(rows, grid.rows)
-        if convolution.is_product:
+        if convolution.is_matmul:
             outputs = tiles_along(convolution.out_channels)
             common = range(min(grid.columns, channels, outputs), 0, -1)
             across = next(n for n in common if outputs % n == 0 and channels % n == 0)
@@ -221,7 +221,7 @@ def result_of(call: LibraryCall, image: TensorPlacement, grid: CoreGrid) -> Tens
     elif kind == "block_sharded":
         down, across = box.rows, box.columns
         fits = width * across >= convolution.in_channels
-        if convolution.is_product:
+        if convolution.is_matmul:
             fits = convolution.in_channels == width * across
         else:
             across = parts(channels, grid.columns)
@@ -232,7 +232,7 @@ def result_of(call: LibraryCall, image: TensorPlacement, grid: CoreGrid) -> Tens
         return None
     out_height = align_up(convolution.out_pixels, down * TILE_SIDE) // down
     out_width = align_up(channels, across) // across * TILE_SIDE
-    if convolution.is_product:
+    if convolution.is_matmul:
         # A matmul leaves out cores without rows or columns to compute.
         rows = tiles_along(convolution.out_pixels)
         down = align_up(rows, out_height // TILE_SIDE) // (out_height // TILE_SIDE)
@@ -249,7 +249,7 @@ def halo_bytes(call: LibraryCall, image: TensorPlacement, result: TensorPlacemen
 
     0 for convolutions that are computed as matmuls."""
     convolution = Convolution.of(call)
-    if image.shards is None or result.shards is None or convolution.is_product:
+    if image.shards is None or result.shards is None or convolution.is_matmul:
         return 0
     return most_pixels(convolution, result.shards.shape[0]) * row_bytes(image)
 
@@ -297,7 +297,7 @@ class Sizes(Protocol):
     @property
     def out_pixels(self) -> int: ...
     @property
-    def is_product(self) -> bool: ...
+    def is_matmul(self) -> bool: ...
     @property
     def block_height(self) -> int:
         """Requested tile rows of the result per block; 0 if not given."""
@@ -355,10 +355,10 @@ def parts(number: int, most: int, multiple: int = 1) -> int:
 
 
 def channel_alignment(
-    kind: str | None, layout: Layout, is_product: bool, shard_width: int | None = None
+    kind: str | None, layout: Layout, is_matmul: bool, shard_width: int | None = None
 ) -> int:
     """Returns the alignment of the channels per core (get_input_channels_alignment)."""
-    if is_product or kind == "width_sharded" or layout is not Layout.ROW_MAJOR:
+    if is_matmul or kind == "width_sharded" or layout is not Layout.ROW_MAJOR:
         return TILE_SIDE
     if shard_width is None:
         return LEAST_ALIGNMENT
@@ -377,7 +377,7 @@ def input_cores(
         return DividedCores(kind, filled_core_ranges(count, grid.columns))
     if kind == "width_sharded":
         channels = tiles_along(sizes.in_channels)
-        if sizes.is_product:
+        if sizes.is_matmul:
             count = next(n for n in range(grid.cores, 0, -1) if channels % n == 0)
         else:
             count = parts(channels, grid.cores)
@@ -387,7 +387,7 @@ def input_cores(
         (grid.columns, grid.rows) if column_major else (grid.rows, grid.columns)
     )
     blocks = -(-sizes.in_channels // alignment)
-    if sizes.is_product:
+    if sizes.is_matmul:
         outputs = tiles_along(sizes.out_channels)
         common = range(most_across, 0, -1)
         across = next(n for n in common if outputs % n == 0 and blocks % n == 0)
@@ -399,7 +399,7 @@ def input_cores(
 def output_cores(sizes: Sizes, given: DividedCores, grid: CoreGrid) -> DividedCores:
     """Returns the cores of the result (determine_output_parallel_config)."""
     channels = tiles_along(sizes.out_channels)
-    if sizes.is_product or given.kind == "height_sharded":
+    if sizes.is_matmul or given.kind == "height_sharded":
         return given
     if given.kind == "width_sharded":
         count = parts(channels, grid.cores)

@@ -34,7 +34,7 @@ SUBBLOCKS = (
 """Heights and widths of subblocks, the best first (matmul_program_config.cpp)."""
 
 
-class Product:
+class MatmulSizes:
     """Sizes of a matmul in tiles: `batch` times height x inner x width."""
 
     def __init__(self, call: LibraryCall) -> None:
@@ -94,29 +94,29 @@ def subblock(height: int, width: int, most: int = 8, whole_rows: bool = False) -
     return 1, 1
 
 
-def config_cores(config: ProgramConfig | None, product: Product, grid: CoreGrid) -> int:
+def config_cores(config: ProgramConfig | None, sizes: MatmulSizes, grid: CoreGrid) -> int:
     """Returns the number of cores of a matmul."""
     match config:
         case MatmulMultiCast():
-            rows = product.rows if config.fuse_batch else product.height
+            rows = sizes.rows if config.fuse_batch else sizes.height
             down = -(-rows // config.per_core_m)
-            return down * -(-product.width // config.per_core_n)
+            return down * -(-sizes.width // config.per_core_n)
         case MatmulMultiCast1D():
-            down = -(-product.rows // config.per_core_m)
-            return down * -(-product.width // config.per_core_n)
+            down = -(-sizes.rows // config.per_core_m)
+            return down * -(-sizes.width // config.per_core_n)
         case MatmulReuse():
             return min(
                 grid.cores,
-                -(-product.rows * product.width // (config.per_core_m * config.per_core_n)),
+                -(-sizes.rows * sizes.width // (config.per_core_m * config.per_core_n)),
             )
         case MatmulDRAMSharded():
-            return min(grid.cores, -(-product.width // config.per_core_n))
+            return min(grid.cores, -(-sizes.width // config.per_core_n))
         case _:
-            return min(grid.cores, product.rows * product.width)
+            return min(grid.cores, sizes.rows * sizes.width)
 
 
 def config_misfit(
-    config: MatmulProgramConfig, product: Product, grid: CoreGrid, wide: bool
+    config: MatmulProgramConfig, sizes: MatmulSizes, grid: CoreGrid, wide: bool
 ) -> str | None:
     """Returns why a matmul cannot have a program config, or None.
 
@@ -125,19 +125,19 @@ def config_misfit(
     cores = getattr(config, "compute_with_storage_grid_size", grid)
     if cores.columns > grid.columns or cores.rows > grid.rows:
         return f"the chip has {grid.columns}x{grid.rows} cores"
-    if product.inner % getattr(config, "in0_block_w", 1):
-        return f"in0_block_w does not divide the {product.inner} tiles that are summed over"
+    if sizes.inner % getattr(config, "in0_block_w", 1):
+        return f"in0_block_w does not divide the {sizes.inner} tiles that are summed over"
     most = 4 if wide else 8
     if getattr(config, "out_subblock_h", 1) * getattr(config, "out_subblock_w", 1) > most:
         return f"a subblock has {most} tiles at most"
     per_m, per_n = getattr(config, "per_core_m", 1), getattr(config, "per_core_n", 1)
-    rows = product.rows if getattr(config, "fuse_batch", True) else product.height
-    down, across = -(-rows // per_m), -(-product.width // per_n)
+    rows = sizes.rows if getattr(config, "fuse_batch", True) else sizes.height
+    down, across = -(-rows // per_m), -(-sizes.width // per_n)
     match config:
         case MatmulMultiCast():
             fits = down <= cores.rows and across <= cores.columns
         case MatmulMultiCast1D():
-            whole = per_m >= rows if config.mcast_in0 else per_n >= product.width
+            whole = per_m >= rows if config.mcast_in0 else per_n >= sizes.width
             fits = whole and down * across <= cores.cores
         case _:
             fits = True
@@ -202,7 +202,7 @@ class _Choice:
 
     def __init__(self, call: LibraryCall, grid: CoreGrid, l1: int) -> None:
         self.call, self.grid = call, grid
-        self.product = Product(call)
+        self.sizes = MatmulSizes(call)
         self.left, self.right, self.result = call.operands[0], call.operands[1], call.result
         self.bias = tile_bytes(call.operands[2]) if len(call.operands) > 2 else 0
         self.wide = wide_sums(call)
@@ -271,7 +271,7 @@ def automatic_config(call: LibraryCall, grid: CoreGrid, l1: int) -> ProgramConfi
             windows included.
     """
     choice = _Choice(call, grid, l1)
-    if not (choice.product.height and choice.product.width and choice.product.inner):
+    if not (choice.sizes.height and choice.sizes.width and choice.sizes.inner):
         return None
     if choice.left.shards is not None:
         return _sharded_config(choice)
@@ -279,22 +279,22 @@ def automatic_config(call: LibraryCall, grid: CoreGrid, l1: int) -> ProgramConfi
 
 
 def _interleaved_config(choice: _Choice) -> ProgramConfig | None:
-    product, grid, out = choice.product, choice.grid, choice.result
+    sizes, grid, out = choice.sizes, choice.grid, choice.result
     tensors = (choice.left, choice.right, out)
     all_interleaved = all(p.shards is None for p in tensors)
     in_dram = all(p.buffer_type == "dram" for p in tensors)
-    narrow = all_interleaved and _is_narrow(product.height, product.width, in_dram)
+    narrow = all_interleaved and _is_narrow(sizes.height, sizes.width, in_dram)
     factor = LARGEST_BLOCK
     while factor > 1 and not choice.fits(factor, factor, 2):
         factor //= 2
-    down, across = -(-product.height // factor), -(-product.width // factor)
+    down, across = -(-sizes.height // factor), -(-sizes.width // factor)
     divided = out.shards is not None or down > 1 or across > 1
-    inner = 1 if divided and product.inner % 2 else 2
+    inner = 1 if divided and sizes.inner % 2 else 2
     everywhere = in_dram and all_interleaved
-    if not everywhere and (down * across > grid.cores or product.inner % inner):
+    if not everywhere and (down * across > grid.cores or sizes.inner % inner):
         return None
     on_cores = (down, across) != (1, 1) and down <= grid.rows and across <= grid.columns
-    wide = narrow and product.width > product.height
+    wide = narrow and sizes.width > sizes.height
     kind = out.memory_layout
     if wide or (not on_cores and kind == "width_sharded") or (on_cores and down == 1):
         return _multicast_1d(choice, True)
@@ -311,12 +311,12 @@ def _interleaved_config(choice: _Choice) -> ProgramConfig | None:
 
 
 def _multicast_1d(choice: _Choice, shares_left: bool) -> ProgramConfig:
-    product, cores = choice.product, choice.grid.cores
+    sizes, cores = choice.sizes, choice.grid.cores
     if shares_left:
-        height, width = product.height, -(-product.width // cores)
+        height, width = sizes.height, -(-sizes.width // cores)
     else:
-        height, width = -(-product.height // cores), product.width
-    inner = 2 if product.inner % 2 == 0 else 1
+        height, width = -(-sizes.height // cores), sizes.width
+    inner = 2 if sizes.inner % 2 == 0 else 1
     high, wide, _ = choice.fitting(height, width, inner, False)
     return MatmulMultiCast1D(
         choice.grid, inner, *choice.subblock(high, wide), high, wide, height, width,
@@ -325,9 +325,9 @@ def _multicast_1d(choice: _Choice, shares_left: bool) -> ProgramConfig:
 
 
 def _multicast_2d(choice: _Choice) -> ProgramConfig:
-    product, grid = choice.product, choice.grid
-    inner = product.inner // grid.columns if product.inner % grid.columns == 0 else 1
-    height, width = -(-product.height // grid.rows), -(-product.width // grid.columns)
+    sizes, grid = choice.sizes, choice.grid
+    inner = sizes.inner // grid.columns if sizes.inner % grid.columns == 0 else 1
+    height, width = -(-sizes.height // grid.rows), -(-sizes.width // grid.columns)
     high, wide, inner = choice.fitting(height, width, inner, True)
     return MatmulMultiCast(
         grid, inner, *choice.subblock(high, wide), high, wide, height, width, fuse_batch=False
@@ -335,20 +335,20 @@ def _multicast_2d(choice: _Choice) -> ProgramConfig:
 
 
 def _sharded_config(choice: _Choice) -> ProgramConfig | None:
-    product, left = choice.product, choice.left
+    sizes, left = choice.sizes, choice.left
     assert left.shards is not None
     box = left.shards.bounding_box()
     grid = CoreGrid(box.columns, box.rows)
     rows, columns = (size // TILE_SIDE for size in left.shards.shape)
     to_shards = choice.result.shards is not None
-    if product.batch_b > 1:
-        block = rows, product.width
+    if sizes.batch_b > 1:
+        block = rows, sizes.width
         return MatmulReuse(grid, columns, *choice.subblock(*block, to_shards), *block)
     if left.memory_layout == "block_sharded":
         column_major = left.shards.orientation is Orientation.COL_MAJOR
         down, across = (grid.columns, grid.rows) if column_major else (grid.rows, grid.columns)
-        height, width = -(-product.rows // down), -(-product.width // across)
-        inner = gcd(columns, product.inner) if across == product.inner // columns else 1
+        height, width = -(-sizes.rows // down), -(-sizes.width // across)
+        inner = gcd(columns, sizes.inner) if across == sizes.inner // columns else 1
         high, wide, _ = choice.fitting(height, width, inner, False)
         return MatmulMultiCast(
             grid,
@@ -362,10 +362,10 @@ def _sharded_config(choice: _Choice) -> ProgramConfig | None:
         )
     by_width = left.memory_layout == "width_sharded"
     if by_width:
-        height, width = product.rows, -(-product.width // left.shards.cores)
-        inner = gcd(columns, product.inner)
+        height, width = sizes.rows, -(-sizes.width // left.shards.cores)
+        inner = gcd(columns, sizes.inner)
     else:
-        height, width, inner = rows, product.width, product.inner
+        height, width, inner = rows, sizes.width, sizes.inner
     high, wide, _ = choice.fitting(height, width, inner, False)
     return MatmulMultiCast1D(
         grid, inner, *choice.subblock(high, wide, to_shards), high, wide, height, width,

@@ -24,7 +24,7 @@ from ttcodegen.optimizer.call import (
     Blocks,
     LibraryCall,
     bank_bytes,
-    product_buffers,
+    matmul_buffers,
 )
 from ttcodegen.optimizer.programs.convolution import (
     LEAST_ALIGNMENT,
@@ -203,12 +203,12 @@ class Plan:
         parts = cores.count * (convolution.config.act_block_w_div or 1)
         return tiles_along(self.inner * rows * columns // parts)
 
-    def product(self, image: TensorPlacement, result: TensorPlacement) -> int:
+    def matmul_bytes(self, image: TensorPlacement, result: TensorPlacement) -> int:
         """Returns the bytes of the circular buffers of a 1x1 convolution of a sharded image."""
         setting = self.setting
         weight = TensorPlacement((1, 1, 32, 32), setting.weight, Layout.TILE)
         whole = self.block_width == tiles_along(self.inner)
-        return product_buffers(
+        return matmul_buffers(
             Blocks(self.high, self.wide, self.block_width, whole),
             image,
             weight,

@@ -1,7 +1,7 @@
 """Constants of the library's kernels fitted to measurements, and measured times of calls.
 
 The constants are fitted to a random half of the calls in `tests/cost/measured.tsv`, and tested
-against the other half. Docstrings name the calls behind each constant. Cycles are core clock
+against the other half. Docstrings name the calls of each constant. Cycles are core clock
 cycles; times are those of kernels, without gaps between programs.
 """
 

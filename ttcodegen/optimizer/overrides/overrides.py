@@ -28,8 +28,8 @@ from ttcodegen.transforms.ttnn.pipelines import level_of
 class CallNames:
     """Calls of a function by the names of their results.
 
-    A name is that of the value in the source, or else that of its location if no later call has the
-    same one, or else that of the op. Repeated names are numbered.
+    These are names of values in the source, or else of locations (for the last call of each), or
+    else of ops. Repeated names are numbered.
     """
 
     def __init__(self, function: FuncOp) -> None:

@@ -199,6 +199,13 @@ CASES = {
     ("ttir-choose-shardings", "weights"): Case(SHARDED, beside="parallel=auto"),
     ("ttir-choose-shardings", "parallel"): Case(SHARDED, value="tensor=1"),
     ("", "parallel"): Case(SHARDED, value="tensor=1"),
+    ("ttnn-replace-calls", "overrides"): Case(
+        "ttnn-fuse-activations",
+        ("--convert-ttir-to-ttnn",),
+        value='\'{"version": 1, "functions": {"shared": {"silu": {"calls": '
+        '[{"name": "opened", "op": "sigmoid", "operands": ["silu:0"]}, '
+        '{"op": "multiply", "operands": ["silu:0", "opened"]}]}}}}\'',
+    ),
     ("ttnn-fuse-projections", "overrides"): Case(
         "ttnn-fuse-projections", ("--convert-ttir-to-ttnn",), value=APART % ("attention", "matmul")
     ),

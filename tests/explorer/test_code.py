@@ -306,3 +306,57 @@ def test_decisions_of_a_person_are_on_the_graph_and_in_the_file(tmp_path: Path) 
     assert main(["--edits", str(out), "--write-overrides", str(written)]) == 0
     assert as_json(session, "overrides", out) == [json.loads(written.read_text())]
     session.close()
+
+
+def test_calls_that_a_person_moved_or_replaced_are_on_the_graph_and_in_the_file(
+    tmp_path: Path,
+) -> None:
+    source, out = tmp_path / "model.mlir", tmp_path / "out"
+    kind = "tensor<32x64xbf16>"
+    source.write_text(
+        f"func.func @model(%x: {kind}, %y: {kind}) -> ({kind}, {kind}) {{\n"
+        f'  %active = "ttir.silu"(%x) : ({kind}) -> {kind}\n'
+        f'  %turned = "ttir.sin"(%y) : ({kind}) -> {kind}\n'
+        f"  return %active, %turned : {kind}, {kind}\n}}\n"
+    )
+    assert main([str(source), "-o", str(out), "-q"]) == 0
+    code = out / "src/model.cpp"
+    text = code.read_text()
+    silu = next(line for line in text.splitlines(True) if "ttnn::silu(" in line)
+    turned = next(line for line in text.splitlines(True) if "ttnn::sin(" in line)
+    opened = (
+        "    // on both engines\n    ttnn::Tensor opened = ttnn::sigmoid(inputs.x);\n"
+        "    ttnn::Tensor active = ttnn::multiply(inputs.x, opened);\n"
+    )
+    code.write_text(text.replace(turned, "").replace(silu, turned + opened))
+    session = Session([tmp_path], Settings())
+    listed = {e["node"]: e["edit"] for f in as_json(session, "code", out) for e in f["edited"]}
+    assert listed == {
+        "active": "ttnn::sigmoid, ttnn::multiply instead of ttnn::silu, called after 'turned'"
+    }
+    # Its line is that of the call which makes the result now.
+    (place,) = [
+        (each["first"], each["last"])
+        for file in as_json(session, "code", out)
+        for each in file["lines"]
+        if each["node"] == "active"
+    ]
+    line = code.read_text()[: code.read_text().index("ttnn::Tensor active")].count("\n") + 1
+    assert place == (line, line)
+    said = {
+        node["id"]: each["value"]
+        for graph in as_json(session, "convert", out)
+        for node in graph["nodes"]
+        for each in node["attrs"]
+        if each["key"] == "edited"
+    }
+    assert said["active"] == f"by a person: {listed['active']}"
+    written = tmp_path / "overrides.json"
+    assert main(["--edits", str(out), "--write-overrides", str(written)]) == 0
+    (overrides,) = as_json(session, "overrides", out)
+    assert overrides == json.loads(written.read_text())
+    entries = overrides["functions"]["model"]
+    assert [call["op"] for call in entries["active"]["calls"]] == ["sigmoid", "multiply"]
+    assert entries["active"]["comment"] == "on both engines"
+    assert entries["active"]["after"] == "turned"
+    session.close()

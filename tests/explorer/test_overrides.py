@@ -34,6 +34,42 @@ def test_overrides_outlive_a_request(explorer: TTExplorer, model: Path) -> None:
     assert explorer.overrides(str(model))["functions"] == {}
 
 
+def test_calls_and_their_order_are_overrides_as_well(explorer: TTExplorer, model: Path) -> None:
+    calls = [
+        {
+            "name": "half",
+            "op": "multiply",
+            "operands": ["head/scaled:0"],
+            "attributes": {"scalar": 0.5},
+        },
+        {"name": "double", "op": "multiply", "operands": ["half"], "attributes": {"scalar": 2.0}},
+        {"op": "exp", "operands": ["double"]},
+    ]
+    pairs = [{"key": "calls", "value": json.dumps(calls)}, {"key": "comment", "value": "mine"}]
+    assert explorer.override(str(model), {"head/scaled": {"attributes": pairs}})
+    entry = explorer.overrides(str(model))["functions"]["*"]["head/scaled"]
+    assert entry == {"calls": calls, "comment": "mine"}
+    graphs = {graph["id"]: graph for graph in explorer.convert(str(model))}
+    nodes = {node["id"] for node in graphs["optimized: model"]["nodes"]}
+    assert {"half", "double", "head/scaled"} <= nodes
+    # The page shows a decision with what was given of it.
+    (found,) = [
+        each for each in explorer.command("decisions", str(model)) if each["node"] == "head/scaled"
+    ]
+    assert found["chosen"]["calls"] == calls
+    assert found["chosen"]["comment"] == "mine"
+    wrong = [{"key": "calls", "value": json.dumps([{"op": "sin", "operands": ["head/scaled:0"]}])}]
+    with pytest.raises(ExplorerError, match="sin would not compute what exp does"):
+        explorer.override(str(model), {"head/scaled": {"attributes": wrong}})
+    place = [{"key": "after", "value": "head/scaled"}]
+    with pytest.raises(
+        ExplorerError, match="'scores' cannot be called after 'head/scaled': 'half' reads it"
+    ):
+        explorer.override(str(model), {"scores": {"attributes": place}})
+    assert explorer.overrides(str(model))["functions"]["*"]["head/scaled"] == entry
+    explorer.override(str(model), {})
+
+
 def test_an_override_of_what_there_is_not_is_refused(explorer: TTExplorer, model: Path) -> None:
     pairs = [{"key": "memory", "value": "dram"}]
     with pytest.raises(ExplorerError, match=r"nothing is called 'scorse'[^?]*'scores'\?"):

@@ -15,7 +15,8 @@ from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.optimizer.overrides.overrides import read_overrides
 from ttcodegen.project.tuning.decisions import compared
 from ttcodegen.project.tuning.edited_files import EditedFile
-from ttcodegen.project.tuning.report import entries, report_lines
+from ttcodegen.project.tuning.override_entries import entries
+from ttcodegen.project.tuning.report import report_lines
 from ttcodegen.project.tuning.statements import statements
 
 TRANSFORMER = Path(__file__).parents[2] / "examples/transformer/transformer.mlir"

@@ -21,7 +21,7 @@ from ttcodegen.project.edits import Conflict, tuned_files
 from ttcodegen.project.sources import project_files
 from ttcodegen.project.toolchain import Toolchain
 from ttcodegen.project.tuning import matching
-from ttcodegen.project.tuning.report import entries
+from ttcodegen.project.tuning.override_entries import entries
 from ttcodegen.project.tuning.statements import statements
 from ttcodegen.project.writer import write_project
 
@@ -202,7 +202,6 @@ EDITS: Mapping[str, tuple[Edit, str]] = {
         r"// Precise enough. const ttnn::DeviceComputeKernelConfig fast_compute{",
     ),
 }
-MERGED = "'qkv' (matmul) is there now"
 NAMED: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("width", "program of a product"): ("'feed_forward_up': program", "has out_subblock_w = 2"),
     ("batch", "program of a product"): ("'feed_forward_up': program", "has out_subblock_h = 2"),
@@ -213,12 +212,18 @@ NAMED: Mapping[tuple[str, str], tuple[str, ...]] = {
         "'silu' (silu) is gone",
     ),
     ("op removed", "activation in a multiplication"): ("'multiply': act", "'silu' (silu) is gone"),
-    ("level", "memory of a product"): ("'attention_query': memory", MERGED),
+    ("level", "memory of a product"): (
+        "'attention_query': memory",
+        "'qkv' (matmul) is there now; with --overrides, "
+        '{"attention_query": {"memory": "l1", "sharding": "interleaved"}} keeps it a call',
+    ),
     ("level", "activation in a multiplication"): ("'multiply': activation", "applies silu already"),
     ("level", "memory of a norm"): ("'feed_forward_norm': memory", '{"feed_forward_norm": {"mem'),
     ("level", "memory of a sum"): ("'after_attention': memory", '{"after_attention": {"memory"'),
-    ("level", "fidelity of all products"): ("'attention_query, attention_key, ", MERGED),
-    ("level", "memory of all products"): ("'attention_output': product_memory", MERGED),
+    ("level", "memory of all products"): (
+        "'attention_output': product_memory",
+        '{"attention_output": {"memory": "l1"',
+    ),
 }
 
 
@@ -383,9 +388,10 @@ def test_a_convolutional_network_and_a_layer_of_decoding(name: str, tmp_path: Pa
             assert decided(out) == tuned, (change, edit)
 
 
-def test_a_configuration_does_not_take_the_place_of_one_with_an_activation(tmp_path: Path) -> None:
-    """At level 2 the convolutions apply their relu themselves."""
+def test_a_field_is_changed_in_the_configuration_that_decides_now(tmp_path: Path) -> None:
+    """At level 2 the convolutions apply their relu themselves, by another configuration."""
     out = tmp_path / "out"
+    conflicts: list[Conflict] = []
     for level in (0, 2):
         compiled = compile_module(Source("", CNN), CompileOptions("cnn", optimize=level))
         files = project_files(compiled, formatted=False)
@@ -394,8 +400,13 @@ def test_a_configuration_does_not_take_the_place_of_one_with_an_activation(tmp_p
             text = (out / TUNING).read_text()
             assert SHARED in text
             (out / TUNING).write_text(text.replace(SHARED, BLOCKS))
-    assert "the configuration there applies relu" in conflicts[0].reason
-    assert "/*conv_config=*/tuning::convolution_config" not in (out / "src/cnn.cpp").read_text()
+    assert conflicts == []
+    config = re.search(r"Conv2dConfig conv2d_program ?{(.*?)};", (out / TUNING).read_text(), re.S)
+    assert config
+    # In the order of declaration, as C++ asks for.
+    names = re.findall(r"\.(\w+) =", config[1])
+    assert names == ["weights_dtype", "activation", "act_block_h_override", "shard_layout"]
+    assert "/*conv_config=*/tuning::conv2d_program" in (out / "src/cnn.cpp").read_text()
 
 
 @pytest.mark.slow

@@ -17,7 +17,7 @@ from ttcodegen.emission.description import ModuleDescription
 from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.project.edits import tuned_files
 from ttcodegen.project.sources import project_files
-from ttcodegen.project.tuning.report import entries
+from ttcodegen.project.tuning.override_entries import entries
 from ttcodegen.project.writer import write_project
 from ttcodegen.systems.releases import DEFAULT_RELEASE, RELEASES
 
@@ -207,28 +207,19 @@ MODELS: Mapping[str, tuple[str, Change, Mapping[str, Edit]]] = {
     "decode": (decode_layers(), decode_change, DECODE_EDITS),
     "network": (residual_network(), network_change, NETWORK_EDITS),
 }
-GONE, SHARDED = "there is no such call any more", "places the calls around it as well"
-APPLIES = "the configuration there applies relu"
+SHARDED = "places the calls around it as well"
 NAMED: Mapping[tuple[str, str], Mapping[str, str]] = {
     ("decode", "activation"): {"silu in gate": "'gelu' is there now"},
     ("decode", "op removed"): {"silu in gate": "'l0_active' (silu) is gone"},
-    ("decode", "dtype"): {"memory of attention": GONE},
     ("decode", "level"): {
-        "memory of queries": "'qkv' (matmul) is there now",
+        "memory of queries": """{"memory": "l1", "sharding": "interleaved"}} keeps it a call""",
         "memory of a norm": SHARDED,
         "memory of a residual": SHARDED,
-        "memory of all matmuls": "'qkv' (matmul) is there now",
+        "memory of all matmuls": SHARDED,
     },
     ("network", "activation"): {"relu in the sum": "'silu' is there now"},
     ("network", "op removed"): {"relu in the sum": "'b0_active, b1_active' (relu) is gone"},
-    ("network", "level"): {
-        "block of all convolutions": APPLIES,
-        "buffers of all convolutions": APPLIES,
-        "data type of all convolution weights": APPLIES,
-        "fidelity of all convolutions": "'b0_reduce_active' (b0_reduce_active)",
-        "memory of the sum": GONE,
-        "constant of its own": "'b0_spatial, b1_spatial'",
-    },
+    ("network", "level"): {"memory of the sum": SHARDED},
 }
 """Decisions that are lost after a change, with words of the reason."""
 SPELLED_OTHERWISE = {
@@ -236,9 +227,18 @@ SPELLED_OTHERWISE = {
     ("decode", "level", "silu in gate"),
     ("network", "level", "relu in the sum"),
     ("network", "dtype", "fidelity of all convolutions"),
+    *(
+        ("network", "level", f"{what} of all {which}")
+        for what, which in (
+            ("block", "convolutions"),
+            ("buffers", "convolutions"),
+            ("data type", "convolution weights"),
+        )
+    ),
+    ("network", "level", "constant of its own"),
 }
-"""Decisions that other places of the new program hold: calls instead of a constant, or the
-optimizer itself."""
+"""Decisions that other places of the new program hold: calls instead of a constant, two calls or
+constants instead of one, or the optimizer itself."""
 
 
 @cache

@@ -13,7 +13,8 @@ from ttcodegen.project.tuning.edited_files import EditedFile
 from ttcodegen.project.tuning.legality import Legality
 from ttcodegen.project.tuning.meanings import same_meaning
 from ttcodegen.project.tuning.order import with_last_uses
-from ttcodegen.project.tuning.report import entries, report_lines
+from ttcodegen.project.tuning.override_entries import entries
+from ttcodegen.project.tuning.report import report_lines
 from ttcodegen.project.tuning.statements import statements
 
 PATH = "src/model.cpp"
@@ -86,7 +87,7 @@ def test_a_moved_call_is_a_decision_with_the_last_uses_around_it() -> None:
     file = edited(*MOVED)
     assert list(report_lines([file])) == ["up: called after 'norm'  (src/model.cpp:4)"]
     assert file.rest == CODE
-    assert entries([file]) == {}
+    assert entries([file]) == {"block": {"up": {"after": "norm", "before": "gate"}}}
 
 
 def test_a_move_is_made_again_in_a_changed_model() -> None:
@@ -176,6 +177,25 @@ def test_a_call_that_is_moved_past_another_one_does_not_keep_that_from_being_rep
     assert file.rest == CODE
 
 
+def test_a_call_may_be_replaced_and_moved_at_once() -> None:
+    silu, *_ = (line for line in CODE.splitlines(True) if "ttnn::silu(" in line)
+    opened = silu.replace(
+        "ttnn::Tensor active = ttnn::silu(last_use(gate))",
+        "ttnn::Tensor active = ttnn::multiply(gate, ttnn::sigmoid(gate))",
+    )
+    product = "    ttnn::Tensor product ="
+    file = edited((silu, ""), (product, f"{opened}{product}"))
+    assert len(file.moved) == len(file.replaced) == 1
+    assert file.rest == CODE
+    assert set(entries([file])["block"]["active"]) == {"calls", "after", "before"}
+    made = applied(file, renamed(CODE, "up", "other"))
+    assert made.lost == []
+    lines = [line.strip() for line in made.texts[PATH].split("\n")]
+    place = lines.index("ttnn::Tensor active = ttnn::multiply(gate, ttnn::sigmoid(gate));")
+    assert lines[place - 1].startswith("ttnn::Tensor other =")
+    assert lines[place + 1].startswith("ttnn::Tensor product =")
+
+
 def test_calls_that_were_replaced_are_replaced_again_under_other_names() -> None:
     now = renamed(renamed(CODE, "gate", "opening"), "root", "square_root")
     made = applied(edited(*ACTIVE, *INVERSE), now)
@@ -235,6 +255,148 @@ def test_meanings_are_those_of_the_catalogue(before: str, after: str, same: bool
         for text in (before, after)
     )
     assert same_meaning(old, new, {}) is same
+
+
+def test_calls_that_read_and_assign_one_variable_are_made_with_two() -> None:
+    code = CODE.replace(
+        "ttnn::Tensor active = ttnn::silu(last_use(gate))", "gate = ttnn::silu(gate)"
+    )
+    code = code.replace("last_use(active)", "last_use(gate)")
+    file = edited(("gate = ttnn::silu(gate);", "gate = ttnn::swish(gate);"), code=code)
+    assert not file.has_decisions
+    opened = "ttnn::Tensor opened = ttnn::sigmoid(gate);"
+    file = edited(
+        ("gate = ttnn::silu(gate);", f"{opened}\n    gate = ttnn::multiply(gate, opened);"),
+        code=code,
+    )
+    made = applied(file, CODE)
+    assert made.lost == []
+    assert (
+        f"{opened}\n    ttnn::Tensor active = ttnn::multiply(last_use(gate), last_use(opened));"
+    ) in made.texts[PATH]
+
+
+def test_a_variable_that_is_operand_and_result_now_is_not_overwritten_too_early() -> None:
+    """active = sigmoid(gate); active = active * gate."""
+    two = (
+        "ttnn::Tensor active = ttnn::silu(last_use(gate));",
+        "ttnn::Tensor active = ttnn::sigmoid(gate);\n"
+        "    active = ttnn::multiply(last_use(gate), active);",
+    )
+    file = edited(two)
+    assert len(file.replaced) == 1
+    now = CODE.replace(
+        "ttnn::Tensor active = ttnn::silu(last_use(gate))", "gate = ttnn::silu(gate)"
+    )
+    now = now.replace("last_use(active)", "last_use(gate)")
+    (lost,) = applied(file, now).lost
+    assert "'gate' is what the calls read, and their result, now" in str(lost)
+
+
+def test_a_call_within_another_one_means_what_it_would_before_it() -> None:
+    nested = "ttnn::Tensor active = ttnn::multiply(gate, ttnn::sigmoid(gate));"
+    file = edited(("ttnn::Tensor active = ttnn::silu(last_use(gate));", nested))
+    assert len(file.replaced) == 1
+    assert file.rest == CODE
+    (function,) = entries([file]).values()
+    calls = function["active"]["calls"]
+    assert [call["op"] for call in calls] == ["sigmoid", "multiply"]
+    assert calls[1]["operands"] == ["active:0", calls[0]["name"]]
+
+
+def test_operands_in_another_order_are_a_decision_where_they_commute() -> None:
+    swapped = "ttnn::multiply(last_use(up), last_use(active), std::nullopt, ttnn::L1_MEMORY_CONFIG)"
+    file = edited(("ttnn::multiply(last_use(active), last_use(up))", swapped))
+    assert entries([file]) == {
+        "block": {
+            "product": {
+                "calls": [{"op": "multiply", "operands": ["product:1", "product:0"]}],
+                "memory": "l1",
+                "sharding": "interleaved",
+            }
+        }
+    }
+    difference = CODE.replace("ttnn::multiply(", "ttnn::subtract(")
+    file = edited(
+        ("(last_use(active), last_use(up))", "(last_use(up), last_use(active))"), code=difference
+    )
+    assert not file.has_decisions
+
+
+@pytest.mark.parametrize(
+    ("now", "made"),
+    [
+        pytest.param(
+            "ttnn::silu(last_use(gate), tuning::there)",
+            "ttnn::Tensor active = ttnn::multiply(last_use(gate), last_use(opened), std::nullopt, "
+            "tuning::there);",
+            id="interleaved",
+        ),
+        pytest.param("ttnn::silu(last_use(gate), true)", None, id="another meaning"),
+    ],
+)
+def test_calls_are_replaced_with_the_settings_of_another_level(now: str, made: str | None) -> None:
+    constant = (
+        "namespace model::tuning {\n"
+        "inline const ttnn::MemoryConfig& there = ttnn::L1_MEMORY_CONFIG;\n}\n"
+    )
+    text = CODE.replace("ttnn::silu(last_use(gate))", now)
+    found = apply_decisions(
+        [edited(*ACTIVE)],
+        {PATH: CODE},
+        ops(CODE),
+        {PATH: text, "src/tuning.hpp": constant},
+        ops(text),
+        Legality(b""),
+    )
+    if made is None:
+        assert "other arguments now: true" in str(found.lost[0])
+    else:
+        assert found.lost == []
+        assert made in " ".join(found.texts[PATH].split())
+
+
+def test_an_activation_that_became_part_of_a_call_is_taken_out_again() -> None:
+    """The product applies silu at another level: the calls that the person made follow it."""
+    silu = "    ttnn::Tensor active = ttnn::silu(last_use(gate));\n"
+    assert silu in CODE
+    now = CODE.replace(silu, "").replace("ttnn::Tensor gate =", "ttnn::Tensor active =")
+    now = now.replace("(norm, weights.gate)", '(norm, weights.gate, {.activation = "silu"})')
+    made = applied(edited(*ACTIVE), now)
+    assert made.lost == []
+    assert (
+        "    // on both engines\n"
+        "    ttnn::Tensor active = call::matmul(norm, weights.gate);\n"
+        "    ttnn::Tensor opened = ttnn::sigmoid(active);\n"
+        "    active = ttnn::multiply(active, last_use(opened));\n"
+    ) in made.texts[PATH]
+
+
+def test_what_an_override_put_there_already_stays() -> None:
+    file = edited(*ACTIVE, *INVERSE)
+    made = applied(file, file.after)
+    assert made.lost == []
+    assert made.texts.get(PATH, file.after) == file.after
+
+
+def test_a_heading_may_go_with_the_call_that_is_moved() -> None:
+    file = edited((UP, ""), ("    // gate\n", EARLY), MOVED[2])
+    assert len(file.moved) == 1
+    assert file.rest == CODE
+
+
+@pytest.mark.parametrize(("body", "moves"), [("ttnn::exp(a)", True), ("ttnn::exp_(a)", False)])
+def test_a_function_of_the_file_may_be_passed_if_it_overwrites_nothing(
+    body: str, moves: bool
+) -> None:
+    helper = f"static ttnn::Tensor scaled(const ttnn::Tensor& a) {{\n    return {body};\n}}\n\n"
+    if not moves:
+        helper = helper.replace("return", "ttnn::Tensor b =").replace(";\n}", ";\n    return b;\n}")
+    code = CODE.replace("Outputs block(", f"{helper}Outputs block(").replace(
+        "call::matmul(norm, weights.gate)", "scaled(norm)"
+    )
+    moved = (MOVED[0], MOVED[1], ("scaled(norm)", "scaled(last_use(norm))"))
+    assert bool(edited(*moved, code=code).moved) is moves
 
 
 def test_a_variable_is_moved_by_the_statement_that_reads_it_last() -> None:

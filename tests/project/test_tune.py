@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,9 +19,11 @@ from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.optimizer.cost.measurements import call_key, read_measured, write_measured
 from ttcodegen.project.edits import read_pristine, tune_ops, tuned_files
 from ttcodegen.project.tuning.legality import Legality
-from ttcodegen.project.tuning.report import entries
+from ttcodegen.project.tuning.override_entries import entries
 from ttcodegen.project.tuning.search import Trial, Tuning, Verdict, table
-from ttcodegen.rt.commands.validate import LibraryJudge
+from ttcodegen.rt.commands.validate import LibraryJudge, harvesting
+from ttcodegen.systems.cards import default_system
+from ttcodegen.systems.releases import DEFAULT_RELEASE
 
 MODEL = """
 func.func @ffn(
@@ -204,6 +208,88 @@ def test_measured_times_count(out: Path, tmp_path: Path) -> None:
     (again,), _ = tune_ops(out, ["product"], measured=read_measured(table, "wormhole_b0"))
     assert again.found[0].call == tuning.found[0].call
     assert again.found[0].own_seconds == pytest.approx(tuning.found[0].own_seconds)
+
+
+STAND_IN = """\
+#!{python}
+import json, sys
+from pathlib import Path
+
+if sys.argv[1] == "-c":
+    print("{release}")
+    sys.exit()
+assert "--card" in sys.argv and sys.argv[sys.argv.index("--repeat") + 1].isdecimal()
+steps = json.loads(Path(sys.argv[-1]).read_text())
+for index, step in enumerate(steps):
+    answer = {{"index": index, "results": None}}
+    if step["callee"] not in (None, "deallocate", "take"):
+        # The later a form of the call is asked for, the faster it is.
+        answer["seconds"] = 1e-6 * (len(steps) - index)
+    print(json.dumps(answer), flush=True)
+"""
+"""A Python whose package answers as one on a card would."""
+
+
+def test_times_of_a_card_are_kept_and_read(
+    out: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The command measures, keeps a table, and without a card reads it."""
+    python, table = tmp_path / "python", tmp_path / "times.tsv"
+    python.write_text(STAND_IN.format(python=sys.executable, release=DEFAULT_RELEASE))
+    python.chmod(0o755)
+    estimated, _ = tune_op(out, "product")
+    fastest = estimated.found[0]
+    (out / "src/ffn.cpp").write_text(read_pristine_code(out))
+    command = ["tune", str(out), "--op", "product", "--measured", str(table)]
+    assert main([*command, "--card", "--python", str(python)]) == 0
+    printed = capsys.readouterr()
+    assert "measured" in printed.out
+    times = read_measured(table, "wormhole_b0")
+    assert len(times) == len(estimated.found) + 1
+    entry = entries(tuned_files(out))["ffn"]["product"]
+    assert entry["comment"].startswith("--tune: measured ")
+    edited = (out / "src/ffn.cpp").read_text()
+    # What was asked for last is the fastest on the card, and is not by the estimates.
+    slowest = max(estimated.found, key=lambda each: times[call_key(each.call)])
+    assert times[call_key(slowest.call)] > min(times.values())
+    assert times[call_key(fastest.call)] > min(times.values())
+    (out / "src/ffn.cpp").write_text(read_pristine_code(out))
+    assert main(command) == 0
+    assert entries(tuned_files(out))["ffn"]["product"] | {"comment": ""} == entry | {"comment": ""}
+    assert edited.count("ReuseMultiCast1D") == (out / "src/ffn.cpp").read_text().count(
+        "ReuseMultiCast1D"
+    )
+
+
+@pytest.mark.slow
+def test_the_loop_of_a_card_measures_calls_of_the_library(
+    out: Path, tmp_path: Path, ttnn_python: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """There is no card: the released package makes the calls on a device that it mocks, and the
+    clock is the same."""
+    library = ttnn_python.partition(":")[0]
+    python, table = tmp_path / "python", tmp_path / "times.tsv"
+    mocked = json.dumps(harvesting(default_system("wormhole_b0").chip))
+    python.write_text(
+        f"#!{sys.executable}\nimport os, sys\n"
+        f"mocked = ['--mocked', {mocked!r}]\n"
+        "given = [each for word in sys.argv[1:]\n"
+        "         for each in (mocked if word == '--card' else [word])]\n"
+        f"os.execv({library!r}, [{library!r}, *given])\n"
+    )
+    python.chmod(0o755)
+    command = ["tune", str(out), "--op", "product", "--measured", str(table)]
+    assert main([*command, "--card", "--python", str(python)]) == 0
+    times = read_measured(table, "wormhole_b0")
+    assert len(times) > 2
+    assert all(0 < seconds < 10 for seconds in times.values())
+    printed = capsys.readouterr().out
+    assert "measured" in printed
+    # The next search needs no card.
+    (out / "src/ffn.cpp").write_text(read_pristine_code(out))
+    (again,), _ = tune_ops(out, ["product"], measured=times)
+    known = {call_key(each.call): each.own_seconds for each in (again.current, *again.found)}
+    assert {key: known[key] for key in times} == pytest.approx(times)
 
 
 def test_a_table_that_is_none_is_refused(

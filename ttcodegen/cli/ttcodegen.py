@@ -272,7 +272,8 @@ def _print_cpu_backend() -> int:
 
 def _print_edits(out: Path, overrides: Path | None) -> int:
     from ttcodegen.project.edits import edits_patch, tuned_files
-    from ttcodegen.project.tuning.report import overrides_text, report_lines
+    from ttcodegen.project.tuning.override_entries import overrides_text, unexpressed
+    from ttcodegen.project.tuning.report import report_lines
 
     patch = "".join(edits_patch(out))
     tuned = tuned_files(out)
@@ -283,6 +284,9 @@ def _print_edits(out: Path, overrides: Path | None) -> int:
     sys.stdout.buffer.write((said + patch).encode())
     if overrides is not None:
         overrides.write_text(overrides_text(tuned), encoding="utf-8")
+        for each in unexpressed(tuned):
+            said = f"{overrides} has no field for {each}: it is in {out} alone"
+            print(f"note: {printable(said)}", file=sys.stderr)
     return ExitStatus.DONE
 
 

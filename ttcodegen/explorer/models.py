@@ -46,7 +46,7 @@ from ttcodegen.optimizer.cost.calls import CostModel
 from ttcodegen.parsing import parse_operations
 from ttcodegen.project.edits import edited_files, read_lines, read_pristine, tuned_files
 from ttcodegen.project.manifest import CodeLines, Edits, Node, edited, known_lines, read_manifest
-from ttcodegen.project.tuning.edited_calls import EditedCalls, Gain, words_of
+from ttcodegen.project.tuning.edited_calls import EditedCalls, Gain, with_moved_lines, words_of
 from ttcodegen.systems.cards import default_system
 from ttcodegen.systems.description import DEFAULT_ARCHITECTURE
 from ttcodegen.transforms.pass_runner import PassRunner
@@ -149,6 +149,7 @@ def code_of_project(out: Path) -> Code:
     lines, changed = edited(read_lines(out), edits)
     written = {path: each.written for path, each in edits.items()}
     tuned = tuned_files(out)
+    lines = with_moved_lines(lines, tuned)
     words = words_of(tuned)
     gains = _gains(out, tuned)
     # Decisions in tuning.hpp are outside of the op's lines.

@@ -27,9 +27,10 @@ from ttcodegen.explorer.stages import Settings, read_settings
 from ttcodegen.explorer.workers import Workers
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.foundation.messages import closest
-from ttcodegen.optimizer.overrides.overrides import ANY, VERSION, entries_of_options, read_overrides
+from ttcodegen.optimizer.overrides.overrides import ANY, VERSION, read_overrides
+from ttcodegen.optimizer.overrides.reference_options import entries_of_options
 from ttcodegen.project.edits import tuned_files
-from ttcodegen.project.tuning.report import entries
+from ttcodegen.project.tuning.override_entries import entries
 from ttcodegen.systems.cards import default_system
 from ttcodegen.systems.description import DEFAULT_ARCHITECTURE
 

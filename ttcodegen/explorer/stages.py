@@ -21,7 +21,7 @@ from ttcodegen.explorer.module_graphs import Visit, module_graphs
 from ttcodegen.flatbuffer.system import other_architecture
 from ttcodegen.foundation.diagnostics import CompileError, Source, set_source_offset, source_offset
 from ttcodegen.foundation.messages import closest, did_you_mean
-from ttcodegen.optimizer.overrides.overrides import OPTIONS as OVERRIDE_OPTIONS
+from ttcodegen.optimizer.overrides.reference_options import OPTIONS as OVERRIDE_OPTIONS
 from ttcodegen.project.manifest import Node
 from ttcodegen.systems.cards import NAMES, machine
 from ttcodegen.systems.description import ARCHITECTURES, SystemDescription

@@ -14,7 +14,12 @@ from xdsl.ir import Operation, SSAValue
 
 from ttcodegen.dialects.core.datatypes import shape_of
 from ttcodegen.dialects.operations.compute_config import ComputeConfig
-from ttcodegen.dialects.operations.functions import CONST_EVAL, argument_type, body_of
+from ttcodegen.dialects.operations.functions import (
+    CONST_EVAL,
+    CONST_EVAL_SUFFIX,
+    argument_type,
+    body_of,
+)
 from ttcodegen.dialects.operations.operation import CatalogueOp, operation_name
 from ttcodegen.dialects.ttcore.dialect import LoadCachedOp
 from ttcodegen.dialects.ttnn.placement import TensorPlacement
@@ -272,7 +277,9 @@ def names_of_module(functions: Iterable[FuncOp]) -> list[FunctionNames]:
     const_evals = {f.sym_name.data: f for f in known if CONST_EVAL in f.attributes}
     return [
         _names_of_library_function(
-            function, const_evals.get(f"{function.sym_name.data}_const_eval"), const_evals.get
+            function,
+            const_evals.get(f"{function.sym_name.data}{CONST_EVAL_SUFFIX}"),
+            const_evals.get,
         )
         for function in known
         if CONST_EVAL not in function.attributes

@@ -13,7 +13,7 @@
 - `op_model`: Op model: L1 footprint and run time of a single op with given layouts
 - `optimize`: Passes that choose placements and program configs, and the explanation of their
   choices
-- `overrides/`: Overrides: decisions of the optimizer, read from files and written to them
+- `overrides/`: Overrides: decisions given from outside and written out
 - `parallelism`: Automatic parallelism under the cost model: shardings over a mesh, and pipeline
   stages
 - `programs/`: Core assignment of the library's programs, by kind of op

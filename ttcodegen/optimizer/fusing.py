@@ -8,7 +8,7 @@ from math import prod
 from typing import cast
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
@@ -35,7 +35,7 @@ from ttcodegen.ops.elementwise.activations import ACTIVATION_PARAMETERS, ACTIVAT
 from ttcodegen.ops.elementwise.binary import ACTIVATED, OPERAND_ACTIVATIONS
 from ttcodegen.ops.movement.data_movement import reshaped
 from ttcodegen.ops.reduction.norms import NORMS, RESIDUAL
-from ttcodegen.optimizer.overrides.overrides import FunctionOverrides, overrides_of
+from ttcodegen.optimizer.overrides.overrides import MERGED, FunctionOverrides, overrides_of
 from ttcodegen.optimizer.rewrites import RESHAPES
 from ttcodegen.transforms.const_eval import constant_values
 from ttcodegen.transforms.rewriting import body_of, erase_dead
@@ -61,8 +61,10 @@ class FuseProjections(ModulePass):
             if isinstance(function, FuncOp):
                 given = overrides_of(self.overrides, function)
                 for group in _qkv_groups(function):
-                    if not given.keeps_apart(*(op for p in group for op in (p.heads, p.matmul))):
-                        _fuse_projections(body_of(function), group)
+                    ops = [op for p in group for op in (p.heads, p.matmul)]
+                    if not given.keeps_apart(*ops) and not any(map(given.decides, ops)):
+                        made = _fuse_projections(body_of(function), group)
+                        _keep_names(made, given, [each.matmul for each in group])
                 erase_dead(function)
 
 
@@ -157,7 +159,8 @@ def _qkv_groups(function: FuncOp) -> Iterator[list[_Projection]]:
                 yield group
 
 
-def _fuse_projections(block: Block, group: list[_Projection]) -> None:
+def _fuse_projections(block: Block, group: list[_Projection]) -> Operation:
+    """Fuses a group of projections; returns the matmul of all of them."""
     first = min((p.heads for p in group), key=lambda op: _index(block, op))
     needed = [operand for p in group for operand in p.matmul.operands[1:]]
     for value in needed:
@@ -188,6 +191,8 @@ def _fuse_projections(block: Block, group: list[_Projection]) -> None:
     for projection, result in zip(group, results, strict=True):
         result.name_hint = projection.heads.results[0].name_hint
         Rewriter.replace_op(projection.heads, [], [result])
+    assert isinstance(made.owner, Operation)
+    return made.owner
 
 
 def _split_heads(
@@ -284,6 +289,7 @@ def _fuse_activations(op: CatalogueOp, given: FunctionOverrides) -> None:
         if given.keeps_apart(op, made):
             return
         if _fuse_into_producer(made, name):
+            _keep_names(made, given, (made, op))
             value.name_hint = op.results[0].name_hint or value.name_hint
             Rewriter.replace_op(op, [], [value])
             return
@@ -291,10 +297,18 @@ def _fuse_activations(op: CatalogueOp, given: FunctionOverrides) -> None:
         Rewriter.replace_op(op, [], [value])
 
 
+def _keep_names(made: Operation, given: FunctionOverrides, ops: Sequence[CatalogueOp]) -> None:
+    """Keeps the names of fused calls that overrides mention, so that the fused call is found."""
+    named = [StringAttr(given.names[each]) for each in ops if given.mentions(each)]
+    if named:
+        made.attributes[MERGED] = ArrayAttr(named)
+
+
 def _fuse_into_user(op: CatalogueOp, name: str, given: FunctionOverrides) -> bool:
     """Fuses an activation into the only user of its result, as the activation of an operand.
 
-    Returns False if the user cannot apply it."""
+    Returns False if the user cannot apply it.
+    """
     uses = list(op.results[0].uses)
     user = uses[0].operation if len(uses) == 1 else None
     if not isinstance(user, CatalogueOp) or user.definition.short_name not in ACTIVATED:
@@ -302,7 +316,7 @@ def _fuse_into_user(op: CatalogueOp, name: str, given: FunctionOverrides) -> boo
     attribute = OPERAND_ACTIVATIONS[uses[0].index]
     if user.parameter(attribute) is not None or not _has_floats_only(user):
         return False
-    if given.keeps_apart(op, user):
+    if given.keeps_apart(op, user) or given.decides(op):
         return False
     user.properties[attribute] = STRING.encode(name)
     return True
@@ -370,7 +384,7 @@ def _fuse_residual(norm: CatalogueOp, given: FunctionOverrides) -> None:
     settings = ("activation", *OPERAND_ACTIVATIONS, "dtype")
     if any(sum_.parameter(name) is not None for name in settings):
         return
-    if given.keeps_apart(norm, sum_):
+    if given.keeps_apart(norm, sum_) or given.decides(sum_):
         return
     block = norm.parent
     assert block is not None

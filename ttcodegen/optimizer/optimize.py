@@ -29,7 +29,9 @@ from ttcodegen.optimizer.overrides.given_candidates import (
     give_data_types,
     give_weight_types,
 )
+from ttcodegen.optimizer.overrides.order import give_order
 from ttcodegen.optimizer.overrides.overrides import (
+    MERGED,
     CallNames,
     FunctionOverrides,
     Overrides,
@@ -188,17 +190,20 @@ class Optimize(ModulePass):
         given: Overrides = read_overrides(self.overrides) if self.overrides else NO_OVERRIDES
         named = [CallNames(function) for function in functions]
         check_names(given, named)
-        taken: list[tuple[CallNames, list[Decision]]] = []
+        taken: list[tuple[FunctionOverrides, list[Decision]]] = []
         explained: list[str] = []
         for function, names in zip(functions, named, strict=True):
             choose_fidelities(function)
             overrides = FunctionOverrides(given, names)
+            give_order(function, overrides)
             give_weight_types(function, overrides)
             give_data_types(function, overrides)
             once = constant_calls(function)
             decisions = decide(function, model, self.level, overrides)
-            taken.append((names, decisions))
+            taken.append((overrides, decisions))
             _Writer(function).write(decisions)
+            for call in body_of(function).ops:
+                call.attributes.pop(MERGED, None)
             if self.record:
                 explained.append(f"{names.function}\n{table(decisions, overrides, model, once)}")
         if self.record:

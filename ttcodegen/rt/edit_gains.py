@@ -22,7 +22,7 @@ from ttcodegen.project.edits import edited_files, read_lines, read_pristine, tun
 from ttcodegen.project.manifest import MANIFEST, CodeLines, Edits, Node, edited, read_manifest
 from ttcodegen.project.staging import refuse_link
 from ttcodegen.project.toolchain import find_toolchain
-from ttcodegen.project.tuning.edited_calls import EditedCalls
+from ttcodegen.project.tuning.edited_calls import EditedCalls, with_moved_lines
 from ttcodegen.rt.op_times import OpTimes
 from ttcodegen.runtime.executable import FlatbufferExecutable, TTNNExecutable
 from ttcodegen.transforms.rewriting import body_of
@@ -83,9 +83,8 @@ def _lines_of_project(folder: Path) -> tuple[Mapping[Node, CodeLines], Mapping[N
             continue
     edits = {path: Edits(before[path], text) for path, text in texts.items() if path in before}
     rows = {path: text.split("\n") for path, text in texts.items()}
-    found = {
-        node: _call_lines(node[1], places, rows) for node, places in edited(lines, edits)[0].items()
-    }
+    known = with_moved_lines(edited(lines, edits)[0], tuned_files(folder))
+    found = {node: _call_lines(node[1], places, rows) for node, places in known.items()}
     assigned = {
         node: _ASSIGNMENT.match(rows[place.path][place.first - 1]) for node, place in found.items()
     }

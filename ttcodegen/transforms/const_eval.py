@@ -23,6 +23,7 @@ from xdsl.passes import ModulePass
 from ttcodegen.dialects.core.datatypes import element_of, numpy_name, shape_of
 from ttcodegen.dialects.operations.functions import (
     CONST_EVAL,
+    CONST_EVAL_SUFFIX,
     argument_type,
     attributes_at,
     is_loop_body,
@@ -181,7 +182,7 @@ def _const_eval_function(
         op.operands = [replacement.get(value, value) for value in op.operands]
     block.add_ops(hoisted)
     block.add_op(ReturnOp(*outputs))
-    name = f"{function.sym_name.data}_const_eval"
+    name = f"{function.sym_name.data}{CONST_EVAL_SUFFIX}"
     made = FuncOp(
         name,
         FunctionType.from_lists(

@@ -273,6 +273,13 @@ PASSES = (
         "weights can be sharded over the DRAM banks.",
     ),
     PassEntry(
+        name="ttnn-replace-calls",
+        group=Group.TTNN,
+        implementation="ttcodegen.optimizer.overrides.replaced_calls:ReplaceCalls",
+        description="Replaces calls by those of the same meaning that overrides give.",
+        options=(Option("overrides", "Overrides of decisions, as JSON."),),
+    ),
+    PassEntry(
         name="ttnn-fuse-projections",
         group=Group.TTNN,
         implementation="ttcodegen.optimizer.fusing:FuseProjections",

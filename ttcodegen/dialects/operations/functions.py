@@ -26,6 +26,8 @@ CALLS = ("func.call", "ttcore.load_cached", "ttcore.while_loop")
 
 CONST_EVAL = "ttcodegen.const_eval"
 """Attribute of a function that runs once, before the first call of the function that uses it."""
+CONST_EVAL_SUFFIX = "_const_eval"
+"""End of the name of a function that computes what depends on weights alone."""
 
 FUNCTION_TYPE = "tt.function_type"
 """Attribute with the purpose of a function."""

@@ -7,13 +7,12 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast, get_type_hints
 
+from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
-from ttcodegen.dialects.core.datatypes import DataType
 from ttcodegen.dialects.operations.compute_config import ComputeConfig, MathFidelity
 from ttcodegen.dialects.operations.operation import CatalogueOp
-from ttcodegen.dialects.ttcore.shards import SHARDED
 from ttcodegen.dialects.ttir.annotations import Sharding
 from ttcodegen.dialects.ttnn.placement import TensorPlacement
 from ttcodegen.dialects.ttnn.program_configs import PROGRAM_CONFIGS, Conv2dConfig, ProgramConfig
@@ -21,8 +20,25 @@ from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.foundation.messages import closest
 from ttcodegen.naming.sources import location_name, name_in_text
 from ttcodegen.optimizer.beam_search import Decision
+from ttcodegen.optimizer.overrides.reference_options import (
+    BUFFERS,
+    DATA_TYPES,
+    PAGES,
+    SHARDINGS,
+    entries_of_options,
+)
 from ttcodegen.transforms.rewriting import body_of
 from ttcodegen.transforms.ttnn.pipelines import level_of
+
+MERGED = "ttcodegen.merged"
+"""Attribute of a call that applies an activation: names that entries use for both."""
+
+
+def merged_names(op: Operation) -> list[str]:
+    """Names of calls that became part of a call, for entries that decide on them."""
+    merged = op.attributes.get(MERGED)
+    names = cast("ArrayAttr[StringAttr]", merged).data if isinstance(merged, ArrayAttr) else ()
+    return [each.data for each in names]
 
 
 class CallNames:
@@ -37,6 +53,7 @@ class CallNames:
         self._names: dict[Operation, str] = {}
         self._calls: dict[str, CatalogueOp] = {}
         self._by_location: dict[str, CatalogueOp] = {}
+        self._merged: dict[str, CatalogueOp] = {}
         seen: dict[str, int] = {}
         calls = [op for op in body_of(function).ops if isinstance(op, CatalogueOp) and op.results]
         for op in calls:
@@ -52,6 +69,7 @@ class CallNames:
             name = name if seen[name] == 1 else f"{name}#{seen[name]}"
             self._names[op] = name
             self._calls.setdefault(name, op)
+            self._merged.update(dict.fromkeys(merged_names(op), op))
 
     def __getitem__(self, op: Operation) -> str:
         return self._names[op]
@@ -65,7 +83,7 @@ class CallNames:
 
     def named(self, name: str) -> CatalogueOp | None:
         """Returns the call of a name, or else the last call of a location with that name."""
-        return self._calls.get(name) or self._by_location.get(name)
+        return self._merged.get(name) or self._calls.get(name) or self._by_location.get(name)
 
     def located(self, name: str) -> CatalogueOp | None:
         """Returns the last call of a location, or else the call of a name, as tt-mlir's options."""
@@ -74,135 +92,7 @@ class CallNames:
     @property
     def known(self) -> list[str]:
         """All names of calls and locations."""
-        return [*self._calls, *(name for name in self._by_location if name not in self._calls)]
-
-
-# Options of tt-mlir that give decisions, read as entries of overrides.
-#
-#     override-output-layout=add_1=8x8:l1:block_sharded:tile:bf16,relu=dram
-#     override-conv2d-config=conv2d_1=core_grid#8x4:shard_layout#height_sharded
-#     insert-memreconfig=add_2=0:1
-#
-# Calls are named by their locations, in any function.
-
-OPTIONS = ("override-output-layout", "override-conv2d-config", "insert-memreconfig")
-BUFFERS = ("dram", "l1")
-SHARDINGS = ("interleaved", *SHARDED)
-PAGES = ("tile", "row_major")
-DATA_TYPES = tuple(data_type.mlir for data_type in DataType)
-
-_GRID = re.compile(r"([0-9]{1,9})x([0-9]{1,9})")
-_FLAGS = (
-    *("deallocate_activation", "reallocate_halo_output", "config_tensors_in_dram"),
-    *("reshard_if_not_optimal", "override_sharding_config", "transpose_shards"),
-    *("enable_act_double_buffer", "enable_weights_double_buffer"),
-    "enable_kernel_stride_folding",
-)
-_DROPPED = ("enable_split_reader", "enable_subblock_padding", "input_channels_alignment")
-"""Ignored fields of older releases, which the library now decides."""
-
-
-def entries_of_options(text: str) -> dict[str, dict[str, Any]]:
-    """Reads options of tt-mlir as entries by call name.
-
-    Raises:
-        CompileError: if the text is not a list of these options, or a value is invalid.
-    """
-    found: dict[str, dict[str, Any]] = {}
-    for word in text.split():
-        option, equals, value = word.lstrip("-").partition("=")
-        reader = _READERS.get(option)
-        if reader is None:
-            close = closest(option, OPTIONS)
-            raise CompileError(
-                f"the overrides have no option '{option}'",
-                remedy=f"did you mean '{close}'?" if close else f"there are {', '.join(OPTIONS)}",
-            )
-        if not equals or not value:
-            raise CompileError(
-                f"the option '{option}' applies to no call", remedy=f"write {option}=NAME=..."
-            )
-        for name, given in _calls(option, value.strip("\"'")):
-            for field, entries in reader(name, given).items():
-                entry = found.setdefault(name, {})
-                if isinstance(entries, dict) and field in entry:
-                    entry[field].update(entries)
-                else:
-                    entry[field] = entries
-    return found
-
-
-def _calls(option: str, text: str) -> Iterator[tuple[str, str]]:
-    """Yields the call names and values of an option."""
-    for part in text.split(","):
-        # Names of locations may contain an equals sign or a colon; values contain no equals sign.
-        name, equals, given = part.rpartition("=")
-        if not equals or not name or not given:
-            raise CompileError(f"'{part}' of {option} does not say NAME=...")
-        yield name, given
-
-
-def _output_layout(name: str, text: str) -> dict[str, Any]:
-    entry: dict[str, Any] = {}
-    for word in text.split(":"):
-        if (grid := _GRID.fullmatch(word)) is not None:
-            # Rows come first; height and width sharded tensors have a single column or row.
-            entry["grid"] = [int(grid[2]), int(grid[1])]
-        elif word in BUFFERS:
-            entry["memory"] = word
-        elif word in SHARDINGS:
-            entry["sharding"] = word
-        elif word in PAGES:
-            entry["layout"] = word
-        elif word in DATA_TYPES:
-            entry["data_type"] = word
-        else:
-            raise CompileError(
-                f"'{word}' is no part of the layout of '{name}'",
-                remedy=f"there are grids as 8x8, {', '.join((*BUFFERS, *SHARDINGS, *PAGES))}, "
-                f"{', '.join(DATA_TYPES)}",
-            )
-    if entry.get("sharding", "interleaved") == "interleaved":
-        entry.pop("grid", None)
-    return entry
-
-
-def _conv2d_config(name: str, text: str) -> dict[str, Any]:
-    config: dict[str, Any] = {}
-    entry: dict[str, Any] = {"conv2d_config": config}
-    for word in text.split(":"):
-        field, mark, value = word.partition("#")
-        if not mark:
-            raise CompileError(f"'{word}' of the convolution '{name}' does not say FIELD#VALUE")
-        if field == "dtype":
-            entry["data_type"] = value
-        elif field == "activation":
-            config[field] = None if value == "none" else value
-        elif field == "core_grid" and (grid := _GRID.fullmatch(value)) is not None:
-            config[field] = [int(grid[2]), int(grid[1])]
-        elif field in _FLAGS and value in ("true", "false"):
-            config[field] = value == "true"
-        elif field in ("act_block_h_override", "act_block_w_div") and value.isdecimal():
-            config[field] = int(value)
-        elif field in ("weights_dtype", "shard_layout", "output_layout"):
-            config[field] = value
-        elif field not in _DROPPED:
-            raise CompileError(f"'{word}' is no field of the convolution '{name}'")
-    return entry
-
-
-def _memreconfig(name: str, text: str) -> dict[str, Any]:
-    places = text.split(":")
-    if not all(place.isdecimal() for place in places):
-        raise CompileError(f"'{text}' lists no operands of '{name}', as 0:1 does")
-    return {"operands": {place: {} for place in places}}
-
-
-_READERS: Mapping[str, Callable[[str, str], dict[str, Any]]] = {
-    "override-output-layout": _output_layout,
-    "override-conv2d-config": _conv2d_config,
-    "insert-memreconfig": _memreconfig,
-}
+        return list(dict.fromkeys((*self._calls, *self._by_location, *self._merged)))
 
 
 # Overrides and recorded decisions as JSON.
@@ -249,6 +139,14 @@ def _is_table(value: Any) -> bool:
     return isinstance(value, dict)
 
 
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list) and bool(cast("list[Any]", value))
+
+
+def _is_names(value: Any) -> bool:
+    return _is_list(value) and all(isinstance(each, str) for each in value)
+
+
 def _is_size(value: Any) -> bool:
     return type(value) is int and 0 <= value < 2**32
 
@@ -269,7 +167,16 @@ _FIELDS: Mapping[str, _Rule] = {
     "math_fidelity": _one_of([fidelity.value for fidelity in MathFidelity]),
     "fuse": _BOOLEAN,
     "operands": (_is_table, "operands by index, with the placement of each"),
+    "calls": (_is_list, "a list of calls, each with its op and operands"),
+    "after": (_is_text, "the name of a call"),
+    "before": (_is_text, "the name of a call"),
     "comment": (_is_text, "a text, which decides nothing"),
+}
+_CALL_RULES: Mapping[str, _Rule] = {
+    "op": (_is_text, "the name of an op"),
+    "operands": (_is_names, "names of calls and arguments, or NAME:0 for operand 0 of a call"),
+    "attributes": (_is_table, "attributes of the op by name"),
+    "name": (_is_text, "the name of its result, for calls after it"),
 }
 _OPERAND_RULES = {field: _FIELDS[field] for field in PLACES}
 
@@ -400,7 +307,12 @@ def _check(whose: str, entry: Any, fields: Mapping[str, _Rule]) -> None:
             raise CompileError(f"{whose} has '{field}': {json.dumps(value)}", remedy=expected)
         if field == "conv2d_config":
             _check(f"the configuration in {whose}", value, _CONV2D_RULES)
-        if field == "operands":
+        if field == "calls":
+            for number, call in enumerate(cast("list[Any]", value), 1):
+                _check(f"call {number} of {whose}", call, _CALL_RULES)
+                if missing := [each for each in ("op", "operands") if each not in call]:
+                    raise CompileError(f"call {number} of {whose} has no '{missing[0]}'")
+        if field == "operands" and fields is _FIELDS:
             for place, wanted in cast("dict[str, Any]", value).items():
                 if not re.fullmatch("0|[1-9][0-9]{0,8}", place):
                     raise CompileError(f"{whose} names an operand '{place}'", remedy="0, 1, ...")
@@ -413,6 +325,15 @@ class FunctionOverrides:
     def __init__(self, overrides: Overrides, names: CallNames) -> None:
         self.names = names
         self._entries: dict[Operation, Entry] = {}
+        self._made = made_names(overrides)
+        """Names of what calls given in place of others make."""
+        self._anchors = {
+            entry[field]
+            for entries in overrides.values()
+            for entry in entries.values()
+            for field in ("after", "before")
+            if field in entry
+        }
         for name, entry in overrides.get(ANY, {}).items():
             if (op := names.located(name)) is not None:
                 self._entries[op] = entry
@@ -429,7 +350,39 @@ class FunctionOverrides:
 
     def keeps_apart(self, *ops: Operation) -> bool:
         """Returns whether an override forbids fusing one of these ops."""
-        return any(self._entries.get(op, {}).get("fuse") is False for op in ops)
+        return any(
+            entry.get("fuse") is False or "calls" in entry or self.names[op] in self._made
+            for op in ops
+            if op in self.names
+            for entry in [self._entries.get(op, {})]
+        )
+
+    def mentions(self, op: Operation) -> bool:
+        """True if an entry is that of an op, or names it as the place of another one."""
+        return op in self._entries or self.names[op] in self._anchors
+
+    def decides(self, op: Operation) -> bool:
+        """True if an entry decides something of a call that is to stay, under its own name.
+
+        A name that follows from the kind of an op may be that of another call in the end.
+        """
+        entry = self._entries.get(op, {})
+        if not isinstance(op, CatalogueOp) or entry.get("fuse") is True:
+            return False
+        made = op.definition.short_name
+        own = self.names[op].partition("#")[0] != made and entry.get("op", made) == made
+        return own and not entry.keys() <= {"op", "fuse", "comment"}
+
+
+def made_names(overrides: Overrides) -> set[str]:
+    """Names of the results of calls that are given in place of others, without the last ones."""
+    return {
+        call["name"]
+        for entries in overrides.values()
+        for entry in entries.values()
+        for call in entry.get("calls", ())
+        if "name" in call
+    }
 
 
 def overrides_of(text: str, function: FuncOp) -> FunctionOverrides:
@@ -493,10 +446,15 @@ def choice(placement: TensorPlacement, attributes: Mapping[str, Any]) -> dict[st
     return entry
 
 
-def written(decisions: Sequence[tuple[CallNames, Sequence[Decision]]], level: int) -> str:
+_KEPT = ("calls", "after", "before", "weights", "comment")
+"""Fields that are written as they were given: no call says them."""
+
+
+def written(decisions: Sequence[tuple[FunctionOverrides, Sequence[Decision]]], level: int) -> str:
     """Returns the text of a file with the decisions of the optimizer at a level."""
     functions: dict[str, Any] = {}
-    for names, taken in decisions:
+    for given, taken in decisions:
+        names = given.names
         entries: dict[str, Any] = {}
         for decision in taken:
             op, results = decision.op, decision.candidate.results
@@ -510,6 +468,10 @@ def written(decisions: Sequence[tuple[CallNames, Sequence[Decision]]], level: in
                 entries[names[op]] = {"op": op.definition.short_name, **fields}
                 if is_fused(op):
                     entries[names[op]]["fuse"] = True
+        for op, entry in given.items():
+            kept = {field: entry[field] for field in _KEPT if field in entry}
+            if kept:
+                entries.setdefault(names[op], {}).update(kept)
         functions[names.function] = entries
     content = {"version": VERSION, "level": level, "functions": functions}
     return json.dumps(content, indent=2) + "\n"

@@ -16,7 +16,10 @@ from ttcodegen.naming.modules import (
     PRODUCT_COMPUTE,
     PRODUCT_MEMORY,
     PRODUCT_PROGRAM,
+    PRODUCT_WEIGHTS,
 )
+from ttcodegen.ops.core.definition import call_has_trait
+from ttcodegen.ops.core.traits import Trait
 from ttcodegen.project.tuning.edited_files import (
     Change,
     EditedCall,
@@ -44,6 +47,7 @@ from ttcodegen.project.tuning.statements import (
     Argument,
     Constant,
     Statement,
+    activation_named,
     braced_fields,
     constants_of,
     joined,
@@ -298,15 +302,6 @@ def _parameter(
     return None
 
 
-def activation_named(words: Sequence[str]) -> str | None:
-    """Activation that a value names: `"silu"`, or a unary op."""
-    text = joined(words)
-    if text.startswith('"'):
-        return text.strip('"')
-    marked = [word for word in words if "UnaryOpType::" in word]
-    return marked[0].rpartition("::")[2].lower() if len(marked) == 1 else None
-
-
 def _fused_activation(
     before: Statement,
     after: Statement,
@@ -394,11 +389,23 @@ def uses_of(name: str, texts: Mapping[str, str], ops: Sequence[OpLines]) -> Iter
         text = texts.get(path, "")
         index = OpIndex(text, ops, path)
         for each in statements(text):
-            if each.function and uses_constant(each, name, text):
+            if not each.function:
+                continue
+            if uses_constant(each, name, text) or (
+                name == PRODUCT_WEIGHTS and _is_product_of_weights(each)
+            ):
                 for op in index.at(each):
                     if op not in seen:
                         seen.add(op)
                         yield op
+
+
+def _is_product_of_weights(statement: Statement) -> bool:
+    """Returns whether a call is a matrix product whose second factor is a weight."""
+    call = statement.call
+    if call is None or not call_has_trait(call.callee.rpartition("::")[2], Trait.MATRIX_PRODUCT):
+        return False
+    return len(call.positional) > 1 and (call.positional[1].variable or "").startswith("weights.")
 
 
 SHARED_CONSTANTS = {

@@ -21,17 +21,16 @@ from ttcodegen.optimizer.call import COMPUTE_CONFIG, LibraryCall, call_of
 from ttcodegen.optimizer.candidates import sharded_as
 from ttcodegen.optimizer.cost.calls import CostModel
 from ttcodegen.optimizer.overrides.overrides import CallNames
-from ttcodegen.project.manifest import Node
-from ttcodegen.project.tuning.decisions import activation_named
+from ttcodegen.project.manifest import CodeLines, Node
 from ttcodegen.project.tuning.edited_files import EditedFile
 from ttcodegen.project.tuning.report import described, parameters_of, rearranged
+from ttcodegen.project.tuning.setting_values import override_fields, program_summary
 from ttcodegen.project.tuning.statements import (
     ACTIVATIONS,
     NOTHING,
     TUNING,
+    activation_named,
     joined,
-    override_fields,
-    program_summary,
 )
 
 TEXT = "text"
@@ -54,6 +53,24 @@ def words_of(files: Iterable[EditedFile]) -> dict[Node, str]:
     """Describes the user's decisions, by op."""
     edits, _ = _edits(files)
     return {node: ", ".join(edit.words) for node, edit in edits.items()}
+
+
+def with_moved_lines(
+    lines: Mapping[Node, Sequence[CodeLines]], files: Iterable[EditedFile]
+) -> dict[Node, list[CodeLines]]:
+    """Lines of ops, with those where a person's calls are, in place of others or moved.
+
+    Args:
+        lines: the lines that are left of what was generated.
+        files: the edited files.
+    """
+    found = {node: list(places) for node, places in lines.items()}
+    for file in files:
+        for _, decided in rearranged(file):
+            for op in decided.ops:
+                place = CodeLines(file.path, decided.line, decided.line)
+                found[op.function, op.name] = [place]
+    return found
 
 
 @dataclass(frozen=True)

@@ -59,6 +59,8 @@ class ReplacedCalls:
     after: tuple[Statement, ...]
     texts: tuple[str, ...]
     """Texts of the user's calls."""
+    ops_before: tuple[tuple[LoweredOp, ...], ...] = ()
+    """Ops of each generated call."""
     comments: tuple[str, ...] = ()
     line: int = 0
 
@@ -74,6 +76,8 @@ class MovedCall:
     previous: Statement | None
     """Statement that it follows now, as generated."""
     following: Statement | None
+    ops_around: tuple[tuple[LoweredOp, ...], tuple[LoweredOp, ...]] = ((), ())
+    """Ops of the nearest calls before and after its place that have a name."""
     comments: tuple[str, ...] = ()
     line: int = 0
 

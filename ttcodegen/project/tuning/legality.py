@@ -24,7 +24,10 @@ from ttcodegen.optimizer.candidates import CandidateGenerator
 from ttcodegen.optimizer.cost.calls import CostModel
 from ttcodegen.optimizer.optimize import placed_calls
 from ttcodegen.optimizer.overrides.overrides import place
-from ttcodegen.project.tuning.statements import Constant, override_fields
+from ttcodegen.project.tuning.setting_values import override_fields
+from ttcodegen.project.tuning.statements import (
+    Constant,
+)
 from ttcodegen.systems.cards import default_system
 from ttcodegen.systems.description import DEFAULT_ARCHITECTURE
 

@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from ttcodegen.emission.manifest_entries import LoweredOp, OpLines
-from ttcodegen.project.tuning.edited_files import OpIndex
+from ttcodegen.ops.core.definition import call_has_trait
+from ttcodegen.ops.core.traits import Trait
+from ttcodegen.project.tuning.edited_files import OpIndex, ReplacedCalls
 from ttcodegen.project.tuning.statements import Call, Statement, statements
 
 _ROUNDS = 4
@@ -108,6 +110,7 @@ def matched(before: Sequence[Node], now: Sequence[Node]) -> dict[Node, Node]:
     pair_up(by_variable)
     pair_up(by_variable_alone)
     _by_shared_names(before, now, found, taken)
+    _by_merged_activations(before, now, found, taken)
     pair_up(_by_weights)
     _by_neighbours(before, now, found, taken, doubtful)
 
@@ -167,6 +170,68 @@ def _by_shared_names(
             taken.add(other)
 
 
+def _by_merged_activations(
+    before: Sequence[Node], now: Sequence[Node], found: dict[Node, Node], taken: set[Node]
+) -> None:
+    """Matches calls that apply the activation after them now, and are named after that."""
+    new: dict[tuple[str, frozenset[str]], list[Node]] = {}
+    for node in now:
+        if node not in taken and node.names:
+            new.setdefault((node.callee, node.names), []).append(node)
+    for node in before:
+        activation = _activation_after(node)
+        if node in found or activation is None or activation in found:
+            continue
+        others = new.get((node.callee, activation.names), [])
+        if len(others) == 1 and others[0] not in taken:
+            found[node] = others[0]
+            taken.add(others[0])
+
+
+def _activation_after(node: Node) -> Node | None:
+    """Activation that is the only reader of a call, or of its reshaped result; None if there is
+    none."""
+    user = node
+    while user is node or user.callee == "reshape":
+        if len(user.users) != 1:
+            return None
+        user = user.users[0][0]
+    return user if call_has_trait(user.callee, Trait.ACTIVATES) and user.names else None
+
+
+def split_calls(
+    before: Sequence[Node], now: Sequence[Node], found: Mapping[Node, Node]
+) -> dict[Node, tuple[Node, ...]]:
+    """Calls of functions that layers shared, with their counterparts in functions of their own.
+
+    Args:
+        before: the calls of the previous program.
+        now: the calls of the program.
+        found: the calls that match already.
+    """
+    taken = set(found.values())
+    there = {name for node in now for name in node.names}
+    free: dict[str, list[Node]] = {}
+    for node in now:
+        if node not in taken and node.names:
+            free.setdefault(node.callee, []).append(node)
+    split: dict[Node, tuple[Node, ...]] = {}
+    for node in before:
+        if node in found or len(node.ops) < 2:
+            continue
+        activation = _activation_after(node)
+        for named in (node, activation):
+            if named is None or named in found:
+                continue
+            others = [each for each in free.get(node.callee, ()) if each.names <= named.names]
+            names = [name for each in others for name in each.names]
+            # Others of the ops may be gone, or be one call with these.
+            if names and len(names) == len(set(names)) and not (named.names - set(names)) & there:
+                split[node] = tuple(others)
+                break
+    return split
+
+
 def _single_kinds(nodes: Sequence[Node]) -> set[str]:
     """Functions that a program calls once."""
     return {name for name, count in Counter(node.callee for node in nodes).items() if count == 1}
@@ -209,9 +274,12 @@ def _by_neighbours(
 ) -> None:
     """Matches calls whose operands and users are matched."""
     numbers = {node: index for index, node in enumerate(now)}
+    merged = _MergedActivations(before, now)
     places = {node: index for index, node in enumerate(before)}
     old = _KeyedNodes(before, {node: numbers[other] for node, other in found.items()}, doubtful)
     new = _KeyedNodes(now, {node: numbers[node] for node in taken}, doubtful)
+    for node, other in found.items():
+        merged.settle(node, other, old, new, numbers[other])
     while True:
         size = len(found)
         for kind in range(len(_KEYS)):
@@ -223,6 +291,7 @@ def _by_neighbours(
                 taken.add(other)
                 old.settle(node, numbers[other])
                 new.settle(other, numbers[other])
+                merged.settle(node, other, old, new, numbers[other])
         if len(found) == size:
             return
 
@@ -279,6 +348,9 @@ class _KeyedNodes:
             self._add(node, of_users=False)
             self._add(node, of_users=True)
 
+    def __contains__(self, node: Node) -> bool:
+        return node in self._numbers
+
     def taken_changes(self, kind: int) -> dict[Hashable, None]:
         """Returns and clears the keys whose calls changed."""
         found, self._changed[kind] = self._changed[kind], {}
@@ -319,6 +391,31 @@ class _KeyedNodes:
                     self._changed[kind][key] = None
 
 
+class _MergedActivations:
+    """Activations that only one of two programs calls: in the other one they are part of the call
+    before, whose readers are theirs."""
+
+    def __init__(self, before: Sequence[Node], now: Sequence[Node]) -> None:
+        old, new = (Counter(node.callee for node in nodes) for nodes in (before, now))
+        activations = {each for each in old | new if call_has_trait(each, Trait.ACTIVATES)}
+        self._gone = {each for each in activations if new[each] < old[each]}
+        self._added = {each for each in activations if old[each] < new[each]}
+
+    def settle(
+        self, node: Node, other: Node, old: _KeyedNodes, new: _KeyedNodes, number: int
+    ) -> None:
+        """Gives activations after a matched call, which the other program does not call, the
+        number of that call."""
+        for one, another, keyed, kinds in (
+            (node, other, old, self._gone),
+            (other, node, new, self._added),
+        ):
+            there = {user.callee for user, _ in another.users}
+            for user, _ in one.users:
+                if user.callee in kinds and user.callee not in there and user not in keyed:
+                    keyed.settle(user, number)
+
+
 def _root(variable: str) -> str:
     """Root variable of a member path."""
     return variable.partition(".")[0]
@@ -341,3 +438,43 @@ def _numbered(keys: Mapping[Node, Hashable]) -> dict[Node, int]:
     """Numbers keys: equal numbers for equal keys."""
     numbers: dict[Hashable, int] = {}
     return {node: numbers.setdefault(key, len(numbers)) for node, key in keys.items()}
+
+
+def makes(nodes: Sequence[Node], group: ReplacedCalls) -> bool:
+    """Returns whether a program makes the user's calls itself, as an override has it."""
+    names = {op.name for op in group.ops[-1:]}
+    wanted = [each.call.callee.rpartition("::")[2] for each in group.after if each.call]
+    for node in nodes:
+        if not node.names & names or node.callee != wanted[-1]:
+            continue
+        found, waiting = {node: None}, [node]
+        while waiting:
+            for each in waiting.pop().operands:
+                if isinstance(each, Node) and each.callee in wanted and each not in found:
+                    found[each] = None
+                    waiting.append(each)
+        if sorted(each.callee for each in found) == sorted(wanted):
+            return True
+    return False
+
+
+def applying_call(nodes: Sequence[Node], group: ReplacedCalls, source: Node | None) -> Node | None:
+    """Call that applies the activation by itself that the user made by other calls.
+
+    Args:
+        nodes: the calls of the program.
+        group: the user's calls.
+        source: the call of the program that makes what the activation was of.
+    """
+    (*others, last) = group.before
+    if others or last.call is None:
+        return None
+    activation = f'"{last.call.callee.rpartition("::")[2]}"'
+    names = {op.name for op in group.ops}
+    found = [
+        node
+        for node in nodes
+        if (node is source or node.names & names)
+        and any((o.label, o.text) == ("activation", activation) for o in node.call.options)
+    ]
+    return found[0] if len(found) == 1 else None

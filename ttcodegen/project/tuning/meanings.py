@@ -1,34 +1,38 @@
-"""Equivalence of library calls, tested by the catalogue's numpy semantics."""
+"""Library calls of C++ statements, for the comparison of their meanings."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
-from ttcodegen.foundation.lazy_numpy import np
-from ttcodegen.project.tuning.order import read
+from ttcodegen.optimizer.overrides.meanings import (
+    TRANSPOSED,
+    WITH_LISTS,
+    KnownCall,
+    known_definition,
+)
+from ttcodegen.optimizer.overrides.meanings import same_meaning as same_calls
 from ttcodegen.project.tuning.statements import (
     ACTIVATIONS,
+    BINARY_ACTIVATIONS,
     KINDS,
     NOTHING,
     Argument,
     Call,
     Constant,
     Statement,
+    activation_named,
+    call_in,
     joined,
     kind_of,
 )
 
-if TYPE_CHECKING:
-    from ttcodegen.dialects.operations.operation import AttributeSpec
-    from ttcodegen.foundation.lazy_numpy import Array
-    from ttcodegen.ops.core.definition import TTNNDefinition
-
-_WITH_LISTS = frozenset(("permute",))
-_SHAPES = ((4, 4), (2, 4, 4), (1, 2, 4, 4))
-"""Shapes of samples: any two of one shape can be multiplied and permuted."""
-_TOLERANCE = 1e-5
-"""Tolerance for float32, in which most reference semantics compute."""
+_ACTIVATION_ATTRIBUTES = {
+    "activation": "activation",
+    "post_activations": "activation",
+    "lhs_activations": "lhs_activation",
+    "rhs_activations": "rhs_activation",
+}
+"""Attribute of the catalogue by the parameter of an activation."""
 
 
 class _Unknown(Exception):
@@ -38,134 +42,111 @@ class _Unknown(Exception):
 def same_meaning(
     before: Sequence[Statement], after: Sequence[Statement], constants: Mapping[str, Constant]
 ) -> bool:
-    """Returns whether two sequences of calls computed the same on samples.
-
-    Samples are float64, normally distributed with magnitudes from 0.1 to 100, so that bounds such
-    as the 6 of relu6 are exceeded. Calls other than elementwise ops, matmuls and permutations count
-    as different.
+    """Returns whether two sequences of calls compute the same on samples.
 
     Args:
         before: the generated calls; the last one produces the result.
         after: the user's calls.
         constants: the constants of tuning.hpp by name.
     """
-    compared = 0
-    for shape in _SHAPES:
-        try:
-            was = _result(before, shape, constants)
-        except _Unknown:
-            continue
-        try:
-            now = _result(after, shape, constants)
-        except _Unknown:
-            return False
-        if was.shape != now.shape or not np.allclose(
-            was, now, _TOLERANCE, _TOLERANCE, equal_nan=True
-        ):
-            return False
-        compared += 1
-    return compared > 0
+    old, new = known_calls(before, constants), known_calls(after, constants)
+    return old is not None and new is not None and same_calls(old, new)
 
 
-def _result(
-    calls: Sequence[Statement], shape: tuple[int, ...], constants: Mapping[str, Constant]
-) -> Array:
-    values: dict[str, Array] = {}
-    result: Array | None = None
-    for each in calls:
-        if each.call is None or each.target is None:
-            raise _Unknown
-        for path in sorted(read(each)):
-            if path not in values:
-                # The same variable has the same values on both sides.
-                generator = np.random.default_rng(list(path.encode()))
-                magnitudes = 10.0 ** generator.integers(-1, 3, shape)
-                values[path] = magnitudes * generator.standard_normal(shape)
-        result = values[each.target] = _computed(each.call, values, constants)
-    if result is None:
-        raise _Unknown
-    return result
+def known_calls(
+    calls: Sequence[Statement], constants: Mapping[str, Constant]
+) -> list[KnownCall] | None:
+    """Library calls of statements; None if the semantics of one do not follow from its C++.
+
+    Args:
+        calls: the statements.
+        constants: the constants of tuning.hpp by name.
+    """
+    found: list[KnownCall] = []
+    try:
+        for each in calls:
+            if each.call is None or each.target is None:
+                return None
+            found += _known_calls(each.call, each.target, constants)
+    except _Unknown:
+        return None
+    return found
 
 
-def _computed(call: Call, values: Mapping[str, Array], constants: Mapping[str, Constant]) -> Array:
-    from ttcodegen.dialects.operations.operation import Call as Execution
-    from ttcodegen.dialects.operations.operation import ResultInfo
-
+def _known_calls(call: Call, target: str, constants: Mapping[str, Constant]) -> list[KnownCall]:
+    """A call, after the calls among its arguments."""
+    inner: list[KnownCall] = []
     if call.callee == "ttnn::transpose":
-        return _transposed(call, values)
-    definition = _definition(call.callee)
-    tensors: list[Array] = []
+        return [_transposition(call, target)]
+    definition = known_definition(call.callee.removeprefix("ttnn::").removeprefix("call::"))
+    if definition is None:
+        raise _Unknown
+    tensors: list[str] = []
     numbers: list[object] = []
-    for each in call.positional:
+    attributes: dict[str, object] = {}
+    for index, each in enumerate(call.positional):
         kind = each.label if each.label in KINDS else kind_of(each.words, constants)
-        if kind in ACTIVATIONS and each.text not in NOTHING:
-            raise _Unknown
-        if kind is not None or each.text in NOTHING:
+        kind = BINARY_ACTIVATIONS.get(index, kind) if kind in ACTIVATIONS else kind
+        if each.text in NOTHING:
             continue
-        if each.variable is not None and each.text not in ("true", "false"):
-            tensors.append(values[each.variable])
+        if kind in ACTIVATIONS:
+            attributes.update(_activation(kind, each))
+        elif kind is not None:
+            continue
+        elif (tensor := _tensor(each, target, inner, constants)) is not None:
+            if numbers:
+                # Which operand the number stands for is not known.
+                raise _Unknown
+            tensors.append(tensor)
         else:
             numbers.append(_number(each, definition.short_name))
-    operands: dict[str, Sequence[Array]] = {}
-    given = iter(tensors)
-    for spec in definition.operands:
-        value = next(given, None)
-        operands[spec.name] = () if value is None else (value,)
-    if next(given, None) is not None:
+    for option in call.options:
+        if option.label in ACTIVATIONS and option.text not in NOTHING:
+            attributes.update(_activation(option.label, option))
+        elif option.label not in KINDS:
+            attributes[str(option.label)] = _number(option, "")
+    names = [spec.name for spec in definition.attributes]
+    if len(numbers) > len(names) or len(tensors) > len(definition.operands):
         raise _Unknown
-    attributes = _attributes(definition.attributes, numbers)
-    attributes |= {str(o.label): _number(o, "") for o in call.options if o.label not in KINDS}
-    if any(o.label in ACTIVATIONS for o in call.options) or definition.numpy is None:
+    attributes.update(zip(names, numbers, strict=False))
+    if not tensors or not attributes.keys() <= set(names):
         raise _Unknown
-    first = next(iter(operands.values()))[0]
-    execution = Execution(
-        definition.name, operands, attributes, (ResultInfo(first.shape, "float64"),)
-    )
-    try:
-        with np.errstate(all="ignore"):
-            made = definition.numpy(execution)
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
-        raise _Unknown from None
-    if not isinstance(made, np.ndarray):
+    absent = (None,) * (len(definition.operands) - len(tensors))
+    return [*inner, KnownCall(definition, (*tensors, *absent), attributes, target)]
+
+
+def _tensor(
+    argument: Argument, target: str, inner: list[KnownCall], constants: Mapping[str, Constant]
+) -> str | None:
+    """Tensor that an argument passes; None for a number. Calls in it are added to `inner`."""
+    if argument.variable is not None and argument.text not in ("true", "false"):
+        return argument.variable
+    call = call_in(argument.words)
+    if call is None or not call.callee.startswith(("ttnn::", "call::")):
+        return None
+    if call.callee.rpartition("::")[2][:1].isupper():
+        # A type, as in ttnn::Shape({1, 2}).
+        return None
+    name = f"{target}_{len(inner) + 1}_of"
+    inner += _known_calls(call, name, constants)
+    return name
+
+
+def _activation(parameter: str, argument: Argument) -> dict[str, object]:
+    """Attribute of the catalogue for an activation that a call applies."""
+    name = activation_named(argument.words)
+    if name is None:
         raise _Unknown
-    return made.astype(np.float64)
+    return {_ACTIVATION_ATTRIBUTES[parameter]: name}
 
 
-def _transposed(call: Call, values: Mapping[str, Array]) -> Array:
-    """Value of a transposition, a permutation in the catalogue."""
-    if len(call.positional) < 3 or call.positional[0].variable is None:
+def _transposition(call: Call, target: str) -> KnownCall:
+    """Transposition as a permutation, as which the catalogue knows it."""
+    definition = known_definition("permute")
+    if definition is None or len(call.positional) < 3 or call.positional[0].variable is None:
         raise _Unknown
-    first, second = (_number(each, "") for each in call.positional[1:3])
-    try:
-        return np.swapaxes(values[call.positional[0].variable], int(str(first)), int(str(second)))
-    except (LookupError, ValueError):
-        raise _Unknown from None
-
-
-def _definition(callee: str) -> TTNNDefinition:
-    import ttcodegen.ops as catalogue
-    from ttcodegen.ops.core.definition import TTNN
-    from ttcodegen.ops.core.traits import CallKind, Trait
-
-    catalogue.load()
-    name = callee.removeprefix("ttnn::").removeprefix("call::")
-    for each in TTNN.values():
-        if (each.function or each.short_name) == name and 1 <= len(each.operands) <= 3:
-            elementwise = each.call_kind is CallKind.ELEMENTWISE and each.in_place is None
-            if elementwise or Trait.MATRIX_PRODUCT in each.traits or name in _WITH_LISTS:
-                return each
-    raise _Unknown
-
-
-def _attributes(specs: Sequence[AttributeSpec], numbers: Sequence[object]) -> dict[str, object]:
-    """Attributes of a call from its numbers, in order of declaration."""
-    from ttcodegen.dialects.operations.operation import REQUIRED
-
-    if len(numbers) > len(specs):
-        raise _Unknown
-    found = {each.name: each.default for each in specs if each.default is not REQUIRED}
-    found.update({each.name: value for each, value in zip(specs, numbers, strict=False)})
-    return found
+    dims = [_number(each, "") for each in call.positional[1:3]]
+    return KnownCall(definition, (call.positional[0].variable,), {TRANSPOSED: dims}, target)
 
 
 def _number(argument: Argument, name: str) -> object:
@@ -173,7 +154,7 @@ def _number(argument: Argument, name: str) -> object:
     if text in ("true", "false"):
         return text == "true"
     opening = argument.words.index("{") if "{" in argument.words else -1
-    if name in _WITH_LISTS and opening >= 0:
+    if name in WITH_LISTS and opening >= 0:
         inner = joined(argument.words[opening + 1 : -1])
         try:
             return [int(each) for each in inner.split(",")]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from ttcodegen.ops.core.definition import overwrites
@@ -48,8 +48,13 @@ def paths(words: Sequence[str]) -> set[str]:
     return set(_PATH.findall(joined([w for w in words if not w.startswith(('"', "R"))])))
 
 
-def written(statement: Statement) -> set[str]:
-    """Variables that a statement assigns, or whose tensors it overwrites."""
+def written(statement: Statement, pure: Container[str] = ()) -> set[str]:
+    """Variables that a statement assigns, or whose tensors it overwrites.
+
+    Args:
+        statement: the statement.
+        pure: functions of the file that overwrite nothing.
+    """
     found = set((statement.target or "").split(",")) - {""}
     call = statement.call
     if statement.words[0] == "return" or (call is None and statement.target is None):
@@ -57,7 +62,7 @@ def written(statement: Statement) -> set[str]:
     if call is None:
         return found
     name = call.callee.rpartition("::")[2]
-    is_known = call.callee.startswith(_FUNCTIONS_OF_VALUES)
+    is_known = call.callee.startswith(_FUNCTIONS_OF_VALUES) or call.callee in pure
     if statement.target is None or not is_known or name.endswith("_") or overwrites(name):
         found |= read(statement)
     return found
@@ -71,11 +76,39 @@ def read(statement: Statement) -> set[str]:
     return paths(words)
 
 
-def depend(one: Statement, other: Statement) -> str | None:
-    """Variable by which two statements depend on each other; None if they are independent."""
+@lru_cache(maxsize=64)
+def pure_functions(text: str) -> frozenset[str]:
+    """Functions of a file that call functions of values alone, or such functions of the file."""
+    inside: dict[str, list[Statement]] = {}
+    for each in statements(text):
+        if each.function:
+            inside.setdefault(each.function, []).append(each)
+    pure: set[str] = set()
+    while True:
+        known = frozenset(pure)
+        for name, calls in inside.items():
+            locals_ = {v for each in calls for v in (each.target or "").split(",")}
+            if all(
+                each.words[0] == "return"
+                or ("*" not in (w := written(each, known)) and w <= locals_)
+                for each in calls
+            ):
+                pure.add(name)
+        if len(pure) == len(known):
+            return known
+
+
+def depend(one: Statement, other: Statement, pure: Container[str] = ()) -> str | None:
+    """Variable by which two statements depend on each other; None if they are independent.
+
+    Args:
+        one: a statement.
+        other: another one.
+        pure: functions of the file that overwrite nothing.
+    """
     for writer, reader in ((one, other), (other, one)):
-        touched = sorted(read(reader) | written(reader))
-        for variable in sorted(written(writer)):
+        touched = sorted(read(reader) | written(reader, pure))
+        for variable in sorted(written(writer, pure)):
             for each in touched:
                 if variable == "*" or each == "*":
                     return "*"
@@ -105,10 +138,11 @@ def blocks(text: str) -> dict[int, int]:
     return found
 
 
-def order_conflict(moved: Statement, passed: Iterable[Statement]) -> str | None:
-    """Reason for which a statement cannot be moved past others; None if it can."""
+def order_conflict(moved: Statement, passed: Iterable[Statement], text: str) -> str | None:
+    """Reason for which a statement cannot be moved past others of a file; None if it can."""
+    pure = pure_functions(text)
     for each in passed:
-        variable = depend(moved, each)
+        variable = depend(moved, each, pure)
         if variable == "*":
             return "it would have to pass the end of the function, or a statement that is no call"
         if variable is not None:

@@ -5,18 +5,36 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 
+from ttcodegen.optimizer.overrides.meanings import is_elementwise
+from ttcodegen.project.tuning.call_settings import with_settings
 from ttcodegen.project.tuning.edited_files import MovedCall, ReplacedCalls, TextEdits
 from ttcodegen.project.tuning.matching import Node
+from ttcodegen.project.tuning.meanings import known_calls
 from ttcodegen.project.tuning.order import (
     blocks,
     borrowed,
     order_conflict,
     paths,
+    read,
     substituted,
     without_borrowing,
 )
-from ttcodegen.project.tuning.statements import Call, Statement, joined, statements
+from ttcodegen.project.tuning.rewritten_calls import option_names, source_of
+from ttcodegen.project.tuning.statements import (
+    ACTIVATIONS,
+    KINDS,
+    NOTHING,
+    TUNING,
+    Argument,
+    Call,
+    Constant,
+    Statement,
+    joined,
+    kind_of,
+    statements,
+)
 
 Loss = tuple[str, str]
 """Reason for which a decision does not apply, and the nearest that does; empty if unknown."""
@@ -31,15 +49,21 @@ class RearrangedCalls:
         now: the files of the program, by path.
         counterpart: maps a path and a generated statement to the call of the new program, None if
             there is none.
+        renamed: maps the variables that a generated statement reads to those of its counterpart.
+        constants: the constants of tuning.hpp, by name.
     """
 
     now: Mapping[str, str]
     counterpart: Callable[[str, Statement], Node | None]
+    renamed: Callable[[str, Statement, Node], Mapping[str, str]]
+    constants: Mapping[str, Constant] = field(default_factory=dict[str, Constant])
     texts: dict[Node, str] = field(default_factory=dict[Node, str])
     """Replaced calls, with their text."""
     removed: dict[Node, None] = field(default_factory=dict[Node, None])
     """Calls that replacements absorbed."""
     comments: dict[Node, tuple[str, ...]] = field(default_factory=dict[Node, tuple[str, ...]])
+    following: dict[Node, str] = field(default_factory=dict[Node, str])
+    """Statements after a call that no longer applies an activation."""
     functions: dict[str, dict[str, None]] = field(default_factory=dict[str, dict[str, None]])
     """Functions in which last-use marks may move, by path."""
     _moved: dict[Node, None] = field(default_factory=dict[Node, None])
@@ -61,40 +85,193 @@ class RearrangedCalls:
         if len(nodes) < len(found):
             return "there is no such call any more", ""
         names: dict[str, str] = {}
+        made: set[str] = set()
         for old, node in zip(group.before, nodes, strict=True):
-            lost = _difference(old, node.statement)
+            lost = self._difference(old, node.statement)
             if lost is not None:
                 return lost
-            names |= dict(zip(old.variables, node.statement.variables, strict=True))
-            names[old.target or ""] = node.statement.target or ""
+            for variable, now in self.renamed(group.path, old, node).items():
+                if variable not in made and names.setdefault(variable, now) != now:
+                    return f"'{variable}' is '{now}' and '{names[variable]}' now", ""
+            made.add(old.target or "")
         target = nodes[-1]
         lost = self._joining_conflict(group.before, nodes)
         if lost is not None:
             return lost
-        inner = {each.target for each in group.after[:-1]}
-        used = paths([w for each in self._order(target) for w in each.words])
-        for each in group.after:
-            unknown = paths(each.words) - names.keys() - inner - _LITERALS
-            if unknown:
-                return f"it reads '{min(unknown)}', which the calls there do not read", ""
-        taken = sorted(name for name in inner if name in used and name not in names)
-        if taken:
-            return f"there is another variable '{taken[0]}' now", ""
+        texts = self._with_settings(group, target.statement, target.path)
+        if texts is None:
+            changed = ", ".join(self._settings(target.statement).values())
+            return f"the call has other arguments now: {changed}", ""
         declared = any(
             n.statement.is_declaration and n.statement.target == target.statement.target
             for n in nodes
         )
-        written = [substituted(without_borrowing(text), names) for text in group.texts]
-        written[-1] = _with_declaration(written[-1], target.statement, declared)
         moved = {v for node in nodes for v in borrowed(node.statement.words)}
-        self.texts[target] = self._indented(target, _with_last_use_marks(written, moved | inner))
-        self.removed |= dict.fromkeys(nodes[:-1])
+        lost = self._write(group, texts, names, target, declared, moved)
+        if isinstance(lost, str):
+            self.texts[target] = lost
+            self.removed |= dict.fromkeys(nodes[:-1])
+            self._touch(target, group.comments)
+            return None
+        return lost
+
+    def _write(
+        self,
+        group: ReplacedCalls,
+        texts: Sequence[str],
+        names: Mapping[str, str],
+        target: Node,
+        declared: bool,
+        moved: set[str],
+    ) -> str | Loss:
+        """Statements of the user's calls in the new program, or the reason if they cannot be.
+
+        Args:
+            group: the calls.
+            texts: their texts.
+            names: variables that the calls read, with their names in the program.
+            target: the call in whose place they are.
+            declared: whether they declare the variable of the result.
+            moved: variables of the program that are not read afterwards.
+        """
+        result, variable = group.after[-1].target or "", target.statement.target or ""
+        used = paths([w for each in self._order(target) for w in each.words])
+        known = dict(names)
+        inner: set[str] = set()
+        written: list[str] = []
+        for each, text in zip_longest(group.after, texts):
+            if each is None:
+                # The result goes elsewhere at the end.
+                written.append(substituted(text, known))
+                continue
+            unknown = read(each) - known.keys() - _LITERALS
+            if unknown:
+                return f"it reads '{min(unknown)}', which the calls there do not read", ""
+            head, separator, value = without_borrowing(text).partition("=")
+            value = substituted(value, known)
+            name = each.target or ""
+            if name == result:
+                if each is not group.after[-1] and variable in names.values():
+                    return f"'{variable}' is what the calls read, and their result, now", ""
+                written.append(f"{'ttnn::Tensor ' if declared else ''}{variable} ={value}")
+                known[name], declared = variable, False
+                continue
+            if name not in inner and (name in names or name in used):
+                return f"there is another variable '{name}' now", ""
+            inner.add(name)
+            known[name] = name
+            written.append(f"{head}{separator}{value}")
+        return self._indented(target, _with_last_use_marks(written, moved | inner))
+
+    def follow(self, group: ReplacedCalls, target: Node) -> Loss | None:
+        """Makes the user's calls after a call that no longer applies an activation.
+
+        Args:
+            group: the calls that were made instead of that of the activation.
+            target: the call.
+        """
+        (before,) = group.before
+        names = dict.fromkeys(before.variables, target.statement.target or "")
+        made = self._write(group, group.texts, names, target, declared=False, moved=set())
+        if not isinstance(made, str):
+            return made
+        self.following[target] = made
         self._touch(target, group.comments)
         return None
 
     def _indented(self, target: Node, written: Sequence[str]) -> str:
         text, start = self.now[target.path], target.statement.start
         return f"\n{text[text.rfind(chr(10), 0, start) + 1 : start]}".join(written)
+
+    def _difference(self, old: Statement, new: Statement) -> Loss | None:
+        """Difference of a call from the generated one; None if only variables and settings
+        differ."""
+        assert old.call is not None
+        assert new.call is not None
+        if old.call.callee != new.call.callee:
+            return f"'{new.call.callee}' is called there now, not '{old.call.callee}'", ""
+        given, now = self._constant_arguments(old.call), self._constant_arguments(new.call)
+        if given != now or len(old.variables) != len(new.variables):
+            changed = [joined(each) for each in now if each not in given] or ["fewer arguments"]
+            return f"the call has other arguments now: {', '.join(changed)}", ""
+        return None
+
+    def _constant_arguments(self, call: Call) -> list[tuple[str, ...]]:
+        """Arguments of a call that are neither variables nor settings."""
+        positional = [
+            each.words
+            for each in call.positional
+            if each.variable is None or each.text in _LITERALS
+            if self._setting(each) is None
+        ]
+        # Defaults at the end only keep the places of settings.
+        while positional and joined(positional[-1]) in (*NOTHING, "false"):
+            positional.pop()
+        options = [each for each in call.options if self._setting(each) is None]
+        return [*positional, *((each.label or "", *each.words) for each in options)]
+
+    def _setting(self, argument: Argument) -> str | None:
+        """Parameter of an argument that configures a call, without activations."""
+        if argument.text in NOTHING:
+            return None
+        label = argument.label
+        kind = label if label in KINDS else kind_of(argument.words, self.constants)
+        return None if kind in ACTIVATIONS else kind
+
+    def _settings(self, statement: Statement) -> dict[str, str]:
+        """Memory config and data type of a call's result, by parameter."""
+        assert statement.call is not None
+        given = (*statement.call.positional, *statement.call.options)
+        return {
+            kind: each.text
+            for each in given
+            if (kind := self._setting(each)) in ("memory_config", "dtype")
+        }
+
+    def _is_sharded(self, settings: Mapping[str, str]) -> bool:
+        constant = self.constants.get(settings.get("memory_config", "").removeprefix(TUNING))
+        return constant is not None and "_SHARDED" in joined(constant.value)
+
+    def _with_settings(self, group: ReplacedCalls, now: Statement, path: str) -> list[str] | None:
+        """Texts of the user's calls, whose last one gives the result where, and of the type, that
+        the generated call does.
+
+        Settings that the user wrote stay. None if the last call does not take a setting.
+        """
+        texts = list(group.texts)
+        wanted = self._settings(now)
+        before, last = self._settings(group.before[-1]), group.after[-1]
+        own = self._settings(last)
+        wanted = {
+            parameter: value
+            for parameter, value in wanted.items()
+            if before.get(parameter) != value
+            and own.get(parameter) in (None, before.get(parameter))
+        }
+        assert last.call is not None
+        if not wanted:
+            return texts
+        text, start = texts[-1], last.start
+        if last.call.callee.startswith("call::"):
+            given = {str(each.label): each.text for each in last.call.options} | wanted
+            # Designated initializers have to be in the order of declaration.
+            names = option_names(self.now[path], last.call.callee)
+            fields = ", ".join(f".{name} = {given[name]}" for name in names if name in given)
+            arguments = [source_of(text, each, start) for each in last.call.positional]
+            texts[-1] = _with_arguments(text, last, [*arguments, f"{{{fields}}}"])
+            return texts
+        known = known_calls([last], self.constants)
+        if known is None or (self._is_sharded(wanted) and not is_elementwise(known[-1])):
+            return None
+        given = [source_of(text, each, start) for each in last.call.positional]
+        arguments = with_settings(known[-1], given, wanted)
+        if arguments is not None:
+            texts[-1] = _with_arguments(text, last, arguments)
+            return texts
+        if "dtype" in wanted:
+            return None
+        moved = f"ttnn::to_memory_config({last.target}, {wanted['memory_config']})"
+        return [*texts, f"{last.target} = {moved};"]
 
     def _joining_conflict(self, before: Sequence[Statement], nodes: Sequence[Node]) -> Loss | None:
         """Reason for which calls cannot be joined at the last one's position."""
@@ -110,7 +287,7 @@ class RearrangedCalls:
                 return f"'{node.statement.target}' is read by {name} now", ""
             first, last = order.index(node.statement), order.index(target.statement)
             passed = [each for each in order[first + 1 : last] if each not in group]
-            reason = order_conflict(node.statement, passed)
+            reason = order_conflict(node.statement, passed, self.now[node.path])
             if reason is not None:
                 return reason, ""
         return None
@@ -138,7 +315,7 @@ class RearrangedCalls:
         else:
             assert until is not None
             low, high = (here + 1, until) if here < until else (until, here)
-        reason = order_conflict(node.statement, order[low:high])
+        reason = order_conflict(node.statement, order[low:high], self.now[node.path])
         if reason is not None:
             return reason, f"it stays after '{order[here - 1].target}'" if here else ""
         order.remove(node.statement)
@@ -206,25 +383,11 @@ def _lines(text: str, statement: Statement) -> tuple[int, int]:
     return start, text.find("\n", statement.end) + 1
 
 
-def _difference(old: Statement, new: Statement) -> Loss | None:
-    """Difference of a call from the generated one; None if only variables differ."""
-    assert old.call is not None
-    assert new.call is not None
-    if old.call.callee != new.call.callee:
-        return f"'{new.call.callee}' is called there now, not '{old.call.callee}'", ""
-    given, now = _constant_arguments(old.call), _constant_arguments(new.call)
-    if given != now or len(old.variables) != len(new.variables):
-        changed = [joined(each) for each in now if each not in given] or ["fewer arguments"]
-        return f"the call has other arguments now: {', '.join(changed)}", ""
-    return None
-
-
-def _constant_arguments(call: Call) -> list[tuple[str, ...]]:
-    """Arguments of a call that are not variables."""
-    positional = [
-        each.words for each in call.positional if each.variable is None or each.text in _LITERALS
-    ]
-    return [*positional, *((each.label or "", *each.words) for each in call.options)]
+def _with_arguments(text: str, statement: Statement, arguments: Sequence[str]) -> str:
+    """Text of a statement with other arguments of its call."""
+    assert statement.call is not None
+    opening = statement.call.positional[0].start - statement.start
+    return f"{text[:opening]}{', '.join(arguments)}{text[statement.call.end - statement.start :]}"
 
 
 def _with_last_use_marks(written: Sequence[str], variables: Iterable[str | None]) -> list[str]:
@@ -241,12 +404,3 @@ def _with_last_use_marks(written: Sequence[str], variables: Iterable[str | None]
             if reads:
                 break
     return found
-
-
-def _with_declaration(text: str, target: Statement, declared: bool) -> str:
-    """Result statement with its type, if no other statement declares the variable."""
-    name = target.target or ""
-    head, separator, value = text.partition("=")
-    if not separator or name not in head.split():
-        return text
-    return f"{'ttnn::Tensor ' if declared else ''}{name} ={value}"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from ttcodegen.emission.manifest_entries import LoweredOp
 from ttcodegen.project.tuning.edited_files import (
     EditedFile,
     MovedCall,
@@ -64,7 +65,7 @@ class Rearrangement:
                 if (each.start < old.start) != (places[id(each)] < places[id(old)])
             ]
             same_block = blocks_before[old.start] == blocks_now[new.start]
-            if not same_block or order_conflict(old, passed) is not None:
+            if not same_block or order_conflict(old, passed, self.file.before) is not None:
                 self.gone.append(old)
                 self.added.append(new)
                 continue
@@ -104,9 +105,14 @@ class Rearrangement:
             old,
             previous[-1] if previous else None,
             following[0] if following else None,
+            (self._named(reversed(previous)), self._named(following)),
             tuple(comment for _, _, comment in new_comments(old, new)),
             self.file.after.count("\n", 0, new.start) + 1,
         )
+
+    def _named(self, calls: Iterable[Statement]) -> tuple[LoweredOp, ...]:
+        """Ops of the first call that has any."""
+        return next((ops for each in calls if (ops := self.index.at(each))), ())
 
     def take_replaced(
         self, unresolved: Sequence[Pair], constants: Mapping[str, Constant]
@@ -121,6 +127,8 @@ class Rearrangement:
         for old, new in (*unresolved, *self._same_results()):
             if old.call is None or new.call is None or old.target is None:
                 continue
+            if any(old is before or new is after for before, after in found):
+                continue
             if plain(old.words) == plain(new.words):
                 continue
             before = self._inner(old, self.gone, statements(self.file.before))
@@ -128,6 +136,9 @@ class Rearrangement:
             if not _has_other_calls(before, after):
                 continue
             if not same_meaning(before, after, constants):
+                continue
+            passed = self._passed(old, new)
+            if passed and not self._take_place(old, new, passed):
                 continue
             self.gone = [each for each in self.gone if each not in before]
             self.added = [each for each in self.added if each not in after]
@@ -141,6 +152,7 @@ class Rearrangement:
                     before,
                     after,
                     tuple(self.file.after[each.start : each.end] for each in after),
+                    tuple(self.index.at(each) for each in before),
                     tuple(
                         text
                         for each in after
@@ -153,23 +165,34 @@ class Rearrangement:
         return found
 
     def _same_results(self) -> Iterator[Pair]:
-        left = list(self.added)
+        """Calls that assign the variable of a removed one, the last of them first."""
         for old in list(self.gone):
-            for new in left:
+            for new in reversed(self.added):
                 same = new.function == old.function and new.target == old.target is not None
-                if same and old.call and new.call and self._is_in_place(old, new):
-                    left.remove(new)
+                if same and old.call and new.call:
                     yield old, new
-                    break
 
-    def _is_in_place(self, old: Statement, new: Statement) -> bool:
-        """Returns whether a statement kept its position among those that remain."""
+    def _passed(self, old: Statement, new: Statement) -> list[Statement]:
+        """Statements of the function on whose other side a statement is now."""
         moved = {id(each.statement) for each in self.file.moved}
-        return all(
-            (o.start < old.start) == (n.start < new.start)
+        return [
+            o
             for o, n in self.pairs
             if o.function == old.function and id(o) not in moved
-        )
+            if (o.start < old.start) != (n.start < new.start)
+        ]
+
+    def _take_place(self, old: Statement, new: Statement, passed: Sequence[Statement]) -> bool:
+        """Adds the move of a replaced call; returns whether it may be where it is now."""
+        same_block = blocks(self.file.before)[old.start] == blocks(self.file.after)[new.start]
+        if not same_block or order_conflict(old, passed, self.file.before) is not None:
+            return False
+        known = sorted([*self.pairs, (old, new)], key=lambda pair: pair[1].start)
+        here = [pair for pair in known if pair[0].function == old.function]
+        moved = {id(old), *(id(each.statement) for each in self.file.moved)}
+        self.pairs.append((old, new))
+        self.file.moved.append(self._moved(old, new, here, moved))
+        return True
 
     def _inner(
         self, last: Statement, candidates: Sequence[Statement], listed: Sequence[Statement]
@@ -206,8 +229,10 @@ class Rearrangement:
             restored += group.before[:-1]
             for each in group.after[:-1]:
                 edits.append((*line_of_comment(self.file.after, each.start, each.end), ""))
+        moved = {id(each.statement) for each in self.file.moved}
         for old, new in found:
-            edits.append((new.start, new.end, self.file.before[old.start : old.end]))
+            if id(old) not in moved:
+                edits.append((new.start, new.end, self.file.before[old.start : old.end]))
         known = {id(old): new for old, new in (*self.pairs, *found)}
         for each in restored:
             known.pop(id(each), None)
@@ -215,7 +240,7 @@ class Rearrangement:
 
 
 def _has_other_calls(before: Sequence[Statement], after: Sequence[Statement]) -> bool:
-    """Returns whether calls differ, not only arguments of a single call.
+    """Returns whether calls differ, not only settings of a single call.
 
     Such edits are decisions of that call, whose text stays as the user formatted it.
     """
@@ -224,8 +249,7 @@ def _has_other_calls(before: Sequence[Statement], after: Sequence[Statement]) ->
     old, new = before[0].call, after[0].call
     if old is None or new is None or old.callee != new.callee:
         return True
-    were, are = ([each.text for each in call.positional] for call in (old, new))
-    return were != are and sorted(were) == sorted(are)
+    return before[0].variables != after[0].variables
 
 
 def restored_statements(
@@ -274,7 +298,10 @@ def is_explained(file: EditedFile, gone: Sequence[Statement], added: Sequence[St
         )
         for text in (file.before, file.after)
     )
+    # Headings may go with what they are above.
+    above = (*(m.statement for m in file.moved), *(s for g in file.replaced for s in g.before))
+    headings = Counter(c.text.removeprefix("//").strip() for each in above for c in each.comments)
     return (
         after - before == Counter(c for comments in said.values() for c in comments)
-        and not before - after
+        and before - after <= headings
     )

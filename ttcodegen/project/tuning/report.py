@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
 
 from ttcodegen.emission.manifest_entries import LoweredOp
 from ttcodegen.naming.modules import PRODUCT_WEIGHTS
@@ -16,44 +14,15 @@ from ttcodegen.project.tuning.edited_files import (
     ReplacedCalls,
 )
 from ttcodegen.project.tuning.order import plain
+from ttcodegen.project.tuning.setting_values import program_config, program_summary
 from ttcodegen.project.tuning.statements import (
-    APPLIED_AFTER,
     KINDS,
     TUNING,
     Statement,
     braced_fields,
     joined,
     kind_of,
-    override_fields,
-    program_config,
-    program_summary,
 )
-
-
-def entries(files: Iterable[EditedFile]) -> dict[str, dict[str, dict[str, Any]]]:
-    """Decisions as entries of an overrides file, by function; those that it cannot express are
-    skipped."""
-    found: dict[str, dict[str, dict[str, Any]]] = {}
-    known = list(files)
-    # The optimizer names a call after the activation that it applies.
-    called: dict[LoweredOp, LoweredOp] = {}
-    for call in (call for file in known for call in file.calls):
-        if any(change.parameter in APPLIED_AFTER for change in call.changes):
-            called.update(zip(call.ops, call.fused_ops, strict=False))
-    for file in known:
-        for constant in file.constants:
-            for parameter in parameters_of(constant):
-                named = (f"{TUNING}{constant.constant.name}",)
-                said = override_fields(parameter, named, file.constants_known)
-                for op in constant.ops:
-                    _add(found, called.get(op, op), said, constant.comments)
-    for file in known:
-        for call in file.calls:
-            for change in call.changes:
-                said = override_fields(change.parameter, change.words, file.constants_known)
-                for op in call.ops:
-                    _add(found, called.get(op, op), said, call.comments)
-    return found
 
 
 def parameters_of(edited: EditedConstant) -> list[str]:
@@ -63,25 +32,6 @@ def parameters_of(edited: EditedConstant) -> list[str]:
         words = (f"{TUNING}{edited.constant.name}",)
         kind = kind_of(words, {edited.constant.name: edited.constant})
     return [] if kind is None else [kind]
-
-
-def _add(
-    found: dict[str, dict[str, dict[str, Any]]],
-    op: LoweredOp,
-    said: Mapping[str, Any],
-    comments: Sequence[str],
-) -> None:
-    if not said:
-        return
-    entry = found.setdefault(op.function, {}).setdefault(op.name, {})
-    entry.update(said)
-    if comments:
-        entry["comment"] = " ".join(comments)
-
-
-def overrides_text(files: Iterable[EditedFile]) -> str:
-    """Decisions as text of a `--overrides` file."""
-    return json.dumps({"version": 1, "functions": entries(files)}, indent=2) + "\n"
 
 
 def report_lines(files: Iterable[EditedFile]) -> Iterator[str]:

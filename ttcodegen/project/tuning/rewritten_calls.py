@@ -58,6 +58,7 @@ def option_names(text: str, callee: str) -> list[str]:
     return re.findall(r"(\w+)\s*=", declared[1]) if declared else []
 
 
-def source_of(text: str, argument: Argument) -> str:
-    value = text[argument.start : argument.end]
+def source_of(text: str, argument: Argument, start: int = 0) -> str:
+    """Text of an argument with its label, from a text that begins at a position of its file."""
+    value = text[argument.start - start : argument.end - start]
     return f"/*{argument.label}=*/{value}" if argument.label else value

@@ -34,12 +34,12 @@ from ttcodegen.project.tuning.edited_files import (
     OpIndex,
 )
 from ttcodegen.project.tuning.legality import Legality
+from ttcodegen.project.tuning.setting_values import program_summary
 from ttcodegen.project.tuning.statements import (
     Constant,
     Statement,
     constants_of,
     kind_of,
-    program_summary,
     same_parameter,
     statements,
     tokens,

@@ -187,8 +187,10 @@ def ttir_to_ttnn(options: Values) -> Iterator[Step | str]:
     # Conversions of different ops create equal operands.
     yield "cse"
     if optimization_level(options) > 0:
-        yield from ("ttnn-decode-caches", "ttnn-dense-rows")
         given = given_decisions(options)
+        if given:
+            yield Step("ttnn-replace-calls", given)
+        yield from ("ttnn-decode-caches", "ttnn-dense-rows")
         yield from (Step("ttnn-fuse-projections", given), "ttnn-decode-heads")
         yield "ttnn-batched-rows"
         yield Step("ttnn-fuse-activations", given)
@@ -250,6 +252,8 @@ def ttnn_to_ttnn(options: Values) -> Iterator[Step | str]:
     yield from _on_device(options)
     yield from ("ttnn-canonicalize-calls", "inline", "ttir-own-buffers")
     yield from ("ttcore-record-chip-shares", "ttir-decompose", "convert-ttir-to-ttnn")
+    if (given := given_decisions(options)) and optimization_level(options) > 0:
+        yield Step("ttnn-replace-calls", given)
     yield from _placement_steps(options)
 
 

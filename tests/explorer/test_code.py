@@ -334,7 +334,7 @@ def test_calls_that_a_person_moved_or_replaced_are_on_the_graph_and_in_the_file(
     assert listed == {
         "active": "ttnn::sigmoid, ttnn::multiply instead of ttnn::silu, called after 'turned'"
     }
-    # Its line is that of the call which makes the result now.
+    # Its line has the call which makes the result now.
     (place,) = [
         (each["first"], each["last"])
         for file in as_json(session, "code", out)

@@ -223,7 +223,7 @@ steps = json.loads(Path(sys.argv[-1]).read_text())
 for index, step in enumerate(steps):
     answer = {{"index": index, "results": None}}
     if step["callee"] not in (None, "deallocate", "take"):
-        # The later a form of the call is asked for, the faster it is.
+        # The later a form of the call comes, the faster it is.
         answer["seconds"] = 1e-6 * (len(steps) - index)
     print(json.dumps(answer), flush=True)
 """
@@ -249,7 +249,7 @@ def test_times_of_a_card_are_kept_and_read(
     entry = entries(tuned_files(out))["ffn"]["product"]
     assert entry["comment"].startswith("--tune: measured ")
     edited = (out / "src/ffn.cpp").read_text()
-    # What was asked for last is the fastest on the card, and is not by the estimates.
+    # The last form is the fastest on the card, and is not by the estimates.
     slowest = max(estimated.found, key=lambda each: times[call_key(each.call)])
     assert times[call_key(slowest.call)] > min(times.values())
     assert times[call_key(fastest.call)] > min(times.values())

@@ -358,7 +358,7 @@ class FunctionOverrides:
         )
 
     def mentions(self, op: Operation) -> bool:
-        """True if an entry is that of an op, or names it as the place of another one."""
+        """True if an op has an entry, or another entry names it as a place."""
         return op in self._entries or self.names[op] in self._anchors
 
     def decides(self, op: Operation) -> bool:

@@ -235,6 +235,7 @@ SPELLED_OTHERWISE = {
             ("data type", "convolution weights"),
         )
     ),
+    ("network", "level", "fidelity of all convolutions"),
     ("network", "level", "constant of its own"),
 }
 """Decisions that other places of the new program hold: calls instead of a constant, two calls or

@@ -38,6 +38,7 @@ from ttcodegen.project.tuning.statements import (
     kind_of,
 )
 
+_CONVOLUTION = "conv2d_config"
 Entries = dict[str, dict[str, dict[str, Any]]]
 """Entries by function and op."""
 
@@ -80,6 +81,8 @@ class _Writer:
                 for parameter in parameters_of(constant):
                     named = (f"{TUNING}{constant.constant.name}",)
                     said = override_fields(parameter, named, file.constants_known)
+                    if constant.before is not None:
+                        said = _changed(said, parameter, constant.before.value)
                     for op in constant.ops:
                         self._add(op, said, constant.comments)
                     if not said and constant.ops and constant.before is not None:
@@ -104,6 +107,7 @@ class _Writer:
     def _call(self, file: EditedFile, call: EditedCall) -> None:
         for change in call.changes:
             said = override_fields(change.parameter, change.words, file.constants_known)
+            said = _changed(said, change.parameter, change.before)
             for op in call.ops:
                 self._add(op, said, call.comments)
             if said or not call.ops:
@@ -262,6 +266,16 @@ class _Calls:
                     found.setdefault(name, f"{op}:{index}")
             assigned.add(call.result)
         return found
+
+
+def _changed(said: Mapping[str, Any], parameter: str, before: Sequence[str]) -> dict[str, Any]:
+    """Fields of a convolution's configuration without those that were generated so."""
+    found = dict(said)
+    was = override_fields(parameter, before, {}).get(_CONVOLUTION, {})
+    if _CONVOLUTION in found:
+        fields = {n: v for n, v in found.pop(_CONVOLUTION).items() if was.get(n) != v}
+        found |= {_CONVOLUTION: fields} if fields else {}
+    return found
 
 
 def _configured(statement: Statement, constants: Mapping[str, Constant]) -> dict[str, Any]:

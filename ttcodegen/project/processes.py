@@ -84,9 +84,9 @@ _KILLED = re.compile(r"process rank (\d+) .*exited on signal (\d+)")
 
 
 def _without_banners(output: str) -> list[str]:
-    """Lines of the program's own; a killed process of several, which MPI tells in a banner.
+    """Returns the program's own lines, and one for a process that was killed.
 
-    MPI frames what it says itself by lines of dashes.
+    MPI reports that in a banner between lines of dashes.
     """
     lines: list[str] = []
     is_banner = False

@@ -25,13 +25,17 @@ def calls(name: str) -> None:
 
 def compare(corpus: Path) -> None:
     """Prints what both take of one layer, and the whole model against the card."""
-    head = f"{'model':22} {'theirs':>8} {'ours':>8} {'ratio':>6}   {'whole':>11} {'card':>8} ratio"
+    head = (
+        f"{'model':22} {'theirs':>8} {'ours':>8} {'ratio':>6} {'activations':>11}"
+        f"   {'whole':>11} {'card':>8} ratio"
+    )
     print(head)
     for anchor in ANCHORS:
         one, all_ = theirs(anchor), theirs(anchor, whole=True)
         of_card = f"{all_:11.2f} {anchor.card:8.2f} {all_ / anchor.card:5.2f}  {anchor.source}"
         made = ours(anchor, corpus) if anchor.module else 0.0
         found = f"{made:8.3f} {made / one:6.2f}" if made else " " * 15
+        found += f" {anchor.activations or '16 bits' if made else '':>11}"
         print(f"{anchor.name:22} {one:8.3f} {found}   {of_card}")
 
 

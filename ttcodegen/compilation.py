@@ -57,6 +57,8 @@ WEIGHT_OPTIONS = {"ttnn": "experimental-weight-dtype", "ttmetal": "weight-dtype"
 """Pipeline options that set the weight data type, by target."""
 WEIGHT_TYPES = {"bfp8_b": "bfp_bf8", "bfp4_b": "bfp_bf4"}
 """Pipeline names of block-float types by their ttnn names."""
+ACTIVATION_TYPES = {"bfp8_b": "bfp_bf8"}
+"""The same of activations: 4 bits are too few for sums and norms."""
 TTNN_PIPELINE = "ttnn-to-ttnn-pipeline"
 """Pipeline for modules already in TTNN."""
 
@@ -79,6 +81,8 @@ class CompileOptions:
     """Optimization level: 0 none, 1 local choices, 2 layout search."""
     weights: str = ""
     """Weight type of matmuls: bfp8_b, bfp4_b, or empty for unchanged."""
+    activations: str = ""
+    """Type of activations between calls that take it: bfp8_b, or empty for unchanged."""
     overrides: str = ""
     """Optimizer overrides in JSON."""
     kind: ProjectKind = "both"
@@ -197,6 +201,8 @@ def compile_module(
         chosen["release"] = options.release
     if options.weights:
         chosen[WEIGHT_OPTIONS[options.target]] = WEIGHT_TYPES[options.weights]
+    if options.activations:
+        chosen["experimental-activation-dtype"] = ACTIVATION_TYPES[options.activations]
     if options.parallel:
         chosen["parallel"] = options.parallel
     if options.optimize or options.overrides:
@@ -207,7 +213,11 @@ def compile_module(
             chosen["overrides"] = options.overrides
     if pipeline is not None:
         runner.run(module, passes_of(Step(pipeline, chosen)))
-        if options.weights:
+        if options.activations:
+            from ttcodegen.optimizer.activation_types import note_kept_types
+
+            note_kept_types(module, options.activations, options.weights)
+        elif options.weights:
             note_kept_weights(module, options.weights)
     elif chosen:
         raise CompileError(
@@ -249,12 +259,20 @@ def _refuse_impossible(options: CompileOptions) -> None:
             f"weights cannot be '{options.weights}'{did_you_mean(options.weights, WEIGHT_TYPES)}",
             remedy=f"they can be {' or '.join(WEIGHT_TYPES)}",
         )
+    if options.activations and options.activations not in ACTIVATION_TYPES:
+        raise CompileError(
+            f"activations cannot be '{options.activations}'"
+            f"{did_you_mean(options.activations, ACTIVATION_TYPES)}",
+            remedy=f"they can be {' or '.join(ACTIVATION_TYPES)}",
+        )
     if options.optimize not in (0, 1, 2):
         raise CompileError(f"there is no level {options.optimize} of the optimizer: 0, 1 or 2")
     if options.target == "ttnn":
         return
     if options.golden_seed is not None:
         raise CompileError("golden values are embedded in .ttnn files only")
+    if options.activations:
+        raise CompileError(no_block_floats("activations", options.target))
     if options.optimize or options.overrides:
         raise CompileError(no_optimizer("an optimization level", options.target))
 
@@ -262,6 +280,14 @@ def _refuse_impossible(options: CompileOptions) -> None:
 def no_optimizer(option: str, target: str) -> str:
     """Returns the error message for an optimizer option on a target without optimizer."""
     return f"{option} is for calls of the ttnn library: {target} has no optimizer"
+
+
+def no_block_floats(option: str, target: str) -> str:
+    """Returns the error message for block floats as activations on a target without them."""
+    return (
+        f"{option} is for calls of the ttnn library: programs of {target} have no block floats "
+        "between them"
+    )
 
 
 def _refuse_unusable_names(module: ModuleOp) -> None:

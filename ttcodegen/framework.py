@@ -381,14 +381,14 @@ def _build_and_check(
     )
     reasons = [reason for check in checks for reason in check.reasons]
     if not reasons and model.state and (len(model.functions) > 1 or model.steps):
-        reasons = _check_calls(model, out)
+        reasons = _check_calls(model, out, bool(options.activations))
     if not reasons and calls_buckets:
-        reasons = _check_bucket_calls(model, out)
+        reasons = _check_bucket_calls(model, out, bool(options.activations))
     if reasons:
         raise CheckError("\n".join(reasons))
 
 
-def _check_calls(model: FrameworkModel, out: Path) -> list[str]:
+def _check_calls(model: FrameworkModel, out: Path, block_floats: bool) -> list[str]:
     """Runs a sequence of calls on the shared state of the built project and compares with the
     framework.
 
@@ -400,7 +400,7 @@ def _check_calls(model: FrameworkModel, out: Path) -> list[str]:
     from ttcodegen.runtime.library import load
 
     calls = [*((each.name, each.reference) for each in model.functions), *model.steps]
-    checked = _CheckedCalls()
+    checked = _CheckedCalls(block_floats)
     with load(out) as loaded:
         for place, (name, reference) in enumerate(calls):
             function = loaded[name]
@@ -428,7 +428,7 @@ def _check_calls(model: FrameworkModel, out: Path) -> list[str]:
     return checked.reported(out)
 
 
-def _check_bucket_calls(model: FrameworkModel, out: Path) -> list[str]:
+def _check_bucket_calls(model: FrameworkModel, out: Path, block_floats: bool) -> list[str]:
     """Runs calls with sizes between those of buckets and compares with the framework.
 
     The calls are added to the report.
@@ -438,7 +438,7 @@ def _check_bucket_calls(model: FrameworkModel, out: Path) -> list[str]:
     """
     from ttcodegen.runtime.library import load
 
-    checked = _CheckedCalls()
+    checked = _CheckedCalls(block_floats)
     with load(out) as loaded:
         for place, call in enumerate(model.bucket_calls):
             shapes = ", ".join(str(each.shape) for each in call.inputs)
@@ -459,6 +459,8 @@ def _check_bucket_calls(model: FrameworkModel, out: Path) -> list[str]:
 class _CheckedCalls:
     """Comparison of further calls, after the check of each function, with the framework."""
 
+    block_floats: bool
+    """True if activations are block floats."""
     entries: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     reasons: list[str] = field(default_factory=list[str])
 
@@ -473,7 +475,8 @@ class _CheckedCalls:
         from ttcodegen.numerics.comparison import compare, reference_tolerance
 
         actual, wanted = arrays
-        found = compare(actual, wanted, reference_tolerance(wanted.dtype, True))
+        tolerance = reference_tolerance(wanted.dtype, True, self.block_floats)
+        found = compare(actual, wanted, tolerance)
         self.entries.append({**entry, **found.to_json(name)})
         if not found.passed:
             self.reasons.append(f"{call}, output '{name}', C++ against reference: {found.reason}")

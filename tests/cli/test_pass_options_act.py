@@ -128,6 +128,7 @@ VALUES_OF_PASSES: dict[str, str] = {
     "release": "0.70.1",
     "experimental-weight-dtype": "bfp_bf8",
     "weight-dtype": "bfp_bf8",
+    "experimental-activation-dtype": "bfp_bf8",
     "target": "bfp_bf8",
     "target-dtype": "bfp_bf8",
     "weights": "bfp_bf4",
@@ -218,6 +219,16 @@ CASES = {
     ("ttnn-optimize", "overrides"): Case(TTIR, PLACED),
     ("ttnn-optimize", "level"): Case(CHAIN, PLACED),
     ("ttnn-weight-dtype-conversion", "target"): Case(TTIR, PLACED),
+    ("ttnn-activation-dtype-conversion", ""): Case(
+        "ttnn-activation-dtype-conversion", PLACED, "target=none"
+    ),
+    ("ttnn-activation-dtype-conversion", "overrides"): Case(
+        "ttnn-activation-dtype-conversion",
+        PLACED,
+        "target=bfp_bf8",
+        '\'{"version": 1, "functions": {"layer": {"add": {"data_type": "bf16"}}}}\'',
+    ),
+    ("", "experimental-activation-dtype"): Case("ttnn-activation-dtype-conversion"),
     ("ttnn-to-ttnn-pipeline", "override-conv2d-config"): Case(
         CONV, value="no_such=act_block_h_override#32", refusal="nothing is called 'no_such'"
     ),

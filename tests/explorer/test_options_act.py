@@ -106,6 +106,7 @@ SETTINGS: dict[str, Any] = {
     "machine": "p150",
     "optimize": 1,
     "weights": "bfp8_b",
+    "activations": "bfp8_b",
     "seed": 3,
     "const_element_count_limit": 3,
     "stages": True,

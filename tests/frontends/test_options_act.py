@@ -18,6 +18,7 @@ DECISIONS = '{"version": 1, "functions": {}}'
 VALUES: dict[str, dict[str, Any]] = {
     "optimize": {"optimize": 2},
     "weights": {"weights": "bfp8_b"},
+    "activations": {"activations": "bfp8_b"},
     "overrides": {"overrides": "given.json"},
     "write_overrides": {"write_overrides": "written.json"},
     "trace": {"trace": True},

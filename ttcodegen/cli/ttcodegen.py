@@ -95,6 +95,8 @@ def argument_parser() -> ArgumentParser:
         "for the best placement of tensors and the best distribution over the cores")  # fmt: skip
     add("--weights", choices=("bfp8_b", "bfp4_b"), help="store the weights of matrix products "
         "as block floats; --check shows the loss of accuracy")  # fmt: skip
+    add("--activations", choices=("bfp8_b",), help="keep activations as block floats between "
+        "calls that take them; --check shows the loss of accuracy")  # fmt: skip
     add("--f16", choices=("bfloat16", "float32"), help="what f16 of the source is on the device: "
         "bfloat16, or float32, which has all of its values (bfloat16)")  # fmt: skip
     add("--explain", action="store_true", help="print the decision for each call and the "
@@ -226,6 +228,7 @@ def _project_options(options: argparse.Namespace) -> ProjectOptions:
         force=options.force,
         optimize=options.optimize,
         weights=options.weights or "",
+        activations=options.activations or "",
         overrides=options.overrides,
         write_overrides=options.write_overrides,
         trace=options.trace,

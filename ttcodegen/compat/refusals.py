@@ -151,8 +151,8 @@ _OPTIMIZER_OPTIONS = "the optimizer has no such setting: see --optimization-leve
 _CALL_OPTIONS = "what the library asks of its operands is always respected"
 _CPU_OPTIONS = "what runs once is computed on the device"
 _TRACE = "the C++ captures and replays traces itself: ttcodegen --trace"
-_TYPES = "tensors keep the data types that the source gives them, but for weights: "\
-    "experimental-weight-dtype"  # fmt: skip
+_TYPES = "tensors keep the data types that the source gives them, but for weights and "\
+    "activations: experimental-weight-dtype, experimental-activation-dtype"  # fmt: skip
 _KERNELS = "how kernels compute is said call by call: by a compute_config in the module, or by "\
     "math_fidelity in --overrides"  # fmt: skip
 _FUSED = "the fusing rules are applied together: enable-fusing-pass=false leaves all of them out"

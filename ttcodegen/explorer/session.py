@@ -291,6 +291,7 @@ class Session:
             system=settings.system,
             optimize=optimize,
             weights=settings.weights,
+            activations=settings.activations,
             overrides=overrides,
             golden_seed=golden,
         )

@@ -11,7 +11,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
-from ttcodegen.compilation import PIPELINES, WEIGHT_TYPES, no_optimizer
+from ttcodegen.compilation import (
+    ACTIVATION_TYPES,
+    PIPELINES,
+    WEIGHT_TYPES,
+    no_block_floats,
+    no_optimizer,
+)
 from ttcodegen.dialects.operations.operation import operation_name
 from ttcodegen.dialects.ttmetal.device_module import functions_of, is_meaning, launch_of
 from ttcodegen.dialects.ttmetal.programs import RUN_PROGRAM
@@ -359,6 +365,7 @@ class Settings:
     optimize: int = 2
     """Optimizer level, for the target ttnn only."""
     weights: str = ""
+    activations: str = ""
     seed: int = 0
     """Seed of a run's inputs."""
     const_element_count_limit: int = 16
@@ -394,6 +401,10 @@ _RULES: Mapping[str, tuple[Callable[[object], bool], str]] = {
     "machine": (_of(str), f"one of {', '.join(NAMES)}"),
     "optimize": (_between(0, 2), "0, 1 or 2"),
     "weights": (lambda value: value in ("", *WEIGHT_TYPES), " or ".join(WEIGHT_TYPES)),
+    "activations": (
+        lambda value: value in ("", *ACTIVATION_TYPES),
+        " or ".join(ACTIVATION_TYPES),
+    ),
     "seed": (_between(0, 2**32 - 1), "a number that is not negative"),
     "const_element_count_limit": (_between(0, _MOST_ELEMENTS), f"0 to {_MOST_ELEMENTS}"),
     "stages": (_of(bool), "true or false"),
@@ -435,6 +446,8 @@ def read_settings(given: Mapping[str, Any], default: Settings) -> Settings:
             no_optimizer(f"the setting '{name}'", f"'{settings.target}'"),
             remedy="leave it out, or choose the target ttnn",
         )
+    if settings.target != "ttnn" and found.get("activations"):
+        raise CompileError(no_block_floats("the setting 'activations'", f"'{settings.target}'"))
     return settings if options is None else _with_pipeline_options(settings, options)
 
 

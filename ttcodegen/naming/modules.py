@@ -127,7 +127,7 @@ def _constant_name(
         is_computed |= not op.definition.rearranges and not traits_of(library_definition(op)) & (
             Trait.ALTERS
         )
-        if op.definition.short_name == "concat":
+        if op.definition.short_name in ("concat", "concat_row_major"):
             parts = [weights.get(_first_operand(operand)) for operand in op.operands]
             joined = joined_weight([part for part in parts if part is not None])
             if joined is not None and None not in parts:

@@ -126,7 +126,7 @@ def _computes(op: CatalogueOp) -> bool:
 
 
 def _joins(op: CatalogueOp) -> bool:
-    return op.definition.short_name == "concat"
+    return op.definition.short_name in ("concat", "concat_row_major")
 
 
 class ValueNames:
@@ -282,7 +282,7 @@ class ValueNames:
                 op.operands[1:]
             )
             return None if is_applied and first not in self._weights else first
-        if short == "concat":
+        if _joins(op):
             names = {self._names.get(operand) for operand in op.operands}
             return first if len(names) == 1 else reordered(op)
         if short == "matmul":

@@ -60,11 +60,15 @@ def golden_tolerance(data_type: DataType, exact: bool, depends_on_floats: bool) 
     return _GOLDEN_DECISIONS if depends_on_floats else EQUAL
 
 
-def reference_tolerance(dtype: np.dtype[Any], depends_on_floats: bool) -> Tolerance:
-    """Returns the tolerance of the C++ run against a framework, in results of that dtype."""
+def reference_tolerance(
+    dtype: np.dtype[Any], depends_on_floats: bool, block_floats: bool = False
+) -> Tolerance:
+    """Returns the tolerance of the C++ run against a framework, in results of that dtype;
+    `block_floats` for programs whose activations are."""
     if dtype.kind in "biu":
         return _GOLDEN_DECISIONS if depends_on_floats else EQUAL
-    return _REFERENCE_F32 if dtype.name in ("float32", "float64") else _REFERENCE_BF16
+    wide = dtype.name in ("float32", "float64") and not block_floats
+    return _REFERENCE_F32 if wide else _REFERENCE_BF16
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,18 @@ def read_flatbuffer(data: bytes | memoryview) -> LoweredBinary:
     return read_ttm(data) if is_ttm(data) else read_ttnn(data)
 
 
+def has_block_floats(binary: LoweredBinary, program: str) -> bool:
+    """True if a call of a program, other than of const-eval functions, returns block floats."""
+    return isinstance(binary, Binary) and any(
+        each.tensors[result].type.data_type.startswith("bfp")
+        for each in binary.programs
+        if each.name == program
+        for operation in each.operations
+        if operation.callee is None
+        for result in operation.results
+    )
+
+
 def interpreter_of(
     binary: LoweredBinary,
     observe: Observer | None = None,

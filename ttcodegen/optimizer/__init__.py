@@ -1,5 +1,6 @@
 """Choice of tensor placements and program configs under a cost model.
 
+- `activation_types`: Data types of activations: block floats between the calls of a function
 - `batched_rows`: Batched rows: matmuls and rowwise ops run on a batch of matrices instead of its
   flattened rows
 - `beam_search`: Beam search over the placements of tensors, with a simulation of the L1 allocator
@@ -18,5 +19,7 @@
   stages
 - `programs/`: Core assignment of the library's programs, by kind of op
 - `rewrites`: Rewrites before layouts are assigned: rows, decode forms, fidelity, weight types
+- `row_major_moves`: Row-major moves: rows that do not fill tiles are concatenated and reshaped in
+  row-major layout
 - `wide_products`: Division of wide matmuls of one tile row into pieces with DRAM-sharded weights
 """

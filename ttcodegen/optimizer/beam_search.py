@@ -478,7 +478,13 @@ class Search:
     def _move_seconds(self, source: TensorPlacement, target: TensorPlacement) -> float:
         key = (source, target)
         if key not in self._costs:
-            self._costs[key] = self.model.movement(source, target).seconds
+            seconds = 0.0
+            if source.layout is not target.layout:
+                # The layout changes where the tensor is, before it moves.
+                between = source.with_(layout=target.layout)
+                seconds = self.model.cost(LibraryCall("to_layout", (source,), (between,))).seconds
+                source = between
+            self._costs[key] = seconds + self.model.movement(source, target).seconds
         return self._costs[key]
 
 

@@ -91,8 +91,12 @@ def _chunks(rows: int) -> Iterator[int]:
 
 # tt-metal accepts all candidates below, as measured.
 
-MOVED = frozenset({"permute", "slice_static", "concat", "reshape", "composite_to_layout"})
-"""Data movement calls on interleaved tensors, with a memory config."""
+HEADS = frozenset({"split_query_key_value_and_split_heads", "concatenate_heads"})
+"""Splits and concatenations of heads."""
+MOVED = HEADS | {
+    *("permute", "slice_static", "concat", "concat_row_major", "reshape", "composite_to_layout")
+}
+"""Data movement calls of interleaved tensors that take a memory config."""
 ATTENTION = frozenset({"scaled_dot_product_attention"})
 ATTENTION_L1_SHARE = 0.75
 """Fraction of usable L1 for the circular buffers of attention."""
@@ -305,7 +309,8 @@ class CandidateGenerator:
         # result: the operand may exceed L1.
         buffers = self._buffers(call) if _is_tile_aligned(call) else ("dram",)
         for buffer in buffers:
-            yield Candidate(self._unsharded(call), (interleaved(call.result, buffer),))
+            results = tuple(interleaved(each, buffer) for each in call.results)
+            yield Candidate(self._unsharded(call), results)
         if call.name == "composite_to_layout" and call.result.shards is not None:
             # The consumer requires these shards.
             yield Candidate(self._unsharded(call), (call.result,))

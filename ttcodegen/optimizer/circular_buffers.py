@@ -570,7 +570,7 @@ def _on_any(rule: Callable[[LibraryCall], int | None]) -> _Rule:
 _RULES: dict[str, _Rule] = {
     "to_layout": _on_any(_to_layout),
     "typecast": _on_any(_typecast),
-    "concat": _on_any(_concat),
+    **dict.fromkeys(("concat", "concat_row_major"), _on_any(_concat)),
     "pad": _on_any(_pad),
     "reshape": _on_any(_reshape),
     **dict.fromkeys(("relu", "where"), _on_any(elementwise)),

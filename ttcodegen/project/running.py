@@ -22,7 +22,12 @@ from ttcodegen.flatbuffer.program import Binary
 from ttcodegen.foundation.array_files import load_array
 from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.numerics.comparison import Agreement, OutputCheck, compare, reference_tolerance
-from ttcodegen.numerics.lowered import ChosenValues, LoweredBinary, read_flatbuffer
+from ttcodegen.numerics.lowered import (
+    ChosenValues,
+    LoweredBinary,
+    has_block_floats,
+    read_flatbuffer,
+)
 from ttcodegen.numerics.tolerances import Tolerance
 from ttcodegen.project.processes import run_program
 from ttcodegen.project.writer import save_array
@@ -252,11 +257,13 @@ def _agreements(
     expected: Mapping[str, np.ndarray],
 ) -> dict[tuple[str, str], Agreement]:
     found: dict[tuple[str, str], Agreement] = {}
+    narrow = has_block_floats(run.binary, function.name)
     for index, output in enumerate(function.outputs):
         wanted, actual = expected.get(output.name), outputs.get(output.field)
         if wanted is None or actual is None:
             continue
-        tolerance = reference_tolerance(wanted.dtype, run.depends_on_floats[index])
+        decided = run.depends_on_floats[index]
+        tolerance = reference_tolerance(wanted.dtype, decided, narrow)
         found[function.name, output.name] = compare_with_framework(actual, wanted, tolerance)
     return found
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypedDict, get_args
 
-from ttcodegen.compilation import CompiledModule, CompileOptions, no_optimizer
+from ttcodegen.compilation import CompiledModule, CompileOptions, no_block_floats, no_optimizer
 from ttcodegen.dialects.ttcore.device import ONE_CHIP, MeshShape, require_possible
 from ttcodegen.emission.description import Fabric, ProjectKind
 from ttcodegen.emission.interface_description import name_of_file
@@ -39,6 +39,8 @@ class ProjectSettings(TypedDict, total=False):
     """Optimizer level: 0, 1 or 2."""
     weights: str
     """bfp8_b or bfp4_b: block float type of matmul weights."""
+    activations: str
+    """bfp8_b: block float type of activations between calls that take it."""
     overrides: str | os.PathLike[str]
     """File of optimizer overrides."""
     write_overrides: str | os.PathLike[str]
@@ -95,6 +97,7 @@ _CHOICES: Mapping[str, tuple[object, ...]] = {
     "check": (False, True, "edges"),
     "optimize": (None, 0, 1, 2),
     "weights": ("", "bfp8_b", "bfp4_b"),
+    "activations": ("", "bfp8_b"),
     "fabric": (None, *get_args(Fabric)),
     "kind": (None, *get_args(ProjectKind)),
     "tt_metal": RELEASES,
@@ -128,6 +131,7 @@ class ProjectOptions:
     force: bool = False
     optimize: int | None = None
     weights: str = ""
+    activations: str = ""
     overrides: str | os.PathLike[str] | None = None
     write_overrides: str | os.PathLike[str] | None = None
     trace: bool = False
@@ -167,6 +171,7 @@ class ProjectOptions:
             system=self._system(),
             optimize=self.optimize or 0,
             weights=self.weights,
+            activations=self.activations,
             overrides=self._overrides(),
             kind="both" if kind == "so" and self.check else kind,
             golden_seed=self.seed or 0 if self.embed_goldens else None,
@@ -238,6 +243,8 @@ class ProjectOptions:
         if self.target == "ttmetal" and ((given and not explains) or self.optimize):
             name = given[0] if given else "optimize"
             return no_optimizer(spelled(name), spelled("target", "ttmetal"))
+        if self.target == "ttmetal" and self.activations:
+            return no_block_floats(spelled("activations"), spelled("target", "ttmetal"))
         if self.overrides and self.optimize == 0:
             return (
                 f"{spelled('overrides')} decides at level 1 or 2, not at {spelled('optimize', 0)}"

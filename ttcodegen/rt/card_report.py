@@ -209,6 +209,7 @@ _OPERATIONS: Mapping[str, str] = {
     "permute": "PermuteDeviceOperation",
     "permute_row_major": "PermuteDeviceOperation",
     "concat": "ConcatDeviceOperation",
+    "concat_row_major": "ConcatDeviceOperation",
     "slice_static": "SliceDeviceOperation",
     "slice_dynamic": "SliceDeviceOperation",
     "pad": "PadDeviceOperation",

@@ -55,6 +55,12 @@ def parser() -> argparse.ArgumentParser:
         choices=("bfp8_b", "bfp4_b"),
         help="types of the weights of matmuls",
     )
+    made.add_argument(
+        "--activations",
+        default="",
+        choices=("bfp8_b",),
+        help="types of activations between calls that take them",
+    )
     made.add_argument("--build", action="store_true", help="build the project")
     made.add_argument("--check", action="store_true", help="build it and compare with the model")
     made.add_argument("--force", action="store_true", help="write into a folder of others")

@@ -287,6 +287,12 @@ PASSES = (
         options=(Option("overrides", "Overrides of decisions, as JSON."),),
     ),
     PassEntry(
+        name="ttnn-row-major-moves",
+        group=Group.TTNN,
+        implementation="ttcodegen.optimizer.row_major_moves:RowMajorMoves",
+        description="Concatenates and reshapes rows that do not fill tiles row-major.",
+    ),
+    PassEntry(
         name="ttnn-fuse-activations",
         group=Group.TTNN,
         implementation="ttcodegen.optimizer.fusing:FuseActivations",
@@ -312,6 +318,16 @@ PASSES = (
                 "none",
                 choices=("none", "bfp_bf8", "bfp_bf4"),
             ),
+        ),
+    ),
+    PassEntry(
+        name="ttnn-activation-dtype-conversion",
+        group=Group.TTNN,
+        implementation="ttcodegen.optimizer.activation_types:ActivationTypes",
+        description="Makes block floats of activations between calls that take them.",
+        options=(
+            Option("target", "Data type of the activations.", "none", choices=("none", "bfp_bf8")),
+            Option("overrides", "Overrides of decisions, as JSON."),
         ),
     ),
     PassEntry(

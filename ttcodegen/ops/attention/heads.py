@@ -95,15 +95,18 @@ register(
         (OperandSpec("input", data_types=MOVED),),
         verify=_verify_concatenate,
         numpy=_concatenate,
+        result_rules=(ResultRule(placed=True),),
         cpp=cpp_call(
             "ttnn::transformer::concatenate_heads",
             "ttnn/operations/transformer/concatenate_heads/concatenate_heads.hpp",
             operand_("input"),
+            output_memory,
         ),
         flops=no_flops,
         rearranges=True,
         participle="joined",
         call_kind=CallKind.COPY,
+        block_floats=("input",),
     )
 )
 
@@ -238,21 +241,19 @@ register(
 
 
 def _cpp_split(calls: CppCalls, op: CatalogueOp) -> None:
-    calls.include(
-        "ttnn/operations/transformer/split_query_key_value_and_split_heads/"
-        "split_query_key_value_and_split_heads.hpp"
-    )
+    name = op.definition.short_name
+    calls.include(f"ttnn/operations/transformer/{name}/{name}.hpp")
     separate = op.optional_operand("kv_input_tensor")
     key_heads = op.parameter("num_kv_heads")
     calls.bind_several(
         op.results,
-        "ttnn::transformer::split_query_key_value_and_split_heads",
+        f"ttnn::transformer::{name}",
         calls[op.operand("input_tensor")],
         NULLOPT if separate is None else calls[separate],
         Text(str(op.parameter("num_heads"))),
         NULLOPT if key_heads is None else Text(str(key_heads)),
         Text(cpp_text(bool(op.parameter("transpose_key")))),
-        NULLOPT,
+        output_memory(calls, op),
     )
 
 
@@ -267,10 +268,12 @@ register(
         results=3,
         verify=_verify_split,
         numpy=_split,
+        result_rules=(ResultRule(placed=True),),
         cpp=_cpp_split,
         flops=no_flops,
         nouns=("queries", "keys", "values"),
         call_kind=CallKind.COPY,
+        block_floats=("input_tensor", "kv_input_tensor"),
     )
 )
 

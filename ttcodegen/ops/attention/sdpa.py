@@ -567,5 +567,6 @@ register(
         nouns=("attention",),
         traits=Trait.ATTENDS | Trait.SKIPS_HIDDEN,
         call_kind=CallKind.ATTENTION,
+        block_floats=("query", "key", "value"),
     )
 )

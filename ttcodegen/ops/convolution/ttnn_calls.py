@@ -254,6 +254,7 @@ register(
         nouns=("convolution",),
         traits=Trait.OF_LAYER,
         call_kind=CallKind.CONVOLUTION,
+        block_floats=("input",),
     )
 )
 

@@ -195,6 +195,8 @@ class TTNNDefinition(Definition):
     """
     traits: Trait = Trait.NONE
     call_kind: CallKind = CallKind.ELEMENTWISE
+    block_floats: tuple[str, ...] = ()
+    """Operands that may be block floats where activations are, and with them the results."""
 
     def compute_row(self, attribute_of: Callable[[str], Any]) -> str | None:
         """Returns the row of `COMPUTE_DEFAULTS` for a call with these attributes, if any."""

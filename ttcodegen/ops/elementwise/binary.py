@@ -525,6 +525,7 @@ def _register(row: Row) -> None:
             result_rules=(ResultRule("attribute" if row.dtype else "first", placed=row.dtype),),
             cpp=cpp_call(f"ttnn::{ttnn}", row.header, *rules),
             traits=row.traits,
+            block_floats=("lhs", "rhs") if row.activated else (),
             vector_cycles=row.vector_cycles,
             nouns=(row.noun,) if row.noun else (),
             participle=row.participle,

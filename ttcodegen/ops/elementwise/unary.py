@@ -547,6 +547,7 @@ def _register(row: Row) -> None:
             result_rules=(ResultRule(placed=row.name not in _UNPLACED),),
             cpp=cpp_call(f"ttnn::{ttnn}", UNARY_HEADER, operand_("input"), *_placing(row.name)),
             traits=row.traits,
+            block_floats=("input",) if Trait.ACTIVATES in row.traits else (),
             vector_cycles=row.vector_cycles,
             nouns=(row.noun,) if row.noun else (),
         )

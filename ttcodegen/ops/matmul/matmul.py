@@ -402,6 +402,7 @@ register(
         traits=Trait.MATRIX_PRODUCT | Trait.OF_LAYER,
         nouns=("product",),
         call_kind=CallKind.PRODUCT,
+        block_floats=("a", "b"),
     )
 )
 
@@ -421,6 +422,7 @@ register(
         traits=Trait.MATRIX_PRODUCT | Trait.OF_LAYER,
         nouns=("projection",),
         call_kind=CallKind.PRODUCT,
+        block_floats=("a", "b"),
     )
 )
 

@@ -150,6 +150,7 @@ for _name, _layout, _types in (
             may_alias=True,
             flops=no_flops,
             call_kind=CallKind.RESHAPE,
+            block_floats=("input",),
             rearranges=True,
             result_rules=(ResultRule(layout=_layout, placed=True),),
             cpp=cpp_call(
@@ -294,6 +295,7 @@ for _name, _input, _rule in (
             flops=no_flops,
             rearranges=True,
             call_kind=CallKind.PERMUTATION,
+            block_floats=("input",),
             function="permute",
         )
     )
@@ -558,17 +560,22 @@ def _cpp_concat(calls: CppCalls, op: CatalogueOp) -> None:
     calls.bind(op.results[0], calls.call("ttnn::concat", *trimmed(arguments)))
 
 
-register(
-    TTNNDefinition(
-        "ttnn.concat",
-        (variadic("inputs", data_types=MOVED),),
-        (attribute("dim", INTEGER),),
-        verify=_verify_concat,
-        numpy=_concat,
-        result_rules=(ResultRule(placed=True),),
-        cpp=_cpp_concat,
-        flops=no_flops,
-        nouns=("joined",),
-        call_kind=CallKind.SLICE,
+for _name, _layout, _types in (
+    ("concat", Layout.TILE, MOVED),
+    ("concat_row_major", Layout.ROW_MAJOR, MOVED_ROWS),
+):
+    register(
+        TTNNDefinition(
+            f"ttnn.{_name}",
+            (variadic("inputs", layout=_layout, data_types=_types),),
+            (attribute("dim", INTEGER),),
+            verify=_verify_concat,
+            numpy=_concat,
+            result_rules=(ResultRule(layout=_layout, placed=True),),
+            cpp=_cpp_concat,
+            flops=no_flops,
+            nouns=("joined",),
+            call_kind=CallKind.SLICE,
+            function="concat",
+        )
     )
-)

@@ -265,6 +265,7 @@ def _register_trailing_norm(
             ),
             nouns=("normalized",),
             traits=Trait.OF_LAYER,
+            block_floats=("input", RESIDUAL),
         )
     )
 
@@ -481,5 +482,6 @@ register(
         flops=per_element(5),
         nouns=("probabilities",),
         call_kind=CallKind.NORMALIZATION,
+        block_floats=("input",),
     )
 )

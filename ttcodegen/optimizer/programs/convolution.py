@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Protocol, cast
 
+from ttcodegen.dialects.core.datatypes import DataType
 from ttcodegen.dialects.ttcore.shards import (
     CoreRange,
     CoreRanges,
@@ -33,7 +34,8 @@ from ttcodegen.optimizer.call import LibraryCall
 SCRATCHPAD = 64
 """Bytes of a circular buffer of all convolution programs."""
 _KINDS: tuple[MemoryLayout, ...] = ("height_sharded", "block_sharded")
-_TYPES = ("bf16", "f32")
+_NARROW = ("bf16", "bfp_bf8")
+"""Data types of image and result, which may differ; both may be f32 as well."""
 
 
 @dataclass(frozen=True)
@@ -155,6 +157,9 @@ def sharded_images(call: LibraryCall, grid: CoreGrid) -> Iterator[TensorPlacemen
     """
     image = call.operands[0]
     convolution = Convolution.of(call)
+    if image.layout is Layout.ROW_MAJOR and convolution.in_channels % TILE_SIDE == 0:
+        # Pools return rows: they are tilized on the way to the shards.
+        image = image.with_(layout=Layout.TILE)
     if not _can_shard(image, call.result) or not convolution.takes_shards:
         return
     if image.shards is not None and result_of(call, image, grid) is not None:
@@ -170,8 +175,10 @@ def _can_shard(image: TensorPlacement, result: TensorPlacement) -> bool:
         image.layout is Layout.TILE
         and result.layout is Layout.TILE
         and image.memory is result.memory is Memory.DEVICE
-        and image.data_type is result.data_type
-        and image.data_type.mlir in _TYPES
+        and (
+            {image.data_type.mlir, result.data_type.mlir} <= {*_NARROW}
+            or image.data_type.mlir == result.data_type.mlir == "f32"
+        )
     )
 
 
@@ -251,7 +258,9 @@ def halo_bytes(call: LibraryCall, image: TensorPlacement, result: TensorPlacemen
     convolution = Convolution.of(call)
     if image.shards is None or result.shards is None or convolution.is_matmul:
         return 0
-    return most_pixels(convolution, result.shards.shape[0]) * row_bytes(image)
+    # The rows around a block are not tiled: block floats become bfloat16.
+    rows = image.with_(data_type=DataType.BFLOAT16) if image.data_type.is_block_float else image
+    return most_pixels(convolution, result.shards.shape[0]) * row_bytes(rows)
 
 
 def most_pixels(convolution: Convolution, each: int) -> int:

@@ -394,10 +394,11 @@ CALLS: Mapping[str, PythonCall | Callable[[Step], PythonCall]] = {
             "num_heads": "num_heads",
             "num_kv_heads": "num_kv_heads",
             "transpose_key": _flag("transpose_key"),
+            **_PLACED,
         },
         "transformer.split_query_key_value_and_split_heads",
     ),
-    "concatenate_heads": PythonCall((0,), {}, "transformer.concatenate_heads"),
+    "concatenate_heads": PythonCall((0,), _PLACED, "transformer.concatenate_heads"),
     # Creation.
     "full": _filled,
     "constant": _from_host,
@@ -416,7 +417,10 @@ CALLS: Mapping[str, PythonCall | Callable[[Step], PythonCall]] = {
         ("permute", "permute_row_major"), PythonCall((0, "permutation"), _PLACED, "permute")
     ),
     "slice_static": PythonCall((0, "begins", "ends", "step"), _PLACED, "slice"),
-    "concat": PythonCall((_first_group,), {"dim": "dim", **_PLACED}),
+    **dict.fromkeys(
+        ("concat", "concat_row_major"),
+        PythonCall((_first_group,), {"dim": "dim", **_PLACED}, "concat"),
+    ),
     "gather": PythonCall((0, "dim", 1), _PLACED),
     "scatter": PythonCall((0, "dim", 1, 2), {"reduce": _reduction, **_PLACED}),
     "embedding": PythonCall((0, 1), _PLACED),

@@ -270,7 +270,12 @@ def note_kept_weights(module: ModuleOp, weights: str) -> None:
     """Notes that a lowered module has no weights that can become block floats."""
     types = {value.type for op in module.walk() for value in (*op.results, *op.operands)}
     if not any("bfp_bf" in str(type_) for type_ in types):
-        report(
-            Level.INFO,
-            f"ttcodegen: note: no matmul has weights that can be {weights}: all keep their type",
-        )
+        note_unused_weight_type(weights)
+
+
+def note_unused_weight_type(weights: str) -> None:
+    """Notes that no weights can become block floats."""
+    report(
+        Level.INFO,
+        f"ttcodegen: note: no matmul has weights that can be {weights}: all keep their type",
+    )

@@ -53,6 +53,12 @@ CALL_OPTIONS = (
         "none",
         choices=("none", "bfp_bf8", "bfp_bf4"),
     ),
+    Option(
+        "experimental-activation-dtype",
+        "Data type of activations between calls that take it.",
+        "none",
+        choices=("none", "bfp_bf8"),
+    ),
     Option("experimental-bfp8-weights", "Weights of matmuls as bfp_bf8.", False),
     Option("overrides", "Overrides of decisions, as JSON."),
     RELEASE,
@@ -192,7 +198,7 @@ def ttir_to_ttnn(options: Values) -> Iterator[Step | str]:
             yield Step("ttnn-replace-calls", given)
         yield from ("ttnn-decode-caches", "ttnn-dense-rows")
         yield from (Step("ttnn-fuse-projections", given), "ttnn-decode-heads")
-        yield "ttnn-batched-rows"
+        yield from ("ttnn-batched-rows", "ttnn-row-major-moves")
         yield Step("ttnn-fuse-activations", given)
     if optimization_level(options) == 1:
         # At level 2, the search finds shards for a sum and its norm that save more than fusing.
@@ -234,6 +240,9 @@ def _placement_steps(options: Values) -> Iterator[Step | str]:
         target = "bfp_bf8"
     if target != "none":
         yield Step("ttnn-weight-dtype-conversion", {"target": target})
+    if (activations := options["experimental-activation-dtype"]) != "none":
+        given = {"target": activations, **given_decisions(options)}
+        yield Step("ttnn-activation-dtype-conversion", given)
     if (level := optimization_level(options)) > 0:
         record = {"record": True} if options["record-decisions"] else {}
         yield Step("ttnn-optimize", {"level": level, **given_decisions(options), **record})

@@ -25,7 +25,7 @@ LIMITS = """\
 |---|---|
 | `nonzero`, `masked_select`, `x[mask]`, `unique`, `bincount`, `argwhere` | the shape of their result depends on values; \
 `nonzero_static`, `torch.where`, `index_put` by a mask and `scatter_add` into a size that is known are compiled |
-| `det`, `slogdet`, `inv`, `solve`, `lu`, `cholesky`, `qr`, `ormqr`, triangular solutions | up to 64 columns, unrolled |
+| `det`, `slogdet`, `inv`, `solve`, `lu`, `cholesky`, `qr`, `ormqr`, triangular solutions | up to 64 columns, unrolled; of complex numbers `inv` and `solve`, up to 32 |
 | `svd`, `svdvals`, `eigh`, `eigvalsh`, `pinv`, `matrix_rank`, nuclear norms | up to 16 columns, by rotations; \
 singular vectors and eigenvectors have signs of their own |
 | `fft`, `rfft`, `irfft`, `hfft`, `stft` | up to 2,048 elements a dimension, as products with a matrix |

@@ -83,8 +83,12 @@ LOCATED = {
         lambda x: jax.pure_callback(lambda y: y, jax.ShapeDtypeStruct((4,), jnp.float32), x),
         "side effect",
     ),
-    "fourier": (lambda x: jnp.fft.fft(x).real, "'stablehlo.fft' is not supported"),
-    "cholesky": (lambda x: jnp.linalg.cholesky(jnp.outer(x, x)), "factorizes a matrix"),
+    "fourier": (lambda x: jnp.fft.fft(jnp.tile(x, 513)).real, "more than 2048 elements"),
+    "cholesky": (
+        lambda x: jnp.linalg.cholesky(jnp.outer(jnp.tile(x, 17), jnp.tile(x, 17))),
+        "'cholesky' of matrices of more than 64 columns",
+    ),
+    "schur": (lambda x: jax.scipy.linalg.schur(jnp.outer(x, x))[0], "factorizes a matrix"),
 }
 
 

@@ -257,7 +257,7 @@ def test_refusals_are_reported_at_once_and_located() -> None:
     # Frameworks count columns from 0.
     assert "m.py:7:4: note: it comes from here" in text
     assert "in.mlir:3:8: error: 'stablehlo.custom_call' has a side effect" in text
-    assert "in.mlir:5:8: error: 'stablehlo.cholesky' is not supported" in text
+    assert "in.mlir:5:8: error: 'stablehlo.cholesky': the first operand has to be a square" in text
     assert text.count("error:") == 3
 
 

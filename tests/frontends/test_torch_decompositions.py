@@ -397,6 +397,34 @@ def test_vectors_of_spectra_put_the_matrix_together() -> None:
     np.testing.assert_allclose((vectors * values) @ vectors.T, SYMMETRIC.numpy(), atol=1e-3)
 
 
+def test_complex_equations_are_real_ones_of_both_parts() -> None:
+    a, b = MATRIX + 1j * MATRIX.T, SIDE - 2j * SIDE.flip(0)
+    cases: list[Case] = [
+        (lambda a, b: T.view_as_real(T.linalg.solve(a, b)), (a, b)),
+        (lambda a, b: T.view_as_real(T.linalg.solve(a, b.mT, left=False).resolve_conj()), (a, b)),
+        (lambda a: T.view_as_real(T.linalg.inv(a)), (a,)),
+        (lambda a, b: T.view_as_real(T.linalg.solve(a, b[:, 0])), (a, b)),
+    ]
+    text, arguments, expected = _exported(cases)
+    given = [T.view_as_real(each.resolve_conj()).contiguous().numpy() for each in arguments]
+    for found, want in zip(run(text, *given), expected, strict=True):
+        np.testing.assert_allclose(found, want.numpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_factors_of_matrices_without_columns() -> None:
+    cases: list[Case] = [
+        (lambda x: (*T.linalg.qr(x, "complete"), T.linalg.lu(x)[0]), (T.zeros(3, 0),)),
+        (
+            lambda x: (T.linalg.det(x), *T.linalg.slogdet(x), *T.linalg.inv_ex(x)),
+            (T.zeros(2, 2, 0, 0),),
+        ),
+        (lambda x: T.linalg.svd(x)[0], (T.zeros(3, 0),)),
+    ]
+    text, arguments, expected = _exported(cases)
+    for found, want in zip(run(text, *(x.numpy() for x in arguments)), expected, strict=True):
+        np.testing.assert_array_equal(found, want.numpy())
+
+
 def test_arguments_that_are_views() -> None:
     whole = T.linspace(-3, 3, 216).reshape(4, 6, 9).cos()
     text, arguments, expected = _exported(

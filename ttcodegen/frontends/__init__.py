@@ -1,7 +1,11 @@
 """Frontends: one package per input dialect, and the entry points that all tools share.
 
 - `canonicalization`: Canonical form of an input module, and of the regions of `ttir.generic`
+- `expressions`: Tensors with the operators of Python, for formulas that are written once for all
+  front ends
+- `fourier`: Fourier transforms, as matmuls with matrices of cosines and sines
 - `linalg/`: linalg on tensors, as torch-mlir and other exporters lower to it, to TTIR
+- `matrices/`: Linear algebra of small matrices on the builder, column by column, for all front ends
 - `special_functions`: Functions without a TTIR op: special functions, integer division, complex
   pairs
 - `stablehlo/`: StableHLO, as jax, torch_xla, torch-mlir and tt-xla write it: text or portable
@@ -11,6 +15,7 @@
 - `tosa/`: TOSA, as torch-mlir, TFLite's exporters and tt-mlir's tests print it, to TTIR
 - `translation`: Translation of source dialects to TTIR, and classes of their operations
 - `ttnn/`: TTNN as printed by other tools, normalized to the catalogue's form
+- `zeta`: Hurwitz zeta function and polygamma functions
 
 Every tool reads its input with `read_module`, which selects the frontend by the dialects of the
 operations, or by the first bytes of bytecode. Input that no frontend claims is TTIR or a later

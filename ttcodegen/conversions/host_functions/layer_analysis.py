@@ -191,7 +191,7 @@ def split(
     ends = [end + _TITLE_LINES * title for end, title in zip(ends, accumulate(titled), strict=True)]
     made_at = made_by(statements)
     last_use = last_uses(returned, statements, made_at)
-    joined = [False, *(statement.op is last.op for last, statement in pairwise(statements))]
+    joined = joined_at(statements)
     alive = alive_counts(made_at, last_use, len(statements))
     parts: list[Part] = []
     start = 0
@@ -241,6 +241,20 @@ def last_uses(
     }
     result.update((value, len(statements)) for value in returned if value in made_at)
     return result
+
+
+def joined_at(statements: Sequence[Statement]) -> list[bool]:
+    """Positions between statements that take results of one call, marked as true.
+
+    They share it as one variable, which a function of some of them would not have. Others may have
+    moved between them.
+    """
+    joined = [False] * (len(statements) + 1)
+    first: dict[int, int] = {}
+    for index, statement in enumerate(statements):
+        begin = first.setdefault(id(statement.op), index)
+        joined[begin + 1 : index + 1] = [True] * (index - begin)
+    return joined
 
 
 def alive_counts(
@@ -350,7 +364,7 @@ def drawn_near(
             users.setdefault(value, []).append(index)
     kept = set(returned)
     slots_of = [(float(index), 0) for index in range(len(statements))]
-    joined = [False, *(b.op is a.op for a, b in pairwise(statements)), False]
+    joined = joined_at(statements)
     parts: set[int] = set()
     for index, statement in enumerate(statements):
         if joined[index] or joined[index + 1] or len(statement.results) != 1:

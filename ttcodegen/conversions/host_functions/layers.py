@@ -24,6 +24,7 @@ from ttcodegen.conversions.host_functions.layer_analysis import (
     Run,
     alive_counts,
     drawn_near,
+    joined_at,
     last_uses,
     made_by,
     primitive_lengths,
@@ -223,8 +224,7 @@ class _Search:
         counted = {value: index for value, index in made_at.items() if value not in shared}
         self.own = [0, *accumulate([not each.runs_statements for each in statements])]
         """Number of statements before each position that are not calls of layer functions."""
-        # Several results of one call belong together.
-        self.joined = [False, *(b.op is a.op for a, b in pairwise(statements)), False]
+        self.joined = joined_at(statements)
         self.alive = alive_counts(counted, self.last_use, len(statements))
         most = 2 * max(self.alive, default=0)
         self.closed = [2 / (2 + max(count - 2, 0)) for count in range(most + 1)]
@@ -284,7 +284,7 @@ class _Search:
         for size in primitive_lengths(tokens[first : first + 2 * longest], longest):
             end = first + size
             lines = self.ends[end - 1] - before
-            if lines < SHORTEST or size < FEWEST or self.joined[end]:
+            if lines < SHORTEST or size < FEWEST:
                 continue
             if self.own[end] == self.own[first]:
                 continue
@@ -327,7 +327,7 @@ class _Search:
             end = start + length
             live_out = self._live_out(start, end)
             # Groups without results are kept: they overwrite, such as rows of a cache.
-            if len(live_out) > MOST_RETURNED:
+            if len(live_out) > MOST_RETURNED or self.joined[end]:
                 continue
             inside = self.links.inside(start, end)
             before, given = last.get(inside, (start, live_out))

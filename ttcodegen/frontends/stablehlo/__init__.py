@@ -12,7 +12,9 @@
 - `elementwise`: Elementwise ops of StableHLO, real and complex; complex tensors are pairs of real
   ones
 - `indexing`: Gather and scatter
-- `matmuls`: Matmuls, convolutions and triangular solves
+- `linear_algebra`: Fourier transforms, factorizations of matrices and solutions of triangular
+  systems
+- `matmuls`: Matmuls and convolutions
 - `meshes`: Mesh and shardings of a StableHLO module, and attributes of its arguments
 - `movement`: Creation and data movement ops, random numbers included
 - `reading/`: Parsers of StableHLO: assembly, portable bytecode (VHLO), names in locations

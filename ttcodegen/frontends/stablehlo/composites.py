@@ -17,7 +17,7 @@ from xdsl.ir import BlockArgument, SSAValue
 from ttcodegen.dialects.core.datatypes import element_of, shape_of, tensor_type
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.foundation.diagnostics import CompileError
-from ttcodegen.frontends.stablehlo import collectives, custom_calls, movement
+from ttcodegen.frontends.stablehlo import collectives, custom_calls, linear_algebra, movement
 from ttcodegen.frontends.stablehlo.control import identity, side_effect
 from ttcodegen.frontends.stablehlo.conversion import Conversion, Results, Rule, Value
 from ttcodegen.frontends.stablehlo.reading.dialect import operation_class
@@ -476,9 +476,12 @@ def _called(conversion: Conversion, op: StableHLOOp) -> Results:
         return conversion.rules["top_k"](conversion, op)
     if _EFFECTS.search(name):
         side_effect(conversion, op)
+    factorize = linear_algebra.factorization(name)
+    if factorize is not None:
+        return factorize(conversion, op, _nested(op, "mhlo.backend_config"))
     if _FACTORIZATIONS.search(name):
         raise CompileError(
-            f"the custom call '@{name}' factorizes a matrix, for which the device has no op",
+            f"the custom call '@{name}' factorizes a matrix in a way that is not supported",
             op,
             remedy="compute the factors before, and pass them as arguments, or keep this part in "
             "the program that calls the model",

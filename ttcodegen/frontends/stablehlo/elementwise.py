@@ -23,6 +23,7 @@ from ttcodegen.dialects.core.datatypes import (
     tensor_type,
 )
 from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.frontends.expressions import Expression
 from ttcodegen.frontends.special_functions import (
     SPECIAL_FUNCTIONS,
     float_rest,
@@ -40,6 +41,7 @@ from ttcodegen.frontends.stablehlo.conversion import (
     Value,
 )
 from ttcodegen.frontends.stablehlo.reading.operations import StableHLOOp, is_unsigned, part_element
+from ttcodegen.frontends.zeta import polygamma, polygamma_of_orders, zeta
 from ttcodegen.ops.core.builder import splat_of
 
 
@@ -153,10 +155,10 @@ def binary(conversion: Conversion, name: str, left: Value, right: Value) -> Comp
         case "add" | "subtract":
             return Complex(b.like(name, p.real, q.real), b.like(name, p.imag, q.imag))
         case "multiply":
-            return _product(conversion, p, q)
+            return multiplied(conversion, p, q)
         case "div":
             size = _norm(conversion, q)
-            above = _product(conversion, p, Complex(q.real, b.like("neg", q.imag)))
+            above = multiplied(conversion, p, Complex(q.real, b.like("neg", q.imag)))
             return Complex(b.like("div", above.real, size), b.like("div", above.imag, size))
         case "pow":
             logarithm = unary(conversion, "log", p)
@@ -167,7 +169,8 @@ def binary(conversion: Conversion, name: str, left: Value, right: Value) -> Comp
             raise ValueError(f"'{name}' of complex numbers is not supported")
 
 
-def _product(conversion: Conversion, p: Complex, q: Complex) -> Complex:
+def multiplied(conversion: Conversion, p: Complex, q: Complex) -> Complex:
+    """Product of complex numbers of one shape."""
     b = conversion.builder
     real = b.like(
         "subtract", b.like("multiply", p.real, q.real), b.like("multiply", p.imag, q.imag)
@@ -501,6 +504,22 @@ def _special(name: str) -> Rule:
     return rule
 
 
+def _zeta(conversion: Conversion, op: StableHLOOp) -> Value:
+    x, q = (Expression.computed(conversion.builder, each) for each in conversion.tensors(op))
+    return zeta(x, q).to(element_of(op.results[0].type)).value
+
+
+def _polygamma(conversion: Conversion, op: StableHLOOp) -> Value:
+    """Derivative of the digamma function; of one order, it is reflected below 1/2."""
+    order, x = (Expression.computed(conversion.builder, each) for each in conversion.tensors(op))
+    number = conversion.number(order.value)
+    if number is not None and number >= 0 and number == int(number):
+        found = polygamma(int(number), x)
+    else:
+        found = polygamma_of_orders(order, x)
+    return found.to(element_of(op.results[0].type)).value
+
+
 def _sign(conversion: Conversion, op: StableHLOOp) -> Results:
     if isinstance(element_of(op.operands[0].type), AnyFloat):
         return sign_of_float(conversion.builder, conversion.tensor(op.operands[0]), nan)
@@ -537,6 +556,7 @@ RULES: dict[str, Rule] = {
     "is_neg_inf": _infinite(-1),
     "is_pos_inf": _infinite(1),
     "not": _not,
+    "polygamma": _polygamma,
     "optimization_barrier": _identity,
     "remainder": _remainder,
     "shift_right_arithmetic": _shift_right_arithmetic,
@@ -544,4 +564,5 @@ RULES: dict[str, Rule] = {
     "round_nearest_even": _round(True),
     "select": _select,
     "sign": _sign,
+    "zeta": _zeta,
 }

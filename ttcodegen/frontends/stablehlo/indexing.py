@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any
 
-from xdsl.dialects.builtin import AnyFloat
-from xdsl.ir import SSAValue
+from xdsl.dialects.builtin import AnyFloat, Float32Type
+from xdsl.ir import OpResult, SSAValue
 
 from ttcodegen.dialects.core.datatypes import element_of, f32, i1, is_boolean, shape_of, tensor_type
 from ttcodegen.foundation.diagnostics import CompileError
@@ -138,7 +138,27 @@ def _as_embedding(
     if not is_inside:
         indices = clamped_indices(builder, indices, last)
     result = tensor_type(element_of(value.type), [*batch, shape[1]])
+    if len(batch) == 1 and _is_small_matrix(value):
+        places = builder.repeat(builder.reshape(indices, [*batch, 1]), shape_of(result))
+        return builder.emit("gather", [value, places], result, dim=0)
     return builder.emit("embedding", [indices, value], result)
+
+
+_LARGEST_MATRIX = 64
+"""Limit on the rows and columns of matrices whose rows are gathered element by element."""
+
+
+def _is_small_matrix(value: SSAValue) -> bool:
+    """Returns whether a tensor is a small matrix of float32 that the program computes.
+
+    Tables of embeddings are bfloat16 in the library; rows of a matrix that is permuted, as
+    solutions of equations are, keep all bits.
+    """
+    return (
+        isinstance(value, OpResult)
+        and isinstance(element_of(value.type), Float32Type)
+        and max(shape_of(value.type)) <= _LARGEST_MATRIX
+    )
 
 
 def _torch_index_select(

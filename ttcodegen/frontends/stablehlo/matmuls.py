@@ -1,16 +1,19 @@
-"""Matmuls, convolutions and triangular solves."""
+"""Matmuls and convolutions."""
 
 from __future__ import annotations
 
 import string
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import prod
 
-from xdsl.dialects.builtin import AnyFloat, Float64Type, i32
+from xdsl.dialects.builtin import AnyFloat, Float32Type, i32
 from xdsl.ir import Attribute, SSAValue
 
 from ttcodegen.dialects.core.datatypes import element_of, f32, i1, shape_of, tensor_type
+from ttcodegen.dialects.ttcore.tile import whole_tiles
 from ttcodegen.foundation.lazy_numpy import np
+from ttcodegen.frontends.matrices.matrix import Matrix
 from ttcodegen.frontends.stablehlo import elementwise
 from ttcodegen.frontends.stablehlo.conversion import (
     Complex,
@@ -20,7 +23,6 @@ from ttcodegen.frontends.stablehlo.conversion import (
 )
 from ttcodegen.frontends.stablehlo.movement import padded
 from ttcodegen.frontends.stablehlo.reading.operations import StableHLOOp, factors, part_element
-from ttcodegen.ops.core.builder import OpBuilder
 
 # Matmuls, and convolutions.
 
@@ -149,12 +151,52 @@ def _dot(conversion: Conversion, op: StableHLOOp) -> Value:
 def _product(conversion: Conversion, op: StableHLOOp, dims: Dimensions) -> Value:
     element = element_of(op.results[0].type)
     result = part_element(element)
+    is_highest = all(
+        str(each).upper().rstrip(">").endswith("HIGHEST")
+        for each in op.get("precision_config", op.get("precision")) or ["DEFAULT"]
+    )
 
     def multiply(left: SSAValue, right: SSAValue) -> SSAValue:
+        if is_highest and (found := _exact_product(conversion, left, right, dims)) is not None:
+            return conversion.builder.typecast(found, result)
         return product(conversion, left, right, dims, result)
 
     left, right = conversion.values(op)
     return _bilinear(multiply, conversion, left, right)
+
+
+_MOST_EXACT = 64**3
+"""Limit on the products of a matmul that are computed one by one, with padding to tiles."""
+
+
+def _exact_product(
+    conversion: Conversion, left: SSAValue, right: SSAValue, dims: Dimensions
+) -> SSAValue | None:
+    """Product of small float32 tensors in full precision; None for others.
+
+    The matrix engine cuts operands to TF32, which no user of HIGHEST expects: inverses, solutions
+    of equations and exponentials of matrices in jax ask for it.
+    """
+    if not all(isinstance(element_of(each.type), Float32Type) for each in (left, right)):
+        return None
+    sizes: list[tuple[list[int], list[int]]] = []
+    moved: list[SSAValue] = []
+    for side, value in enumerate((left, right)):
+        shape = shape_of(value.type)
+        used = [*dims.batch[side], *dims.contracted[side]]
+        free = [axis for axis in range(len(shape)) if axis not in used]
+        inner = [*free, *dims.contracted[side]] if side == 0 else [*dims.contracted[side], *free]
+        moved.append(conversion.builder.permute(value, [*dims.batch[side], *inner]))
+        sizes.append(([shape[axis] for axis in dims.batch[side]], [shape[axis] for axis in free]))
+    (batch, rows), (_, columns) = sizes
+    count = prod(shape_of(left.type)[axis] for axis in dims.contracted[0])
+    padded = prod(whole_tiles(prod(each)) for each in (rows, columns))
+    if not 0 < prod(batch) * count * padded <= _MOST_EXACT:
+        return None
+    build = conversion.builder
+    first = Matrix(build, build.reshape(moved[0], [prod(batch), prod(rows), count]))
+    second = Matrix(build, build.reshape(moved[1], [prod(batch), count, prod(columns)]))
+    return (first @ second).reshape([*batch, *rows, *columns]).value
 
 
 def product(
@@ -513,66 +555,3 @@ RULES: dict[str, Rule] = {
     "einsum": _einsum,
     "unary_einsum": _unary_einsum,
 }
-
-
-# Systems of linear equations.
-
-_MAX_UNKNOWNS = 256
-"""Limit on the unknowns of a solve, each of which takes several ops."""
-
-
-def _triangular_solve(conversion: Conversion, op: StableHLOOp) -> Value:
-    """`op(A) X = B` or `X op(A) = B` for triangular A; the other half is not read."""
-    builder = conversion.builder
-    a, b = conversion.tensors(op)
-    element = element_of(b.type)
-    transposes = "NO_TRANSPOSE" not in str(op.get("transpose_a", "NO_TRANSPOSE")).upper()
-    lower, left = bool(op.get("lower", False)), bool(op.get("left_side", False))
-    if shape_of(a.type)[-1] > _MAX_UNKNOWNS:
-        raise ValueError(f"systems of more than {_MAX_UNKNOWNS} equations are not supported")
-    if not isinstance(element, Float64Type):
-        a, b = builder.typecast(a, f32), builder.typecast(b, f32)
-    # X A = B is A^T X^T = B^T.
-    if transposes is left:
-        a, lower = _transposed(builder, a), not lower
-    if not left:
-        b = _transposed(builder, b)
-    found = _substitute(builder, a, b, lower, bool(op.get("unit_diagonal", False)))
-    return builder.typecast(found if left else _transposed(builder, found), element)
-
-
-def _transposed(builder: OpBuilder, value: SSAValue) -> SSAValue:
-    rank = len(shape_of(value.type))
-    return builder.permute(value, [*range(rank - 2), rank - 1, rank - 2])
-
-
-def _substitute(
-    builder: OpBuilder, a: SSAValue, b: SSAValue, lower: bool, is_unit: bool
-) -> SSAValue:
-    """Forward or back substitution, on the vector engine for full float32 precision."""
-    *_, size = shape_of(a.type)
-    rank = len(shape_of(a.type))
-    rest, rows = b, list[SSAValue]()
-    for step in range(size):
-        place = step if lower else size - 1 - step
-        # The equations that are left: this one, and those after it or before it.
-        first = 0 if lower else size - step - 1
-        row = builder.slice_dim(rest, rank - 2, first, first + 1)
-        if not is_unit:
-            diagonal = builder.slice_dim(a, rank - 2, place, place + 1)
-            diagonal = builder.slice_dim(diagonal, rank - 1, place, place + 1)
-            row = builder.broadcasting("div", row, diagonal)
-        rows.append(row)
-        if step == size - 1:
-            break
-        begin, end = (place + 1, size) if lower else (0, place)
-        column = builder.slice_dim(builder.slice_dim(a, rank - 1, place, place + 1), rank - 2,
-                                   begin, end)  # fmt: skip
-        kept = shape_of(rest.type)[rank - 2]
-        begin, end = (1, kept) if lower else (0, kept - 1)
-        taken = builder.broadcasting("multiply", column, row)
-        rest = builder.like("subtract", builder.slice_dim(rest, rank - 2, begin, end), taken)
-    return builder.concat(rows if lower else rows[::-1], rank - 2)
-
-
-SOLVER_RULES: dict[str, Rule] = {"triangular_solve": _triangular_solve}

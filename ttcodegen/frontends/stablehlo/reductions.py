@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from typing import Any
 
 from xdsl.dialects.builtin import AnyFloat, IntegerType
@@ -79,14 +80,52 @@ def _reduce(conversion: Conversion, op: StableHLOOp) -> Results:
 def _reduce_complex(
     conversion: Conversion, block: Block, value: Complex, initial: Value, dims: Sequence[int]
 ) -> Value:
-    if reducer(block) != "sum":
-        raise ValueError("only sums of complex numbers are supported")
+    kind = reducer(block)
+    if kind not in ("sum", "prod"):
+        raise ValueError("only sums and products of complex numbers are supported")
     start = elementwise.as_complex(conversion, initial)
+    if kind == "prod":
+        return _complex_product(conversion, value, start, dims)
     real = reduced(conversion, "sum", value.real, start.real, dims)
     imag = reduced(conversion, "sum", value.imag, start.imag, dims)
     assert real is not None
     assert imag is not None
     return Complex(real, imag)
+
+
+def _complex_product(
+    conversion: Conversion, value: Complex, start: Complex, dims: Sequence[int]
+) -> Value:
+    """Product of complex numbers along dimensions, of one half by the other."""
+    builder = conversion.builder
+    shape = shape_of(value.real.type)
+    left = [axis for axis in range(len(shape)) if axis not in dims]
+    sizes = [shape[axis] for axis in left]
+    ones = [1] * len(sizes)
+
+    def each(change: Callable[[SSAValue], SSAValue], number: Complex) -> Complex:
+        return Complex(change(number.real), change(number.imag))
+
+    def factors(part: SSAValue) -> SSAValue:
+        return builder.reshape(builder.permute(part, [*dims, *left]), [count, *sizes])
+
+    def first(part: SSAValue) -> SSAValue:
+        wide = conversion.broadcast_to(builder.reshape(part, ones), sizes)
+        return builder.reshape(wide, [1, *sizes])
+
+    def part(number: Complex, begin: int, end: int) -> Complex:
+        return each(lambda value: builder.slice_dim(value, 0, begin, end), number)
+
+    count = prod(shape[axis] for axis in dims)
+    found, rest = each(factors, value), each(first, start)
+    while count > 1:
+        half = count // 2
+        if count % 2:
+            rest = elementwise.multiplied(conversion, rest, part(found, 2 * half, count))
+        halves = part(found, 0, half), part(found, half, 2 * half)
+        found, count = elementwise.multiplied(conversion, *halves), half
+    found = elementwise.multiplied(conversion, found, rest)
+    return each(lambda part: builder.reshape(part, sizes), found)
 
 
 def neutral(kind: str, element: Attribute) -> float | int | None:

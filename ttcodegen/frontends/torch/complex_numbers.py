@@ -10,16 +10,18 @@ from collections.abc import Callable, Sequence
 from math import prod, sqrt
 from typing import Any, cast
 
-import numpy as np
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import SSAValue
 
 from ttcodegen.dialects.core.datatypes import element_of, f32, i1, shape_of, tensor_type
 from ttcodegen.foundation.diagnostics import CompileError
+from ttcodegen.frontends import fourier
+from ttcodegen.frontends.matrices.matrix import Matrix
 from ttcodegen.frontends.special_functions import Complex, joined, parted
+from ttcodegen.frontends.torch import linear_algebra
 from ttcodegen.frontends.torch.graph import Graph, Number, Rule, kind_of
 
 Value = Complex | SSAValue | Number
-ComplexRule = Callable[..., "Value"]
+ComplexRule = Callable[..., "Value | list[Any]"]
 
 
 def translated(
@@ -258,40 +260,42 @@ def _to_complex(graph: Graph, value: Value, *_: Any, **__: Any) -> Value:
     return _complex_of(graph, value)
 
 
+# Linear equations
+
+
+def _solve(
+    graph: Graph, a: Value, b: Value, *, left: bool = True, check_errors: bool = False
+) -> list[Any]:
+    """Solves a x = b, or x a = b, as real equations of real and imaginary parts.
+
+    The factors, which are results as well, are not computed.
+    """
+    real, imag, above, below = (
+        Matrix.computed(graph, part)
+        for each in (_complex_of(graph, a), _complex_of(graph, b))
+        for part in (each.real, each.imag)
+    )
+    above, below = (linear_algebra.as_columns(real, each) for each in (above, below))
+    if not left:
+        real, imag, above, below = real.T, imag.T, above.T, below.T
+    whole = real.beside(-imag).above(imag.beside(real))
+    x = linear_algebra.solution(whole, above.above(below))
+    parts = (x.first_rows(real.rows), x.part((real.rows, x.rows), (0, x.columns)))
+    found = (each if left else each.T for each in parts)
+    info = graph.results[-1]
+    return [
+        Complex(*(graph.reshape(each.value, graph.shape) for each in found)),
+        *[None] * (len(graph.results) - 2),
+        graph.full(shape_of(info), 0, info.element_type),
+    ]
+
+
+def _inverse(graph: Graph, a: Complex, *, check_errors: bool = False) -> list[Any]:
+    unit = Matrix.computed(graph, a.real)
+    return _solve(graph, a, unit.identity(unit.rows, unit.rows).value)
+
+
 # Fourier transforms
-
-_MAX_TRANSFORM_SIZE = 2048
-"""Limit on the size of a Fourier transform, which is a matmul with a DFT matrix."""
-
-
-def _dft_matrix(graph: Graph, size: int, forward: bool, element: Attribute) -> Complex:
-    """DFT matrix as cosines and sines."""
-    if size > _MAX_TRANSFORM_SIZE:
-        raise CompileError(
-            f"Fourier transforms of more than {_MAX_TRANSFORM_SIZE} elements are not supported, "
-            f"found {size}",
-            remedy="compute them before or after the model",
-        )
-    places = np.arange(size)
-    angles = 2 * np.pi / size * (np.outer(places, places) % size)
-    sines = -np.sin(angles) if forward else np.sin(angles)
-    return Complex(graph.constant(np.cos(angles), element), graph.constant(sines, element))
-
-
-def _dft(graph: Graph, value: Complex, axis: int, forward: bool) -> Complex:
-    """DFT along one dimension by four real matmuls."""
-    last = len(shape_of(value.real.type)) - 1
-    size = shape_of(value.real.type)[axis]
-    waves = _dft_matrix(graph, size, forward, element_of(value.real.type))
-    turned = [graph.swapped(part, axis, last) for part in (value.real, value.imag)]
-
-    def product(x: SSAValue, y: SSAValue) -> SSAValue:
-        rows = graph.reshape(x, [prod(shape_of(x.type)[:-1]), size])
-        return graph.reshape(graph.matmul(rows, y), shape_of(x.type))
-
-    real = graph.like("subtract", product(turned[0], waves.real), product(turned[1], waves.imag))
-    imag = graph.like("add", product(turned[0], waves.imag), product(turned[1], waves.real))
-    return Complex(*(graph.swapped(part, axis, last) for part in (real, imag)))
 
 
 def _normalize(graph: Graph, value: Complex, count: int, mode: int) -> Complex:
@@ -304,53 +308,37 @@ def _normalize(graph: Graph, value: Complex, count: int, mode: int) -> Complex:
 def _fourier(
     graph: Graph, value: Value, dims: Sequence[int], normalization: int, forward: bool
 ) -> Complex:
-    made = _complex_of(graph, value)
-    shape = shape_of(made.real.type)
+    given = _complex_of(graph, value)
+    shape = shape_of(given.real.type)
     axes = [dim % len(shape) for dim in dims]
-    for axis in axes:
-        made = _dft(graph, made, axis, forward)
+    made = fourier.transform(graph, given, axes, forward)
     return _normalize(graph, made, prod(shape[axis] for axis in axes), normalization)
 
 
 def _fourier_of_real(
-    graph: Graph, value: Value, dims: Sequence[int], normalization: int, onesided: bool
+    graph: Graph, value: SSAValue, dims: Sequence[int], normalization: int, onesided: bool
 ) -> Complex:
-    """Fourier transform of real input; `onesided` keeps the non-redundant half of the last
-    dimension."""
-    made = _fourier(graph, value, dims, normalization, True)
-    if not onesided:
-        return made
-    axis = dims[-1] % len(shape_of(made.real.type))
-    count = shape_of(made.real.type)[axis] // 2 + 1
-    return Complex(*(graph.part(part, axis, 0, count) for part in (made.real, made.imag)))
+    shape = shape_of(value.type)
+    axes = [dim % len(shape) for dim in dims]
+    given = graph.typecast(value, graph.element)
+    made = fourier.transform_of_real(graph, given, axes, onesided)
+    return _normalize(graph, made, prod(shape[axis] for axis in axes), normalization)
 
 
 def _fourier_to_real(
     graph: Graph, value: Value, dims: Sequence[int], normalization: int, size: int
 ) -> SSAValue:
-    """Inverse Fourier transform to real output; the missing half is the reversed conjugate."""
-    made = _complex_of(graph, value)
-    rank = len(shape_of(made.real.type))
-    axes = [dim % rank for dim in dims]
-    for axis in axes[:-1]:
-        made = _dft(graph, made, axis, False)
-    axis = axes[-1]
-    half = size // 2 + 1
-    parts: list[SSAValue] = []
-    for part, sign in ((made.real, 1), (made.imag, -1)):
-        first = graph.part(part, axis, 0, half)
-        count = size - half
-        if count:
-            rest = graph.part(part, axis, 1, count + 1)
-            rest = graph.like("reverse", rest, dimensions=[axis])
-            first = graph.concat([first, rest if sign > 0 else graph.like("neg", rest)], axis)
-        parts.append(first)
-    made = _dft(graph, Complex(*parts), axis, False)
-    counts = [shape_of(made.real.type)[each] for each in axes]
-    return _normalize(graph, made, prod(counts), normalization).real
+    given = _complex_of(graph, value)
+    shape = shape_of(given.real.type)
+    axes = [dim % len(shape) for dim in dims]
+    made = fourier.transform_to_real(graph, given, axes, size)
+    count = prod(shape[axis] for axis in axes[:-1]) * size
+    return _normalize(graph, Complex(made, made), count, normalization).real
 
 
 _RULES: dict[str, ComplexRule] = {
+    "_linalg_solve_ex": _solve,
+    "linalg_inv_ex": _inverse,
     "_fft_c2c": _fourier,
     "_fft_r2c": _fourier_of_real,
     "_fft_c2r": _fourier_to_real,

@@ -11,6 +11,7 @@ from xdsl.ir import SSAValue
 
 from ttcodegen.dialects.core.datatypes import element_of, f32, i1, shape_of
 from ttcodegen.foundation.diagnostics import CompileError
+from ttcodegen.frontends.expressions import Expression
 from ttcodegen.frontends.special_functions import (
     SPECIAL_FUNCTIONS,
     float_floored,
@@ -28,6 +29,7 @@ from ttcodegen.frontends.torch.graph import (
     limits,
     unsupported_argument,
 )
+from ttcodegen.frontends.zeta import polygamma, zeta
 
 # Operations on elements: arithmetic, comparisons, activations, conversions.
 
@@ -48,6 +50,16 @@ def _special(name: str) -> Rule:
         return SPECIAL_FUNCTIONS[name](graph, graph.value(x))
 
     return rule
+
+
+def _zeta(graph: Graph, x: Scalar, q: Scalar) -> SSAValue:
+    rank = max(len(shape_of(each.type)) for each in (x, q) if isinstance(each, SSAValue))
+    given = (Expression.computed(graph, graph.value(each, rank=rank)) for each in (x, q))
+    return zeta(*given).value
+
+
+def _polygamma(graph: Graph, order: int, x: SSAValue) -> SSAValue:
+    return polygamma(order, Expression.computed(graph, graph.value(x))).value
 
 
 def _digamma(graph: Graph, x: SSAValue) -> SSAValue:
@@ -477,6 +489,8 @@ RULES: dict[str, Rule] = {
     **{name: _unary(name) for name in _UNARY},
     **{name: _special(name) for name in SPECIAL_FUNCTIONS},
     "digamma": _digamma,
+    "polygamma": _polygamma,
+    "special_zeta": _zeta,
     "isfinite": _property("isfinite"),
     "signbit": _property("signbit"),
     "sgn": _sign,

@@ -331,9 +331,10 @@ class _Importer:
     def _translated(self, node: Node) -> Any:
         if node.target is operator.getitem:
             values = self.values[node.args[0].name]
-            if node.args[1] >= len(values):
-                raise CompileError(f"result {node.args[1]} of {node.args[0].name} is not computed")
-            return values[node.args[1]]
+            index, made_by = node.args[1], operation_name(node.args[0].target)[0]
+            if index >= len(values) or (values[index] is None and made_by != "with_effects"):
+                raise CompileError(f"result {index} of {node.args[0].name} is not computed")
+            return values[index]
         name, overload = operation_name(node.target)
         if name in CHECKS:
             return None
@@ -402,6 +403,8 @@ class _Importer:
         return typed if several else typed[0]
 
     def _typed(self, value: Any, type_: TensorType[Attribute]) -> Any:
+        if value is None:
+            return None  # A result that is not computed.
         if isinstance(value, Complex):
             self._typed(value.real, type_)
             return value

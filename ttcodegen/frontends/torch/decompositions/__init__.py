@@ -3,7 +3,6 @@
 - `elementwise`: Decompositions of elementwise operations and views
 - `gradients`: Decompositions of backward operations of layers
 - `layers`: Decompositions of layers in forms, or with results, that rules do not cover
-- `linear_algebra`: Factorizations, singular values and eigenvalues of small matrices
 - `polynomials`: Orthogonal polynomials
 - `selecting`: Data-dependent selection and random distributions
 - `special`: Special functions by series and rational approximations of float32 precision
@@ -22,7 +21,6 @@ from ttcodegen.frontends.torch.decompositions import (
     elementwise,
     gradients,
     layers,
-    linear_algebra,
     polynomials,
     selecting,
     special,
@@ -33,10 +31,8 @@ DECOMPOSITIONS: dict[str, Decomposition] = {
     **elementwise.DECOMPOSITIONS,
     **layers.DECOMPOSITIONS,
     **gradients.DECOMPOSITIONS,
-    **linear_algebra.DECOMPOSITIONS,
     **selecting.RANDOM_DECOMPOSITIONS,
     **selecting.DECOMPOSITIONS,
-    **linear_algebra.SPECTRAL_DECOMPOSITIONS,
     **special.DECOMPOSITIONS,
     **polynomials.DECOMPOSITIONS,
 }

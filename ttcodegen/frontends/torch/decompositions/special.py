@@ -210,88 +210,6 @@ def _ndtri(y: Tensor) -> Tensor:
 
 # Gamma functions
 
-_ZETA_TERMS = (12.0, -720.0, 30240.0, -1209600.0, 47900160.0, -1.8924375803183791606e9,
-               7.47242496e10, -2.950130727918164224e12, 1.1646782814350067249e14,
-               -4.5979787224074726105e15, 1.8152105401943546773e17,
-               -7.1661652561756670113e18)  # fmt: skip
-"""(2k)! / B2k of the Euler-Maclaurin formula."""
-_LOWEST_ZETA = 24
-"""Lower bound of the arguments of the Hurwitz zeta function."""
-
-
-def _zeta_tail(x: Any, a: Tensor, term: Tensor, terms: int) -> Tensor:
-    """Euler-Maclaurin tail: sum of (a + k)^-x for k >= 1, minus half of `term` = a^-x."""
-    total = term * a / (x - 1.0) - 0.5 * term
-    factor: Any = 1.0
-    for index, denominator in enumerate(_ZETA_TERMS[:terms]):
-        factor = factor * (x + 2 * index)
-        term = term / a
-        total = total + factor * term / denominator
-        factor = factor * (x + (2 * index + 1))
-        term = term / a
-    return total
-
-
-def _zeta(x: Any, q: Any) -> Tensor:
-    """Hurwitz zeta function: sum of (q + k)^-x."""
-    x, q = (v if isinstance(v, torch.Tensor) else torch.full((), float(v)) for v in (x, q))
-    x, q = torch.broadcast_tensors(x, q)
-    total, a = torch.pow(q, -x), q
-    term = total
-    for step in range(9 + _LOWEST_ZETA):
-        more = a <= 9.0 if step >= 9 else torch.ones_like(a, dtype=torch.bool)
-        a = torch.where(more, a + 1.0, a)
-        term = torch.where(more, torch.pow(a, -x), term)
-        total = torch.where(more, total + term, total)
-    found = total + _zeta_tail(x, a, term, 8)
-    whole = q == torch.floor(q)
-    found = torch.where((q <= 0) & ~whole & (x != torch.floor(x)), nan, found)
-    found = torch.where((q <= 0) & whole, inf, found)
-    found = torch.where(x < 1.0, nan, found)
-    return torch.where(x == 1.0, inf, found)
-
-
-def _zeta_of_order(order: int, a: Tensor) -> Tensor:
-    """Hurwitz zeta function of integer order, for a >= 1/2."""
-    total = term = torch.pow(a, -order)
-    for _ in range(9):
-        a = a + 1.0
-        term = torch.pow(a, -order)
-        total = total + term
-    return total + _zeta_tail(order, a, term, 6)
-
-
-def _cotangent_derivative(order: int) -> list[float]:
-    """Derivative of the cotangent as a polynomial in it, highest power first."""
-    ascending = [0.0, 1.0]
-    for _ in range(order):
-        slope = [k * c for k, c in enumerate(ascending)][1:]
-        ascending = [-a - b for a, b in zip([*slope, 0.0, 0.0], [0.0, 0.0, *slope], strict=True)]
-    return ascending[::-1]
-
-
-def _polygamma(order: int, x: Tensor) -> Tensor:
-    """Derivative of the digamma function by the zeta function; reflected below 1/2."""
-    if order == 0:
-        return torch.digamma(x)
-    low = x < 0.5
-    found = _zeta_of_order(order + 1, torch.where(low, 1 - x, x))
-    found = found * ((-1) ** (order + 1) * factorial(order))
-    angle = pi * (x - torch.round(x))
-    cotangent = torch.cos(angle) / torch.sin(angle)
-    turned = horner(_cotangent_derivative(order), cotangent) * pi ** (order + 1)
-    found = torch.where(low, (-1) ** order * found - turned, found)
-    pole = (x <= 0) & (x == torch.floor(x))
-    return torch.where(pole, inf if order % 2 else (-inf if order > 1 else nan), found)
-
-
-def _polygamma_of(order: int, x: Tensor) -> Tensor:
-    def of_floats(x: Tensor) -> Tensor:
-        return _polygamma(order, x)
-
-    return in_float32(of_floats)(x)
-
-
 _GAMMA_TERMS = 128
 
 
@@ -368,11 +286,9 @@ DECOMPOSITIONS: Decompositions = {
             "erfcx": _erfcx,
             "log_ndtr": _log_ndtr,
             "ndtri": _ndtri,
-            "zeta": _zeta,
         }.items()
     },
     "i0": in_float32(_bessel_i0),
-    "polygamma": _polygamma_of,
     "igamma": in_float32(_incomplete_gamma(upper=False)),
     "igammac": in_float32(_incomplete_gamma(upper=True)),
     "mvlgamma": in_float32(_multivariate_log_gamma),

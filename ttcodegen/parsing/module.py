@@ -323,10 +323,11 @@ def parse_module(source: Source, diagnostics: Diagnostics | None = None) -> Modu
             ttnn_modules.forget_destinations(module)
         if ttnn_modules.TUPLE_TEXT in source.text:
             ttnn_modules.unpack(module)
-        if any(word in source.text for word in ENCODINGS):
-            drop_layouts(module, diagnostics)
         if "!quant." in source.text:
             express_quantized(module)
+        # Afterwards: quantized operands of TTNN calls are dequantized by TTIR.
+        if any(word in source.text for word in ENCODINGS):
+            drop_layouts(module, diagnostics)
     return module
 
 

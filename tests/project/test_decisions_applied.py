@@ -468,3 +468,31 @@ def test_renamed_calls_take_work_in_proportion() -> None:
         assert found == dict(zip(old, new, strict=True))
         counts.append(sum(entry.callcount for entry in counted.getstats()))
     assert counts[1] < 2.5 * counts[0]
+
+
+def test_calls_around_an_activation_that_became_part_of_one_are_found(tmp_path: Path) -> None:
+    """At level 1 the first product applies sigmoid; the second one of three is still the second."""
+    kind = "tensor<32x64xbf16>"
+    given = "{ttcore.argument_type = #ttcore.argument_type<input>}"
+    text = (
+        f"func.func @gated(%gate: {kind} {given}, %alpha: {kind} {given}, %value: {kind} {given}) "
+        f"-> {kind} {{\n"
+        f'  %0 = "ttir.multiply"(%gate, %alpha) : ({kind}, {kind}) -> {kind}\n'
+        f'  %1 = "ttir.sigmoid"(%0) : ({kind}) -> {kind}\n'
+        f'  %2 = "ttir.multiply"(%gate, %1) : ({kind}, {kind}) -> {kind}\n'
+        f'  %3 = "ttir.multiply"(%value, %2) : ({kind}, {kind}) -> {kind}\n'
+        f"  return %3 : {kind}\n}}\n"
+    )
+    out = tmp_path / "out"
+    code = out / "src/gated.cpp"
+    for level in (0, 1):
+        compiled = compile_module(Source("", text), CompileOptions("gated", optimize=level))
+        files = project_files(compiled, formatted=False)
+        assert write_project(compiled.description, out, files) == []
+        if level == 0:
+            calls = re.findall(r"ttnn::multiply\([^;]*\);", code.read_text())
+            edit = calls[1].replace(");", f", std::nullopt, {L1});")
+            code.write_text(code.read_text().replace(calls[1], edit))
+    calls = re.findall(r"ttnn::(?:multiply|sigmoid)\([^;]*\);", code.read_text())
+    assert [L1 in call for call in calls] == [False, True, False]
+    assert "SIGMOID" in calls[0]

@@ -32,6 +32,9 @@ class Node:
     """Producer of each operand: a call, or the variable that it comes from."""
     users: list[tuple[Node, int]] = field(default_factory=list[tuple["Node", int]])
     """Calls that read the result, with the operand index."""
+    is_merged: bool = False
+    """True for an activation of a kind that the other program has fewer of: it may be part of the
+    call before there."""
 
     @property
     def call(self) -> Call:
@@ -81,6 +84,7 @@ def matched(before: Sequence[Node], now: Sequence[Node]) -> dict[Node, Node]:
     found: dict[Node, Node] = {}
     taken: set[Node] = set()
     doubtful = _ambiguous_chains(before, now)
+    merged = _MergedActivations(before, now)
 
     def pair_up(key: Callable[[Node], Hashable | None]) -> int:
         old = _unique(before, key, found)
@@ -112,7 +116,7 @@ def matched(before: Sequence[Node], now: Sequence[Node]) -> dict[Node, Node]:
     _by_shared_names(before, now, found, taken)
     _by_merged_activations(before, now, found, taken)
     pair_up(_by_weights)
-    _by_neighbours(before, now, found, taken, doubtful)
+    _by_neighbours(before, now, found, taken, doubtful, merged)
 
     def by_kind(node: Node) -> Hashable | None:
         # The only call of its kind, next to a matched one.
@@ -126,10 +130,10 @@ def matched(before: Sequence[Node], now: Sequence[Node]) -> dict[Node, Node]:
             break
         colours = _colours([*before, *now], rounds)
         if pair_up(lambda node, c=colours: None if node in doubtful else c[node]):
-            _by_neighbours(before, now, found, taken, doubtful)
+            _by_neighbours(before, now, found, taken, doubtful, merged)
     single = _single_kinds(before) & _single_kinds(now)
     if pair_up(lambda node: by_kind(node) if node.callee in single else None):
-        _by_neighbours(before, now, found, taken, doubtful)
+        _by_neighbours(before, now, found, taken, doubtful, merged)
     return found
 
 
@@ -249,7 +253,13 @@ def _unique(
 
 
 def _uses(node: Node) -> tuple[tuple[str, int], ...]:
-    return tuple(sorted((user.callee, index) for user, index in node.users))
+    """Functions that read a result, if by an activation that may be part of the call."""
+    found = [
+        use
+        for user, index in node.users
+        for use in (_uses(user) if user.is_merged else [(user.callee, index)])
+    ]
+    return tuple(sorted(found))
 
 
 def _ambiguous_chains(before: Sequence[Node], now: Sequence[Node]) -> set[Node]:
@@ -271,10 +281,10 @@ def _by_neighbours(
     found: dict[Node, Node],
     taken: set[Node],
     doubtful: set[Node],
+    merged: _MergedActivations,
 ) -> None:
     """Matches calls whose operands and users are matched."""
     numbers = {node: index for index, node in enumerate(now)}
-    merged = _MergedActivations(before, now)
     places = {node: index for index, node in enumerate(before)}
     old = _KeyedNodes(before, {node: numbers[other] for node, other in found.items()}, doubtful)
     new = _KeyedNodes(now, {node: numbers[node] for node in taken}, doubtful)
@@ -400,6 +410,9 @@ class _MergedActivations:
         activations = {each for each in old | new if call_has_trait(each, Trait.ACTIVATES)}
         self._gone = {each for each in activations if new[each] < old[each]}
         self._added = {each for each in activations if old[each] < new[each]}
+        for nodes, kinds in ((before, self._gone), (now, self._added)):
+            for node in nodes:
+                node.is_merged = node.callee in kinds
 
     def settle(
         self, node: Node, other: Node, old: _KeyedNodes, new: _KeyedNodes, number: int

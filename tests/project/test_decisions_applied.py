@@ -218,12 +218,6 @@ NAMED: Mapping[tuple[str, str], tuple[str, ...]] = {
         '{"attention_query": {"memory": "l1", "sharding": "interleaved"}} keeps it a call',
     ),
     ("level", "activation in a multiplication"): ("'multiply': activation", "applies silu already"),
-    ("level", "memory of a norm"): ("'feed_forward_norm': memory", '{"feed_forward_norm": {"mem'),
-    ("level", "memory of a sum"): ("'after_attention': memory", '{"after_attention": {"memory"'),
-    ("level", "memory of all products"): (
-        "'attention_output': product_memory",
-        '{"attention_output": {"memory": "l1"',
-    ),
 }
 
 

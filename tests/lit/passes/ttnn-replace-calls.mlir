@@ -1,4 +1,4 @@
-// RUN: ttcodegen-opt --convert-ttir-to-ttnn --ttnn-replace-calls='overrides={"version": 1, "functions": {"gated": {"active": {"calls": [{"name": "opened", "op": "sigmoid", "operands": ["active:0"]}, {"op": "multiply", "operands": ["gate", "opened"]}]}}, "inverse": {"reciprocal": {"calls": [{"op": "rsqrt", "operands": ["sqrt:0"]}]}}}}' %s | filecheck %s
+// RUN: ttcodegen-opt --convert-ttir-to-ttnn --ttnn-replace-calls='overrides={{"version": 1, "functions": {"gated": {"active": {"calls": [{"name": "opened", "op": "sigmoid", "operands": ["active:0"]}, {"op": "multiply", "operands": ["gate", "opened"]}]}}, "inverse": {"reciprocal": {"calls": [{"op": "rsqrt", "operands": ["sqrt:0"]}]}}}}}' %s | filecheck %s
 
 // CHECK-LABEL: @gated
 // CHECK: %opened = "ttnn.sigmoid"(%gate)

@@ -56,7 +56,8 @@ def one_layer_more(text: str) -> str:
 EDITS = (
     (
         "weights.attention.key.weight)",
-        "weights.attention.key.weight, false, false, ttnn::L1_MEMORY_CONFIG)",
+        # As clang-format breaks the line.
+        "weights.attention.key.weight, false,\n" + 46 * " " + "false, ttnn::L1_MEMORY_CONFIG)",
     ),
     ("false, 0.17677669f)", "false, 0.17677669f, std::nullopt, ttnn::L1_MEMORY_CONFIG)"),
     ("    // feed_forward.up\n", "    // feed_forward.up, to be joined with the gate\n"),
@@ -103,7 +104,8 @@ def check_merge(text: str, changed: str, edits, tmp_path: Path, name: str = "tra
 LAYER_EDITS = (
     (
         "weights.attention.key.weight)",
-        "weights.attention.key.weight, false, false, ttnn::L1_MEMORY_CONFIG)",
+        # As clang-format breaks the line.
+        "weights.attention.key.weight, false,\n" + 46 * " " + "false, ttnn::L1_MEMORY_CONFIG)",
     ),
     ("    // feed_forward.up\n", "    // feed_forward.up, to be joined with the gate\n"),
     ("namespace transformer {\n", "namespace transformer {\n\nconstexpr bool kTuned = true;\n"),

@@ -254,17 +254,15 @@ def _refuse_impossible(options: CompileOptions) -> None:
         raise CompileError(
             f"target '{options.target}' is not supported{did_you_mean(options.target, PIPELINES)}"
         )
-    if options.weights and options.weights not in WEIGHT_TYPES:
-        raise CompileError(
-            f"weights cannot be '{options.weights}'{did_you_mean(options.weights, WEIGHT_TYPES)}",
-            remedy=f"they can be {' or '.join(WEIGHT_TYPES)}",
-        )
-    if options.activations and options.activations not in ACTIVATION_TYPES:
-        raise CompileError(
-            f"activations cannot be '{options.activations}'"
-            f"{did_you_mean(options.activations, ACTIVATION_TYPES)}",
-            remedy=f"they can be {' or '.join(ACTIVATION_TYPES)}",
-        )
+    for what, given, types in (
+        ("weights", options.weights, WEIGHT_TYPES),
+        ("activations", options.activations, ACTIVATION_TYPES),
+    ):
+        if given and given not in types:
+            raise CompileError(
+                f"{what} cannot be '{given}'{did_you_mean(given, types)}",
+                remedy=f"they can be {' or '.join(types)}",
+            )
     if options.optimize not in (0, 1, 2):
         raise CompileError(f"there is no level {options.optimize} of the optimizer: 0, 1 or 2")
     if options.target == "ttnn":
@@ -284,10 +282,7 @@ def no_optimizer(option: str, target: str) -> str:
 
 def no_block_floats(option: str, target: str) -> str:
     """Returns the error message for block floats as activations on a target without them."""
-    return (
-        f"{option} is for calls of the ttnn library: programs of {target} have no block floats "
-        "between them"
-    )
+    return f"{option} is for calls of ttnn: programs of {target} keep no block floats between them"
 
 
 def _refuse_unusable_names(module: ModuleOp) -> None:

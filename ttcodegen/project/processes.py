@@ -72,7 +72,7 @@ def run_program(
     # The emulated device reports the processors concerned and the paths of their kernels.
     output = "\n".join(lines[:_MAX_LINES]).removeprefix("error: ")
     # A simulator reports on standard output why it ended the process.
-    output = output or last_words(done.stdout) or "it said nothing"
+    output = output or last_words(done.stdout) or _signal_of_status(done.returncode)
     if -done.returncode == signal.SIGKILL and not lines:
         return "the program was killed: the machine may have had too little memory for it"
     if done.returncode < 0:
@@ -81,6 +81,13 @@ def run_program(
 
 
 _KILLED = re.compile(r"process rank (\d+) .*exited on signal (\d+)")
+
+
+def _signal_of_status(status: int) -> str:
+    """Says which signal ended a process by the status of its launcher or shell, 128 above it."""
+    if status > 128:
+        return f"a process was ended by {_signal_name(status - 128)}"
+    return "it said nothing"
 
 
 def _without_banners(output: str) -> list[str]:

@@ -2,6 +2,8 @@
 
 #include "compute/sharding.hpp"
 #include "compute_testing.hpp"
+#include "conditions_testing.hpp"
+#include "ttnn/operations/core/core.hpp"
 #include "ttnn/operations/experimental/transformer/nlp_concat_heads/nlp_concat_heads.hpp"
 #include "ttnn/operations/experimental/transformer/nlp_concat_heads_decode/nlp_concat_heads_decode.hpp"
 #include "ttnn/operations/experimental/transformer/nlp_create_qkv_heads/nlp_create_qkv_heads.hpp"
@@ -43,6 +45,37 @@ void test_split() {
             expect_close(values_of(k), heads_of(rows, 2, 30, 512, 256, 2, 64, transpose), 0);
             expect_close(values_of(v), heads_of(rows, 2, 30, 512, 384, 2, 64, false), 0);
         }
+    }
+}
+
+void test_split_of_block_shards() {
+    using conditions_testing::kBlock;
+    using conditions_testing::kHeight;
+    for (const bool transpose : {false, true}) {
+        const Tensor input = draw_tensor(Shape({2, 32, 512}), DataType::BFLOAT16);
+        const auto rows = values_of(input);
+        // Two groups, each of two query heads, a key head and a value head.
+        const auto group = [&](std::size_t first, std::size_t heads, bool transposed) {
+            const auto left = heads_of(rows, 2, 32, 512, first, heads, 64, transposed);
+            const auto right = heads_of(rows, 2, 32, 512, 256 + first, heads, 64, transposed);
+            std::vector<float> both;
+            const std::size_t user = left.size() / 2;
+            for (std::size_t at = 0; at < left.size(); at += user) {
+                for (const auto* part : {&left, &right}) {
+                    both.insert(both.end(), part->begin() + static_cast<std::ptrdiff_t>(at),
+                                part->begin() + static_cast<std::ptrdiff_t>(at + user));
+                }
+            }
+            return both;
+        };
+        const Tensor blocks =
+            ttnn::to_memory_config(input, conditions_testing::sharded(kBlock, 32, 256, 2, 2));
+        const auto [q, k, v] = ttnn::transformer::split_query_key_value_and_split_heads(
+            blocks, std::nullopt, 4, 2, transpose,
+            MemoryConfig(kHeight, tt::tt_metal::BufferType::L1, std::nullopt));
+        expect_close(values_of(q), group(0, 2, false), 0);
+        expect_close(values_of(k), group(128, 1, transpose), 0);
+        expect_close(values_of(v), group(192, 1, false), 0);
     }
 }
 
@@ -146,6 +179,7 @@ void test_rotary_llama() {
 
 int main() {
     test_split();
+    test_split_of_block_shards();
     test_split_of_two_tensors();
     test_join();
     test_decode();

@@ -1,6 +1,7 @@
 // Split of a hidden dimension into attention heads, and concatenation of heads.
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "core/chips.hpp"
@@ -23,6 +24,7 @@ using tt::tt_metal::Layout;
 using tt::tt_metal::MemoryConfig;
 using tt::tt_metal::Shape;
 using tt::tt_metal::Tensor;
+using tt::tt_metal::TensorMemoryLayout;
 
 /// The columns of a group of heads in a tensor (users x positions, hidden).
 struct HeadColumns {
@@ -44,21 +46,23 @@ void check_input(const Tensor& input) {
 }
 
 /// Copies heads of rows (users, positions) to (users, heads, positions, width), or with the last
-/// two dimensions transposed.
+/// two dimensions transposed, from head `to` of the output on.
 void copy_heads(const Tensor& input, std::size_t users, std::size_t positions,
-                const HeadColumns& columns, bool transpose, const Tensor& output) {
+                const HeadColumns& columns, bool transpose, const Tensor& output,
+                std::size_t to = 0) {
     const std::size_t hidden = input.logical_volume() / (users * positions);
     const std::size_t size = stored_size(input.dtype());
     const std::size_t head = positions * columns.width;
+    const std::size_t user = output.logical_shape()[1] * head;
     Buffer& target = buffer_of(output);
     target.forget_derived();
     const Strides target_strides =
-        transpose ? Strides{stride(columns.heads * head), stride(head), 1, stride(positions)}
-                  : Strides{stride(columns.heads * head), stride(head), stride(columns.width), 1};
+        transpose ? Strides{stride(user), stride(head), 1, stride(positions)}
+                  : Strides{stride(user), stride(head), stride(columns.width), 1};
     strided_copy({buffer_of(input).data() + columns.first * size,
                   {stride(positions * hidden), stride(columns.width), stride(hidden), 1}},
-                 {target.data(), target_strides}, {users, columns.heads, positions, columns.width},
-                 size);
+                 {target.data() + to * head * size, target_strides},
+                 {users, columns.heads, positions, columns.width}, size);
     finish_block_float(output);
 }
 
@@ -87,6 +91,24 @@ struct Projection {
     std::size_t width;
 };
 
+/// Copies the heads of a block-sharded projection, whose columns are groups: the query heads that
+/// share a key head, the key head and the value head
+/// (create_qkv_heads_program_factory.cpp of tt-metal 0.70.1).
+void copy_groups(const Projection& projection, bool transpose_keys,
+                 const std::array<const Tensor*, 3>& outputs) {
+    const std::size_t shared = projection.heads / projection.kv_heads;
+    for (std::size_t group = 0; group < projection.kv_heads; ++group) {
+        std::size_t first = group * (shared + 2) * projection.width;
+        for (std::size_t kind = 0; kind < outputs.size(); ++kind) {
+            const std::size_t heads = kind == 0 ? shared : 1;
+            copy_heads(projection.queries, projection.users, projection.positions,
+                       {first, heads, projection.width}, kind == 1 && transpose_keys,
+                       *outputs[kind], group * heads);
+            first += heads * projection.width;
+        }
+    }
+}
+
 std::tuple<Tensor, Tensor, Tensor> split(const Projection& projection, bool transpose_keys,
                                          const HeadMemory& memory) {
     const auto make = [&](std::size_t heads, bool transpose, const MemoryConfig& placement) {
@@ -103,6 +125,10 @@ std::tuple<Tensor, Tensor, Tensor> split(const Projection& projection, bool tran
     const Tensor queries = make(projection.heads, false, memory[0]);
     const Tensor keys = make(projection.kv_heads, transpose_keys, memory[1]);
     const Tensor values = make(projection.kv_heads, false, memory[2]);
+    if (projection.queries.memory_config().memory_layout() == TensorMemoryLayout::BLOCK_SHARDED) {
+        copy_groups(projection, transpose_keys, {&queries, &keys, &values});
+        return {queries, keys, values};
+    }
     const Tensor& source = projection.keys_and_values.value_or(projection.queries);
     const std::size_t first = projection.keys_and_values ? 0 : projection.heads * projection.width;
     const std::size_t kv_width = projection.kv_heads * projection.width;

@@ -57,7 +57,7 @@ EDITS = (
     (
         "weights.attention.key.weight)",
         # As clang-format breaks the line.
-        "weights.attention.key.weight, false,\n" + 46 * " " + "false, ttnn::L1_MEMORY_CONFIG)",
+        "weights.attention.key.weight,\n" + 46 * " " + "{.memory_config = ttnn::L1_MEMORY_CONFIG})",
     ),
     ("false, 0.17677669f)", "false, 0.17677669f, std::nullopt, ttnn::L1_MEMORY_CONFIG)"),
     ("    // feed_forward.up\n", "    // feed_forward.up, to be joined with the gate\n"),
@@ -105,7 +105,7 @@ LAYER_EDITS = (
     (
         "weights.attention.key.weight)",
         # As clang-format breaks the line.
-        "weights.attention.key.weight, false,\n" + 46 * " " + "false, ttnn::L1_MEMORY_CONFIG)",
+        "weights.attention.key.weight,\n" + 46 * " " + "{.memory_config = ttnn::L1_MEMORY_CONFIG})",
     ),
     ("    // feed_forward.up\n", "    // feed_forward.up, to be joined with the gate\n"),
     ("namespace transformer {\n", "namespace transformer {\n\nconstexpr bool kTuned = true;\n"),

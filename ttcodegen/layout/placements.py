@@ -160,7 +160,7 @@ def stored_bytes(placement: TensorPlacement) -> int:
 
 
 def bank_bytes(placement: TensorPlacement, banks: int, alignment: int) -> int:
-    """Returns the bytes that a tensor takes of each bank: a shard, or its share of the pages.
+    """Returns the bytes of a tensor in each bank: one shard, or its share of the pages.
 
     Pages are interleaved over the banks and begin at multiples of `alignment`.
     """

@@ -36,7 +36,7 @@ _TOLERANT = _ORIGINS | {
     *(CallKind.NORMALIZATION, CallKind.ATTENTION, CallKind.ATTENTION_OF_ONE),
     *(CallKind.POOLING, CallKind.INTERPOLATION, CallKind.CACHE_WRITE),
 }
-"""Calls that no decision is made by, whatever becomes of their results."""
+"""Calls whose operands may lose digits even where their results must not."""
 
 
 @dataclass(frozen=True)

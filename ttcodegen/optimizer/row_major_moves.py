@@ -18,7 +18,6 @@ from xdsl.passes import ModulePass
 
 from ttcodegen.dialects.core.datatypes import shape_of
 from ttcodegen.dialects.operations.operation import CatalogueOp
-from ttcodegen.dialects.ttcore.dialect import system_of
 from ttcodegen.dialects.ttcore.shards import Layout
 from ttcodegen.dialects.ttcore.tile import TILE_SIDE
 from ttcodegen.dialects.ttnn.placement import TensorPlacement, declared_data_type
@@ -27,12 +26,10 @@ from ttcodegen.ops.dialects import ttnn_op_classes
 from ttcodegen.ops.movement.data_movement import MOVED_ROWS
 from ttcodegen.optimizer.call import LibraryCall
 from ttcodegen.optimizer.cost.calls import CostModel
-from ttcodegen.systems.cards import default_system
-from ttcodegen.systems.description import DEFAULT_ARCHITECTURE
 from ttcodegen.transforms.const_eval import constant_values
 from ttcodegen.transforms.rewriting import erase_dead, keep, rebuild
 
-NO_ATTRIBUTES: Mapping[str, int] = {}
+_NO_ATTRIBUTES: Mapping[str, int] = {}
 
 
 @dataclass(frozen=True)
@@ -45,7 +42,7 @@ class RowMajorMoves(ModulePass):
     name = "ttnn-row-major-moves"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        model = CostModel((system_of(op) or default_system(DEFAULT_ARCHITECTURE)).chip)
+        model = CostModel.of(op)
         classes = ttnn_op_classes()
         for function in list(op.walk()):
             if isinstance(function, FuncOp):
@@ -130,9 +127,9 @@ class _Moves:
         name: str,
         operands: Iterable[TensorPlacement],
         result: TensorPlacement,
-        attributes: Mapping[str, int] = NO_ATTRIBUTES,
+        attributes: Mapping[str, int] = _NO_ATTRIBUTES,
     ) -> float:
-        return self._model.cost(LibraryCall(name, tuple(operands), (result,), attributes)).seconds
+        return self._model.seconds(LibraryCall(name, tuple(operands), (result,), attributes))
 
 
 def _splits_tiles(op: CatalogueOp) -> bool:

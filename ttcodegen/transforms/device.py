@@ -144,8 +144,8 @@ def _system_for(module: ModuleOp, mesh: MeshShape, is_described: bool) -> System
 def _refuse_other_devices(module: ModuleOp, mesh: MeshShape, system: SystemDescription) -> None:
     """Verifies the devices that ops or module attributes describe.
 
-    Raises CompileError if a device has chips that the system lacks, has a chip twice, or is a mesh
-    of several chips other than the module's.
+    Raises CompileError if a device has chips that the system lacks, has a chip twice, or is a
+    multi-chip mesh of another shape than the module's.
     """
     described: list[tuple[Attribute | None, Operation]]
     described = [(op.device_attr, op) for op in devices(module)]

@@ -8,7 +8,13 @@ from xdsl.dialects.builtin import i32
 
 from ttcodegen.dialects.core.datatypes import f32, tensor_type
 from ttcodegen.foundation.lazy_numpy import np
-from ttcodegen.frontends.matrices.matrix import LARGEST, Matrix, places, positions, require_small
+from ttcodegen.frontends.matrices.matrix import (
+    LARGEST,
+    Matrix,
+    column_indices,
+    require_small,
+    row_indices,
+)
 
 # Triangular systems
 
@@ -55,7 +61,7 @@ def lu_factors(name: str, a: Matrix, pivoted: bool = True) -> LU:
     """LU factorization, by default with partial pivoting."""
     steps = min(a.rows, a.columns)
     require_small(name, steps)
-    rows, columns = positions(a.rows), places(a.columns)
+    rows, columns = row_indices(a.rows), column_indices(a.columns)
     order = a.constant(rows, i32).expanded([*a.batch, a.rows, 1])
     sign = a.constant(np.ones([1, 1], np.float32)).expanded([*a.batch, 1, 1])
     pivots: list[Matrix] = []
@@ -90,14 +96,14 @@ def _place_of_largest(column: Matrix) -> Matrix:
 
 def _swapped(place: Matrix, k: int, count: int) -> Matrix:
     """Row order that exchanges row `k` with the row at `place`."""
-    rows = place.constant(positions(count), i32)
+    rows = place.constant(row_indices(count), i32)
     others = place.equals(rows).where(k, rows)
-    return place.mask(positions(count) == k).where(place, others)
+    return place.mask(row_indices(count) == k).where(place, others)
 
 
 def order_of_pivots(pivots: Matrix, count: int) -> Matrix:
     """Row order that exchanges of rows produce; `pivots` are a column of indices from 0."""
-    order = pivots.constant(positions(count), i32).expanded([*pivots.batch, count, 1])
+    order = pivots.constant(row_indices(count), i32).expanded([*pivots.batch, count, 1])
     for k in range(pivots.rows):
         order = order.gather(_swapped(pivots.entry(k, 0), k, count), -2)
     return order
@@ -106,7 +112,7 @@ def order_of_pivots(pivots: Matrix, count: int) -> Matrix:
 def inverse_order(order: Matrix) -> Matrix:
     """The row order that undoes another: the place of each index in a column of them."""
     count = order.rows
-    rows = order.constant(positions(count), i32)
+    rows = order.constant(row_indices(count), i32)
     found = order.constant(np.zeros([1, 1]), i32)
     for k in range(count):
         found = order.entry(k, 0).equals(rows).where(k, found)
@@ -133,7 +139,7 @@ def lu_solution(name: str, lu: Matrix, b: Matrix) -> Matrix:
 def first_failure(failed: Matrix) -> Matrix:
     """Index from 1 of the first true element of a column, 0 if there is none; [..., 1, 1]."""
     count = failed.rows
-    left = failed.constant(count - positions(count), f32)
+    left = failed.constant(count - row_indices(count), f32)
     most = failed.where(left, 0.0).largest_along(-2)
     return most.equals(0.0).where(0.0, count + 1 - most).to(i32)
 
@@ -150,7 +156,7 @@ def cholesky_factor(a: Matrix) -> Matrix:
     columns: list[Matrix] = []
     for k in range(a.rows):
         column = a.column(k) / a.entry(k, k).sqrt()
-        columns.append(a.mask(positions(a.rows) >= k).where(column, 0.0))
+        columns.append(a.mask(row_indices(a.rows) >= k).where(column, 0.0))
         a = a - columns[-1] * columns[-1].T
     first, *others = columns
     return first.beside(*others)
@@ -173,7 +179,7 @@ def householder_reflections(a: Matrix) -> tuple[Matrix, Matrix]:
     """
     steps = min(a.rows, a.columns)
     require_small("qr", steps)
-    rows, columns = positions(a.rows), places(a.columns)
+    rows, columns = row_indices(a.rows), column_indices(a.columns)
     factors: list[Matrix] = []
     for k in range(steps):
         first = a.entry(k, k)
@@ -195,7 +201,7 @@ def householder_reflections(a: Matrix) -> tuple[Matrix, Matrix]:
 
 def reflected(reflectors: Matrix, tau: Matrix, x: Matrix, transpose: bool = False) -> Matrix:
     """Multiplies a matrix by the product of Householder reflections, or by its transpose."""
-    rows = positions(reflectors.rows)
+    rows = row_indices(reflectors.rows)
     steps = range(tau.rows)
     for k in steps if transpose else reversed(steps):
         below = reflectors.mask(rows > k).where(reflectors.column(k), 0.0)

@@ -88,18 +88,18 @@ class Matrix(Expression):
     def diagonal(self) -> Self:
         """The diagonal as a column."""
         count = min(self.rows, self.columns)
-        places = self.constant(np.arange(count)[:, None], i32).expanded([*self.batch, count, 1])
-        return self.first_rows(count).gather(places, -1)
+        indices = self.constant(row_indices(count), i32).expanded([*self.batch, count, 1])
+        return self.first_rows(count).gather(indices, -1)
 
     # Constants
 
     def constant(self, array: Array, element: Attribute | None = None) -> Self:
-        """Constant that is the same for all matrices of the batch, by default of their type."""
+        """Constant broadcast over the batch, by default with the element type of the matrices."""
         wide = array.reshape([*[1] * (len(self.shape) - array.ndim), *array.shape])
         return self.of(self.build.constant(wide, element or self.element))
 
     def mask(self, array: Array) -> Self:
-        """Constant mask that is the same for all matrices of the batch."""
+        """Boolean constant broadcast over the batch."""
         return self.constant(array, i1)
 
     def identity(self, rows: int, columns: int) -> Self:
@@ -190,14 +190,11 @@ class Matrix(Expression):
         return total.reshape([*total.shape[:-3], *total.shape[-2:]])
 
 
-def positions(rows: int) -> Array:
-    """Indices of rows, as a column."""
+def row_indices(rows: int) -> Array:
+    """Indices of the rows, as a column."""
     return np.arange(rows)[:, None]
 
 
-def places(columns: int) -> Array:
-    """Indices of columns, as a row."""
+def column_indices(columns: int) -> Array:
+    """Indices of the columns, as a row."""
     return np.arange(columns)[None]
-
-
-__all__ = ["LARGEST", "Matrix", "places", "positions", "require_small"]

@@ -100,7 +100,9 @@ Options = Mapping[str, Any]
 _Factorization = Callable[[Conversion, StableHLOOp, Options], list[Value]]
 
 
-def _is(options: Options, name: str, letter: str, flag: str = "", default: bool = False) -> bool:
+def _has_option(
+    options: Options, name: str, letter: str, flag: str = "", default: bool = False
+) -> bool:
     """Returns whether an option of LAPACK is a letter, or a flag of other libraries is set."""
     if name in options:
         given = options[name]
@@ -149,10 +151,10 @@ def _trsm(conversion: Conversion, op: StableHLOOp, options: Options) -> list[Val
     found = _triangular(
         a,
         b,
-        left=_is(options, "side", "L"),
-        lower=_is(options, "uplo", "L"),
-        transposed=not _is(options, "trans_x", "N"),
-        unit=_is(options, "diag", "U"),
+        left=_has_option(options, "side", "L"),
+        lower=_has_option(options, "uplo", "L"),
+        transposed=not _has_option(options, "trans_x", "N"),
+        unit=_has_option(options, "diag", "U"),
     )
     return _results(op, found)
 
@@ -170,7 +172,7 @@ def _cholesky(conversion: Conversion, op: StableHLOOp) -> list[Value]:
 def _potrf(conversion: Conversion, op: StableHLOOp, options: Options) -> list[Value]:
     """Factor in one triangle, the other one as it was, and the first column that fails."""
     (a,) = _matrices(conversion, op, 1, square=True)
-    lower = _is(options, "uplo", "L", "lower")
+    lower = _has_option(options, "uplo", "L", "lower")
     found = _cholesky_factor(a, lower)
     failed = factorizations.first_failure(~(found.diagonal > 0.0))
     mine = found.triangle(lower)
@@ -218,7 +220,7 @@ def _ormqr(conversion: Conversion, op: StableHLOOp, options: Options) -> list[Va
 def _syevd(conversion: Conversion, op: StableHLOOp, options: Options) -> list[Value]:
     """Eigenvectors, eigenvalues, and 0, as none fails."""
     (a,) = _matrices(conversion, op, 1, square=True)
-    lower = _is(options, "uplo", "L", "lower", True)
+    lower = _has_option(options, "uplo", "L", "lower", True)
     values, vectors = eigenvalues.symmetric_eigenvalues(eigenvalues.symmetric(a, lower))
     return _results(op, *(vectors, values, None)[: len(op.results)])
 
@@ -235,7 +237,7 @@ def _gesvd(
         turned: whether v is a result, else its transpose is.
     """
     (a,) = _matrices(conversion, op, 1)
-    if not turned and (_is(options, "mode", "N") or options.get("compute_uv") is False):
+    if not turned and (_has_option(options, "mode", "N") or options.get("compute_uv") is False):
         _, s, _ = eigenvalues.singular_values(a)
         return _results(op, a, s, None, None, None)
     least = min(a.rows, a.columns)

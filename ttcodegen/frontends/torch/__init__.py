@@ -9,8 +9,8 @@
 - `importing`: Translation of a `torch.export` graph to a TTIR module
 - `indexing`: Gather, scatter and index operations
 - `layers`: Matmuls, convolutions, normalizations, attention
-- `linear_algebra`: Factorizations, singular values and eigenvalues of small matrices, and what is
-  made of them
+- `linear_algebra`: Rules of `torch.linalg`: factorizations of small matrices, solutions, inverses,
+  determinants
 - `movement`: Creation and data movement: ranges, views, concatenation
 - `quantization`: Fake quantization of quantization-aware models
 - `reductions`: Reductions, softmax, scans, sorting and losses

@@ -1,4 +1,4 @@
-"""Factorizations, singular values and eigenvalues of small matrices, and what is made of them."""
+"""Rules of `torch.linalg`: factorizations of small matrices, solutions, inverses, determinants."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from xdsl.ir import Attribute, SSAValue
 from ttcodegen.dialects.core.datatypes import element_of, shape_of
 from ttcodegen.frontends.matrices import eigenvalues, factorizations
 from ttcodegen.frontends.matrices.factorizations import LU
-from ttcodegen.frontends.matrices.matrix import Matrix, positions, require_small
+from ttcodegen.frontends.matrices.matrix import Matrix, require_small, row_indices
 from ttcodegen.frontends.torch.graph import Graph, Rule
 from ttcodegen.ops.core.builder import broadcast_shapes
 
@@ -164,7 +164,7 @@ def _lu_factors(a: Matrix, *, pivot: bool = True, check_errors: bool = False) ->
 
 def _unpacked(lu: Matrix, order: Matrix) -> list[Result]:
     """The permutation that restores the row order, L and U."""
-    rows = order.constant(positions(lu.rows), i32)
+    rows = order.constant(row_indices(lu.rows), i32)
     permutation = rows.equals(order.T).to(lu.element)
     return [permutation, factorizations.lower_factor(lu), factorizations.upper_factor(lu)]
 

@@ -168,7 +168,7 @@ class _Replacement:
                 f"did you mean '{close}'?" if close else "NAME:0 is operand 0 of the call NAME",
             )
         owner = value.owner
-        if isinstance(owner, Operation) and not _comes_before(owner, self.op):
+        if isinstance(owner, Operation) and not owner.is_before_in_block(self.op):
             raise self._refused(f"'{name}' is made after it")
         return value
 
@@ -331,16 +331,6 @@ class _Replacement:
             self.op,
             remedy=remedy,
         )
-
-
-def _comes_before(one: Operation, other: Operation) -> bool:
-    """Returns whether an op is before another one of its block."""
-    following = one.next_op
-    while following is not None:
-        if following is other:
-            return True
-        following = following.next_op
-    return False
 
 
 def _shape(

@@ -78,25 +78,31 @@ class _Application(CallDecisions):
                 self._apply_call(call)
         for file in self._files:
             for group in file.replaced:
-                applying = None
-                if self._counterpart(group.path, group.before[-1]) is None:
-                    applying = applying_call(self._new, group, self._source(group))
-                if applying is not None:
-                    lost = self._rearranged.follow(group, applying)
-                else:
-                    lost = self._rearranged.replace(group)
-                if applying is not None and lost is None:
-                    self._node(applying).options.pop("activation")
-                    self._node(applying).changed = True
-                if lost is not None and not makes(self._new, group):
-                    nearest = lost[1] or self._nearest_of_group(group)
-                    self._lose(group.path, group.ops, replacement_text(group), lost[0], nearest)
+                self._apply_replacement(group)
             for moved in file.moved:
                 lost = self._rearranged.move(moved)
                 if lost is not None:
                     self._lose(moved.path, moved.ops, place_text(moved), *lost)
         self._write()
         return self._result
+
+    # Replaced calls
+
+    def _apply_replacement(self, group: ReplacedCalls) -> None:
+        """Replaces calls, or an activation that the call before them applies now."""
+        applying = None
+        if self._counterpart(group.path, group.before[-1]) is None:
+            applying = applying_call(self._new, group, self._source(group))
+        if applying is None:
+            lost = self._rearranged.replace(group)
+        else:
+            lost = self._rearranged.follow(group, applying)
+            if lost is None:
+                self._node(applying).options.pop("activation")
+                self._node(applying).changed = True
+        if lost is not None and not makes(self._new, group):
+            nearest = lost[1] or self._nearest_of_group(group)
+            self._lose(group.path, group.ops, replacement_text(group), lost[0], nearest)
 
     def _nearest_of_group(self, group: ReplacedCalls) -> str:
         """Describes what is there instead of calls that the user replaced."""

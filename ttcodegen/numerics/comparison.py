@@ -408,6 +408,9 @@ class OutputCheck:
 
     A note reports such integers.
     """
+    narrow_weights: float | None = None
+    """Correlation with the golden of the run with its four-bit weights; None without such weights,
+    or within the bounds of other runs. `golden` is of the run with bf16 weights then."""
 
     @property
     def passed(self) -> bool:
@@ -467,6 +470,8 @@ class OutputCheck:
             entry["excused"] = {"elements": self.excused, "at_most": MOST_UNDECIDED}
         if self.loses_upper_half:
             entry["loses_upper_half"] = True
+        if self.narrow_weights is not None:
+            entry["four_bit_weights_pcc"] = self.narrow_weights
         entry["passed"] = self.passed
         if self.reasons:
             entry["reasons"] = self.reasons

@@ -336,11 +336,12 @@ class _Run:
         operands: list[Value] = []
         borrowed: list[int] = []
         for position, (tensor, argument) in enumerate(zip(passed, callee.arguments, strict=True)):
-            if frame.is_borrowed(tensor):
+            source, target = frame.tensors[tensor], callee.tensors[argument]
+            # What the callee rounds differently is rounded for the caller's tensor first.
+            if frame.is_borrowed(tensor) and target.keeps(source):
                 borrowed.append(position)
                 operands.append(frame.arrays[tensor])
             else:
-                source, target = frame.tensors[tensor], callee.tensors[argument]
                 operands.append(_passed(frame.read(tensor), source, target))
         results, overwritten = self.run(callee, operands, borrowed)
         for position, array in overwritten.items():

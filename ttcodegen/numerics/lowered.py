@@ -9,7 +9,8 @@ from typing import Protocol
 
 import numpy as np
 
-from ttcodegen.flatbuffer.program import Binary, DeviceBinary
+from ttcodegen.dialects.core.datatypes import DataType
+from ttcodegen.flatbuffer.program import Binary, DeviceBinary, Tensor
 from ttcodegen.flatbuffer.reader import is_ttm, read_ttm, read_ttnn
 from ttcodegen.numerics.comparison import compare
 from ttcodegen.numerics.device_interpreter import DeviceInterpreter
@@ -50,6 +51,31 @@ def has_block_floats(binary: LoweredBinary, program: str) -> bool:
         for operation in each.operations
         if operation.callee is None
         for result in operation.results
+    )
+
+
+FOUR_BITS = DataType.BFLOAT4_B.mlir
+"""Weight type whose rounding alone may move results as far as an error of the program would."""
+
+
+def without_four_bits(binary: LoweredBinary) -> LoweredBinary | None:
+    """Returns the file with bf16 in place of four-bit block floats; None if it has none."""
+    programs = binary.programs if isinstance(binary, Binary) else binary.functions
+    if all(each.type.data_type != FOUR_BITS for program in programs for each in program.tensors):
+        return None
+    wide = tuple(replace(program, tensors=_widened(program.tensors)) for program in programs)
+    if isinstance(binary, Binary):
+        return replace(binary, programs=wide)
+    return replace(binary, functions=wide)
+
+
+def _widened(tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    bf16 = DataType.BFLOAT16.mlir
+    return tuple(
+        replace(tensor, type=replace(tensor.type, data_type=bf16))
+        if tensor.type.data_type == FOUR_BITS
+        else tensor
+        for tensor in tensors
     )
 
 

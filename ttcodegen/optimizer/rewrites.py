@@ -24,7 +24,12 @@ from ttcodegen.dialects.operations.compute_config import (
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttcore.shards import Layout, Memory
 from ttcodegen.dialects.ttcore.tile import TILE_SIDE
-from ttcodegen.dialects.ttnn.placement import declared_data_type, placed_type, placement_of
+from ttcodegen.dialects.ttnn.placement import (
+    TensorPlacement,
+    declared_data_type,
+    placed_type,
+    placement_of,
+)
 from ttcodegen.foundation.diagnostics import copy_source_offset
 from ttcodegen.layout.placements import TiledShape
 from ttcodegen.ops.attention.heads import MOST_USERS
@@ -540,8 +545,25 @@ def narrow(
         assert block is not None
         builder = OpBuilder(ttnn_op_classes(), lambda new: block.insert_op_before(new, op))
         builder.origin = op
-        narrowed = placed_type(placement.with_(data_type=data_type))
-        made[value] = builder.emit("composite_to_layout", [value], narrowed)
-        made[value].name_hint = value.name_hint
+        made[value] = _narrowed(builder, value, placement.with_(data_type=data_type))
     op.operands[1] = made[value]
     return True
+
+
+def _narrowed(builder: OpBuilder, value: SSAValue, target: TensorPlacement) -> SSAValue:
+    """Returns a weight in a block-float type, converted where it keeps most of its accuracy.
+
+    Packers of cores cut mantissas of four bits off, which makes results smaller with each layer;
+    the host rounds to nearest (docs/numbers.md). Constants are computed once, so that the
+    transfers cost nothing later.
+    """
+    steps: list[tuple[str, TensorPlacement]] = [("composite_to_layout", target)]
+    if target.data_type is DataType.BFLOAT4_B:
+        on_host = placement_of(value).on_host()
+        rounded = on_host.with_(data_type=target.data_type)
+        steps = [("from_device", on_host), ("typecast", rounded), ("to_device", target)]
+    narrowed = value
+    for name, placement in steps:
+        narrowed = builder.emit(name, [narrowed], placed_type(placement))
+        narrowed.name_hint = value.name_hint
+    return narrowed

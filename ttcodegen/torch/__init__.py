@@ -57,6 +57,7 @@ from ttcodegen.torch.exporting import (
     state_of,
     taking_apart,
 )
+from ttcodegen.torch.flex_attention import without_flex_attention
 from ttcodegen.torch.gradients import ordinary_module
 from ttcodegen.transforms.module_text import module_text
 
@@ -316,6 +317,7 @@ def _taken_out(
 
 def _functional(torch: Any, program: Any) -> Any:
     """Program in functional form, with operations without a rule decomposed as far as possible."""
+    program = without_flex_attention(torch, program)
     calls = _calls(program)
     changes = [n for n in calls if getattr(getattr(n.target, "_schema", None), "is_mutable", False)]
     # Decomposition applies function transforms, such as `torch.vmap`.

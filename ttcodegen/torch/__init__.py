@@ -5,6 +5,8 @@
   declares them
 - `exporting`: Export of modules by torch: errors, functions of a project, and their reference
   values
+- `flex_attention`: `flex_attention` as ordinary operations: its scores and masks are functions of
+  single elements
 - `generation`: Compiles decoders of transformers: prefill of several lengths, decode steps and
   sampling
 - `gradients`: Export of modules that compute gradients, with `torch.func.grad` for instance

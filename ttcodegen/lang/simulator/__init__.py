@@ -11,6 +11,7 @@
   variables
 - `loops`: Detection of endless loops in kernels, before and during the run
 - `meshes`: Meshes of devices: tensors that have a part on each, and collective operations
+- `occurrences`: Occurrences of variables in Python syntax
 - `operations`: Operation functions, their kernels, and the scheduler
 - `pipes`: Pipes, pipe nets and semaphores
 - `recording`: Recording of the origins of blocks during simulation

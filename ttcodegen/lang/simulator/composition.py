@@ -16,6 +16,7 @@ from ttcodegen.lang.simulator.locations import (
     syntax_of_function,
     variables_of,
 )
+from ttcodegen.lang.simulator.occurrences import variables_in
 from ttcodegen.lang.simulator.unified import has_kernels
 
 
@@ -111,12 +112,7 @@ class _Inliner:
         syntax = deepcopy(syntax)
         body = self.inline(function, syntax.body, [*call_stack, operation])
         given = self._arguments(caller, call, syntax)
-        stored = {
-            node.id
-            for statement in body
-            for node in ast.walk(statement)
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-        }
+        stored = variables_in(*body, context=ast.Store)
         stored |= {n.name for s in body for n in ast.walk(s) if isinstance(n, ast.FunctionDef)}
         for name in given:
             if name in stored:
@@ -174,7 +170,7 @@ class _Inliner:
         stem: str,
     ) -> None:
         """Renames outer variables of a body where their names mean something else in the caller."""
-        loads = {n.id for s in body for n in ast.walk(s) if isinstance(n, ast.Name)}
+        loads = variables_in(*body)
         arguments = {n.arg for s in body for n in ast.walk(s) if isinstance(n, ast.arg)}
         closure = variables_of(function)
         for name in sorted(loads - new_names.keys() - arguments - self.values.keys()):
@@ -248,7 +244,7 @@ def inline_operations(
     Returns:
         The outer variables of the inlined bodies, by their unique names.
     """
-    taken = {node.id for node in ast.walk(syntax) if isinstance(node, ast.Name)}
+    taken = variables_in(syntax)
     taken |= {node.arg for node in ast.walk(syntax) if isinstance(node, ast.arg)}
     inliner = _Inliner(is_operation, taken)
     syntax.body = inliner.inline(function, syntax.body, [operation])

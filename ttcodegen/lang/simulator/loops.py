@@ -18,6 +18,7 @@ from typing import Any
 from ttcodegen.foundation.diagnostics import SourceLocation
 from ttcodegen.lang.simulator.context import current
 from ttcodegen.lang.simulator.locations import ProgramError, error
+from ttcodegen.lang.simulator.occurrences import variables_in
 
 # Static detection of endless loops in kernels
 
@@ -112,8 +113,7 @@ def _endless_reason(loop: ast.While, shared: set[str]) -> str | None:
     changes = _Changes(loop, shared)
     if not changes.stays_true(loop.test):
         return None
-    names = {part.id for part in ast.walk(loop.test) if isinstance(part, ast.Name)}
-    return _DIVERGES if names & changes.stored else _NO_EXIT
+    return _DIVERGES if variables_in(loop.test) & changes.stored else _NO_EXIT
 
 
 class _Changes:
@@ -155,7 +155,7 @@ class _Changes:
                     for operator, before, after in zip(operators, sides, rest, strict=False)
                 )
             case _:
-                return bool(_names(test)) and self._change_of(test) is _Change.NONE
+                return bool(variables_in(test)) and self._change_of(test) is _Change.NONE
 
     def _keeps_comparison(self, operator: ast.cmpop, left: ast.expr, right: ast.expr) -> bool:
         difference = self._change_of(left).plus(self._change_of(right).negated())
@@ -186,10 +186,6 @@ class _Changes:
                 return _Change.NONE if constant else _Change.UNKNOWN
             case _:
                 return _Change.UNKNOWN
-
-
-def _names(test: ast.expr) -> set[str]:
-    return {part.id for part in ast.walk(test) if isinstance(part, ast.Name)}
 
 
 def _step(statement: ast.AST) -> tuple[str, _Change] | None:

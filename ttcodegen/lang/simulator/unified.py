@@ -18,6 +18,7 @@ from typing import Any
 
 from ttcodegen.lang.simulator.locations import ProgramError, error_at
 from ttcodegen.lang.simulator.loops import COUNTERS, with_counted_loops
+from ttcodegen.lang.simulator.occurrences import occurrences, variables_in
 
 
 class KernelRole(Enum):
@@ -193,8 +194,7 @@ class UnifiedBody:
     ) -> None:
         """Assigns a role to a statement without nested statements, and to its targets."""
         roles = self._roles_of(statement)
-        names = [each.id for target in targets for each in ast.walk(target)
-                 if isinstance(each, ast.Name)]  # fmt: skip
+        names = [each.id for each in occurrences(*targets)]
         if not roles and any(
             isinstance(node, ast.Call) and _called(node) == "GroupTransfer"
             for node in ast.walk(statement)
@@ -223,9 +223,7 @@ class UnifiedBody:
         for node in (each for statement in rest for each in ast.walk(statement)):
             match node:
                 case ast.Call(ast.Attribute(ast.Name(group), "add"), arguments) if group in names:
-                    blocks = {
-                        n.id for a in arguments for n in ast.walk(a) if isinstance(n, ast.Name)
-                    }
+                    blocks = variables_in(*arguments)
                     for value, target, _ in acquired:
                         if isinstance(target, ast.Name) and target.id in blocks:
                             return self._roles[id(value)]
@@ -269,14 +267,8 @@ class UnifiedBody:
         if any(_called(call) in _CONSTRUCTORS for call in calls):
             return True
         stored = {node.id for node in _stored_by(statement)}
-        stored_elsewhere = [
-            node.id
-            for other in self.syntax.body
-            if other is not statement
-            for node in ast.walk(other)
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-        ]
-        return not stored & {*stored_elsewhere}
+        others = [other for other in self.syntax.body if other is not statement]
+        return not stored & variables_in(*others, context=ast.Store)
 
     def _has_role(self, statement: ast.stmt, role: KernelRole) -> bool:
         """True if a statement contains work of a role."""
@@ -341,7 +333,7 @@ def _stored_by(statement: ast.stmt) -> list[ast.Name]:
             targets = [target]
         case _:
             pass
-    return [n for target in targets for n in ast.walk(target) if isinstance(n, ast.Name)]
+    return occurrences(*targets)
 
 
 def _no_arguments() -> ast.arguments:

@@ -32,6 +32,7 @@ from ttcodegen.lang.compiler.compute.expressions import (
 )
 from ttcodegen.lang.compiler.python.captured import stored_names
 from ttcodegen.lang.compiler.python.numbers import Number
+from ttcodegen.lang.simulator.occurrences import occurrences, variables_in
 
 # Loops that accumulate matmuls
 
@@ -56,7 +57,7 @@ def summing_loop(
         name: the variable.
         resident: the variables before the loop.
     """
-    uses = [node for each in body for node in ast.walk(each) if _is_name(node, name)]
+    uses = occurrences(*body, name=name)
     found = [
         (enclosing, node)
         for enclosing, node in _statements(body, ())
@@ -65,7 +66,7 @@ def summing_loop(
     if len(found) != 1:
         return None
     enclosing, statement = found[0]
-    if len(uses) != sum(_is_name(node, name) for node in ast.walk(statement)):
+    if len(uses) != len(occurrences(statement, name=name)):
         return None
     if any(not isinstance(each, ast.With | ast.For | ast.If) for each in enclosing):
         return None
@@ -84,15 +85,11 @@ def summing_loop(
         for part in (operands.left, operands.right)
     )
     stored = set(stored_names(body)) - {name}
-    rebound = {part.id for part in ast.walk(operands) if isinstance(part, ast.Name)} & stored
+    rebound = variables_in(operands) & stored
     return SummingLoop(
         is_direct=all(isinstance(each, ast.With) for each in enclosing),
         is_alone=in_place and rebound <= waited and _only_waits(body, statement),
     )
-
-
-def _is_name(node: ast.AST, name: str) -> bool:
-    return isinstance(node, ast.Name) and node.id == name
 
 
 def _statements(
@@ -119,7 +116,8 @@ def _addend(statement: ast.stmt, name: str) -> ast.BinOp | None:
         ) if target == name:
             if isinstance(statement, ast.Assign):
                 assert isinstance(statement.value, ast.BinOp)
-                return product if _is_name(statement.value.left, name) else None
+                left = statement.value.left
+                return product if isinstance(left, ast.Name) and left.id == name else None
             return product
         case _:
             return None

@@ -29,6 +29,7 @@ from ttcodegen.lang.compiler.python.pipe_nets import NetUses
 from ttcodegen.lang.compiler.python.variables import Limits
 from ttcodegen.lang.simulator.buffers import BlockState, Event
 from ttcodegen.lang.simulator.context import Kernel
+from ttcodegen.lang.simulator.occurrences import variables_in
 
 
 class AccumulationTranslator(ComputeTranslator):
@@ -92,10 +93,9 @@ class AccumulationTranslator(ComputeTranslator):
                 block = self.names.get(stored)
             case _:
                 return None
-        used = {node.id for each in body for node in ast.walk(each) if isinstance(node, ast.Name)}
         line = after.end_lineno or 0
         is_last = not shares_line(self.frame.syntax, line)
-        if stored in used or not is_last or self.frame.reads_later(name, line):
+        if stored in variables_in(*body) or not is_last or self.frame.reads_later(name, line):
             return None
         if not isinstance(block, ComputeBlock):
             return None

@@ -53,6 +53,7 @@ from ttcodegen.lang.simulator.buffers import (
 )
 from ttcodegen.lang.simulator.context import Kernel, KernelKind
 from ttcodegen.lang.simulator.expressions import no_operand
+from ttcodegen.lang.simulator.occurrences import occurrences
 from ttcodegen.lang.simulator.shapes import Shape, check_layout, is_tuple, shape_text
 
 
@@ -466,13 +467,8 @@ class ComputeTranslator(ExpressionTranslator):
 
     def _reads_first(self, name: str, body: Sequence[ast.stmt]) -> bool:
         """True if statements read a variable before they assign it."""
-        occurrences = [
-            (node.lineno, isinstance(node.ctx, ast.Store))
-            for statement in body
-            for node in ast.walk(statement)
-            if isinstance(node, ast.Name) and node.id == name
-        ]
-        return not min(occurrences)[1]
+        found = [(n.lineno, isinstance(n.ctx, ast.Store)) for n in occurrences(*body, name=name)]
+        return not min(found)[1]
 
     def _materialize(
         self, name: str, value: Expression, frame: Frame | None = None, *, copies: int = 2

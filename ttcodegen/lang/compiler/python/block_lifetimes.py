@@ -21,6 +21,7 @@ from ttcodegen.lang.simulator.buffers import (
     remedy,
 )
 from ttcodegen.lang.simulator.context import KernelKind
+from ttcodegen.lang.simulator.occurrences import occurrences
 
 Regions = tuple[int, ...]
 """Open device loops and conditions, by their numbers in the kernel, outermost first."""
@@ -131,7 +132,7 @@ def reads_as_value(syntax: ast.AST, name: str, acquired: int) -> bool:
         name: the variable that holds the block.
         acquired: line of the acquisition.
     """
-    used = [node for node in ast.walk(syntax) if isinstance(node, ast.Name) and node.id == name]
+    used = occurrences(syntax, name=name)
     bound = sorted(node.lineno for node in used if isinstance(node.ctx, ast.Store))
     end = next((line for line in bound if line > acquired), None) if acquired in bound else None
     unread = {id(node) for node in _unread_expressions(syntax)}
@@ -202,8 +203,8 @@ def uses_after(syntax: ast.AST, statement: ast.AST | None, name: str) -> int:
     in loops that do not contain the statement count twice.
     """
     after = (0, 0) if statement is None else _end(statement)
-    stores = [_begin(n) for n in _occurrences(syntax, name, ast.Store) if _begin(n) >= after]
-    before = min(stores, default=(1 << 60, 0))
+    stored = [_begin(n) for n in occurrences(syntax, name=name, context=ast.Store)]
+    before = min((begin for begin in stored if begin >= after), default=(1 << 60, 0))
     found = 0
     for node, loops in _loads(syntax, name, ()):
         # The right-hand side of an assignment is read before its target is stored.
@@ -216,19 +217,13 @@ def uses_after(syntax: ast.AST, statement: ast.AST | None, name: str) -> int:
 
 def is_assigned_once(syntax: ast.AST, name: str) -> bool:
     """True if a function assigns a variable exactly once."""
-    return sum(1 for _ in _occurrences(syntax, name, ast.Store)) == 1
+    return len(occurrences(syntax, name=name, context=ast.Store)) == 1
 
 
 def shares_line(syntax: ast.AST, line: int) -> bool:
     """True if several statements begin on the same line."""
     begun = (n for n in ast.walk(syntax) if isinstance(n, ast.stmt) and n.lineno == line)
     return sum(1 for _ in begun) > 1
-
-
-def _occurrences(syntax: ast.AST, name: str, kind: type[ast.expr_context]) -> Iterator[ast.Name]:
-    for node in ast.walk(syntax):
-        if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, kind):
-            yield node
 
 
 def _loads(

@@ -18,6 +18,7 @@ from ttcodegen.lang.compiler.python.numbers import Arithmetic, Number
 from ttcodegen.lang.compiler.python.rewriting import has_continue
 from ttcodegen.lang.simulator.context import inside_of
 from ttcodegen.lang.simulator.locations import ProgramError
+from ttcodegen.lang.simulator.occurrences import reads, stores, variables_in
 from ttcodegen.lang.simulator.shapes import is_sequence
 
 # Numbers that a kernel changes while it runs: C++ variables
@@ -58,11 +59,11 @@ def assigned_values(statements: Sequence[ast.stmt], name: str) -> list[ast.expr 
             is_direct = any(
                 isinstance(target, ast.Name) and target.id == name for target in targets
             )
-            if is_direct or any(_stores(target, name) for target in targets):
+            if is_direct or any(stores(target, name) for target in targets):
                 found.append(node.value if is_direct else None)
         elif isinstance(node, ast.For | ast.withitem | ast.NamedExpr):
             target = node.optional_vars if isinstance(node, ast.withitem) else node.target
-            if target is not None and _stores(target, name):
+            if target is not None and stores(target, name):
                 found.append(None)
     return found
 
@@ -93,12 +94,11 @@ def counting_loop(node: ast.While) -> CountingLoop | None:
     last = node.body[-1]
     body = node.body[:-1] or [ast.copy_location(ast.Pass(), last)]
     adds_to = last.value.left.id if isinstance(last, ast.Assign) else name  # pyright: ignore
-    fixed = {name, *(each.id for each in (*ast.walk(limit), *ast.walk(step))
-                     if isinstance(each, ast.Name))}  # fmt: skip
+    fixed = {name, *variables_in(limit, step)}
     if has_continue(body):
         return None
-    changes = any(_stores(statement, each) for statement in body for each in fixed)
-    if adds_to != name or changes or (_loads(limit, name) or _loads(step, name)):
+    changes = any(stores(statement, each) for statement in body for each in fixed)
+    if adds_to != name or changes or (reads(limit, name) or reads(step, name)):
         return None
     return CountingLoop(name, limit, isinstance(comparison, ast.LtE), step, body)
 
@@ -106,9 +106,9 @@ def counting_loop(node: ast.While) -> CountingLoop | None:
 def _flow(statements: Sequence[ast.stmt], name: str) -> tuple[bool, bool]:
     """Returns whether the old value of a variable may be read, and is definitely replaced."""
     for statement in statements:
-        reads, assigns = _statement_flow(statement, name)
-        if reads or assigns:
-            return reads, assigns
+        flow = _statement_flow(statement, name)
+        if any(flow):
+            return flow
     return False, False
 
 
@@ -117,38 +117,23 @@ def _statement_flow(statement: ast.stmt, name: str) -> tuple[bool, bool]:
     match statement:
         case ast.If(test, body, orelse):
             first, second = _flow(body, name), _flow(orelse, name)
-            return _loads(test, name) or first[0] or second[0], first[1] and second[1]
+            return reads(test, name) or first[0] or second[0], first[1] and second[1]
         case ast.For(target, iterated, body, _):
-            inside = not _stores(target, name) and _flow(body, name)[0]
-            return _loads(iterated, name) or inside, False
+            inside = not stores(target, name) and _flow(body, name)[0]
+            return reads(iterated, name) or inside, False
         case ast.While(test, body):
-            return _loads(test, name) or _flow(body, name)[0], False
+            return reads(test, name) or _flow(body, name)[0], False
         case ast.With(items, body):
-            if any(_loads(item, name) for item in items):
+            if any(reads(item, name) for item in items):
                 return True, False
-            if any(_stores(item, name) for item in items):
+            if any(stores(item, name) for item in items):
                 return False, True
             return _flow(body, name)
         case ast.AugAssign(ast.Name(target)) if target == name:
             return True, False
         case _:
-            reads = _loads(statement, name)
-            return reads, not reads and _stores(statement, name)
-
-
-def _loads(node: ast.AST, name: str) -> bool:
-    return _has(node, name, ast.Load)
-
-
-def _stores(node: ast.AST, name: str) -> bool:
-    return _has(node, name, ast.Store)
-
-
-def _has(node: ast.AST, name: str, context: type[ast.expr_context]) -> bool:
-    return any(
-        isinstance(each, ast.Name) and each.id == name and isinstance(each.ctx, context)
-        for each in ast.walk(node)
-    )
+            is_read = reads(statement, name)
+            return is_read, not is_read and stores(statement, name)
 
 
 def last_line(statements: Sequence[ast.stmt]) -> int:

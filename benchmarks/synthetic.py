@@ -1,6 +1,6 @@
 """Writes a TTIR module of a given number of ops: python benchmarks/synthetic.py 10000 > model.mlir
 
-Ops come in the mix of real models: decoder layers (matrix products, attention with masks and rotary
+Ops come in the mix of real models: decoder layers (matmuls, attention with masks and rotary
 embeddings, norms written out, gated activations) with a residual convolution block after every
 eighth of them, each with its own weights and locations. `--splat` adds a constant of 139 million
 equal elements and an embedding that reads it.

@@ -73,9 +73,9 @@ default after `=`; without one it has to be there.
 - Signed integers of 8 and 16 bits have 32 on the device. What `add`, `subtract`, `multiply`, `div`,
   `pow`, `neg`, `abs`, `square` and shifts make of them is cut off to their bits if the result is of
   their type, and has the room of 32 bits if that is what it has. So are `sum`, `prod`, `cumsum`,
-  `cumprod` and products of matrices. `typecast` takes the lowest bits of integers, and of floats
+  `cumprod` and matmuls. `typecast` takes the lowest bits of integers, and of floats
   the nearest number that the type has.
-- Products of matrices of integers are exact to the last of 32 bits, and wrap: they are divided into
+- Matmuls of integers are exact to the last of 32 bits, and wrap: they are divided into
   parts of a few bits, whose products are added up in float32 without loss (one product for bytes
   and up to 1024 summands, ten for integers of 32 bits).
 - All integers go through float32 in ops for which ttnn takes none: above 2^24 their last bits are

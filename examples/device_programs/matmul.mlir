@@ -1,4 +1,4 @@
-// A product of matrices with what is computed behind it: one program, on 8x8 cores.
+// A matmul with what is computed behind it: one program, on 8x8 cores.
 func.func @layer(
     %x: tensor<512x768xbf16> {ttir.name = "x"},
     %weight: tensor<768x1024xbf16> {ttir.name = "weight", ttcore.argument_type = #ttcore.argument_type<parameter>},

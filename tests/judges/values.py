@@ -153,7 +153,7 @@ def _shifted() -> list[Case]:
 
 
 def _products() -> list[Case]:
-    """Products of matrices of integers, which wrap as sums and products of integers do."""
+    """Matmuls of integers, which wrap as sums and products of integers do."""
     draw = np.random.default_rng(0)
     cases: list[Case] = []
     for first, second, result, summed in (

@@ -1,4 +1,4 @@
-"""The number of threads in which numpy computes products of matrices."""
+"""The number of threads in which numpy computes matmuls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Products of matrices where numpy's own matmul would not do."""
+"""Matmuls where numpy's own matmul would not do."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ MATMULS: dict[str, tuple[Shape, Shape, Shape, str]] = {
 
 
 def matmuls() -> Iterator[str]:
-    """Products of matrices, with and without transposed operands."""
+    """Matmuls, with and without transposed operands."""
     for name, (left, right, result, element) in MATMULS.items():
         yield single(name, "matmul", [left, right], result, element)
     for element, left, right in (

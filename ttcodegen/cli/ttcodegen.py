@@ -93,7 +93,7 @@ def argument_parser() -> ArgumentParser:
     add("--optimize", type=int, choices=(0, 1, 2), metavar="LEVEL", help="0: all "
         "tensors in DRAM, the defaults of the library (0); 1: what is always faster; 2: search "
         "for the best placement of tensors and the best distribution over the cores")  # fmt: skip
-    add("--weights", choices=("bfp8_b", "bfp4_b"), help="store the weights of matrix products "
+    add("--weights", choices=("bfp8_b", "bfp4_b"), help="store the weights of matmuls "
         "as block floats; --check shows the loss of accuracy")  # fmt: skip
     add("--activations", choices=("bfp8_b",), help="keep activations as block floats between "
         "calls that take them; --check shows the loss of accuracy")  # fmt: skip

@@ -274,7 +274,7 @@ def _is_cast(op: CatalogueOp) -> bool:
 
 
 def _is_product(value: SSAValue) -> bool:
-    """True for a product of matrices, scaled or reshaped: scores that no mask was added to.
+    """True for a matmul, scaled or reshaped: scores that no mask was added to.
 
     In a block of 16 scores, a large negative one would leave no bits to the others.
     """

@@ -1,4 +1,4 @@
-"""A product of matrices: the first column of nodes sends rows of `a`, the first row columns of `b`.
+"""A matmul: the first column of nodes sends rows of `a`, the first row columns of `b`.
 
     multicast_2d.py SENDER BLOCKS
 

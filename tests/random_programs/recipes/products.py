@@ -1,4 +1,4 @@
-"""Recipes of products of matrices, and of normalisations."""
+"""Recipes of matmuls, and of normalisations."""
 
 from __future__ import annotations
 

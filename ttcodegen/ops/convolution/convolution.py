@@ -356,7 +356,7 @@ def is_of_floats(op: CatalogueOp) -> bool:
 def image_program(
     builder: OpBuilder, op: CatalogueOp, weight: SSAValue, axes: Sequence[WindowAxis]
 ) -> SSAValue:
-    """Convolution of an image as a window product, with a weight (Co, Ci/groups, kernel)."""
+    """Convolution of an image as a matmul of windows, with a weight (Co, Ci/groups, kernel)."""
     order = image_order(op)
     image = builder.permute(builder.operand(op, "input"), order)
     source = Convolved(

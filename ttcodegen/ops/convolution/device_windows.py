@@ -353,7 +353,7 @@ class Convolved:
 
 
 def convolved(builder: OpBuilder, source: Convolved) -> SSAValue:
-    """Emits a convolution: a matmul for 1x1 kernels with unit stride, else a window product."""
+    """Emits a convolution: a matmul for 1x1 kernels with unit stride, else a matmul of windows."""
     rank = len(source.axes)
     weight = builder.permute(source.weight, [*range(2, rank + 2), 1, 0])
     result = TensorType(source.element, source.shape)

@@ -208,7 +208,7 @@ def _narrow_block(result: Array, a: Array, b: Array) -> None:
 
 
 def _narrow_tiles(a: Array, b: Array, tiles: int, parts: int) -> Array:
-    """Product of matrices whose depth is a multiple of the tile side and whose columns are a
+    """Matmul whose depth is a multiple of the tile side and whose columns are a
     multiple of `_PRODUCT_COLUMNS`.
     """
     rows = a.shape[0]

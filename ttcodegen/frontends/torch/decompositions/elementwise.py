@@ -68,7 +68,7 @@ def _matrices_transposed(x: Tensor) -> Tensor:
 
 
 def _addbmm(x: Tensor, a: Tensor, b: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
-    """Sum of a matrix and a batch of matrix products."""
+    """Sum of a matrix and a batch of matmuls."""
     if not x.dtype.is_floating_point:
         alpha, beta = int(alpha), int(beta)
     product = torch.bmm(a, b).sum(0, dtype=x.dtype)

@@ -287,6 +287,12 @@ PASSES = (
         options=(Option("overrides", "Overrides of decisions, as JSON."),),
     ),
     PassEntry(
+        name="ttnn-pooled-means",
+        group=Group.TTNN,
+        implementation="ttcodegen.optimizer.pooled_means:PooledMeans",
+        description="Computes means over whole images by average pooling.",
+    ),
+    PassEntry(
         name="ttnn-row-major-moves",
         group=Group.TTNN,
         implementation="ttcodegen.optimizer.row_major_moves:RowMajorMoves",

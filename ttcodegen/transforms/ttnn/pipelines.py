@@ -198,7 +198,7 @@ def ttir_to_ttnn(options: Values) -> Iterator[Step | str]:
             yield Step("ttnn-replace-calls", given)
         yield from ("ttnn-decode-caches", "ttnn-dense-rows")
         yield from (Step("ttnn-fuse-projections", given), "ttnn-decode-heads")
-        yield from ("ttnn-batched-rows", "ttnn-row-major-moves")
+        yield from ("ttnn-pooled-means", "ttnn-batched-rows", "ttnn-row-major-moves")
         yield Step("ttnn-fuse-activations", given)
     if optimization_level(options) == 1:
         # At level 2, the search finds shards for a sum and its norm that save more than fusing.

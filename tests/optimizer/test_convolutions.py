@@ -137,6 +137,7 @@ def check(found: Row) -> None:
     tensors = model.bank_bytes(image) + model.bank_bytes(result)
     if "dealloc=True" not in found.variant:
         assert tensors + halo_bytes(found.call, image, result) == found.peak
+        assert footprint.tensors == found.peak
 
 
 @pytest.mark.parametrize(("variant", "storage", "out", "cb", "peak"), SOME)

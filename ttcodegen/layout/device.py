@@ -323,6 +323,11 @@ class Bank:
         """Lowest allocated address."""
         return self._taken[0][0] if self._taken else self.size
 
+    @property
+    def gaps(self) -> int:
+        """Free bytes above the lowest allocated address."""
+        return self.size - self.lowest - sum(end - start for start, end in self._taken)
+
     def allocate(self, size: int) -> Block:
         """Allocates the highest gap of that size; the block begins below zero if there is none."""
         end = self.size

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -63,7 +64,7 @@ def shortages(
     last_use: Mapping[SSAValue, int],
     model: CostModel,
 ) -> dict[Operation, int]:
-    """Returns the missing bytes of L1 of each call that does not fit.
+    """Returns the bytes of L1 that fragmentation loses, of each call that does not fit.
 
     Args:
         decisions: the ops of a function, each with its candidate and the moves before it.
@@ -76,9 +77,9 @@ def shortages(
         for value, placement in moves:
             tensors.put(value, placement)
         if isinstance(op, CatalogueOp):
-            short = _allocate_results(tensors, op, candidate, model)
-            if short > 0:
-                missing[op] = short
+            lost = _allocate_results(tensors, op, candidate, model)
+            if lost > 0:
+                missing[op] = lost
         for value in (*op.operands, *op.results):
             if last_use.get(value, -1) <= index and (value in last_use or value in op.operands):
                 tensors.drop(value)
@@ -88,7 +89,8 @@ def shortages(
 def _allocate_results(
     tensors: _Tensors, op: CatalogueOp, candidate: Candidate, model: CostModel
 ) -> int:
-    """Allocates the results of a call; returns the missing bytes, at most 0 if the call fits."""
+    """Allocates the results of a call; returns the bytes between tensors if it does not fit, else
+    0."""
     declared = call_of(op)
     if len(candidate.operands) != len(declared.operands):
         candidate = replace(candidate, operands=declared.operands)
@@ -102,9 +104,12 @@ def _allocate_results(
         tensors.put(result, placement)
     uses_l1 = any(p.buffer_type == "l1" for p in (*call.operands, *call.results))
     short = cost.circular_buffers - tensors.bank.lowest if uses_l1 else 0
+    short = max(short, -tensors.bank.lowest)
+    # Without gaps, the call may still be short of what the search leaves for them.
+    lost = max(tensors.bank.gaps, short) if short > 0 else 0
     if halo is not None:
         tensors.bank.free(halo)
-    return max(short, -tensors.bank.lowest)
+    return lost
 
 
 # Beam search for placements along the calls of a function.
@@ -116,8 +121,10 @@ def _allocate_results(
 
 BEAM = 8
 """Beam width: number of states that are kept after each call."""
-ATTEMPTS = 5
+ATTEMPTS = 8
 """Maximum number of searches; each reserves L1 for calls that did not fit in the one before."""
+MOST_SHORTAGES = 3
+"""Number of searches after which a call that still does not fit has all its tensors in DRAM."""
 L1_SHARE = 0.9
 """Fraction of usable L1 that the search fills; the rest absorbs fragmentation."""
 SIZED_BY_FREE_L1 = frozenset({CallKind.CONVOLUTION, CallKind.POOLING, CallKind.INTERPOLATION})
@@ -228,16 +235,19 @@ class Search:
             elif placement is not None and isinstance(value, BlockArgument):
                 start[value] = placement
         decisions = self._cheapest(start, ops)
+        times: Counter[Operation] = Counter()
         for attempt in range(1, ATTEMPTS):
             made = [(decision.op, decision.candidate, decision.moves) for decision in decisions]
             missing = shortages(made, self._last_use, self.model)
             if not missing:
                 break
             for op, size in missing.items():
-                # Reserve the bytes lost to fragmentation. In the last attempt reserve all of L1,
-                # which forces the call's tensors into DRAM.
-                more = self.room if attempt + 1 == ATTEMPTS else size
-                self._reserved[op] = self._reserved.get(op, 0) + more
+                # Reserve the bytes lost to fragmentation, then more. A call that is short again
+                # and again, or in the last attempt, has its tensors in DRAM.
+                times[op] += 1
+                is_last = attempt + 1 == ATTEMPTS or times[op] == MOST_SHORTAGES
+                reserved = self._reserved.get(op, 0)
+                self._reserved[op] = self.room if is_last else reserved + size
             decisions = self._cheapest(start, ops)
         return decisions
 

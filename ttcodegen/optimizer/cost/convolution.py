@@ -334,6 +334,7 @@ class _UnslicedConvolution:
         image, sizes = self.image, self.convolution
         self.programs: list[Footprint] = []
         placed = self._placed()
+        placed = image if placed == image else placed
         in_rows = image.layout is Layout.ROW_MAJOR
         in_blocks = placed.memory_layout != "height_sharded"
         automatic = sizes.is_matmul and self.is_automatic
@@ -363,7 +364,9 @@ class _UnslicedConvolution:
     def _run(self, buffers: int, *tensors: TensorPlacement | int) -> None:
         """Records a program with the live tensors; the image is added unless it is freed."""
         freed = self.convolution.config.deallocate_activation
-        keeps = self.image not in tensors and not (freed and self.programs)
+        # A result in the same placement is another tensor.
+        keeps = all(each is not self.image for each in tensors)
+        keeps = keeps and not (freed and self.programs)
         live = (*tensors, self.image) if keeps else tensors
         banks = self.setting.grid.cores
         rounded = self.chip.noc_dram_address_align_bytes
@@ -389,6 +392,9 @@ class _UnslicedConvolution:
         plain = result.with_(layout=pages, shape=(1, 1, sizes.out_pixels, sizes.out_channels))
         computed = division.output_shards(sizes, plain, outputs)
         source: TensorPlacement | int = placed
+        if sizes.is_matmul and _has_equal_shards(computed, result):
+            # A matmul leaves out cores without rows or columns to compute.
+            computed = result
         if sizes.is_matmul:
             tiles = placed.with_(layout=Layout.TILE)
             if placed.layout is Layout.ROW_MAJOR:
@@ -471,6 +477,13 @@ class _UnslicedConvolution:
         )
         call = LibraryCall("linear", (left, plain, *bias), (result,), {COMPUTE_CONFIG: compute})
         return matmul_call_buffers(call, setting.grid, setting.space)
+
+
+def _has_equal_shards(one: TensorPlacement, other: TensorPlacement) -> bool:
+    """Returns whether two placements have the same shards, on whichever cores."""
+    if one.shards is None or other.shards is None:
+        return False
+    return other == one.with_(shards=replace(one.shards, core_ranges=other.shards.core_ranges))
 
 
 def _halo(placed: TensorPlacement) -> int:

@@ -72,6 +72,20 @@ def test_a_loaded_model_is_that_of_the_sources(
     assert result(out) == 1
 
 
+def test_a_check_builds_no_older_library_up_to_date(cpu_backend: object, tmp_path: Path) -> None:
+    """Checks build the executable only, and leave the library of the model before it."""
+    out = tmp_path / "out"
+    for value in (1, 5, 7):
+        source = tmp_path / "adder.mlir"
+        source.write_text(SOURCE.replace("dense<1.0>", f"dense<{value}.0>"))
+        assert main([str(source), "-o", str(out), "-q", "--check"]) == 0
+        assert result(out) == value
+    assert main([str(source), "-o", str(out), "-q", "--check"]) == 0
+    built = (out / "build" / "libadder.so").stat().st_mtime_ns
+    assert result(out) == 7
+    assert (out / "build" / "libadder.so").stat().st_mtime_ns == built
+
+
 def _resident() -> int:
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import json
 import os
 import re
@@ -37,7 +38,8 @@ from ttcodegen.systems.releases import CATALOGUE_RELEASE, release_named
 #
 # Ninja goes by modification times, which `cp -p`, tar, rsync or a clock that was set back make
 # older than the objects of other texts. The record beside the objects has the SHA-256 of each
-# source, and of what was built, so that content decides.
+# source, and of each output with the sources that it was built from, so that content decides.
+# The executable may be newer than the shared object: a check builds no other output.
 
 _RECORD = "ttcodegen-sources.json"
 _FOLDERS = ("src", "include", "support")
@@ -62,37 +64,55 @@ def _sources(out: Path) -> Iterator[Path]:
         yield from out.joinpath(name).rglob("*")
 
 
-def write_record(build: Path, sources: Mapping[str, str], outputs: Mapping[str, Path]) -> None:
+def write_record(
+    build: Path,
+    sources: Mapping[str, str],
+    built: Iterable[Path],
+    before: Mapping[str, Any] | None = None,
+) -> None:
     """Records a finished build.
 
     Args:
         build: the build folder.
         sources: the hashes of the sources, taken before it began.
-        outputs: the build's possible outputs by name; missing ones are skipped.
+        built: the outputs that it made; missing ones are skipped.
+        before: the record of earlier builds, whose rows of other outputs remain.
 
     Raises:
         OSError: if it cannot be written.
     """
-    built = {
-        name: [path.stat().st_size, path.stat().st_mtime_ns, file_hash(path)]
-        for name, path in outputs.items()
+    outputs = _table(before or {}, "outputs") | {
+        path.name: [
+            path.stat().st_size,
+            path.stat().st_mtime_ns,
+            file_hash(path),
+            _digest(sources),
+        ]
+        for path in built
         if path.is_file()
     }
-    text = json.dumps({"sources": sources, "outputs": built}, indent=1)
+    text = json.dumps({"sources": sources, "outputs": outputs}, indent=1)
     write_whole(build / _RECORD, text)
 
 
-def forget_record(build: Path) -> None:
-    """Removes the record, as the folder's content is unknown until a build ends."""
+def _digest(sources: Mapping[str, str]) -> str:
+    """SHA-256 of the hashes of all sources."""
+    return hashlib.sha256(json.dumps(sources, sort_keys=True).encode()).hexdigest()
+
+
+def take_record(build: Path) -> dict[str, Any] | None:
+    """Removes and returns the record, as the folder's content is unknown until a build ends."""
+    record = _read_record(build)
     build.joinpath(_RECORD).unlink(missing_ok=True)
+    return record
 
 
 def is_current(build: Path, library: Path, sources: Mapping[str, str]) -> bool:
     """Returns whether a library was built from sources with these hashes and is unchanged since."""
     record = _read_record(build)
-    if record is None or record.get("sources") != sources:
+    if record is None or not library.is_file() or not _is_as_recorded(library, record):
         return False
-    return library.is_file() and _is_as_recorded(library, record)
+    return _table(record, "outputs")[library.name][3] == _digest(sources)
 
 
 def misleads_times(out: Path, build: Path, sources: Mapping[str, str]) -> bool:
@@ -116,9 +136,9 @@ def misleads_times(out: Path, build: Path, sources: Mapping[str, str]) -> bool:
 
 def _is_as_recorded(path: Path, record: Mapping[str, Any]) -> bool:
     row = _table(record, "outputs").get(path.name)
-    if not isinstance(row, list) or len(cast("list[object]", row)) != 3:
+    if not isinstance(row, list) or len(cast("list[object]", row)) != 4:
         return False
-    size, time, digest = cast("list[object]", row)
+    size, time, digest, _ = cast("list[object]", row)
     status = path.stat()
     return [status.st_size, status.st_mtime_ns] == [size, time] or file_hash(path) == digest
 
@@ -301,9 +321,11 @@ def _build(
     def run() -> None:
         if misleads_times(out, build, sources):
             _require(run_step([toolchain.ninja, "-C", str(build), "-t", "clean"], log), log)
-        forget_record(build)
+        nonlocal before
+        before = take_record(build) or before
         _require(run_ninja(toolchain, build, log, f"building {name}", targets=targets), log)
 
+    before: dict[str, Any] | None = None
     try:
         run()
     except BuildError:
@@ -314,8 +336,8 @@ def _build(
         log.write_text("")
         _configure(build, backend, toolchain)
         run()
-    outputs = [library_path(out, name), build / f"{name}_main"]
-    write_record(build, sources, {path.name: path for path in outputs})
+    outputs = [path for path in (library, executable) if path is not None]
+    write_record(build, sources, outputs, before)
     return BuiltProject(executable, library)
 
 

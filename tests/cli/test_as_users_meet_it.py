@@ -36,6 +36,9 @@ def source(tmp_path: Path) -> Path:
         ("model.pt", "ttcodegen.torch.compile"),
         ("model.onnx", "ONNX"),
         ("model.safetensors", "holds weights and no program"),
+        ("scripted.pt", "torch.jit.load"),
+        ("model.ipynb", "notebook"),
+        ("x.npy", "--golden"),
         ("model.py", "ttcodegen-lang"),
         ("model.tflite", "TOSA"),
         ("model.bin", "holds weights and no program"),
@@ -81,7 +84,8 @@ def test_another_model_does_not_replace_a_project(
     other.write_text(SOURCE.replace("relu", "abs"))
     assert main([str(source), "-o", str(out), "-q"]) == 0
     assert main([str(other), "-o", str(out), "-q"]) == 1
-    assert f"'{out}' holds the project of 'first', not of 'second'" in capsys.readouterr().err
+    assert f"'{out}' holds the project of 'first', not of 'second'" in (err := capsys.readouterr().err)
+    assert "--name first if it is the same model" in err
     assert (out / "src" / "first.cpp").exists()
     assert main([str(other), "-o", str(out), "-q", "--force"]) == 0
     assert not (out / "src" / "first.cpp").exists()
@@ -108,6 +112,21 @@ def test_a_compile_says_what_it_wrote(source: Path, capsys: pytest.CaptureFixtur
     assert line.endswith(f"files of the project 'first' to {out}; next: ttcodegen-rt run {out}")
     assert main([str(source), "-o", str(out), "-q"]) == 0
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.slow
+def test_a_build_says_what_it_built(
+    source: Path, cpu_backend: object, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = source.parent / "out"
+    for kind, files, step in (
+        ("both", f"{out}/build/first_main and {out}/build/libfirst.so", "build/first_main --help"),
+        ("so", f"{out}/build/libfirst.so", f"ttcodegen.load('{out}') in Python"),
+    ):
+        assert main([str(source), "-o", str(out), "--build", "--kind", kind]) == 0
+        last = capsys.readouterr().err.splitlines()[-1]
+        assert last.startswith(f"ttcodegen: built {files}; next: ")
+        assert last.endswith(step)
 
 
 def test_wrong_usage_is_said_first(capsys: pytest.CaptureFixture[str]) -> None:

@@ -109,6 +109,32 @@ def test_an_edited_project_is_measured_before_and_after(
 
 
 @pytest.mark.slow
+def test_a_call_that_a_person_wrote_has_its_variable_and_line(
+    tmp_path: Path, toolchain: Toolchain, cpu_backend: CPUBackend
+) -> None:
+    first, second = project(tmp_path, "first"), project(tmp_path, "second")
+    code = second / "src/layer.cpp"
+    text = code.read_text()
+    assert "sum = ttnn::add(" in text or "down = ttnn::add(" in text
+    code.write_text(text.replace("ttnn::add(", "ttnn::subtract("))
+    lines = code.read_text().split("\n")
+    (at,) = (at for at, line in enumerate(lines, 1) if "= ttnn::subtract(" in line)
+    variable = lines[at - 1].split("=")[0].split()[-1]
+    # What `perf` lists of one project, and `compare` of both.
+    perf = result(tmp_path, "perf", str(second))["ops"]
+    compared = tmp_path / "result.json"
+    main(["compare", str(first), str(second), "--result-file", str(compared)])
+    programs = json.loads(compared.read_text())["results"][0]["programs"]
+    for rows in (perf, programs[0]["ops"]):
+        (row,) = (row for row in rows if row["op"] == "ttnn::subtract")
+        assert (row["name"], row["line"], row["edit"]) == (
+            variable,
+            f"src/layer.cpp:{at}",
+            "added",
+        )
+
+
+@pytest.mark.slow
 def test_two_projects_are_compared_op_by_op(
     tmp_path: Path,
     toolchain: Toolchain,

@@ -18,6 +18,7 @@ from ttcodegen.foundation.messages import Level, is_reported, report, set_level
 from ttcodegen.version import __version__
 
 _TORCH = "compile the module in Python: ttcodegen.torch.compile(module, example, out=...)"
+_PICKLED = f"load it with torch.load or torch.jit.load, and {_TORCH}"
 _WEIGHTS = f"it holds weights and no program; load them into their module and {_TORCH}"
 
 _RUN = (
@@ -26,12 +27,13 @@ _RUN = (
 )
 
 _FORMATS = {
-    ".pt": ("a file of PyTorch", _WEIGHTS),
-    ".pth": ("a file of PyTorch", _WEIGHTS),
+    ".pt": ("a file of PyTorch", _PICKLED),
+    ".pth": ("a file of PyTorch", _PICKLED),
     ".ckpt": ("a checkpoint", _WEIGHTS),
     ".safetensors": ("a file of weights (safetensors)", _WEIGHTS),
     ".gguf": ("a file of weights (GGUF)", _WEIGHTS),
     ".bin": ("a file of weights, by its name", _WEIGHTS),
+    ".npy": ("an array of numpy", "give it with --golden DIR, as DIR/inputs/NAME.npy"),
     ".npz": ("a file of arrays of numpy", _WEIGHTS),
     ".pkl": ("a file of Python's pickle", _WEIGHTS),
     ".ttnn": ("a flatbuffer, which is compiled already", _RUN),
@@ -54,6 +56,9 @@ _FORMATS = {
     ".h5": ("a model of Keras, which is not read", "export it as StableHLO with jax"),
     ".keras": ("a model of Keras, which is not read", "export it as StableHLO with jax"),
     ".pb": ("a graph of TensorFlow, which is not read", "bring it to StableHLO or TOSA as MLIR"),
+    ".zip": ("an archive", "unpack it, and give a module of it"),
+    ".json": ("a file of JSON", "give decisions for the optimizer with --overrides"),
+    ".ipynb": ("a notebook", f"compile the model in a cell of it: {_TORCH}"),
     ".py": (
         "a Python program",
         "compile a TT-Lang program with ttcodegen-lang, and a model in Python itself, with "

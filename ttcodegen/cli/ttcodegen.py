@@ -34,6 +34,7 @@ from ttcodegen.lang.projects.called_operations import callable_operations
 
 if TYPE_CHECKING:
     from ttcodegen.compilation import CompiledModule
+    from ttcodegen.project.building import BuiltProject
     from ttcodegen.project.running import Reference
     from ttcodegen.project.settings import ProjectOptions
     from ttcodegen.project.toolchain import Toolchain
@@ -402,6 +403,19 @@ def _summary(
     return f"{line}; next: see {out}/README.md"
 
 
+def _built(out: Path, built: BuiltProject) -> str:
+    """One-line summary of a build and the next step; empty if nothing was linked."""
+    from ttcodegen.project.building import BUILD_FOLDER
+
+    files = [out / BUILD_FOLDER / each.name for each in (built.executable, built.library) if each is not None]
+    if not files:
+        return ""
+    line = f"ttcodegen: built {' and '.join(map(str, files))}"
+    if built.executable is None:
+        return f"{line}; next: ttcodegen.load({str(out)!r}) in Python"
+    return f"{line}; next: {shlex.quote(str(files[0]))} --help"
+
+
 def _build_and_check(
     options: argparse.Namespace,
     source: Source,
@@ -414,8 +428,11 @@ def _build_and_check(
     if not options.check:
         from ttcodegen.project.building import build_project
 
+        name = compiled.description.name
         with runner.stage("build"):
-            build_project(options.out, compiled.description.name, toolchain, options.kind or "both")
+            built = build_project(options.out, name, toolchain, options.kind or "both")
+        if line := _built(options.out, built):
+            report(Level.INFO, line)
         return ExitStatus.DONE
     from ttcodegen.project.checking import check_project, check_summary, output_lines
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -28,6 +29,20 @@ from ttcodegen.runtime.executable import FlatbufferExecutable, TTNNExecutable
 from ttcodegen.transforms.rewriting import body_of
 
 _ASSIGNMENT = re.compile(r"\s*(?:(?:const\s+)?[\w:]+&?\s+)?(\w+)\s*=(?!=)")
+_CALLEE = re.compile(r"\bttnn(?:::\w+)+(?=\()")
+
+
+@dataclass(frozen=True)
+class _ProjectCode:
+    """Positions in a project's current C++."""
+
+    lines: Mapping[Node, CodeLines] = field(default_factory=dict[Node, CodeLines])
+    variables: Mapping[Node, str] = field(default_factory=dict[Node, str])
+    """Variables of the ops' results."""
+    added: Mapping[str, tuple[str | None, str]] = field(
+        default_factory=dict[str, tuple[str | None, str]]
+    )
+    """Variable and line of the first call that edits wrote, by callee."""
 
 
 class OpPlaces:
@@ -38,14 +53,13 @@ class OpPlaces:
 
     def __init__(self, flatbuffer: FlatbufferExecutable | None) -> None:
         self._names: dict[tuple[str, int], str] = {}
-        self._lines: Mapping[Node, CodeLines] = {}
-        self._variables: Mapping[Node, str] = {}
+        self._code = _ProjectCode()
         if not isinstance(flatbuffer, TTNNExecutable):
             return
         for function in module_of(flatbuffer.binary).walk():
             if isinstance(function, FuncOp):
                 self._collect(function)
-        self._lines, self._variables = _lines_of_project(flatbuffer.path.absolute().parent)
+        self._code = _code_of_project(flatbuffer.path.absolute().parent)
 
     def _collect(self, function: FuncOp) -> None:
         names = CallNames(function)
@@ -60,20 +74,24 @@ class OpPlaces:
     def variable(self, program: str, index: int | None) -> str | None:
         """C++ variable of an op's result, else the op's name."""
         name = self.name(program, index)
-        return None if name is None else self._variables.get((program, name), name)
+        return None if name is None else self._code.variables.get((program, name), name)
 
     def line(self, program: str, index: int | None) -> str | None:
         """Line of the call, as `src/model.cpp:45`; None if unknown or removed."""
         name = self.name(program, index)
-        found = None if name is None else self._lines.get((program, name))
+        found = None if name is None else self._code.lines.get((program, name))
         return None if found is None else f"{found.path}:{found.first}"
 
+    def added_call(self, callee: str) -> tuple[str | None, str | None]:
+        """Variable and line of the first call of a function that edits wrote; None if unknown."""
+        return self._code.added.get(callee, (None, None))
 
-def _lines_of_project(folder: Path) -> tuple[Mapping[Node, CodeLines], Mapping[Node, str]]:
-    """Current lines and result variables of a project's ops; empty if the folder is no project."""
+
+def _code_of_project(folder: Path) -> _ProjectCode:
+    """Positions in a project's C++; empty if the folder is no project."""
     before = read_pristine(folder) if read_manifest(folder) is not None else None
     if before is None:
-        return {}, {}
+        return _ProjectCode()
     lines = read_lines(folder)
     texts: dict[str, str] = {}
     for path in dict.fromkeys(each.path for each in lines):
@@ -88,7 +106,26 @@ def _lines_of_project(folder: Path) -> tuple[Mapping[Node, CodeLines], Mapping[N
     assigned = {
         node: _ASSIGNMENT.match(rows[place.path][place.first - 1]) for node, place in found.items()
     }
-    return found, {node: match[1] for node, match in assigned.items() if match is not None}
+    variables = {node: match[1] for node, match in assigned.items() if match is not None}
+    return _ProjectCode(found, variables, _added_calls(before, rows))
+
+
+def _added_calls(
+    before: Mapping[str, str], rows: Mapping[str, Sequence[str]]
+) -> dict[str, tuple[str | None, str]]:
+    """Variable and line of the first call of each function in lines that were not generated."""
+    added: dict[str, tuple[str | None, str]] = {}
+    for path, lines in rows.items():
+        generated = set(before.get(path, "").split("\n"))
+        for at, line in enumerate(lines):
+            if line in generated:
+                continue
+            # A call that does not fit beside its variable is on the next line.
+            variable = _ASSIGNMENT.match(line) or _ASSIGNMENT.match(lines[at - 1])
+            for callee in _CALLEE.findall(line):
+                name = None if variable is None else variable[1]
+                added.setdefault(callee, (name, f"{path}:{at + 1}"))
+    return added
 
 
 def _call_lines(

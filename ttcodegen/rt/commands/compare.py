@@ -169,7 +169,8 @@ class Compare(Command):
             rows = rows_of_ops(ops, host, card_roofline(chip), side.places, runs)
             words = {} if edits is None else edits.words_by_name(name, side.places)
             for row in rows:
-                row["edit"] = words.get(row["name"])
+                # A call that is none of the model's ops has the name of its variable.
+                row["edit"] = None if row["index"] is None else words.get(row["name"])
                 if not is_measured:
                     row["time_us"] = row["processor_us"] = row["time_share"] = None
             found.append([row for row in rows if is_measured or row["op"] != OUTSIDE])

@@ -397,12 +397,15 @@ def rows_of_ops(
     for op in ops:
         calls, seconds = _whole(len(op.spans) / runs), op.seconds / runs
         least = host.least_seconds(op.cost) * calls
+        name, line = places.name(op.program, op.index), places.line(op.program, op.index)
+        if op.index is None:
+            name, line = places.added_call(op.op)
         values = (
             op.program,
             op.index,
             op.op,
-            places.name(op.program, op.index),
-            places.line(op.program, op.index),
+            name,
+            line,
             op.location,
             calls,
             round(seconds * 1e6, 3),

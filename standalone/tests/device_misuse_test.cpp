@@ -62,6 +62,8 @@ const std::vector<MisuseRow> kMisuses{
     {Misuse::CopyNarrowInWide,
      "copy_dest_values takes tiles of DST as Float16_b, but DST has 32 bits", true},
     {Misuse::ColumnsAfterRows, "recorded over the instructions of sfpu_reduce_init", true},
+    {Misuse::ReduceOtherPool, "but sfpu_reduce_init was for PoolType::SUM", true},
+    {Misuse::CopyOtherWay, "which is unpacked through a source register", true},
     {Misuse::ReuseUndecided, "choose DEST_TO_SRCA or DEST_TO_SRCB"},
     {Misuse::BroadcastElsewhere, "repeated in the tile that math addressed last", true},
     {Misuse::FullInitInside, "unary_bcast_init is a full initialisation"},

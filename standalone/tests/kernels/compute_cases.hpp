@@ -103,6 +103,8 @@ enum class Misuse : std::uint32_t {
     ChooseWideInNarrow,
     CopyNarrowInWide,
     ColumnsAfterRows,
+    ReduceOtherPool,
+    CopyOtherWay,
     ReuseUndecided,
     BroadcastElsewhere,
     FullInitInside,

@@ -243,6 +243,14 @@ void misuse_vector_engine(Misuse which) {
             sfpu_reduce<PoolType::MAX, DataFormat::Float32, ReduceDim::REDUCE_ROW>(0);
             sfpu_reduce<PoolType::MAX, DataFormat::Float32, ReduceDim::REDUCE_ROW>(1);
             return sfpu_reduce<PoolType::MAX, DataFormat::Float32>(0);
+        case Misuse::ReduceOtherPool:
+            sfpu_reduce_init<PoolType::SUM, DataFormat::Float32>();
+            return sfpu_reduce<PoolType::MAX, DataFormat::Float32>(0);
+        case Misuse::CopyOtherWay:
+            // Integers of 32 bits are unpacked to DST, floats of 16 bits through source A.
+            reconfig_data_format_srca(kCbInteger);
+            copy_tile_init(kCbA);
+            return copy_tile(kCbInteger, 0, 0);
         default:  // MaskElsewhere
             mask_tile_init();
             copy_tile(kCbFloat, 1, 2);
@@ -290,6 +298,8 @@ void kernel_main() {
         case Misuse::ChooseWideInNarrow:
         case Misuse::CopyNarrowInWide:
         case Misuse::ColumnsAfterRows:
+        case Misuse::ReduceOtherPool:
+        case Misuse::CopyOtherWay:
             return misuse_vector_engine(which);
         default:
             return misuse_buffer(which);

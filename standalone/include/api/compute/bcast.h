@@ -11,14 +11,16 @@ ALWI void unary_bcast_init(std::uint32_t icb, std::uint32_t ocb, std::uint32_t =
                            TTCODEGEN_HERE) {
     using namespace ttcodegen::device;
     configure_formats(icb, icb, ocb, "unary_bcast_init", here);
-    prepare_fpu(fpu_mode(FpuOperation::UnaryBroadcast, bcast_type), "unary_bcast_init", here);
+    prepare_fpu(fpu_mode(FpuOperation::UnaryBroadcast, bcast_type), "unary_bcast_init", here,
+                {.operand = icb});
 }
 
 /// Of releases with compute_kernel_hw_startup in place of full initialisations: a short one.
 template <BroadcastType bcast_type>
-ALWI void unary_bcast_init(std::uint32_t, TTCODEGEN_HERE) {
+ALWI void unary_bcast_init(std::uint32_t icb, TTCODEGEN_HERE) {
     using namespace ttcodegen::device;
-    prepare_fpu(fpu_mode(FpuOperation::UnaryBroadcast, bcast_type), "unary_bcast_init", here);
+    prepare_fpu(fpu_mode(FpuOperation::UnaryBroadcast, bcast_type), "unary_bcast_init", here,
+                {.operand = icb});
 }
 
 template <BroadcastType bcast_type>

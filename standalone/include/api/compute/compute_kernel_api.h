@@ -79,7 +79,12 @@ ALWI void sfpu_reduce(std::uint32_t idst, std::uint32_t ct_dim = 1, std::uint32_
 }
 
 template <PoolType pool_type, DataFormat format>
-TTCODEGEN_SFPU_INIT(sfpu_reduce_init, reduce);
+ALWI void sfpu_reduce_init(TTCODEGEN_HERE) {
+    using namespace ttcodegen::device;
+    init_sfpu_operation(
+        SfpuOperation::reduce, "sfpu_reduce_init", here,
+        {static_cast<std::uint32_t>(format), static_cast<std::uint32_t>(pool_type)});
+}
 
 TTCODEGEN_SFPU_INIT(sfpu_add_top_row_init, add_top_row);
 /// The sum of the first rows of two tiles.

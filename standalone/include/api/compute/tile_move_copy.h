@@ -7,13 +7,14 @@
 namespace ckernel {
 
 /// `transpose` exchanges the off-diagonal faces, `transpose_within_16x16_face` transposes each.
-ALWI void copy_tile_to_dst_init_short(std::uint32_t, std::uint32_t transpose = 0,
+ALWI void copy_tile_to_dst_init_short(std::uint32_t cbid, std::uint32_t transpose = 0,
                                       std::uint32_t transpose_within_16x16_face = false,
                                       std::uint32_t = __builtin_LINE(), TTCODEGEN_HERE) {
     using namespace ttcodegen::device;
     FpuParameters parameters;
     parameters.transpose_faces = transpose != 0;
     parameters.transpose_within_faces = transpose_within_16x16_face != 0;
+    parameters.operand = cbid;
     prepare_fpu(fpu_mode(FpuOperation::Copy), "copy_tile_to_dst_init_short", here, parameters);
 }
 

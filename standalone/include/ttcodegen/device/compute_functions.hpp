@@ -51,12 +51,17 @@ struct FpuMode {
 };
 
 /// The parameters that the operation takes from its initialisation.
+constexpr std::uint32_t kNoOperand = ~0U;
+
 struct FpuParameters {
     bool accumulate = false;  ///< Sums and differences are added to DST.
     bool transpose_faces = false;
     bool transpose_within_faces = false;
     std::uint32_t block_columns = 1;  ///< Tiles; of a matmul_block, a tilize or an untilize.
     std::uint32_t block_rows = 1;
+    /// The circular buffer that a copy is set up for: its elements go through a source register, or
+    /// to DST directly.
+    std::uint32_t operand = kNoOperand;
 };
 
 /// The processors that an initialisation is for.

@@ -20,13 +20,15 @@ template <ckernel::BroadcastType type = ckernel::BroadcastType::NONE, bool acc_t
           bool unpack_to_dest = false>
 inline void llk_unpack_A_init(const std::uint32_t transpose_of_faces = 0,
                               const std::uint32_t within_face_16x16_transpose = 0,
-                              const std::uint32_t = 0, TTCODEGEN_HERE) {
+                              const std::uint32_t operand = ttcodegen::device::kNoOperand,
+                              TTCODEGEN_HERE) {
     static_assert(!acc_to_dest && reuse == ckernel::EltwiseBinaryReuseDestType::NONE,
                   "The emulated device knows this initialisation for copies only");
     using namespace ttcodegen::device;
     FpuParameters parameters;
     parameters.transpose_faces = transpose_of_faces != 0;
     parameters.transpose_within_faces = within_face_16x16_transpose != 0;
+    parameters.operand = operand;
     constexpr auto kind =
         type == ckernel::BroadcastType::NONE ? FpuOperation::Copy : FpuOperation::UnaryBroadcast;
     prepare_fpu(fpu_mode(kind, type), "llk_unpack_A_init", here, parameters,

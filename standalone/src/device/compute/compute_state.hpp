@@ -2,6 +2,7 @@
 
 // Registers and settings of a compute processor. Each part detects its own misuse.
 
+#include <array>
 #include <bitset>
 #include <cstdint>
 #include <optional>
@@ -136,6 +137,8 @@ struct SfpuState {
     /// The last initialisation that loaded constants.
     std::optional<SfpuOperation> constants_of;
     const char* constants_by = nullptr;
+    /// The format and the pool that sfpu_reduce_init was called for.
+    std::array<std::uint32_t, 2> reduction = {};
     /// A maximum of rows recorded its instructions over those of sfpu_reduce_init.
     bool reduces_rows_only = false;
 };

@@ -276,6 +276,29 @@ bool goes_to_destination(const Processor& processor, std::uint32_t cb) {
                                          : is_integer(format) && is_wide(format);
 }
 
+const char* way_name(bool to_destination) {
+    return to_destination ? "to DST" : "through a source register";
+}
+
+/// Refuses a buffer that takes another way to DST than the one that unpacking is set up for: math
+/// waits for a source register, or for DST, that no unpacker fills.
+void check_way(Processor& processor, std::uint32_t cb, const char* function, Location here) {
+    const FpuSetting& unpack = processor.compute_state->unpack;
+    const std::uint32_t other = unpack.parameters.operand;
+    if (!format_of(processor, other) || !format_of(processor, cb)) {
+        return;
+    }
+    const bool to_destination = goes_to_destination(processor, cb);
+    if (goes_to_destination(processor, other) != to_destination) {
+        refuse(processor, here,
+               "%s: %s is unpacked %s, but unpacking is set up by %s at line %u for %s, which is "
+               "unpacked %s",
+               function, buffer_name(processor, cb).c_str(), way_name(to_destination),
+               unpack.function, static_cast<unsigned>(unpack.here.line()),
+               buffer_name(processor, other).c_str(), way_name(!to_destination));
+    }
+}
+
 void copy(Processor& processor, const FpuMode& mode, std::uint32_t cb, std::uint32_t tile,
           std::uint32_t destination, Location here) {
     ComputeState& state = *processor.compute_state;
@@ -301,6 +324,7 @@ void copy(Processor& processor, const FpuMode& mode, std::uint32_t cb, std::uint
                        !parameters.transpose_within_faces;
     std::uint32_t* words = plain ? output.words.data() : state.moved.words.data();
     const Domain domain = read_words(processor, cb, tile, function, here, words);
+    check_way(processor, cb, function, here);
     if (!plain) {
         copy_words(mode, parameters, words, output.words.data());
     }

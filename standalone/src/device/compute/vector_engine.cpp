@@ -37,6 +37,11 @@ std::string init_name(const SfpuRow& row) {
     return found != kInitNames.end() ? found->name : std::string(sfpu_row(row.init).name) + "_init";
 }
 
+const char* pool_name(std::uint32_t pool) {
+    constexpr std::array kNames{"SUM", "AVG", "MAX", "MIN"};
+    return pool < kNames.size() ? kNames[pool] : "?";
+}
+
 /// It records instructions where those of the initialisation are.
 bool is_row_maximum(const SfpuCall& call) {
     return static_cast<Pool>(call.parameters[1]) == Pool::Maximum &&
@@ -59,6 +64,16 @@ void check_initialised(Processor& processor, const SfpuRow& row, const SfpuCall&
             processor, here,
             "sfpu_reduce: the maximum of rows recorded over the instructions of %s; call it again",
             init_name(row).c_str());
+    }
+    if (row.operation == SfpuOperation::reduce &&
+        !std::equal(call.parameters, call.parameters + 2, state.reduction.begin())) {
+        refuse(processor, here,
+               "sfpu_reduce<PoolType::%s, DataFormat::%s>, but sfpu_reduce_init was for "
+               "PoolType::%s and DataFormat::%s",
+               pool_name(call.parameters[1]),
+               format_name(static_cast<DataFormat>(call.parameters[0])),
+               pool_name(state.reduction[1]),
+               format_name(static_cast<DataFormat>(state.reduction[0])));
     }
     if (row.operation == SfpuOperation::typecast &&
         !std::equal(call.parameters, call.parameters + 2, state.memory.init_parameters)) {
@@ -153,6 +168,8 @@ void sfpu_init(Processor& processor, SfpuOperation operation, const char* functi
     state.initialised.set(static_cast<std::size_t>(init));
     if (init == SfpuOperation::reduce) {
         state.reduces_rows_only = false;
+        std::copy_n(parameters, std::min<std::uint32_t>(num_parameters, 2),
+                    state.reduction.begin());
     }
     if (init == SfpuOperation::welford_update) {
         std::fill_n(state.memory.means, kTileWidth, 0.0F);

@@ -10,7 +10,7 @@ ALWI void unary_op_init_common(std::uint32_t icb, std::uint32_t ocb,
                                std::uint32_t = __builtin_LINE(), TTCODEGEN_HERE) {
     using namespace ttcodegen::device;
     configure_formats(icb, icb, ocb, "unary_op_init_common", here);
-    prepare_fpu(fpu_mode(FpuOperation::Copy), "unary_op_init_common", here);
+    prepare_fpu(fpu_mode(FpuOperation::Copy), "unary_op_init_common", here, {.operand = icb});
 }
 
 ALWI void init_sfpu(std::uint32_t icb, std::uint32_t ocb,

@@ -84,7 +84,9 @@ def test_another_model_does_not_replace_a_project(
     other.write_text(SOURCE.replace("relu", "abs"))
     assert main([str(source), "-o", str(out), "-q"]) == 0
     assert main([str(other), "-o", str(out), "-q"]) == 1
-    assert f"'{out}' holds the project of 'first', not of 'second'" in (err := capsys.readouterr().err)
+    assert f"'{out}' holds the project of 'first', not of 'second'" in (
+        err := capsys.readouterr().err
+    )
     assert "--name first if it is the same model" in err
     assert (out / "src" / "first.cpp").exists()
     assert main([str(other), "-o", str(out), "-q", "--force"]) == 0

@@ -407,7 +407,11 @@ def _built(out: Path, built: BuiltProject) -> str:
     """One-line summary of a build and the next step; empty if nothing was linked."""
     from ttcodegen.project.building import BUILD_FOLDER
 
-    files = [out / BUILD_FOLDER / each.name for each in (built.executable, built.library) if each is not None]
+    files = [
+        out / BUILD_FOLDER / each.name
+        for each in (built.executable, built.library)
+        if each is not None
+    ]
     if not files:
         return ""
     line = f"ttcodegen: built {' and '.join(map(str, files))}"

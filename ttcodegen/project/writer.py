@@ -144,8 +144,8 @@ def _refuse_other_model(out: Path, name: str) -> None:
     if manifest is not None and manifest.get("module") != name:
         raise CompileError(
             f"'{out}' holds the project of '{manifest.get('module')}', not of '{name}'",
-            remedy=f"give another folder with -o, --name {manifest.get('module')} if it is the same "
-            "model, or --force to replace it",
+            remedy=f"give another folder with -o, --name {manifest.get('module')} if it is the "
+            "same model, or --force to replace it",
         )
 
 

@@ -125,10 +125,11 @@ def module_of(samples: Sequence[Sample]) -> Any:
 
 def operations(names: Iterable[str] | None = None) -> Iterator[tuple[str, Any]]:
     """The operations of the database by name and variant, all or those that are named."""
-    from torch.testing._internal import common_methods_invocations, common_utils
+    from torch.testing._internal import common_methods_invocations
+    from torch.testing._internal.opinfo import core
 
     # Looking for a test case in the sources of the whole stack takes longer than drawing.
-    common_utils.extract_test_fn = lambda: None
+    core.extract_test_fn = lambda: None
     # Numbers that are drawn in the same way each time are drawn nevertheless.
     common_methods_invocations.wrapper_set_seed = lambda op, *args, **kwargs: op(*args, **kwargs)
 

@@ -1,15 +1,16 @@
 """Puts StableHLO's own testdata to the compiler: functions with inputs and the values jax expects.
 
 usage: python -m scripts.stablehlo_values FOLDER|values|built [--run flatbuffer|cpp]
-       [--only TEXT]... [--sample N | --part K/N] [--results TABLE | --merge TABLE...]
-       [--write PAGE] [OPTION...]
+       [--only TEXT]... [--sample N | --part K/N] [--complex]
+       [--results TABLE | --merge TABLE...] [--write PAGE] [OPTION...]
 
 FOLDER has modules as in `stablehlo/testdata` of openxla/stablehlo: `@inputs` and `@expected` give
 constants, `@main` computes. Each is compiled alone, with the OPTIONs of ttcodegen; what compiles is
 run as a flatbuffer, or in bundles as C++ on the CPU backend, and compared: integers and booleans
 exactly, floats by 2 % (f16 3 %, bf16 6 %) or 0.4 % of the largest. Modules of complex numbers are
-left out. Prints a line for each that is not right, and how many are; with --write, the page
-docs/judges.md gets these as well, in place of what an earlier run with the same options found.
+judged with --complex, and no others: the numbers are pairs, in a last dimension. Prints a line for
+each that is not right, and how many are; with --write, the page docs/judges.md gets these as well,
+in place of what an earlier run with the same options found.
 What takes long is judged in parts: --results keeps what each has found in a table of its own, as it
 is found, and --merge reads such tables instead of judging.
 `values` and `built` are the selections of tests/judges: values at the edges of numpy's and jax's
@@ -31,6 +32,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -124,7 +126,7 @@ def read(path: Path, index: int) -> Judged:
     arguments = ""
     if call := re.search(r"(?m)^\s*(%\w+)(?::\d+)? = call @inputs\(\) : \(\) -> (.*)$", kept):
         kept = kept.replace(call[0], "")
-        types = re.findall(r"tensor<[^>]*(?:<[^>]*>)?[^>]*>", call[2])
+        types = re.findall(r"tensor<(?:[^<>]|<[^<>]*>)*>", call[2])
         arguments = ", ".join(f"%in{i}: {type_}" for i, type_ in enumerate(types))
         kept = re.sub(re.escape(call[1]) + r"#(\d+)\b", r"%in\1", kept)
         kept = re.sub(re.escape(call[1]) + r"(?![\w#:])", "%in0", kept)
@@ -142,8 +144,23 @@ def _constants(ir: Any, module: Any, name: str) -> list[np.ndarray]:
         named = function.operation.name == "func.func"
         if named and function.attributes["sym_name"].value == name:
             returned = list(function.regions[0].blocks[0].operations)[-1].operands
-            return [array_of(ir, value.owner.attributes["value"]) for value in returned]
+            return [
+                _pairs(ir, value)
+                if "complex<" in str(value.type)
+                else array_of(ir, value.owner.attributes["value"])
+                for value in returned
+            ]
     return []
+
+
+def _pairs(ir: Any, value: Any) -> np.ndarray:
+    """Complex numbers of a constant, as pairs: the bindings do not have their attribute."""
+    shaped = ir.ShapedType(value.type)
+    dtype = np.dtype(np.float32 if "f32" in str(shaped.element_type) else np.float64)
+    text = re.search(r"(?s)dense<.*> : ", str(value.owner))
+    assert text is not None
+    pairs = _floats_in(text[0], dtype).reshape(-1, 2)
+    return np.broadcast_to(pairs, (prod(shaped.shape), 2)).reshape([*shaped.shape, 2])
 
 
 def array_of(ir: Any, attribute: Any) -> np.ndarray:
@@ -157,18 +174,18 @@ def array_of(ir: Any, attribute: Any) -> np.ndarray:
     if element in ("f32", "f64"):
         numbers = ir.DenseFPElementsAttr(attribute)
     elif element in _FLOATS and element != "i1":
-        return _small_floats(str(attribute), dtype).reshape(shape)
+        return _floats_in(str(attribute), dtype).reshape(shape)
     else:
         numbers = ir.DenseIntElementsAttr(attribute)
     return np.array([numbers[i] for i in range(len(numbers))], dtype=dtype).reshape(shape)
 
 
-def _small_floats(text: str, dtype: np.dtype[Any]) -> np.ndarray:
-    """The bindings have no numbers of these types: they are read off the text."""
+def _floats_in(text: str, dtype: np.dtype[Any]) -> np.ndarray:
+    """The numbers in the text of an attribute: the bindings have none of some types."""
     body = text[6:].rsplit("> :", 1)[0]
     if body.startswith('"0x'):
         return np.frombuffer(bytes.fromhex(body[3:-1]), dtype=dtype)
-    bits = {1: np.uint8, 2: np.uint16}[dtype.itemsize]
+    bits = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}[dtype.itemsize]
     return np.array(
         [
             np.array(int(number, 16), dtype=bits).view(dtype)
@@ -358,19 +375,21 @@ def finish(
 
 
 def functions(
-    folder: Path, only: Sequence[str] = (), sample: int = 0, part: tuple[int, int] = (0, 1)
+    folder: Path,
+    only: Sequence[str] = (),
+    sample: int = 0,
+    part: tuple[int, int] = (0, 1),
+    is_complex: bool = False,
 ) -> Iterator[Judged]:
-    """The functions of a folder's modules, without those of complex numbers; a sample of them, the
+    """The functions of a folder's modules, of real or of complex numbers; a sample of them, the
     same each time, if not all, or a part of so many."""
     found = sorted(folder.glob("*.mlir"))
-    chosen = [path for path in found if not only or any(text in path.stem for text in only)]
-    real = [
-        path for path in chosen if "complex" not in path.stem and "complex<" not in path.read_text()
-    ]
+    named = [path for path in found if not only or any(text in path.stem for text in only)]
+    chosen = [path for path in named if ("complex<" in path.read_text()) == is_complex]
     if sample:
-        real = random.Random(0).sample(real, min(sample, len(real)))
+        chosen = random.Random(0).sample(chosen, min(sample, len(chosen)))
     place, parts = part
-    for index, path in enumerate(real[place::parts]):
+    for index, path in enumerate(chosen[place::parts]):
         yield read(path, index)
 
 
@@ -402,6 +421,7 @@ def main() -> int:
     parser = argument_parser(__doc__)
     parser.add_argument("--sample", type=int, default=0, help="of how many modules, if not of all")
     parser.add_argument("--part", default="0/1", help="which of how many parts, as 3/40")
+    parser.add_argument("--complex", action="store_true", help="modules of complex numbers")
     chosen, options = parser.parse_known_args()
     name = str(chosen.folder)
     set_ = name if name in ("values", "built") else "stablehlo"
@@ -410,10 +430,12 @@ def main() -> int:
         outcome = Outcome.merged(chosen.merge)
     elif set_ == "stablehlo":
         part = int(place), int(parts)
-        asked = functions(chosen.folder, chosen.only, chosen.sample, part)
+        asked = functions(chosen.folder, chosen.only, chosen.sample, part, chosen.complex)
         outcome = judge(asked, chosen.run, options, chosen.results)
     else:
         outcome = judge(selected(set_, chosen.only), chosen.run, options, chosen.results)
+    if chosen.complex:
+        options = [*options, "--complex"]
     if chosen.sample:
         options = [*options, "--sample", str(chosen.sample)]
     finish(outcome, chosen.run, options, set_, chosen.write)

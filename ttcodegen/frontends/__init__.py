@@ -166,10 +166,12 @@ def frontend_of(source: Source) -> Frontend | None:
     found = _dialects_in(text, deciding)
     if found:
         return next(each for each in FRONTENDS if not found.isdisjoint(each.dialects))
-    for each in FRONTENDS:
-        if _dialects_in(text, each.companions) and not _dialects_in(text, _OWN):
-            return each
-    return None
+    if _dialects_in(text, _OWN):
+        return None
+    # Functions that pass numbers on have no operation; complex ones only StableHLO has.
+    if "xcomplex<" in text or "<complex<" in text:
+        return FRONTENDS[0]
+    return next((each for each in FRONTENDS if _dialects_in(text, each.companions)), None)
 
 
 _OWN = frozenset({"d2m", "emitc", "ttcore", "ttir", "ttkernel", "ttmetal", "ttnn"})

@@ -39,10 +39,10 @@ _EXPONENT_BITS, _MANTISSA_BITS = 8, 23
 
 
 def _bitcast(conversion: Conversion, op: StableHLOOp) -> Value:
-    operand = conversion.tensor(op.operands[0])
     result = op.results[0].type
-    if element_of(result) == element_of(operand.type):
-        return operand
+    if element_of(result) == element_of(op.operands[0].type):
+        return conversion.value(op.operands[0])
+    operand = conversion.tensor(op.operands[0])
     known = conversion.known(operand)
     if known is None and f16 in (element_of(operand.type), element_of(result)):
         return _bitcast_of_f16(conversion, operand, result)

@@ -19,8 +19,8 @@ from ttcodegen.frontends import fourier
 from ttcodegen.frontends.matrices import eigenvalues, factorizations
 from ttcodegen.frontends.matrices.matrix import Matrix
 from ttcodegen.frontends.special_functions import Complex
+from ttcodegen.frontends.stablehlo.complex_numbers import as_complex
 from ttcodegen.frontends.stablehlo.conversion import Conversion, Rule, Value
-from ttcodegen.frontends.stablehlo.elementwise import as_complex
 from ttcodegen.frontends.stablehlo.reading.operations import StableHLOOp
 
 # Fourier transforms

@@ -14,7 +14,7 @@ from ttcodegen.dialects.core.datatypes import element_of, f32, i1, shape_of, ten
 from ttcodegen.dialects.ttcore.tile import whole_tiles
 from ttcodegen.foundation.lazy_numpy import np
 from ttcodegen.frontends.matrices.matrix import Matrix
-from ttcodegen.frontends.stablehlo import elementwise
+from ttcodegen.frontends.stablehlo import complex_numbers
 from ttcodegen.frontends.stablehlo.conversion import (
     Complex,
     Conversion,
@@ -42,8 +42,8 @@ def _bilinear(multiply: Callable[[SSAValue, SSAValue], SSAValue], conversion: Co
         assert isinstance(left, SSAValue)
         assert isinstance(right, SSAValue)
         return multiply(left, right)
-    p = elementwise.as_complex(conversion, left)
-    q = elementwise.as_complex(conversion, right)
+    p = complex_numbers.as_complex(conversion, left)
+    q = complex_numbers.as_complex(conversion, right)
     b = conversion.builder
     real = b.like("subtract", multiply(p.real, q.real), multiply(p.imag, q.imag))
     imag = b.like("add", multiply(p.real, q.imag), multiply(p.imag, q.real))

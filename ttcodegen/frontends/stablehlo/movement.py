@@ -19,7 +19,7 @@ from ttcodegen.dialects.core.datatypes import (
     tensor_type,
 )
 from ttcodegen.foundation.lazy_numpy import np
-from ttcodegen.frontends.stablehlo import elementwise
+from ttcodegen.frontends.stablehlo import complex_numbers
 from ttcodegen.frontends.stablehlo.conversion import Complex, Conversion, Rule, Value
 from ttcodegen.frontends.stablehlo.custom_calls import cached
 from ttcodegen.frontends.stablehlo.reading.operations import (
@@ -51,7 +51,7 @@ def moving(move: Move, data: int | None = 1) -> Rule:
         if not any(isinstance(value, Complex) for value in values[:count]):
             return move(conversion, op, conversion.tensors(op))
         others = [conversion.tensor(operand) for operand in op.operands[count:]]
-        real, imag = elementwise.both(conversion, values[:count])
+        real, imag = complex_numbers.both(conversion, values[:count])
         return Complex(
             move(conversion, op, [*real, *others]), move(conversion, op, [*imag, *others])
         )
@@ -124,9 +124,9 @@ def iota(conversion: Conversion, shape: Sequence[int], dim: int, element: Attrib
     """Index of each element along a dimension."""
     if not 0 <= dim < len(shape):
         raise ValueError(f"there is no dimension {dim} in the shape {list(shape)}")
-    if elementwise.is_complex_element(element):
+    if complex_numbers.is_complex_element(element):
         part = part_element(element)
-        return elementwise.as_complex(conversion, iota(conversion, shape, dim, part))
+        return complex_numbers.as_complex(conversion, iota(conversion, shape, dim, part))
     builder = conversion.builder
     if element == i1:
         if shape[dim] > 2:

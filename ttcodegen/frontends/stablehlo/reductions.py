@@ -21,7 +21,7 @@ from ttcodegen.dialects.core.datatypes import (
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.foundation.lazy_numpy import np
-from ttcodegen.frontends.stablehlo import elementwise
+from ttcodegen.frontends.stablehlo import complex_numbers
 from ttcodegen.frontends.stablehlo.bodies import (
     NEUTRAL,
     block_of,
@@ -83,7 +83,7 @@ def _reduce_complex(
     kind = reducer(block)
     if kind not in ("sum", "prod"):
         raise ValueError("only sums and products of complex numbers are supported")
-    start = elementwise.as_complex(conversion, initial)
+    start = complex_numbers.as_complex(conversion, initial)
     if kind == "prod":
         return _complex_product(conversion, value, start, dims)
     real = reduced(conversion, "sum", value.real, start.real, dims)
@@ -121,10 +121,10 @@ def _complex_product(
     while count > 1:
         half = count // 2
         if count % 2:
-            rest = elementwise.multiplied(conversion, rest, part(found, 2 * half, count))
+            rest = complex_numbers.multiplied(conversion, rest, part(found, 2 * half, count))
         halves = part(found, 0, half), part(found, half, 2 * half)
-        found, count = elementwise.multiplied(conversion, *halves), half
-    found = elementwise.multiplied(conversion, found, rest)
+        found, count = complex_numbers.multiplied(conversion, *halves), half
+    found = complex_numbers.multiplied(conversion, found, rest)
     return each(lambda part: builder.reshape(part, sizes), found)
 
 

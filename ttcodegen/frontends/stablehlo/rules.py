@@ -6,6 +6,7 @@ from ttcodegen.dialects.core.datatypes import shape_of
 from ttcodegen.frontends.stablehlo import (
     bits,
     collectives,
+    complex_numbers,
     composites,
     control,
     elementwise,
@@ -53,7 +54,7 @@ def _broadcasting(rule: Rule) -> Rule:
 _PLAIN: dict[str, Rule] = {
     **elementwise.RULES,
     **bits.RULES,
-    **elementwise.COMPLEX_RULES,
+    **complex_numbers.RULES,
     **movement.RULES,
     **matmuls.RULES,
     **reductions.RULES,
@@ -67,7 +68,7 @@ _PLAIN: dict[str, Rule] = {
 }
 RULES: dict[str, Rule] = {
     **{f"broadcast_{name}": _broadcasting(rule) for name, rule in elementwise.RULES.items()},
-    "broadcast_complex": _broadcasting(elementwise.COMPLEX_RULES["complex"]),
+    "broadcast_complex": _broadcasting(complex_numbers.RULES["complex"]),
     **_PLAIN,
 }
 """Rule of each operation, by its name without the dialect."""

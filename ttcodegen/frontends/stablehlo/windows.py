@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
+from typing import cast
 
 from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import Block, SSAValue
@@ -20,7 +21,8 @@ from ttcodegen.dialects.core.datatypes import (
 )
 from ttcodegen.foundation.lazy_numpy import np
 from ttcodegen.frontends.stablehlo.bodies import block_of, reducer, returned
-from ttcodegen.frontends.stablehlo.conversion import Conversion, Results, Rule, Value
+from ttcodegen.frontends.stablehlo.complex_numbers import both
+from ttcodegen.frontends.stablehlo.conversion import Complex, Conversion, Results, Rule, Value
 from ttcodegen.frontends.stablehlo.movement import padded
 from ttcodegen.frontends.stablehlo.reading.operations import StableHLOOp, factors
 from ttcodegen.frontends.stablehlo.reductions import (
@@ -84,7 +86,16 @@ class Windows:
 
 
 def _reduce_window(conversion: Conversion, op: StableHLOOp) -> Results:
-    operands = conversion.tensors(op)
+    given = conversion.values(op)
+    if len(given) == 2 and isinstance(given[0], Complex) and reducer(block_of(op)) == "sum":
+        sums = [_of_tensors(conversion, op, part) for part in both(conversion, given)]
+        return Complex(*(cast("SSAValue", each) for (each,) in sums))
+    return _of_tensors(conversion, op, conversion.tensors(op))
+
+
+def _of_tensors(
+    conversion: Conversion, op: StableHLOOp, operands: Sequence[SSAValue]
+) -> list[Value]:
     count = len(operands) // 2
     values, initial = operands[:count], operands[count:]
     windows = Windows.of(op, len(shape_of(values[0].type)))

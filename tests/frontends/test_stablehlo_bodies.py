@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -234,6 +235,65 @@ def test_complex_numbers_are_pairs() -> None:
     expected = (x[..., 0] + 1j * x[..., 1]) * (y[..., 0] + 1j * y[..., 1]) / (1 - 2j)
     found = run_text(text, [x, y])[0]
     np.testing.assert_allclose(found[..., 0] + 1j * found[..., 1], expected, rtol=1e-4)
+
+
+PLACES = np.asarray(
+    [0, 1, -1, 1j, -1j, 2, -2, 2j, -2j, 0.5 + 1e-3j, 1 + 1e-3j, -1 - 1e-3j, 3 - 4j, -7 + 0.5j, 30]
+)
+"""Complex numbers beside the branch points of inverse functions, and on their cuts."""
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("chlo.sinh", np.sinh),
+        ("chlo.cosh", np.cosh),
+        ("chlo.tan", np.tan),
+        ("chlo.asin", np.arcsin),
+        ("chlo.acos", np.arccos),
+        ("chlo.atan", np.arctan),
+        ("chlo.asinh", np.arcsinh),
+        ("chlo.acosh", np.arccosh),
+        ("chlo.atanh", np.arctanh),
+        ("stablehlo.sign", np.sign),
+    ],
+)
+def test_functions_of_complex_numbers(name: str, expected: Callable[..., np.ndarray]) -> None:
+    with np.errstate(all="ignore"):
+        wanted = expected(PLACES)
+    finite = np.isfinite(wanted)
+    x = np.stack([PLACES.real, PLACES.imag], -1).astype(np.float32)[finite]
+    type_ = f"tensor<{len(x)}xcomplex<f32>>"
+    result = f"{name} %x : {type_} -> {type_}" if "chlo" in name else f"{name} %x : {type_}"
+    text = f"func.func @main(%x: {type_}) -> {type_} {{ %0 = {result} return %0 : {type_} }}"
+    (found,) = run_text(text, [x])
+    np.testing.assert_allclose(found[:, 0] + 1j * found[:, 1], wanted[finite], rtol=1e-4, atol=1e-5)
+
+
+def test_complex_numbers_are_added_along_a_dimension() -> None:
+    text = """func.func @main(%x: tensor<4x3xcomplex<f32>>) -> tensor<4x3xcomplex<f32>> {
+      %c = stablehlo.constant dense<(0.0, 0.0)> : tensor<complex<f32>>
+      %0 = "stablehlo.reduce_window"(%x, %c) <{
+        padding = dense<[[3, 0], [0, 0]]> : tensor<2x2xi64>,
+        window_dimensions = array<i64: 4, 1>
+      }> ({
+      ^bb0(%a: tensor<complex<f32>>, %b: tensor<complex<f32>>):
+        %1 = stablehlo.add %a, %b : tensor<complex<f32>>
+        stablehlo.return %1 : tensor<complex<f32>>
+      }) : (tensor<4x3xcomplex<f32>>, tensor<complex<f32>>) -> tensor<4x3xcomplex<f32>>
+      return %0 : tensor<4x3xcomplex<f32>>
+    }"""
+    x = np.random.default_rng(2).normal(size=(4, 3, 2)).astype(np.float32)
+    np.testing.assert_allclose(run_text(text, [x])[0], x.cumsum(0), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("body", ["%x", "%0"])
+def test_complex_numbers_go_through(body: str) -> None:
+    type_ = "tensor<2xcomplex<f32>>"
+    op = "" if body == "%x" else f"%0 = stablehlo.bitcast_convert %x : ({type_}) -> {type_}"
+    text = f"func.func @main(%x: {type_}) -> {type_} {{ {op} return {body} : {type_} }}"
+    x = np.asarray([[1, 2], [3, -4]], np.float32)
+    np.testing.assert_array_equal(run_text(text, [x])[0], x)
 
 
 def refusal(text: str) -> str:

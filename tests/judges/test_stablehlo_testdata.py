@@ -40,6 +40,41 @@ def test_the_values_of_jax_are_found(testdata: Path, level: str, f16: str, share
     assert wrong <= named
 
 
+def test_modules_of_complex_numbers_are_judged_as_pairs(tmp_path: Path) -> None:
+    pytest.importorskip("jax.interpreters.mlir", reason="jax is not installed: pip install jax")
+    from scripts.stablehlo_values import functions, judge
+
+    def module(expected: str) -> str:
+        type_ = "tensor<2xcomplex<f32>>"
+        return f"""module @jit_main {{
+  func.func public @main() -> ({type_}) {{
+    %0:2 = call @inputs() : () -> ({type_}, tensor<2xf32>)
+    %1 = call @expected() : () -> {type_}
+    %2 = stablehlo.complex %0#1, %0#1 : {type_}
+    %3 = stablehlo.multiply %0#0, %2 : {type_}
+    stablehlo.custom_call @check.expect_close(%3, %1) : ({type_}, {type_}) -> ()
+    return %3 : {type_}
+  }}
+  func.func private @inputs() -> ({type_}, tensor<2xf32>) {{
+    %cst = stablehlo.constant dense<[(1.0,2.0), (0x7F800000,-3.0)]> : {type_}
+    %0 = stablehlo.constant dense<[2.0, 1.0]> : tensor<2xf32>
+    return %cst, %0 : {type_}, tensor<2xf32>
+  }}
+  func.func private @expected() -> {type_} {{
+    %cst = stablehlo.constant dense<{expected}> : {type_}
+    return %cst : {type_}
+  }}
+}}
+"""
+
+    (tmp_path / "a.mlir").write_text(module("[(-2.0,6.0), (0x7F800000,0x7F800000)]"))
+    (tmp_path / "b.mlir").write_text(module("(-2.0,6.0)"))
+    assert not list(functions(tmp_path))
+    outcome = judge(functions(tmp_path, is_complex=True), "flatbuffer", [])
+    assert outcome.summary() == "1 right of 2 (1 wrong, 0 refused, 0 crashed)"
+    assert "inf not -2.0" in outcome.lines[0]
+
+
 def test_tests_of_the_interpreter_become_functions_of_their_constants(tmp_path: Path) -> None:
     pytest.importorskip("jax.interpreters.mlir", reason="jax is not installed: pip install jax")
     from scripts.stablehlo_interpreter import functions

@@ -128,8 +128,10 @@ def _inverse(conversion: Conversion, value: Complex, name: str) -> Complex:
     which lose no digits near their branch points."""
     x, y = (Expression(conversion.builder, part) for part in (value.real, value.imag))
     if name == "atanh":
-        below = (1 - x) * (1 - x) + y * y
-        real = (4 * x / below).apply("log1p") * 0.25
+        # Of the magnitude: close to -1 the logarithm would be of a difference.
+        size = abs(x)
+        grown = (4 * size / ((1 - size) * (1 - size) + y * y)).apply("log1p") * 0.25
+        real = (x < 0).where(-grown, grown)
         imag = (2 * y).apply("atan2", (1 - x) * (1 + x) - y * y) * 0.5
         return Complex(real.value, imag.value)
 

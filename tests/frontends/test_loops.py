@@ -18,6 +18,7 @@ from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.frontends.stablehlo.control import MOST_COPIES
 from ttcodegen.numerics.golden_values import Golden
 from ttcodegen.numerics.interpreter import Interpreter
+from ttcodegen.numerics.lowered import interpreter_of, read_flatbuffer
 from ttcodegen.ops.dialects import load_dialects
 from ttcodegen.transforms.loops import UnrollLoops
 
@@ -99,6 +100,52 @@ func.func @main(%x: tensor<2x32xf32> {ttcore.argument_type = #ttcore.argument_ty
 """A recurrence with a weight of which each iteration takes the exponential."""
 
 
+DOUBLED = """
+func.func @main(%x: tensor<f32>) -> tensor<f32> {
+  %bound = stablehlo.constant dense<100.0> : tensor<f32>
+  %r = stablehlo.while(%sum = %x) : tensor<f32>
+  cond {
+    %again = stablehlo.compare LT, %sum, %bound : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    stablehlo.return %again : tensor<i1>
+  } do {
+    %more = stablehlo.add %sum, %sum : tensor<f32>
+    stablehlo.return %more : tensor<f32>
+  }
+  return %r : tensor<f32>
+}
+"""
+"""A loop that carries one tensor."""
+
+TABLES = """
+func.func @main(%x: tensor<4xf32>, %n: tensor<i32>) -> tensor<4xf32> {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %r:2 = stablehlo.while(%i = %zero, %row = %x) : tensor<i32>, tensor<4xf32>
+  cond {
+    %again = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %again : tensor<i1>
+  } do {
+    %table = stablehlo.constant dense<[1.0, 2.0, 3.0, 5.0]> : tensor<4xf32>
+    %s:2 = stablehlo.while(%j = %zero, %inner = %row) : tensor<i32>, tensor<4xf32>
+    cond {
+      %again = stablehlo.compare LT, %j, %i : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %again : tensor<i1>
+    } do {
+      %weights = stablehlo.constant dense<[0.5, 0.25, 2.0, 1.0]> : tensor<4xf32>
+      %next = stablehlo.add %j, %one : tensor<i32>
+      %more = stablehlo.multiply %inner, %weights : tensor<4xf32>
+      stablehlo.return %next, %more : tensor<i32>, tensor<4xf32>
+    }
+    %sum = stablehlo.add %s#1, %table : tensor<4xf32>
+    %next = stablehlo.add %i, %one : tensor<i32>
+    stablehlo.return %next, %sum : tensor<i32>, tensor<4xf32>
+  }
+  return %r#1 : tensor<4xf32>
+}
+"""
+"""A loop in a loop, each with a table of its own."""
+
+
 def roots(x: np.ndarray, bound: float) -> tuple[np.ndarray, int]:
     root, error, steps = x, x, 0
     while error.max() > bound:
@@ -126,13 +173,15 @@ def test_a_loop_in_a_loop_takes_what_the_outer_one_carries(n: int) -> None:
     assert found == n * (n + 1) // 2
 
 
-@pytest.mark.parametrize("level", [0, 2])
-def test_cpp_runs_as_often_as_its_values_say(level: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "options", [["--optimize", "0"], ["--optimize", "2"], ["--target", "ttmetal"]]
+)
+def test_cpp_runs_as_often_as_its_values_say(options: list[str], tmp_path: Path) -> None:
     """In C++, on inputs that were not checked with, no iteration among them."""
-    for name, text in (("roots", ROOTS), ("triangle", TRIANGLE)):
+    for name, text in (("roots", ROOTS), ("triangle", TRIANGLE), ("doubled", DOUBLED)):
         (tmp_path / f"{name}.mlir").write_text(text)
-        options = ["-o", str(tmp_path / name), "--optimize", str(level), "-q"]
-        assert main([str(tmp_path / f"{name}.mlir"), *options]) == 0
+        arguments = [str(tmp_path / f"{name}.mlir"), "-o", str(tmp_path / name), "-q"]
+        assert main([*arguments, *options]) == 0
     x = drawn(4, 32)
     with ttcodegen.load(tmp_path / "roots") as model:
         for bound in (100.0, 0.5, 0.01):
@@ -143,6 +192,26 @@ def test_cpp_runs_as_often_as_its_values_say(level: int, tmp_path: Path) -> None
     with ttcodegen.load(tmp_path / "triangle") as model:
         for n in (0, 4, 9):
             assert model.forward(np.array(n, np.int32)) == n * (n + 1) // 2
+    with ttcodegen.load(tmp_path / "doubled") as model:
+        for given, found in ((3, 192), (300, 300)):
+            assert model.forward(np.array(given, np.float32)) == found
+
+
+def test_loops_between_device_programs_run_on_the_cpu() -> None:
+    """Tables of the iterations are constants of the entry function."""
+    compiled = compile_module(Source("in.mlir", TABLES), CompileOptions("model", "ttmetal"))
+    text = compiled.files["src/cpu_functions.cpp"]
+    assert text.count("cpu::repeated(") == 2
+    assert "cpu::Tensor& weights" in text
+    assert "load_tensor" in compiled.files["src/model.cpp"]
+    program = interpreter_of(read_flatbuffer(compiled.flatbuffer))
+    x, weights = drawn(4), np.array([0.5, 0.25, 2, 1])
+    for n in (0, 1, 3):
+        expected = x
+        for i in range(n):
+            expected = expected * weights**i + [1, 2, 3, 5]
+        (found,) = program.run("main", [x, np.array(n, np.int32)])
+        np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
 def test_what_each_iteration_computes_of_weights_is_computed_once(tmp_path: Path) -> None:
@@ -268,8 +337,8 @@ def test_a_loop_that_does_not_end_is_named(capfd: pytest.CaptureFixture[str]) ->
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--target", "ttmetal"], "a loop that is not unrolled has no lowering"),
         (["--trace"], "the host reads in each iteration whether there is another one"),
+        (["--trace", "--target", "ttmetal"], "'func.call' cannot be part of a trace"),
     ],
 )
 def test_what_cannot_loop_says_so(

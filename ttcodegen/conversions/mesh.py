@@ -366,12 +366,18 @@ def chip_exchanges(hosts: Iterable[FuncOp], cpu_functions: Iterable[FuncOp]) -> 
 def called_on_cpu(
     hosts: Iterable[FuncOp], cpu_functions: Iterable[FuncOp], exchanges: Iterable[ChipExchange]
 ) -> list[FuncOp]:
-    """Returns the CPU functions that are called other than by exchanges."""
+    """Returns the CPU functions that are called other than by exchanges, and those that they run
+    as bodies of loops."""
     replaced = {each.call for each in exchanges}
-    called = {
-        callee_of(op) for host in hosts for op in rebuilding_body_of(host).ops if op not in replaced
-    }
-    return [function for function in cpu_functions if function.sym_name.data in called]
+    known = {function.sym_name.data: function for function in cpu_functions}
+    pending, called = list(hosts), set[str]()
+    while pending:
+        caller = pending.pop()
+        names = {callee_of(op) for op in rebuilding_body_of(caller).ops if op not in replaced}
+        found = [name for name in names if name in known and name not in called]
+        called.update(found)
+        pending += [known[name] for name in found]
+    return [function for name, function in known.items() if name in called]
 
 
 def stays_on_chips(call: CallOp, cpu_functions: Mapping[str, FuncOp]) -> bool:

@@ -223,6 +223,8 @@ class _FunctionReader:
         return _function(function, tensors, arguments, steps)
 
     def _step(self, operation: file.Operation, name: str | None = None) -> Step:
+        if operation.name == file.WHILE_LOOP:
+            return Step.of_call(operation)
         dialect, _, short_name = operation.name.partition(".")
         definition = TTIR.get(name or short_name) if name or dialect == "ttir" else None
         if definition is None or len(operation.operand_sizes) != len(definition.operands):

@@ -124,11 +124,12 @@ class _Inliner:
                 erase(function)
 
     def _is_outlined_call(self, caller: str, callee: str) -> bool:
-        """Returns whether a call is kept; calls between CPU functions are always inlined."""
+        """Returns whether a call is kept; calls between CPU functions are always inlined, but
+        bodies of loops."""
         if callee not in self._outlined:
             return False
         ends = (self._functions[caller], self._functions[callee])
-        return not all(map(is_cpu_function, ends))
+        return is_loop_body(ends[1]) or not all(map(is_cpu_function, ends))
 
     def _measure(self, entry: str) -> None:
         """Measures a function after its callees.

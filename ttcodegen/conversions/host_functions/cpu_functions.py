@@ -14,6 +14,7 @@ from ttcodegen.conversions.ttir_to_ttnn import overwritten_arguments
 from ttcodegen.dialects.core.datatypes import shape_of
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttcore.device import ONE_CHIP, declared_mesh, shape_in
+from ttcodegen.dialects.ttcore.loops import WhileLoopOp
 from ttcodegen.dialects.ttnn.placement import declared_data_type
 from ttcodegen.emitc.builder import Argument, EmitCBuilder, open_file
 from ttcodegen.emitc.spelling import NameScope, Text, identifier
@@ -30,6 +31,8 @@ from ttcodegen.transforms.rewriting import body_of
 
 HEADER = "src/cpu_functions.hpp"
 SOURCE = "src/cpu_functions.cpp"
+LOOPS = "loops"
+"""Stem of the header of loops around functions."""
 HOST_TENSOR = "support::cpu::Tensor"
 HOST_PARTS = "support::cpu::Parts"
 """Shards of a tensor, one per device of a mesh."""
@@ -92,7 +95,7 @@ def convert_cpu_functions(
         return CppFunctions(named, frozenset())
     _write_header(open_file(module, HEADER), namespace, functions, named, title)
     source = open_file(module, SOURCE)
-    writers = [_BodyWriter(source, named[f.sym_name.data], f) for f in functions]
+    writers = [_BodyWriter(source, named, f) for f in functions]
     headers = frozenset(header for writer in writers for header in writer.calls())
     source.comment(title)
     source.include(HEADER, standard=False)
@@ -164,9 +167,12 @@ def _parameters(function: FuncOp, cpp: CppFunction, tensor: str) -> list[tuple[s
 class _BodyWriter:
     """Writes one CPU function."""
 
-    def __init__(self, source: EmitCBuilder, cpp: CppFunction, function: FuncOp) -> None:
+    def __init__(
+        self, source: EmitCBuilder, named: Mapping[str, CppFunction], function: FuncOp
+    ) -> None:
         self._source = source
-        self._cpp = cpp
+        self._named = named
+        self._cpp = cpp = named[function.sym_name.data]
         self._function = function
         self._names = names_of_function(function, given_names(function))
         self._values: dict[SSAValue, SSAValue] = {}
@@ -175,7 +181,11 @@ class _BodyWriter:
     def calls(self) -> list[str]:
         """Headers of the functions that it calls."""
         ops = body_of(self._function).ops
-        return [_call_of(op).header for op in ops if not isinstance(op, ReturnOp)]
+        return [
+            LOOPS if isinstance(op, WhileLoopOp) else _call_of(op).header
+            for op in ops
+            if not isinstance(op, ReturnOp)
+        ]
 
     def write(self) -> None:
         """Defines the function."""
@@ -190,6 +200,8 @@ class _BodyWriter:
             body.origins = (op,)
             if isinstance(op, ReturnOp):
                 self._return(body, op)
+            elif isinstance(op, WhileLoopOp):
+                self._loop(body, op)
             else:
                 self._call(body, op)
 
@@ -201,6 +213,24 @@ class _BodyWriter:
             body.return_(values[0])
         else:
             body.return_(body.braced(_result_type(self._function, self._tensor) or "", *values))
+
+    def _loop(self, body: EmitCBuilder, op: WhileLoopOp) -> None:
+        assert op.going is not None
+        array = f"std::array<{self._tensor}, {len(op.outputs)}>"
+        arguments: list[Argument] = [
+            Text(self._named[op.callee.string_value()].name),
+            self._values[op.going],
+            body.braced(array, *(self._values[value] for value in op.carried)),
+            *(self._values[value] for value in op.captured),
+        ]
+        callee, names = "cpu::repeated", [self._names[result] for result in op.outputs]
+        if len(names) == 1:
+            found = body.call(callee, *arguments, type=array, pure=True)
+            values = [body.get(found, 0, self._tensor, name=names[0])]
+        else:
+            types = [self._tensor] * len(names)
+            values = body.call_several(callee, *arguments, types=types, names=names)
+        self._values.update(zip(op.outputs, values, strict=True))
 
     def _call(self, body: EmitCBuilder, op: Operation) -> None:
         call = _call_of(op)

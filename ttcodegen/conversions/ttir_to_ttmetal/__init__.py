@@ -3,6 +3,8 @@
 - `attention/`: Device programs of attention and of key and value caches
 - `convert`: Conversion of generics to launches of device programs and functions of their kernels
 - `cpu_hoist`: CPU hoisting: ops without a device program move into functions that run on the CPU
+- `cpu_loops`: Hoisting of loops whose trip count is only known at run time into functions on the
+  CPU
 - `generic_regions`: Regions of `ttir.generic`: the group of ops in each, and the index maps of its
   operands
 - `generics`: Wraps the ops of each device program in a `ttir.generic`

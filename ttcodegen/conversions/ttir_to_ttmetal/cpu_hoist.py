@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import prod
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import FunctionType, ModuleOp, UnitAttr
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, ModuleOp, UnitAttr
 from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
@@ -346,31 +346,49 @@ def _description(op: Operation) -> str:
 
 
 def _pass_constants(module: ModuleOp) -> None:
-    """Turns constants of CPU functions into arguments that their callers pass."""
-    added: dict[str, list[Operation]] = {}
-    for function in functions(module):
-        if not is_cpu_function(function):
-            continue
-        block = function.body.block
-        constants = [
-            op for op in block.ops if op.name == "ttir.constant" and splat_of(op.results[0]) is None
-        ]
-        for op in constants:
-            argument = block.insert_arg(op.results[0].type, len(block.args))
-            argument.name_hint = name_in_text(op.results[0], "constant")
-            op.results[0].replace_all_uses_with(argument)
-            op.detach()
-        if constants:
-            added[function.sym_name.data] = constants
-            outputs = list(function.function_type.outputs.data)
-            types = [argument.type for argument in block.args]
-            function.function_type = FunctionType.from_lists(types, outputs)
-            function.attributes.pop(SOURCE_TYPES, None)
-    for function in functions(module) if added else ():
-        for call in [op for op in function.body.block.ops if isinstance(op, CallOp)]:
-            block = call.parent
-            assert block is not None
-            for constant in added.get(call.callee.string_value(), ()):
-                copy = constant.clone()
-                block.insert_op_before(copy, call)
-                call.operands = [*call.operands, *copy.results]
+    """Turns constants of CPU functions into arguments that their callers pass, those of bodies of
+    loops into arguments of the functions around them first."""
+    while any([_pass_constants_of(module, each) for each in functions(module)]):
+        pass
+
+
+def _pass_constants_of(module: ModuleOp, function: FuncOp) -> bool:
+    """Returns whether a function had constants."""
+    if not is_cpu_function(function):
+        return False
+    block = function.body.block
+    constants = [
+        op for op in block.ops if op.name == "ttir.constant" and splat_of(op.results[0]) is None
+    ]
+    for op in constants:
+        argument = block.insert_arg(op.results[0].type, len(block.args))
+        argument.name_hint = name_in_text(op.results[0], "constant")
+        op.results[0].replace_all_uses_with(argument)
+        op.detach()
+    if not constants:
+        return False
+    outputs = list(function.function_type.outputs.data)
+    types = [argument.type for argument in block.args]
+    function.function_type = FunctionType.from_lists(types, outputs)
+    function.attributes.pop(SOURCE_TYPES, None)
+    if function.arg_attrs is not None:
+        described = [*function.arg_attrs, *(DictionaryAttr({}) for _ in constants)]
+        function.arg_attrs = ArrayAttr(described)
+    for caller in functions(module):
+        for call in list(caller.body.block.ops):
+            is_call = isinstance(call, CallOp | WhileLoopOp)
+            if is_call and call.callee.string_value() == function.sym_name.data:
+                _append_constants(call, constants)
+    return True
+
+
+def _append_constants(call: CallOp | WhileLoopOp, constants: Sequence[Operation]) -> None:
+    copies = [constant.clone() for constant in constants]
+    block = call.parent
+    assert block is not None
+    block.insert_ops_before(copies, call)
+    values = [result for copy in copies for result in copy.results]
+    if isinstance(call, WhileLoopOp):
+        call.capture([*call.captured, *values])
+    else:
+        call.operands = [*call.operands, *values]

@@ -3,14 +3,14 @@
 - `bits`: Operations on the bits of elements
 - `bodies`: Recognition of the bodies of reductions, sorts and scatters
 - `collectives`: Manual computations on a mesh (`shard_map` of jax) and their collectives
+- `complex_numbers`: Complex numbers of StableHLO: pairs of real tensors
 - `composites`: Operations identified by name: custom calls, composites, normalisations,
   quantisation
 - `control`: Loops, branches and calls, evaluated during conversion where their operands are known
 - `conversion`: Conversion of a StableHLO module to TTIR by symbolic execution
 - `custom_calls`: Custom calls of models: sparse attention, decode, caches, training, mixture of
   experts
-- `elementwise`: Elementwise ops of StableHLO, real and complex; complex tensors are pairs of real
-  ones
+- `elementwise`: Elementwise ops of StableHLO; those of complex numbers are in `complex_numbers`
 - `indexing`: Gather and scatter
 - `linear_algebra`: Fourier transforms, factorizations of matrices and solutions of triangular
   systems

@@ -35,6 +35,7 @@ def ttir_to_generics(options: Values) -> Iterator[Step | str]:
         yield "inline"
         yield "ttir-own-buffers"
         yield "ttir-element-type-normalization"
+        yield "cpu-hoist-loops"
         yield "cpu-hoist-manually-tagged"
     yield "ttir-pipeline"
     yield "ttmetal-name-arguments"
@@ -85,6 +86,12 @@ PASSES = (
         implementation="ttcodegen.conversions.ttir_to_ttmetal.cpu_hoist:CPUHoistManuallyTagged",
         description="Outlines ops marked ttir.should_hoist to CPU functions.",
         aliases=("cpu-hoist-manually-tagged-ops-transform",),
+    ),
+    PassEntry(
+        name="cpu-hoist-loops",
+        group=Group.TTIR,
+        implementation="ttcodegen.conversions.ttir_to_ttmetal.cpu_loops:CPUHoistLoops",
+        description="Outlines loops whose trip count is only known at run time to CPU functions.",
     ),
     PassEntry(
         name="cpu-hoist",

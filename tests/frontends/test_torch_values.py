@@ -52,6 +52,10 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         )
         for x in (WHOLE, BYTES, SMALL)
     },
+    "slices at positions that are computed": (
+        lambda x, i: (x[i], x[:, i - 1], x[i, -i], x.take(i), x.long().take(-i[None]), x[i] > 0),
+        (MATRIX, T(2)),
+    ),
     "lowest of booleans": (lambda x: (*x.min(1), *x.max(1)), (BITS,)),
     "corrections": (
         lambda x: (

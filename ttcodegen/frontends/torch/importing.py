@@ -346,6 +346,8 @@ class _Importer:
         if empty is not None:
             return empty
         if name in ("_local_scalar_dense", "item"):
+            if all(operation_name(each.target)[0] == "select" for each in node.users):
+                return self.values[node.args[0].name]  # x[i], where i is a tensor.
             raise CompileError(
                 "the program depends on a number that is the value of a tensor",
                 remedy="keep it a tensor: sizes and branches cannot depend on values",

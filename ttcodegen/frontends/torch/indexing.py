@@ -28,6 +28,7 @@ from ttcodegen.frontends.torch.graph import (
     of_scalars,
     unsupported_argument,
 )
+from ttcodegen.frontends.torch.movement import select
 from ttcodegen.frontends.translation import write_cache
 from ttcodegen.transforms.const_eval import known_elements
 
@@ -96,6 +97,15 @@ def _restore_dimensions(graph: Graph, found: SSAValue, count: int, dim: int) -> 
 
 def _index_select(graph: Graph, x: SSAValue, dim: int, index: SSAValue) -> SSAValue:
     return _select_rows(graph, x, graph.dim(dim, len(shape_of(x.type))), index)
+
+
+def _select(graph: Graph, x: SSAValue, dim: int, index: int | SSAValue) -> SSAValue:
+    """A slice at a position that may be computed."""
+    if isinstance(index, int):
+        return select(graph, x, dim, index)
+    axis = graph.dim(dim, len(shape_of(x.type)))
+    place = _wrap_negative(graph, graph.reshape(index, [1]), shape_of(x.type)[axis])
+    return graph.reshape(_select_rows(graph, x, axis, place), graph.shape)
 
 
 def _index(graph: Graph, x: SSAValue, indices: Sequence[SSAValue | None]) -> SSAValue:
@@ -561,6 +571,7 @@ RULES: dict[str, Rule] = {
     "repeat_interleave": _repeat_interleave,
     "searchsorted": _searchsorted,
     "index_select": _index_select,
+    "select": _select,
     "index": _index,
     "gather": _gather,
     "scatter": _scatter,

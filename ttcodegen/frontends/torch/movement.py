@@ -113,7 +113,8 @@ def _unbind(graph: Graph, x: SSAValue, dim: int = 0) -> list[SSAValue]:
     ]
 
 
-def _select(graph: Graph, x: SSAValue, dim: int, index: int) -> SSAValue:
+def select(graph: Graph, x: SSAValue, dim: int, index: int) -> SSAValue:
+    """The slice at a known position of a dimension, without this dimension."""
     axis = graph.dim(dim, len(shape_of(x.type)))
     index %= shape_of(x.type)[axis]
     return graph.reshape(graph.part(x, axis, index, index + 1), graph.shape)
@@ -362,7 +363,6 @@ RULES: dict[str, Rule] = {
         _split,
     ),
     "unbind": _unbind,
-    "select": _select,
     "slice": _slice,
     "narrow": _narrow,
     "slice_scatter": slice_scatter,

@@ -38,6 +38,11 @@ def _masked_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     return torch.where(flat, found, x.reshape(-1)).reshape(x.shape)
 
 
+def _take(x: Tensor, index: Tensor) -> Tensor:
+    """Elements of the flat tensor; torch's own form reads the number of an index that is one."""
+    return x.reshape(-1)[index.reshape(-1)].reshape(index.shape)
+
+
 def _nonzero_static(x: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
     """Indices of the first `size` nonzero elements, padded with `fill_value`."""
     if x.dim() == 0:
@@ -355,6 +360,7 @@ def _of_unknown_length(name: str, remedy: str) -> Decomposition:
 
 DECOMPOSITIONS: Decompositions = {
     "masked_scatter": _masked_scatter,
+    "take": _take,
     "nonzero_static": _nonzero_static,
     "put": _put,
     "median": _median,

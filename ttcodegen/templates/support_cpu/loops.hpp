@@ -18,8 +18,8 @@ template <std::size_t Count, typename Iteration, typename... Captured>
 std::array<Tensor, Count> repeated(const Iteration& iteration, Tensor going,
                                    std::array<Tensor, Count> carried, const Captured&... captured) {
     while (going.elements.at(0) != 0) {
-        auto next = std::apply(
-            [&](const auto&... each) { return iteration(each..., captured...); }, carried);
+        auto next = std::apply([&](const auto&... each) { return iteration(each..., captured...); },
+                               carried);
         going = std::move(next[0]);
         std::move(next.begin() + 1, next.end(), carried.begin());
     }

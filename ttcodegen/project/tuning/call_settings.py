@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 from xdsl.ir import Block, SSAValue
@@ -13,7 +14,7 @@ from ttcodegen.emitc.spelling import Text
 from ttcodegen.ops.core.builder import OpBuilder
 from ttcodegen.ops.core.calls import NULLOPT, Argument, CppCalls
 from ttcodegen.ops.dialects import ttnn_op_classes
-from ttcodegen.optimizer.overrides.meanings import KnownCall
+from ttcodegen.optimizer.overrides.meanings import TRANSPOSED, KnownCall
 
 _MEMORY = Text("memory_config")
 _DATA_TYPE = Text("dtype")
@@ -77,6 +78,11 @@ def with_settings(
 def _arguments(call: KnownCall) -> Sequence[Argument]:
     """Arguments as the catalogue writes them, with marks for the settings; empty if it writes no
     single call."""
+    if TRANSPOSED in call.attributes:
+        # ttnn::transpose has two dimensions where permute has a list, and then the same settings.
+        attributes = {"permutation": list(range(len(_SHAPE)))}
+        first, *others = _arguments(replace(call, attributes=attributes))
+        return [first, Text("dim"), *others]
     definition = call.definition
     placed = placed_type(TensorPlacement(_SHAPE, DataType.BFLOAT16, buffer_type="l1"))
     block = Block(arg_types=[placed for name in call.operands if name is not None])

@@ -131,7 +131,7 @@ class _Comparison:
             if found.fused is not None:
                 removed.remove(found.fused)
                 edits += restored_statements(
-                    file.before, [found.fused], {id(each): place for each, place in pairs}
+                    file, [found.fused], {id(each): place for each, place in pairs}
                 )
                 if found.fused.target and n.target and n.target != found.fused.target:
                     renamed[found.fused.target] = n.target

@@ -6,6 +6,7 @@ producers of the operands and the users of the result.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +16,12 @@ from ttcodegen.emission.manifest_entries import LoweredOp, OpLines
 from ttcodegen.ops.core.definition import call_has_trait
 from ttcodegen.ops.core.traits import Trait
 from ttcodegen.project.tuning.edited_files import OpIndex, ReplacedCalls
-from ttcodegen.project.tuning.statements import Call, Statement, statements
+from ttcodegen.project.tuning.statements import (
+    Call,
+    Statement,
+    parameters_of_functions,
+    statements,
+)
 
 _ROUNDS = 4
 """Radius of the neighbourhood that is compared, in calls."""
@@ -35,6 +41,11 @@ class Node:
     is_merged: bool = False
     """True for an activation of a kind that the other program has fewer of: it may be part of the
     call before there."""
+    weights: frozenset[str] = frozenset()
+    """Weights that the call reads, for each call of its function: `1 layers[0].up.weight`."""
+    place: tuple[str, str, int, int] | None = None
+    """Heading above the call, its callee, and which of how many such calls under the heading it
+    is."""
 
     @property
     def call(self) -> Call:
@@ -58,10 +69,12 @@ def program(texts: Mapping[str, str], ops: Iterable[OpLines]) -> list[Node]:
     """Calls of a program's files, in order."""
     known = list(ops)
     nodes: list[Node] = []
+    parameters: dict[str, tuple[str, ...]] = {}
     for path in sorted(texts):
         if not path.endswith(".cpp"):
             continue
         index_of_ops = OpIndex(texts[path], known, path)
+        parameters.update(parameters_of_functions(texts[path]))
         made: dict[tuple[str, str], Node] = {}
         for each in statements(texts[path]):
             if not each.function or each.call is None:
@@ -76,7 +89,63 @@ def program(texts: Mapping[str, str], ops: Iterable[OpLines]) -> list[Node]:
                 if name:
                     made[each.function, name] = node
             nodes.append(node)
+    _collect_weights(nodes, parameters)
+    _collect_places(nodes)
     return nodes
+
+
+_MOST_INSTANCES = 256
+"""Limit on the calls of a shared function whose weights are told apart."""
+
+
+def _collect_weights(nodes: Sequence[Node], parameters: Mapping[str, tuple[str, ...]]) -> None:
+    """Collects the weights that calls read, also where their function has them as parameters."""
+    calls: dict[str, list[Node]] = {}
+    for node in nodes:
+        if node.call.callee in parameters:
+            calls.setdefault(node.call.callee, []).append(node)
+
+    def instances(function: str, variable: str, depth: int) -> list[str]:
+        """Weights that a variable of a function is in its calls; empty if it is none."""
+        root = re.split(r"[.\[]", variable, maxsplit=1)[0]
+        names = parameters.get(function, ())
+        if not calls.get(function) or root not in names or depth > _ROUNDS:
+            found = variable.partition(".")[2]
+            return [found] if found and root in ("weights", "constants") else []
+        index, rest = names.index(root), variable[len(root) :]
+        weights: list[str] = []
+        for each in calls[function]:
+            given = each.call.positional[index : index + 1]
+            if given and given[0].variable is not None and len(weights) < _MOST_INSTANCES:
+                at = f"{given[0].variable}{rest}"
+                weights += instances(each.statement.function, at, depth + 1)
+        return weights
+
+    for node in nodes:
+        node.weights = frozenset(
+            f"{index} {weight}"
+            for index, each in enumerate(node.call.positional)
+            if each.variable is not None
+            for weight in instances(node.statement.function, each.variable, 0)
+        )
+
+
+def _collect_places(nodes: Sequence[Node]) -> None:
+    """Numbers the calls of each callee under each heading."""
+    groups: dict[tuple[str, str, str], list[Node]] = {}
+    heading = function = ""
+    for node in nodes:
+        statement = node.statement
+        if statement.function != function:
+            heading, function = "", statement.function
+        above = [c.text for c in statement.comments if c.end <= statement.start]
+        if above and above[-1].startswith("//"):
+            heading = above[-1].removeprefix("//").strip()
+        if heading:
+            groups.setdefault((function, heading, node.callee), []).append(node)
+    for (_, heading, callee), group in groups.items():
+        for number, node in enumerate(group):
+            node.place = heading, callee, number, len(group)
 
 
 def matched(before: Sequence[Node], now: Sequence[Node]) -> dict[Node, Node]:
@@ -134,17 +203,27 @@ def matched(before: Sequence[Node], now: Sequence[Node]) -> dict[Node, Node]:
     single = _single_kinds(before) & _single_kinds(now)
     if pair_up(lambda node: by_kind(node) if node.callee in single else None):
         _by_neighbours(before, now, found, taken, doubtful, merged)
+    if pair_up(lambda node: None if node in doubtful else node.place):
+        _by_neighbours(before, now, found, taken, doubtful, merged)
+
+    def by_operands(node: Node) -> Hashable | None:
+        # The same call of the same values, whatever reads its result.
+        sources = [each for each in node.operands if isinstance(each, Node)]
+        now_of = [found.get(each) if node in olds else each for each in sources]
+        if not sources or node in doubtful or any(each not in taken for each in now_of):
+            return None
+        made = iter(now_of)
+        around = tuple(_root(e) if isinstance(e, str) else next(made) for e in node.operands)
+        return (node.callee, around)
+
+    while pair_up(by_operands):
+        _by_neighbours(before, now, found, taken, doubtful, merged)
     return found
 
 
 def _by_weights(node: Node) -> Hashable | None:
     """Key of the weights that a call reads and their operand indices; None without any."""
-    weights = tuple(
-        (index, each.partition(".")[2])
-        for index, each in enumerate(node.operands)
-        if isinstance(each, str) and "." in each and not each.startswith("inputs.")
-    )
-    return (node.callee, *weights) if weights else None
+    return (node.callee, node.weights) if node.weights else None
 
 
 def _by_shared_names(
@@ -214,10 +293,10 @@ def split_calls(
         found: the calls that match already.
     """
     taken = set(found.values())
-    there = {name for node in now for name in node.names}
+    there = {name for node in now for name in (*node.names, *node.weights)}
     free: dict[str, list[Node]] = {}
     for node in now:
-        if node not in taken and node.names:
+        if node not in taken and (node.names or node.weights):
             free.setdefault(node.callee, []).append(node)
     split: dict[Node, tuple[Node, ...]] = {}
     for node in before:
@@ -227,12 +306,19 @@ def split_calls(
         for named in (node, activation):
             if named is None or named in found:
                 continue
-            others = [each for each in free.get(node.callee, ()) if each.names <= named.names]
+            others = [e for e in free.get(node.callee, ()) if e.names and e.names <= named.names]
             names = [name for each in others for name in each.names]
             # Others of the ops may be gone, or be one call with these.
             if names and len(names) == len(set(names)) and not (named.names - set(names)) & there:
                 split[node] = tuple(others)
                 break
+        else:
+            others = [
+                e for e in free.get(node.callee, ()) if e.weights and e.weights <= node.weights
+            ]
+            read = [weight for each in others for weight in each.weights]
+            if read and len(read) == len(set(read)):
+                split[node] = tuple(others)
     return split
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -236,7 +237,7 @@ class Rearrangement:
         known = {id(old): new for old, new in (*self.pairs, *found)}
         for each in restored:
             known.pop(id(each), None)
-        return [*edits, *restored_statements(self.file.before, restored, known)]
+        return [*edits, *restored_statements(self.file, restored, known)]
 
 
 def _has_other_calls(before: Sequence[Statement], after: Sequence[Statement]) -> bool:
@@ -253,18 +254,18 @@ def _has_other_calls(before: Sequence[Statement], after: Sequence[Statement]) ->
 
 
 def restored_statements(
-    before: str, restored: Sequence[Statement], places: Mapping[int, Statement]
+    file: EditedFile, restored: Sequence[Statement], places: Mapping[int, Statement]
 ) -> TextEdits:
     """Edits that reinsert removed statements after their predecessors.
 
     Args:
-        before: the generated file.
-        restored: statements of it.
+        file: the file.
+        restored: statements of the generated file.
         places: current versions of the other statements, by identity of the generated ones.
     """
     wanted = {id(each) for each in restored}
     edits: TextEdits = []
-    listed = statements(before)
+    listed = statements(file.before)
     for index, each in enumerate(listed):
         if id(each) not in wanted or (index and id(listed[index - 1]) in wanted):
             continue
@@ -273,9 +274,40 @@ def restored_statements(
             last += 1
         place = places.get(id(listed[index - 1])) if index else None
         if place is not None:
-            text = before[listed[index - 1].end : listed[last].end]
-            edits.append((place.end, place.end, text))
+            following = listed[last + 1] if last + 1 < len(listed) else None
+            start, end = listed[index - 1].end, place.end
+            heading = _heading_left(file.after, place, each, following)
+            if heading is not None:
+                start, end = heading
+            edits.append((end, end, file.before[start : listed[last].end]))
     return edits
+
+
+def _heading_left(
+    after: str, place: Statement, removed: Statement, following: Statement | None
+) -> tuple[int, int] | None:
+    """Ends of a removed statement's heading, as generated and as it is left; None if it is gone.
+
+    Args:
+        after: the edited file.
+        place: the statement before it there.
+        removed: the statement as generated.
+        following: the next statement as generated.
+    """
+    listed = statements(after)
+    index = bisect_right(listed, place.start, key=lambda each: each.start)
+    if index == len(listed):
+        return None
+    # Its own heading is also that of the next statement.
+    own = Counter(each.text for each in (following.comments if following else ()))
+    own += Counter(each.text for each in place.comments if each.start > place.end)
+    left = [each for each in listed[index].comments if each.start >= place.end]
+    above = [each for each in removed.comments if each.end <= removed.start]
+    spare = Counter(each.text for each in left) - own
+    if not above or any(not spare[each.text] for each in above):
+        return None
+    end = next(each.end for each in left if each.text == above[-1].text)
+    return above[-1].end, end
 
 
 def is_explained(file: EditedFile, gone: Sequence[Statement], added: Sequence[Statement]) -> bool:

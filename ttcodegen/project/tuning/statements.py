@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -171,10 +172,20 @@ def statements(text: str) -> tuple[Statement, ...]:
     return tuple(_Reader(text).statements())
 
 
+@lru_cache(maxsize=64)
+def parameters_of_functions(text: str) -> Mapping[str, tuple[str, ...]]:
+    """Parameter names of the functions that a file defines."""
+    reader = _Reader(text)
+    deque(reader.statements(), maxlen=0)
+    return reader.parameters
+
+
 class _Reader:
     def __init__(self, text: str) -> None:
         self._text = text
         self._tokens = tokens(text)
+        self.parameters: dict[str, tuple[str, ...]] = {}
+        """Parameter names of the functions that were read."""
 
     def statements(self) -> Iterator[Statement]:
         current: list[Token] = []
@@ -199,6 +210,8 @@ class _Reader:
                 last = None
             function = blocks[-1] if blocks else ""
             if depth == 0 and token.text == "{" and _opens_block(current):
+                if not function and (name := _function_name(current)):
+                    self.parameters[name] = _parameter_names(current)
                 blocks.append(function or _function_name(current))
                 current, comments = [], []
                 continue
@@ -242,6 +255,18 @@ def _function_name(current: Sequence[Token]) -> str:
         if token.text == "(":
             return before.text if before.kind == "name" else ""
     return ""
+
+
+def _parameter_names(current: Sequence[Token]) -> tuple[str, ...]:
+    """Names in the parameter list of a function; empty for one without a name."""
+    opening = next(index for index, token in enumerate(current) if token.text == "(")
+    parts = _arguments(current[opening + 1 : _closing(current, opening)], ())
+    found: list[str] = []
+    for each in parts:
+        words = each.words[: each.words.index("=")] if "=" in each.words else each.words
+        is_named = len(words) > 1 and _PATH.fullmatch(words[-1]) is not None
+        found.append(words[-1] if is_named else "")
+    return tuple(found)
 
 
 def _statement(

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 WITH_LISTS = frozenset(("permute",))
 """Calls with a list of numbers as attribute."""
+_NORMS = frozenset(("layer_norm", "rms_norm"))
+"""Normalizations of rows, whose meaning is known."""
 TRANSPOSED = "dims"
 """Attribute of a permutation that swaps two dimensions."""
 _SHAPES = ((4, 4), (2, 4, 4), (1, 2, 4, 4))
@@ -54,7 +56,7 @@ class _Samples:
 def known_definition(name: str) -> TTNNDefinition | None:
     """Definition of a call by its short name or its function, if its semantics are known.
 
-    Known are elementwise calls, matrix products and permutations.
+    Known are elementwise calls, matrix products, permutations and normalizations of rows.
     """
     import ttcodegen.ops as catalogue
     from ttcodegen.ops.core.definition import TTNN
@@ -65,7 +67,11 @@ def known_definition(name: str) -> TTNNDefinition | None:
     for each in (*([named] if named is not None else ()), *TTNN.values()):
         if name not in (each.short_name, each.function) or each.in_place is not None:
             continue
-        if each.numpy is None or not 1 <= len(each.operands) <= _MOST_OPERANDS:
+        if each.numpy is None:
+            continue
+        if each.short_name in _NORMS:
+            return each
+        if not 1 <= len(each.operands) <= _MOST_OPERANDS:
             continue
         elementwise = each.call_kind is CallKind.ELEMENTWISE
         if elementwise or Trait.MATRIX_PRODUCT in each.traits or each.short_name in WITH_LISTS:
@@ -74,11 +80,17 @@ def known_definition(name: str) -> TTNNDefinition | None:
 
 
 def is_elementwise(call: KnownCall) -> bool:
-    """Returns whether a call is neither a matrix product nor a permutation."""
+    """Returns whether a call is no matrix product, permutation or normalization."""
     from ttcodegen.ops.core.traits import Trait
 
     definition = call.definition
-    return Trait.MATRIX_PRODUCT not in definition.traits and definition.short_name not in WITH_LISTS
+    others = (*WITH_LISTS, *_NORMS)
+    return Trait.MATRIX_PRODUCT not in definition.traits and definition.short_name not in others
+
+
+def is_norm(call: TTNNDefinition) -> bool:
+    """Returns whether a call is a normalization of rows."""
+    return call.short_name in _NORMS
 
 
 def same_meaning(before: Sequence[KnownCall], after: Sequence[KnownCall]) -> bool:

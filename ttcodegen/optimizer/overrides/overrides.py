@@ -144,7 +144,11 @@ def _is_list(value: Any) -> bool:
 
 
 def _is_names(value: Any) -> bool:
-    return _is_list(value) and all(isinstance(each, str) for each in value)
+    return (
+        _is_list(value)
+        and value[0] is not None
+        and all(each is None or isinstance(each, str) for each in value)
+    )
 
 
 def _is_size(value: Any) -> bool:
@@ -174,7 +178,10 @@ _FIELDS: Mapping[str, _Rule] = {
 }
 _CALL_RULES: Mapping[str, _Rule] = {
     "op": (_is_text, "the name of an op"),
-    "operands": (_is_names, "names of calls and arguments, or NAME:0 for operand 0 of a call"),
+    "operands": (
+        _is_names,
+        "names of calls and arguments, NAME:0 for operand 0 of a call, or null for an absent one",
+    ),
     "attributes": (_is_table, "attributes of the op by name"),
     "name": (_is_text, "the name of its result, for calls after it"),
 }

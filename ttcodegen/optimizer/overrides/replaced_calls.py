@@ -33,6 +33,7 @@ from ttcodegen.ops.dialects import ttnn_op_classes
 from ttcodegen.optimizer.overrides.meanings import (
     TRANSPOSED,
     KnownCall,
+    is_norm,
     known_definition,
     same_meaning,
     swapped,
@@ -47,6 +48,8 @@ from ttcodegen.optimizer.overrides.overrides import (
 from ttcodegen.transforms.rewriting import InPlaceWrites, body_of, erase_dead
 
 _OPERAND = re.compile(r"(.+):(\d{1,9})")
+_Operand = SSAValue | str | None
+"""Value of the function, name of a call, or None for an absent operand."""
 _MOST_REPLACED = 64
 """Limit on the calls that one entry replaces."""
 
@@ -121,16 +124,14 @@ class _Replacement:
         name = self.names[self.op]
         results: dict[str, SSAValue] = {}
         for number, call in enumerate(calls):
-            values = [results[each] if isinstance(each, str) else each for each in operands[number]]
+            given = [results[each] if isinstance(each, str) else each for each in operands[number]]
+            values = [each for each in given if each is not None]
             is_last = number == len(calls) - 1
             definition = self._definition(call["op"])
             attributes = self._attributes(definition, call, values)
             result = self._type(definition, call["op"], values, attributes, is_last)
-            absent = [None] * (len(definition.operands) - len(values))
             try:
-                made = builder.emit_op(
-                    definition.short_name, [*values, *absent], result, **attributes
-                )
+                made = builder.emit_op(definition.short_name, given, result, **attributes)
                 made.verify_()
             except (VerifyException, TypeError, ValueError) as error:
                 raise self._refused(f"'{call['op']}' cannot be called so: {error}") from error
@@ -151,12 +152,15 @@ class _Replacement:
         assert block is not None
         block.erase_op(self.op)
 
-    def _values(self, calls: Sequence[Mapping[str, Any]], number: int) -> list[SSAValue | str]:
-        """Operands of a call: values of the function, or names of calls before it."""
+    def _values(self, calls: Sequence[Mapping[str, Any]], number: int) -> list[_Operand]:
+        """Operands of a call: values of the function, names of calls before it, or absent ones."""
         known = [call["name"] for call in calls[:number] if "name" in call]
         if number < len(calls) - 1 and "name" not in calls[number]:
             raise self._refused(f"call {number + 1} of {len(calls)} has no name that others read")
-        return [each if each in known else self._value(each) for each in calls[number]["operands"]]
+        return [
+            each if each is None or each in known else self._value(each)
+            for each in calls[number]["operands"]
+        ]
 
     def _value(self, name: str) -> SSAValue:
         value = self._named(name)
@@ -202,7 +206,7 @@ class _Replacement:
                 f"what '{name}' means is not known",
                 f"did you mean '{close}'?"
                 if close
-                else "elementwise ops, products of matrices and permutations are",
+                else "elementwise ops, products of matrices, permutations and norms of rows are",
             )
         return definition
 
@@ -265,14 +269,16 @@ class _Replacement:
     def _check_meaning(
         self,
         calls: Sequence[Mapping[str, Any]],
-        operands: Sequence[Sequence[SSAValue | str]],
+        operands: Sequence[Sequence[_Operand]],
     ) -> None:
         """Raises CompileError unless the calls compute what they replace."""
-        leaves = {each for group in operands for each in group if not isinstance(each, str)}
+        leaves = {each for group in operands for each in group if isinstance(each, SSAValue)}
         cone = self._cone(leaves)
         names: dict[SSAValue, str] = {}
 
-        def name_of(value: SSAValue | str) -> str:
+        def name_of(value: _Operand) -> str | None:
+            if value is None:
+                return None
             if isinstance(value, str):
                 return f"made {value}"
             return names.setdefault(value, f"value {len(names)}")
@@ -284,8 +290,9 @@ class _Replacement:
                 made = op.definition.short_name
                 raise self._refused(f"what '{made}' means is not known")
             groups = [group[0] if group else None for group in op.operand_groups().values()]
-            read = tuple(None if each is None else name_of(each) for each in groups)
-            before.append(KnownCall(known, read, op.parameters(), name_of(op.results[0])))
+            read = tuple(map(name_of, groups))
+            result = names.setdefault(op.results[0], f"value {len(names)}")
+            before.append(KnownCall(known, read, op.parameters(), result))
         after: list[KnownCall] = []
         for call, group in zip(calls, operands, strict=True):
             definition = self._definition(call["op"])
@@ -339,6 +346,8 @@ def _shape(
     """Shape of the result of a call whose meaning is known; None if it takes no such operands."""
     if Trait.MATRIX_PRODUCT in definition.traits:
         return _shape_of_product(shapes, attributes)
+    if is_norm(definition):
+        return shapes[0]
     if "permutation" in attributes:
         permutation: list[int] = attributes["permutation"]
         (shape,) = shapes

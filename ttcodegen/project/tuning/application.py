@@ -109,7 +109,13 @@ class _Application(CallDecisions):
         last = group.before[-1]
         node = self._counterpart(group.path, last)
         if node is not None:
-            return f"{description(node)} is there now"
+            there = f"{description(node)} is there now"
+            if self._sharded(node) is None:
+                return there
+            return (
+                f"{there}; with --overrides, the entry that --edits writes places the calls "
+                "around it as well"
+            )
         source = self._source(group)
         name = "" if last.call is None else last.call.callee.rpartition("::")[2]
         if source is not None and self._applies(source, name):

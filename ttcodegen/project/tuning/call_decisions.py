@@ -32,6 +32,7 @@ from ttcodegen.project.tuning.setting_values import override_fields
 from ttcodegen.project.tuning.statements import (
     ACTIVATIONS,
     APPLIED_AFTER,
+    KINDS,
     NOTHING,
     TUNING,
     Argument,
@@ -45,6 +46,7 @@ from ttcodegen.project.tuning.statements import (
     same_parameter,
     statements,
 )
+from ttcodegen.systems.releases import PARAMETERS
 
 
 class CallDecisions:
@@ -170,7 +172,9 @@ class CallDecisions:
             entry = override_fields(
                 decisions[0].parameter, decisions[0].words, self._edited_constants
             )
-            if merged is not None and entry and call.ops:
+            names = frozenset[str]() if node is None else node.names
+            is_shared = bool(names) and any(each.names > names for each in self._new)
+            if (merged is not None or is_shared) and entry and call.ops:
                 override = json.dumps({call.ops[0].name: entry})
                 nearest = f"{nearest}; with --overrides, {override} keeps it a call of its own"
             self._lose(call.path, call.ops, said, "there is no such call any more", nearest)
@@ -350,10 +354,10 @@ class CallDecisions:
             other = kind_of(found.words, constants)
             if found.text not in NOTHING and other != change.parameter:
                 return f"its argument {index + 1} is {found.text} now", ""
-            if found.label is not None:
+            if found.label is not None and not same_parameter(found.label, change.parameter):
                 return f"its argument {index + 1} is {found.label} now", ""
         elif any(each.label for each in there):
-            return "its arguments are in another form now", ""
+            return _set_labelled(edited, [each.label for each in there], change.parameter, value)
         for position in range(len(edited.positional), index):
             filler = joined(change.fillers[position]) if position < len(change.fillers) else ""
             if filler not in NOTHING:
@@ -423,6 +427,25 @@ class CallDecisions:
         nearest: str = "",
     ) -> None:
         self._result.lost.append(LostDecision(path, ops, decision, reason, nearest))
+
+
+def _set_labelled(
+    edited: EditedNode, labels: Sequence[str | None], parameter: str, value: str
+) -> tuple[str, str] | None:
+    """Adds a labelled argument to a call; returns the reason if it cannot."""
+    call = edited.statement.call
+    assert call is not None
+    names = PARAMETERS.get(call.callee.rpartition("::")[2], ())
+    index = next((i for i, each in enumerate(names) if same_parameter(each, parameter)), None)
+    if index is None or index < len(labels):
+        return f"the call has no parameter '{parameter}' that is left", ""
+    between = names[len(labels) : index]
+    if any(each not in KINDS for each in between):
+        return f"the call has {len(labels)} arguments now, and no default of the next", ""
+    edited.positional += [f"/*{each}=*/std::nullopt" for each in between]
+    edited.positional.append(f"/*{names[index]}=*/{value or 'std::nullopt'}")
+    edited.changed = True
+    return None
 
 
 def activation_of(words: Sequence[str], constants: Mapping[str, Constant]) -> str:

@@ -542,19 +542,28 @@ def _numbered(keys: Mapping[Node, Hashable]) -> dict[Node, int]:
 def makes(nodes: Sequence[Node], group: ReplacedCalls) -> bool:
     """Returns whether a program makes the user's calls itself, as an override has it."""
     names = {op.name for op in group.ops[-1:]}
-    wanted = [each.call.callee.rpartition("::")[2] for each in group.after if each.call]
+    wanted = [
+        (each.call.callee.rpartition("::")[2], len(each.variables))
+        for each in group.after
+        if each.call
+    ]
     for node in nodes:
-        if not node.names & names or node.callee != wanted[-1]:
+        if not node.names & names or _form(node) != wanted[-1]:
             continue
         found, waiting = {node: None}, [node]
         while waiting:
             for each in waiting.pop().operands:
-                if isinstance(each, Node) and each.callee in wanted and each not in found:
+                if isinstance(each, Node) and _form(each) in wanted and each not in found:
                     found[each] = None
                     waiting.append(each)
-        if sorted(each.callee for each in found) == sorted(wanted):
+        if not Counter(wanted) - Counter(map(_form, found)):
             return True
     return False
+
+
+def _form(node: Node) -> tuple[str, int]:
+    """Callee of a call, and the number of its operands."""
+    return node.callee, len(node.operands)
 
 
 def applying_call(nodes: Sequence[Node], group: ReplacedCalls, source: Node | None) -> Node | None:

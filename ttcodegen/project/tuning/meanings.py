@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from ttcodegen.optimizer.overrides.meanings import (
     TRANSPOSED,
     WITH_LISTS,
     KnownCall,
+    is_norm,
     known_definition,
 )
 from ttcodegen.optimizer.overrides.meanings import same_meaning as same_calls
@@ -25,6 +27,10 @@ from ttcodegen.project.tuning.statements import (
     joined,
     kind_of,
 )
+from ttcodegen.systems.releases import PARAMETERS
+
+if TYPE_CHECKING:
+    from ttcodegen.ops.core.definition import TTNNDefinition
 
 _ACTIVATION_ATTRIBUTES = {
     "activation": "activation",
@@ -81,6 +87,9 @@ def _known_calls(call: Call, target: str, constants: Mapping[str, Constant]) -> 
     definition = known_definition(call.callee.removeprefix("ttnn::").removeprefix("call::"))
     if definition is None:
         raise _Unknown
+    if is_norm(definition):
+        made = _norm(call, definition, target, inner, constants)
+        return [*inner, made]
     tensors: list[str] = []
     numbers: list[object] = []
     attributes: dict[str, object] = {}
@@ -113,6 +122,39 @@ def _known_calls(call: Call, target: str, constants: Mapping[str, Constant]) -> 
         raise _Unknown
     absent = (None,) * (len(definition.operands) - len(tensors))
     return [*inner, KnownCall(definition, (*tensors, *absent), attributes, target)]
+
+
+def _norm(
+    call: Call,
+    definition: TTNNDefinition,
+    target: str,
+    inner: list[KnownCall],
+    constants: Mapping[str, Constant],
+) -> KnownCall:
+    """Normalization, whose operands are found by the names of its parameters."""
+    names = PARAMETERS[definition.short_name]
+    if len(call.positional) > len(names) or call.options:
+        raise _Unknown
+    given: dict[str, str] = {}
+    attributes: dict[str, object] = {}
+    for name, each in zip(names, call.positional, strict=False):
+        parameter = each.label or name
+        if each.text in NOTHING or parameter in KINDS:
+            continue
+        operand = parameter.removesuffix("_tensor").removesuffix("_input")
+        if operand in [spec.name for spec in definition.operands]:
+            tensor = _tensor(each, target, inner, constants)
+            if tensor is None:
+                raise _Unknown
+            given[operand] = tensor
+        elif parameter in [spec.name for spec in definition.attributes]:
+            attributes[parameter] = _number(each, "")
+        else:
+            raise _Unknown
+    operands = tuple(given.get(spec.name) for spec in definition.operands)
+    if operands[0] is None:
+        raise _Unknown
+    return KnownCall(definition, operands, attributes, target)
 
 
 def _tensor(

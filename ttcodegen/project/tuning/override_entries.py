@@ -236,9 +236,9 @@ class _Calls:
         calls: list[dict[str, Any]] = []
         for call in self.after:
             entry: dict[str, Any] = {"op": call.definition.short_name, "operands": []}
-            for name in filter(None, call.operands):
-                value = made.get(name) or read.get(name)
-                if value is None:
+            for name in _without_absent(call.operands):
+                value = None if name is None else made.get(name) or read.get(name)
+                if value is None and name is not None:
                     return None
                 entry["operands"].append(value)
             if call.attributes:
@@ -266,6 +266,12 @@ class _Calls:
                     found.setdefault(name, f"{op}:{index}")
             assigned.add(call.result)
         return found
+
+
+def _without_absent(operands: Sequence[str | None]) -> Sequence[str | None]:
+    """Operands without absent ones at the end."""
+    last = max(i for i, name in enumerate(operands) if name is not None)
+    return operands[: last + 1]
 
 
 def _changed(said: Mapping[str, Any], parameter: str, before: Sequence[str]) -> dict[str, Any]:

@@ -264,8 +264,8 @@ def _parameter_names(current: Sequence[Token]) -> tuple[str, ...]:
     found: list[str] = []
     for each in parts:
         words = each.words[: each.words.index("=")] if "=" in each.words else each.words
-        is_named = len(words) > 1 and _PATH.fullmatch(words[-1]) is not None
-        found.append(words[-1] if is_named else "")
+        name = words[-1] if len(words) > 1 else ""
+        found.append(name if _PATH.fullmatch(name) else "")
     return tuple(found)
 
 

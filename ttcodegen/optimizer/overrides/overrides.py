@@ -41,11 +41,19 @@ def merged_names(op: Operation) -> list[str]:
     return [each.data for each in names]
 
 
+_MOVEMENTS = frozenset(("reshape", "permute", "composite_to_layout", "to_layout"))
+"""Calls that only bring a value into another shape or layout."""
+
+
+def _only_moves(op: CatalogueOp) -> bool:
+    return op.definition.short_name in _MOVEMENTS
+
+
 class CallNames:
     """Calls of a function by the names of their results.
 
-    These are names of values in the source, or else of locations (for the last call of each), or
-    else of ops. Repeated names are numbered.
+    These are names of values in the source, or else of locations (for the last call of each that
+    computes), or else of ops. Repeated names are numbered.
     """
 
     def __init__(self, function: FuncOp) -> None:
@@ -58,11 +66,14 @@ class CallNames:
         calls = [op for op in body_of(function).ops if isinstance(op, CatalogueOp) and op.results]
         for op in calls:
             if (location := location_name(op.location)) is not None:
-                self._by_location[location] = op
+                known = self._by_location.get(location)
+                if known is None or _only_moves(known) or not _only_moves(op):
+                    self._by_location[location] = op
         for op in calls:
             location = location_name(op.location)
             made = op.definition.short_name
-            # A location names the last of its calls; those before it prepare operands.
+            # A location names the last of its calls that computes: those before it prepare
+            # operands, those after it bring its result into another shape.
             is_last = location is not None and self._by_location[location] is op
             name = name_in_text(op.results[0], location if location and is_last else made)
             seen[name] = seen.get(name, 0) + 1

@@ -146,6 +146,10 @@ def _is_text(value: Any) -> bool:
     return isinstance(value, str)
 
 
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str) and re.fullmatch(r"[A-Za-z_]\w*", value) is not None
+
+
 def _is_table(value: Any) -> bool:
     return isinstance(value, dict)
 
@@ -194,7 +198,10 @@ _CALL_RULES: Mapping[str, _Rule] = {
         "names of calls and arguments, NAME:0 for operand 0 of a call, or null for an absent one",
     ),
     "attributes": (_is_table, "attributes of the op by name"),
-    "name": (_is_text, "the name of its result, for calls after it"),
+    "name": (
+        _is_name,
+        "the name of its result, for calls after it: letters, digits and underscores",
+    ),
 }
 _OPERAND_RULES = {field: _FIELDS[field] for field in PLACES}
 

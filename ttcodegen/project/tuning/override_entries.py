@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -247,7 +248,7 @@ class _Calls:
                 name = call.result
                 if name == target or name in made or self.is_shared:
                     end = call.definition.short_name if name == target or name in made else name
-                    name = f"{self.names[-1].replace('#', '_')}_{end}"
+                    name = re.sub(r"^(?=\d)|\W", "_", f"{self.names[-1]}_{end}")
                 if name in made.values():
                     return None
                 made[call.result] = name

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 
 from ttcodegen.emission.manifest_entries import LoweredOp
@@ -36,10 +35,9 @@ from ttcodegen.project.tuning.statements import (
     NOTHING,
     TUNING,
     Argument,
-    Constant,
     Statement,
     activation_named,
-    braced_fields,
+    activation_of,
     constants_of,
     joined,
     kind_of,
@@ -238,13 +236,27 @@ class CallDecisions:
             memory = self._sharded(target)
             if memory is not None and joined(current) != joined(change.before):
                 return self._sharded_reason(target, memory, change)
-        return self._illegality(target, change)
+        applied = "" if call.fused is None else self._applied(change)
+        refused = self._illegality(target, change, fused=applied)
+        return self._fuse(call, target, change) if applied and refused is None else refused
 
-    def _illegality(self, target: Node, change: Change) -> tuple[str, str] | None:
-        """Reason for which the library, or the semantics, do not allow a decision."""
+    def _applied(self, change: Change) -> str:
+        """Activation that a setting of a call applies; empty if it applies none."""
+        return activation_of(change.words, self._edited_constants)
+
+    def _illegality(
+        self, target: Node, change: Change, *, fused: str = ""
+    ) -> tuple[str, str] | None:
+        """Reason for which the library, or the semantics, do not allow a decision.
+
+        Args:
+            target: the call.
+            change: the decision.
+            fused: an activation that the call applies by the decision.
+        """
         constants = self._edited_constants
         applied = activation_of(self._current(target, change), self._constants)
-        if applied != activation_of(change.words, constants):
+        if (applied or fused) != activation_of(change.words, constants):
             said = f"the configuration there applies {applied or 'no activation'}"
             return said, "an override of the op changes the other fields alone"
         return self._legality.misfit(target.ops, change.parameter, change.words, constants)
@@ -317,7 +329,7 @@ class CallDecisions:
         """Returns whether a call applies an activation to its result, by options or program
         config."""
         return any(
-            activation in (activation_named(each.words), activation_of(each.words, self._constants))
+            activation == activation_of(each.words, self._constants)
             for each in (*node.call.options, *node.call.positional)
         )
 
@@ -446,17 +458,6 @@ def _set_labelled(
     edited.positional.append(f"/*{names[index]}=*/{value or 'std::nullopt'}")
     edited.changed = True
     return None
-
-
-def activation_of(words: Sequence[str], constants: Mapping[str, Constant]) -> str:
-    """Activation that a config applies; empty without one."""
-    constant = constants.get(joined(words).removeprefix(TUNING))
-    given = braced_fields(words if constant is None else constant.value)
-    text = joined(given.get("activation", given.get("fused_activation", ())))
-    named = re.search(r"UnaryOpType::(\w+)", text)
-    if named is not None:
-        return named[1].lower()
-    return "" if text in NOTHING else text.rpartition("::")[2].rstrip(")}").lower()
 
 
 def description(node: Node) -> str:

@@ -48,6 +48,7 @@ from ttcodegen.project.tuning.statements import (
     Constant,
     Statement,
     activation_named,
+    applied_after,
     braced_fields,
     constants_of,
     joined,
@@ -69,17 +70,15 @@ def compared(
         ops: the generated lines of the ops.
     """
     known = list(ops)
-    constants = {
-        **constants_of(statements(before.get(TUNING_FILE, ""))),
-        **constants_of(statements(edited.get(TUNING_FILE, ""))),
-    }
+    generated = constants_of(statements(before.get(TUNING_FILE, "")))
+    constants = {**generated, **constants_of(statements(edited.get(TUNING_FILE, "")))}
     files: list[EditedFile] = []
     for path, text in sorted(edited.items()):
         found = EditedFile(path, before[path], text, [each for each in known if each.path == path])
         if path == TUNING_FILE:
             _compare_constants(found, before, known)
         elif path.endswith(".cpp"):
-            _Comparison(found, constants, OpIndex(before[path], known, path)).run()
+            _Comparison(found, constants, generated, OpIndex(before[path], known, path)).run()
         else:
             found.rest = text
         found.constants_known = constants
@@ -91,6 +90,8 @@ def compared(
 class _Comparison:
     file: EditedFile
     constants: Mapping[str, Constant]
+    """Constants of tuning.hpp as edited."""
+    generated: Mapping[str, Constant]
     index: OpIndex
     """Ops of the generated file."""
     loose: set[str] = field(default_factory=set[str])
@@ -159,10 +160,11 @@ class _Comparison:
         if not changes:
             return None
         activations = [each for each in changes if each.parameter in ACTIVATIONS]
+        was, applied = applied_after(before, self.generated), applied_after(after, self.constants)
         fused: Statement | None = None
-        if activations:
+        if activations or was != applied:
             # An activation more is a decision if it is taken out elsewhere.
-            fused = _fused_activation(before, after, activations, removed)
+            fused = _fused_activation(before, after, activations, was, applied, removed)
             if fused is None:
                 return None
         elif tuple(renamed.get(v, v) for v in before.variables) != after.variables:
@@ -306,13 +308,26 @@ def _fused_activation(
     before: Statement,
     after: Statement,
     changes: Sequence[Change],
+    was: str,
+    applied: str,
     removed: Sequence[Statement],
 ) -> Statement | None:
-    """Removed activation call that a call applies instead, None if there is none."""
-    if len(changes) != 1 or (changes[0].before and joined(changes[0].before) not in NOTHING):
+    """Removed activation call that a call applies instead, None if there is none.
+
+    Args:
+        before: the call as generated.
+        after: the call as edited.
+        changes: its changed activations.
+        was: the activation that it applied to its result.
+        applied: the one that it applies now, by a setting or by its configuration.
+        removed: the removed statements.
+    """
+    if len(changes) > 1 or was or any(joined(each.before) not in NOTHING for each in changes):
         return None
-    name = activation_named(changes[0].words)
-    operand = {"lhs_activations": 0, "rhs_activations": 1}.get(changes[0].parameter)
+    name = applied or activation_named(changes[0].words)
+    operand = None
+    if not applied:
+        operand = {"lhs_activations": 0, "rhs_activations": 1}.get(changes[0].parameter)
     for each in removed:
         if each.call is None or each.call.callee != f"ttnn::{name}" or not each.variables:
             continue

@@ -155,7 +155,8 @@ class Legality:
         changed = [
             f"{nearest.spelled.get(each.name, each.name)} = {getattr(nearest, each.name)}"
             for each in fields(nearest)
-            if getattr(nearest, each.name) != getattr(config, each.name)
+            if each.name != "fused_activation"
+            and getattr(nearest, each.name) != getattr(config, each.name)
         ]
         return reason, f"the nearest legal one has {', '.join(changed)}"
 

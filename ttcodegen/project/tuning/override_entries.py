@@ -32,6 +32,7 @@ from ttcodegen.project.tuning.report import (
 from ttcodegen.project.tuning.setting_values import override_fields
 from ttcodegen.project.tuning.statements import (
     APPLIED_AFTER,
+    CONFIGURATIONS,
     KINDS,
     TUNING,
     Constant,
@@ -72,7 +73,8 @@ class _Writer:
     def run(self) -> _Writer:
         """Collects the entries."""
         for call in (call for file in self.files for call in file.calls):
-            if any(change.parameter in APPLIED_AFTER for change in call.changes):
+            applied = (*APPLIED_AFTER, *CONFIGURATIONS)
+            if any(change.parameter in applied for change in call.changes):
                 self.called.update(zip(call.ops, call.fused_ops, strict=False))
         for file in self.files:
             for constant in file.constants:

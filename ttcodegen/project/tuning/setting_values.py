@@ -8,7 +8,12 @@ from dataclasses import MISSING, fields
 from typing import Any, get_type_hints
 
 from ttcodegen.dialects.core.datatypes import DataType
-from ttcodegen.dialects.ttnn.program_configs import Conv2dConfig, CoreGrid, ProgramConfig
+from ttcodegen.dialects.ttnn.program_configs import (
+    Conv2dConfig,
+    CoreGrid,
+    FusedActivation,
+    ProgramConfig,
+)
 from ttcodegen.project.tuning.statements import (
     APPLIED_AFTER,
     NOTHING,
@@ -21,6 +26,8 @@ from ttcodegen.project.tuning.statements import (
 _MEMORIES = {"ttnn::DRAM_MEMORY_CONFIG": "dram", "ttnn::L1_MEMORY_CONFIG": "l1"}
 _CORES = re.compile(r"CoreRange\(\{(\d+), ?(\d+)\}, ?\{(\d+), ?(\d+)\}\)")
 _SHARD = re.compile(r"\{(\d+), ?(\d+)\}\)?[,)} ]*(?:ttnn::ShardOrientation::\w+\)?\}?)?$")
+_ACTIVATION = re.compile(r"UnaryOpType::(\w+)([^)}]*)")
+_NUMBER = re.compile(r"-?\d+\.?\d*(?:[eE][+-]?\d+)?")
 _PAIR = re.compile(r"(?:\w+::)*\w*[{(]*(\d+), ?(\d+)[})]*")
 
 
@@ -131,6 +138,8 @@ def program_summary(config: ProgramConfig) -> str:
         for each in names
         if hasattr(config, each)
     ]
+    if config.activation is not None:
+        sizes.append(config.activation.op_type)
     return " ".join([name.removeprefix("MatmulMultiCore") or name, *sizes])
 
 
@@ -164,6 +173,11 @@ def _configs() -> list[type[ProgramConfig]]:
 
 
 def _field(hint: str, text: str) -> object:
+    if "FusedActivation" in hint:
+        named = _ACTIVATION.search(text)
+        if named is None:
+            return None
+        return FusedActivation(named[1].lower(), tuple(map(float, _NUMBER.findall(named[2]))))
     if "CoreGrid" in hint:
         pair = _PAIR.fullmatch(text)
         return None if pair is None else CoreGrid(int(pair[1]), int(pair[2]))

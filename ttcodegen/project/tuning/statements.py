@@ -417,6 +417,8 @@ KINDS = {
 }
 """Parameters that configure a call without changing its result, with their description."""
 ACTIVATIONS = frozenset(("activation", "lhs_activations", "rhs_activations", "post_activations"))
+CONFIGURATIONS = frozenset(("program_config", "conv_config"))
+"""Configurations that may apply an activation as well."""
 APPLIED_AFTER = frozenset(("activation", "post_activations"))
 """Activations of the result, which the optimizer fuses as well."""
 BINARY_ACTIVATIONS = {5: "post_activations", 6: "lhs_activations", 7: "rhs_activations"}
@@ -469,6 +471,37 @@ def activation_named(words: Sequence[str]) -> str | None:
         return text.strip('"')
     marked = [word for word in words if "UnaryOpType::" in word]
     return marked[0].rpartition("::")[2].lower() if len(marked) == 1 else None
+
+
+def activation_of(words: Sequence[str], constants: Mapping[str, Constant]) -> str:
+    """Activation that a value names, or that a configuration applies; empty without one."""
+    constant = constants.get(joined(words).removeprefix(TUNING))
+    value = words if constant is None else constant.value
+    given = braced_fields(value)
+    if not given:
+        return activation_named(value) or ""
+    text = joined(given.get("activation", given.get("fused_activation", ())))
+    named = re.search(r"UnaryOpType::(\w+)", text)
+    if named is not None:
+        return named[1].lower()
+    return "" if text in NOTHING else text.rpartition("::")[2].rstrip(")}").lower()
+
+
+def applied_after(statement: Statement, constants: Mapping[str, Constant]) -> str:
+    """Activation that a call applies to its result, by a setting or by its configuration; empty
+    without one."""
+    call = statement.call
+    if call is None:
+        return ""
+    for index, each in enumerate((*call.positional, *call.options)):
+        kind = each.label if each.label in KINDS else kind_of(each.words, constants)
+        if kind in ACTIVATIONS and each.label not in KINDS:
+            kind = BINARY_ACTIVATIONS.get(index, kind)
+        if kind in APPLIED_AFTER or kind in CONFIGURATIONS:
+            found = activation_of(each.words, constants)
+            if found:
+                return found
+    return ""
 
 
 _KINDS_OF_TYPES = {

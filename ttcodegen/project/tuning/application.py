@@ -313,7 +313,7 @@ class _Application(CallDecisions):
             added = "".join(f"{text}\n\n" for text in self._declared.values())
             edits[TUNING_FILE] = [*self._tuning_edits, *([(place, place, added)] if added else [])]
         for file in self._files:
-            if file.has_decisions:
+            if file.has_decisions or file.rest != file.after:
                 self._result.texts[file.path] = self._now[file.path]
                 self._result.rest[file.path] = file.rest
         for path, found in edits.items():

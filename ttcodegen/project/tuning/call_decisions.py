@@ -82,7 +82,7 @@ class CallDecisions:
         """Constants to add, by name."""
         self._tuning_edits: list[tuple[int, int, str]] = []
         self._rearranged = RearrangedCalls(
-            now, self._counterpart, self._variables, self._edited_constants
+            now, self._counterpart, self._variables, self._edited_constants, self._constants
         )
         self._result = AppliedDecisions()
 

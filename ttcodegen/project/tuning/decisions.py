@@ -26,6 +26,7 @@ from ttcodegen.project.tuning.edited_files import (
     EditedConstant,
     EditedFile,
     OpIndex,
+    ReplacedCalls,
     TextEdits,
     line_of_comment,
     new_comments,
@@ -73,12 +74,17 @@ def compared(
     generated = constants_of(statements(before.get(TUNING_FILE, "")))
     constants = {**generated, **constants_of(statements(edited.get(TUNING_FILE, "")))}
     files: list[EditedFile] = []
-    for path, text in sorted(edited.items()):
+    apart: set[str] = set()
+    # tuning.hpp comes last: what changed there may be explained by the calls.
+    for path, text in sorted(edited.items(), key=lambda each: (each[0] == TUNING_FILE, each[0])):
         found = EditedFile(path, before[path], text, [each for each in known if each.path == path])
         if path == TUNING_FILE:
-            _compare_constants(found, before, known)
+            _compare_constants(found, before, known, apart)
         elif path.endswith(".cpp"):
-            _Comparison(found, constants, generated, OpIndex(before[path], known, path)).run()
+            compared_file = _Comparison(
+                found, constants, generated, OpIndex(before[path], known, path)
+            )
+            apart |= compared_file.run()
         else:
             found.rest = text
         found.constants_known = constants
@@ -97,8 +103,11 @@ class _Comparison:
     loose: set[str] = field(default_factory=set[str])
     """Variables whose last use may be in another statement, as calls were moved."""
 
-    def run(self) -> None:
-        """Finds the decisions, and the text without them."""
+    def run(self) -> set[str]:
+        """Finds the decisions, and the text without them.
+
+        Returns the constants whose activation is called by itself now wherever they are used.
+        """
         file = self.file
         old, new = statements(file.before), statements(file.after)
         pairs, removed, added = _align(old, new)
@@ -110,6 +119,9 @@ class _Comparison:
         unresolved: list[Pair] = []
         for o, n in pairs:
             if o.words == n.words:
+                # A constant of tuning.hpp may have changed what a call applies.
+                if applied_after(o, self.generated) != applied_after(n, self.constants):
+                    unresolved.append((o, n))
                 continue
             if plain(o.words) == plain(n.words) and self._uses_last_elsewhere(o, n):
                 edits.append((n.start, n.end, file.before[o.start : o.end]))
@@ -136,14 +148,17 @@ class _Comparison:
                 )
                 if found.fused.target and n.target and n.target != found.fused.target:
                     renamed[found.fused.target] = n.target
-        replaced = changes.take_replaced(unresolved, self.constants)
-        left = [pair for pair in unresolved if pair not in replaced]
+        replaced = changes.take_replaced(unresolved, self.constants, self.generated)
+        done = [old for old, _ in replaced]
+        left = [pair for pair in unresolved if not any(pair[0] is old for old in done)]
         if file.moved or file.replaced:
             edits += changes.edits(replaced)
             if not left and is_explained(file, changes.gone, changes.added):
                 file.rest = file.before
-                return
+                return _constants_in(file.replaced)
         file.rest = with_edits(file.after, edits)
+        known = _constants_in(file.replaced)
+        return known - {word.removeprefix(TUNING) for old, _ in left for word in old.words}
 
     def _uses_last_elsewhere(self, before: Statement, after: Statement) -> bool:
         """Returns whether statements differ only by last-use marks, because another one moved."""
@@ -344,7 +359,15 @@ def _fused_activation(
 # Constants of tuning.hpp
 
 
-def _compare_constants(file: EditedFile, before: Mapping[str, str], ops: Sequence[OpLines]) -> None:
+def _constants_in(groups: Iterable[ReplacedCalls]) -> set[str]:
+    """Constants of calls whose activation is called by itself now."""
+    words = (w for g in groups if g.apart for w in g.before[0].words)
+    return {word.removeprefix(TUNING) for word in words if word.startswith(TUNING)}
+
+
+def _compare_constants(
+    file: EditedFile, before: Mapping[str, str], ops: Sequence[OpLines], apart: Container[str]
+) -> None:
     old = constants_of(statements(file.before))
     new = constants_of(statements(file.after))
     edits: TextEdits = []
@@ -353,6 +376,10 @@ def _compare_constants(file: EditedFile, before: Mapping[str, str], ops: Sequenc
         if was is not None and was.statement.words == constant.statement.words:
             continue
         if _changes_activation(was, constant):
+            if was is not None and name in apart and _changes_only_activation(was, constant):
+                # It is a decision of the calls.
+                place = constant.statement.start, constant.statement.end
+                edits.append((*place, file.before[was.statement.start : was.statement.end]))
             continue
         statement = constant.statement
         comments = new_comments(None if was is None else was.statement, statement)
@@ -384,6 +411,13 @@ def _compare_constants(file: EditedFile, before: Mapping[str, str], ops: Sequenc
             )
             edits += [(*line_of_comment(file.after, s, e), "") for s, e, _ in comments]
     file.rest = with_edits(file.after, edits)
+
+
+def _changes_only_activation(before: Constant, now: Constant) -> bool:
+    old, new = braced_fields(before.value), braced_fields(now.value)
+    return all(
+        old.get(name) == new.get(name) for name in {*old, *new} - {"activation", "fused_activation"}
+    )
 
 
 def _changes_activation(before: Constant | None, now: Constant) -> bool:

@@ -63,6 +63,10 @@ class ReplacedCalls:
     """Ops of each generated call."""
     comments: tuple[str, ...] = ()
     line: int = 0
+    apart: str = ""
+    """Activation that the generated call applied, if the user only calls it by itself."""
+    applied: tuple[str, ...] = ()
+    """Activation that each generated call applies; empty for none."""
 
 
 @dataclass(frozen=True)

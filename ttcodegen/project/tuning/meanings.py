@@ -16,6 +16,7 @@ from ttcodegen.optimizer.overrides.meanings import same_meaning as same_calls
 from ttcodegen.project.tuning.statements import (
     ACTIVATIONS,
     BINARY_ACTIVATIONS,
+    CONFIGURATIONS,
     KINDS,
     NOTHING,
     Argument,
@@ -23,6 +24,7 @@ from ttcodegen.project.tuning.statements import (
     Constant,
     Statement,
     activation_named,
+    activation_of,
     call_in,
     joined,
     kind_of,
@@ -46,7 +48,10 @@ class _Unknown(Exception):
 
 
 def same_meaning(
-    before: Sequence[Statement], after: Sequence[Statement], constants: Mapping[str, Constant]
+    before: Sequence[Statement],
+    after: Sequence[Statement],
+    constants: Mapping[str, Constant],
+    generated: Mapping[str, Constant] | None = None,
 ) -> bool:
     """Returns whether two sequences of calls compute the same on samples.
 
@@ -54,8 +59,10 @@ def same_meaning(
         before: the generated calls; the last one produces the result.
         after: the user's calls.
         constants: the constants of tuning.hpp by name.
+        generated: those of the generated calls, if they are others.
     """
-    old, new = known_calls(before, constants), known_calls(after, constants)
+    old = known_calls(before, constants if generated is None else generated)
+    new = known_calls(after, constants)
     return old is not None and new is not None and same_calls(old, new)
 
 
@@ -101,7 +108,7 @@ def _known_calls(call: Call, target: str, constants: Mapping[str, Constant]) -> 
         if kind in ACTIVATIONS:
             attributes.update(_activation(kind, each))
         elif kind is not None:
-            continue
+            attributes.update(_configured_activation(kind, each, constants))
         elif (tensor := _tensor(each, target, inner, constants)) is not None:
             if numbers:
                 # Which operand the number stands for is not known.
@@ -112,7 +119,9 @@ def _known_calls(call: Call, target: str, constants: Mapping[str, Constant]) -> 
     for option in call.options:
         if option.label in ACTIVATIONS and option.text not in NOTHING:
             attributes.update(_activation(option.label, option))
-        elif option.label not in KINDS:
+        elif option.label in KINDS:
+            attributes.update(_configured_activation(option.label, option, constants))
+        else:
             attributes[str(option.label)] = _number(option, "")
     names = [spec.name for spec in definition.attributes]
     if len(numbers) > len(names) or len(tensors) > len(definition.operands):
@@ -180,6 +189,16 @@ def _activation(parameter: str, argument: Argument) -> dict[str, object]:
     if name is None:
         raise _Unknown
     return {_ACTIVATION_ATTRIBUTES[parameter]: name}
+
+
+def _configured_activation(
+    parameter: str, argument: Argument, constants: Mapping[str, Constant]
+) -> dict[str, object]:
+    """Attribute of the catalogue for an activation that a configuration applies."""
+    if parameter not in CONFIGURATIONS:
+        return {}
+    name = activation_of(argument.words, constants)
+    return {"activation": name} if name else {}
 
 
 def _transposition(call: Call, target: str) -> KnownCall:

@@ -177,6 +177,10 @@ class _Writer:
     # Replaced calls
 
     def _replacement(self, file: EditedFile, group: ReplacedCalls) -> None:
+        if group.apart:
+            for op in group.ops:
+                self._add(op, {"fuse": False}, group.comments)
+            return
         made = self._replaced(file, group.before, group.after, group.ops_before, group.comments)
         if not made:
             self._skip(group.ops, replacement_text(group))

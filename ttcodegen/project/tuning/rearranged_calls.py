@@ -21,9 +21,10 @@ from ttcodegen.project.tuning.order import (
     substituted,
     without_borrowing,
 )
-from ttcodegen.project.tuning.rewritten_calls import option_names, source_of
+from ttcodegen.project.tuning.rewritten_calls import EditedNode, option_names, source_of
 from ttcodegen.project.tuning.statements import (
     ACTIVATIONS,
+    CONFIGURATIONS,
     KINDS,
     NOTHING,
     TUNING,
@@ -31,6 +32,7 @@ from ttcodegen.project.tuning.statements import (
     Call,
     Constant,
     Statement,
+    applied_after,
     joined,
     kind_of,
     statements,
@@ -38,6 +40,7 @@ from ttcodegen.project.tuning.statements import (
 
 Loss = tuple[str, str]
 """Reason for which a decision does not apply, and the nearest that does; empty if unknown."""
+_ACTIVATION_FIELD = re.compile(r"(\.fused_activation = )[\w:]+(?:\([^)]*\)|\{[^}]*\})")
 _LITERALS = frozenset(("true", "false"))
 
 
@@ -50,13 +53,15 @@ class RearrangedCalls:
         counterpart: maps a path and a generated statement to the call of the new program, None if
             there is none.
         renamed: maps the variables that a generated statement reads to those of its counterpart.
-        constants: the constants of tuning.hpp, by name.
+        constants: the constants of tuning.hpp as edited, by name.
+        generated: those of the new program.
     """
 
     now: Mapping[str, str]
     counterpart: Callable[[str, Statement], Node | None]
     renamed: Callable[[str, Statement, Node], Mapping[str, str]]
     constants: Mapping[str, Constant] = field(default_factory=dict[str, Constant])
+    generated: Mapping[str, Constant] = field(default_factory=dict[str, Constant])
     texts: dict[Node, str] = field(default_factory=dict[Node, str])
     """Replaced calls, with their text."""
     removed: dict[Node, None] = field(default_factory=dict[Node, None])
@@ -84,6 +89,18 @@ class RearrangedCalls:
         nodes = [node for node in found if node is not None]
         if len(nodes) < len(found):
             return "there is no such call any more", ""
+        if group.apart and not applied_after(nodes[-1].statement, self.generated):
+            if any(user.callee == group.apart for user, _ in nodes[-1].users):
+                # It is called by itself already.
+                return None
+            return f"there is no {group.apart} any more", ""
+        for applied, node in zip(group.applied, nodes, strict=False):
+            now = applied_after(node.statement, self.generated)
+            if now != applied:
+                return f"'{node.statement.target}' applies {now or 'no activation'} now", ""
+        if group.apart:
+            self._take_out(group, nodes[-1])
+            return None
         names: dict[str, str] = {}
         made: set[str] = set()
         for old, node in zip(group.before, nodes, strict=True):
@@ -272,6 +289,24 @@ class RearrangedCalls:
             return None
         moved = f"ttnn::to_memory_config({last.target}, {wanted['memory_config']})"
         return [*texts, f"{last.target} = {moved};"]
+
+    def _take_out(self, group: ReplacedCalls, target: Node) -> None:
+        """Calls the activation of a call after it, as the user did."""
+        made = EditedNode(self.now[target.path], target.statement)
+        made.options.pop("activation", None)
+        for name, value in made.options.items():
+            constant = self.generated.get(value.removeprefix(TUNING))
+            if name in CONFIGURATIONS and constant is not None:
+                text = joined(constant.value)
+                type_text = joined(constant.type_words).removeprefix("const ")
+                text = f"{type_text}{text}" if text.startswith("{") else text
+                made.options[name] = _ACTIVATION_FIELD.sub(r"\1{}", text)
+        last, variable = group.after[-1], target.statement.target
+        assert last.call is not None
+        others = [source_of(group.texts[-1], each, last.start) for each in last.call.positional[1:]]
+        call = f"{variable} = {last.call.callee}({', '.join([str(variable), *others])});"
+        self.texts[target] = self._indented(target, [made.render(), call])
+        self._touch(target, group.comments)
 
     def _joining_conflict(self, before: Sequence[Statement], nodes: Sequence[Node]) -> Loss | None:
         """Reason for which calls cannot be joined at the last one's position."""

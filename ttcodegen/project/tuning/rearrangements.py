@@ -19,7 +19,12 @@ from ttcodegen.project.tuning.edited_files import (
 )
 from ttcodegen.project.tuning.meanings import same_meaning
 from ttcodegen.project.tuning.order import blocks, order_conflict, plain, read
-from ttcodegen.project.tuning.statements import Constant, Statement, statements
+from ttcodegen.project.tuning.statements import (
+    Constant,
+    Statement,
+    applied_after,
+    statements,
+)
 
 Pair = tuple[Statement, Statement]
 """Statement as generated, and as edited."""
@@ -116,16 +121,24 @@ class Rearrangement:
         return next((ops for each in calls if (ops := self.index.at(each))), ())
 
     def take_replaced(
-        self, unresolved: Sequence[Pair], constants: Mapping[str, Constant]
+        self,
+        unresolved: Sequence[Pair],
+        constants: Mapping[str, Constant],
+        generated: Mapping[str, Constant],
     ) -> list[Pair]:
         """Finds calls that were replaced by equivalent ones; returns their result statements.
 
         Args:
             unresolved: pairs of calls that differ by more than decisions.
             constants: the constants of tuning.hpp by name.
+            generated: the generated constants.
         """
         found: list[Pair] = []
-        for old, new in (*unresolved, *self._same_results()):
+        lasts = [(old, new, self._last_of(new)) for old, new in unresolved]
+        kept = {id(last): new for _, new, last in lasts if last is not None}
+        """Calls that keep their place, by those that give their result now."""
+        pairs = [(old, last) for old, _, last in lasts if last is not None]
+        for old, new in (*unresolved, *pairs, *self._same_results()):
             if old.call is None or new.call is None or old.target is None:
                 continue
             if any(old is before or new is after for before, after in found):
@@ -133,10 +146,11 @@ class Rearrangement:
             if plain(old.words) == plain(new.words):
                 continue
             before = self._inner(old, self.gone, statements(self.file.before))
-            after = self._inner(new, self.added, statements(self.file.after))
+            added = [*self.added, *([kept[id(new)]] if id(new) in kept else [])]
+            after = self._inner(new, added, statements(self.file.after))
             if not _has_other_calls(before, after):
                 continue
-            if not same_meaning(before, after, constants):
+            if not same_meaning(before, after, constants, generated):
                 continue
             passed = self._passed(old, new)
             if passed and not self._take_place(old, new, passed):
@@ -161,9 +175,21 @@ class Rearrangement:
                         if self.file.after[start:end] not in old_comments
                     ),
                     self.file.after.count("\n", 0, new.start) + 1,
+                    _taken_out(before, after, constants, generated),
+                    tuple(applied_after(each, generated) for each in before),
                 )
             )
         return found
+
+    def _last_of(self, new: Statement) -> Statement | None:
+        """Last added call that assigns the variable of another one again; None without one."""
+        again = [
+            each
+            for each in self.added
+            if each.function == new.function and each.target == new.target is not None
+            if each.start > new.start and each.call is not None and not each.is_declaration
+        ]
+        return again[-1] if again else None
 
     def _same_results(self) -> Iterator[Pair]:
         """Calls that assign the variable of a removed one, the last of them first."""
@@ -179,7 +205,7 @@ class Rearrangement:
         return [
             o
             for o, n in self.pairs
-            if o.function == old.function and id(o) not in moved
+            if o.function == old.function and o is not old and id(o) not in moved
             if (o.start < old.start) != (n.start < new.start)
         ]
 
@@ -251,6 +277,20 @@ def _has_other_calls(before: Sequence[Statement], after: Sequence[Statement]) ->
     if old is None or new is None or old.callee != new.callee:
         return True
     return before[0].variables != after[0].variables
+
+
+def _taken_out(
+    before: Sequence[Statement],
+    after: Sequence[Statement],
+    constants: Mapping[str, Constant],
+    generated: Mapping[str, Constant],
+) -> str:
+    """Activation that is called after a call which applied it; empty for other replacements."""
+    applied = applied_after(before[0], generated)
+    if not applied or len(before) > 1 or len(after) != 2 or applied_after(after[0], constants):
+        return ""
+    callees = [each.call.callee.rpartition("::")[2] for each in (*before, *after) if each.call]
+    return applied if callees[:1] == callees[1:2] and callees[2:] == [applied] else ""
 
 
 def restored_statements(

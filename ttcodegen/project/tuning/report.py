@@ -95,6 +95,8 @@ def names_text(ops: Sequence[LoweredOp]) -> str:
 
 def replacement_text(group: ReplacedCalls) -> str:
     """Description of a replacement."""
+    if group.apart:
+        return f"{group.apart} called by itself"
     before, after = _callees(group.before), _callees(group.after)
     if before == after:
         return "; ".join(joined(plain(each.words)) for each in group.after)

@@ -206,8 +206,8 @@ class OpEdits:
         files = tuned_files(flatbuffer.path.absolute().parent)
         edited = EditedCalls(binary, files, model.grid)
         self.words: dict[tuple[str, int], str] = {}
-        self.calls: dict[tuple[str, int], LibraryCall] = {}
-        """Calls that differ from the generated ones."""
+        self.calls: dict[tuple[str, int], tuple[LibraryCall, ...]] = {}
+        """Calls of ops that differ from the generated ones: several in place of others."""
         self.gone: set[tuple[str, int]] = set()
         for function in flatbuffer.functions:
             for index in range(len(function.operations)):
@@ -219,8 +219,10 @@ class OpEdits:
                     self.words[key] = edited.words[node]
                 if node in edited.gone:
                     self.gone.add(key)
-                elif node in edited.now and edited.now[node] != edited.generated[node]:
-                    self.calls[key] = edited.now[node]
+                elif node in edited.now and (
+                    node in edited.inner or edited.now[node] != edited.generated[node]
+                ):
+                    self.calls[key] = (*edited.inner.get(node, ()), edited.now[node])
 
     def words_by_name(self, program: str, places: OpPlaces) -> dict[str, str]:
         """Descriptions of a program's edits, by op name."""

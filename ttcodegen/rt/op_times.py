@@ -7,7 +7,7 @@ import io
 import time
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 
 from xdsl.dialects.func import FuncOp
@@ -25,7 +25,8 @@ from ttcodegen.ops.core.calls import Argument, Call
 from ttcodegen.ops.core.definition import function_of
 from ttcodegen.ops.tt_lang import LIBRARY_CALL
 from ttcodegen.optimizer.call import LibraryCall, call_in_file
-from ttcodegen.optimizer.cost.calls import CallCost, CostModel
+from ttcodegen.optimizer.cost.calls import CallCost, CostModel, total_cost
+from ttcodegen.optimizer.overrides.meanings import TRANSPOSED
 from ttcodegen.rt.device_profile import ProgramCounts, longest_cycles
 from ttcodegen.runtime.backend_reports import ReportedCall
 from ttcodegen.runtime.executable import FlatbufferExecutable, TTMExecutable, TTNNExecutable
@@ -232,14 +233,14 @@ class KnownOps:
     Args:
         flatbuffer: the file.
         model: cost model of the card.
-        edited: edited calls of the project's C++, by program and index.
+        edited: edited calls of the project's C++, by program and index: several in place of others.
     """
 
     def __init__(
         self,
         flatbuffer: FlatbufferExecutable,
         model: CostModel,
-        edited: Mapping[tuple[str, int], LibraryCall] | None = None,
+        edited: Mapping[tuple[str, int], Sequence[LibraryCall]] | None = None,
     ) -> None:
         self.flatbuffer = flatbuffer
         self._model = model
@@ -253,9 +254,12 @@ class KnownOps:
         name, cost = self.flatbuffer.work(program, operation)
         estimate = call = None
         if isinstance(self.flatbuffer, TTNNExecutable) and operation.callee is None:
-            call = self._edited.get((program, index))
-            call = call or call_in_file(self._functions[program], operation)
-            estimate = self._model.cost(call)
+            generated = call_in_file(self._functions[program], operation)
+            calls = self._edited.get((program, index), (generated,))
+            costs = [self._model.cost(each) for each in calls]
+            # The slowest call stands for all.
+            call = max(zip(calls, costs, strict=True), key=lambda each: each[1].seconds)[0]
+            estimate = costs[0] if len(costs) == 1 else total_cost(costs)
         if isinstance(self.flatbuffer, TTMExecutable) and operation.callee is not None:
             estimate = self._exchange(operation)
         times = OpTimes(program, index, name, operation.location, cost, estimate, call)
@@ -263,6 +267,17 @@ class KnownOps:
             launched = self.flatbuffer.launched(operation)
             times.fidelity = None if launched is None else launched.fidelity
         return times
+
+    def made_calls(self, program: str) -> Mapping[int, Sequence[str]]:
+        """Functions that the C++ calls for the edited ops of a program, by index."""
+        return {
+            index: [
+                "transpose" if TRANSPOSED in each.attributes else function_of(each.name)
+                for each in calls
+            ]
+            for (name, index), calls in self._edited.items()
+            if name == program
+        }
 
     def once(self, program: str) -> list[OpTimes]:
         """Ops of a program with zero time, except deallocations."""
@@ -352,7 +367,13 @@ def times_of_calls(
         return [OpTimes(program, 0, WHOLE_PROGRAM, None, cost, spans=_spans(runs))]
     expected: list[ExpectedCall] = []
     if known is not None and isinstance(known.flatbuffer, TTNNExecutable):
-        expected = expected_calls(known.flatbuffer.binary, [program])
+        made = known.made_calls(program)
+        expected = [
+            replace(each, name=made[each.op][-1], inner=tuple(made[each.op][:-1]))
+            if each.op in made
+            else each
+            for each in expected_calls(known.flatbuffer.binary, [program])
+        ]
     found: dict[tuple[str, int], OpTimes] = {}
     outside = OpTimes(program, None, OUTSIDE, None, _NO_WORK)
     for run in runs:

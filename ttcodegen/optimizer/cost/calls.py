@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
+from typing import Any
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -73,6 +74,16 @@ class CallCost:
     def working_bytes(self) -> int:
         """Bytes of L1 per core besides operands and results."""
         return self.circular_buffers + self.intermediates
+
+
+def total_cost(costs: Sequence[CallCost]) -> CallCost:
+    """Cost of calls one after another: times and transfers of all, cores and L1 of the largest."""
+    slowest = max(costs, key=lambda each: each.seconds)
+    largest = max(costs, key=lambda each: each.l1_bytes)
+    summed = ("dram_bytes", "noc_bytes", "engine_cycles", "vector_cycles", "seconds")
+    summed = (*summed, "link_bytes", "link_seconds", "chip_seconds", "between_seconds")
+    totals: dict[str, Any] = {name: sum(getattr(each, name) for each in costs) for name in summed}
+    return replace(largest, cores=slowest.cores, bound=slowest.bound, **totals)
 
 
 class CostModel:

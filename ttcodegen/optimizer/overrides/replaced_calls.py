@@ -246,7 +246,7 @@ class _Replacement:
         is_last: bool,
     ) -> Any:
         wanted = self.op.results[0].type
-        shape = _shape(definition, [shape_of(each.type) for each in values], attributes)
+        shape = result_shape(definition, [shape_of(each.type) for each in values], attributes)
         if shape is None:
             shapes = " and ".join(str(shape_of(each.type)) for each in values)
             raise self._refused(f"'{name}' does not take operands of the shapes {shapes}")
@@ -340,7 +340,7 @@ class _Replacement:
         )
 
 
-def _shape(
+def result_shape(
     definition: TTNNDefinition, shapes: Sequence[tuple[int, ...]], attributes: Mapping[str, Any]
 ) -> tuple[int, ...] | None:
     """Shape of the result of a call whose meaning is known; None if it takes no such operands."""

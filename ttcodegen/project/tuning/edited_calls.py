@@ -11,18 +11,27 @@ from xdsl.ir import SSAValue
 
 from ttcodegen.dialects.core.datatypes import DataType
 from ttcodegen.dialects.operations.compute_config import ComputeConfig, MathFidelity
-from ttcodegen.dialects.operations.operation import CatalogueOp
+from ttcodegen.dialects.operations.operation import REQUIRED, CatalogueOp
 from ttcodegen.dialects.ttnn.placement import TensorPlacement, given_placement
-from ttcodegen.dialects.ttnn.program_configs import PROGRAM_CONFIGS, CoreGrid, config_of_text
+from ttcodegen.dialects.ttnn.program_configs import (
+    PROGRAM_CONFIGS,
+    CoreGrid,
+    ProgramConfig,
+    config_of_text,
+)
 from ttcodegen.emission.manifest_entries import LoweredOp
 from ttcodegen.flatbuffer.modules import module_of
 from ttcodegen.flatbuffer.program import Binary
 from ttcodegen.optimizer.call import COMPUTE_CONFIG, LibraryCall, call_of
 from ttcodegen.optimizer.candidates import sharded_as
 from ttcodegen.optimizer.cost.calls import CostModel
+from ttcodegen.optimizer.overrides.meanings import TRANSPOSED, KnownCall, swapped
 from ttcodegen.optimizer.overrides.overrides import CallNames
+from ttcodegen.optimizer.overrides.replaced_calls import result_shape
 from ttcodegen.project.manifest import CodeLines, Node
-from ttcodegen.project.tuning.edited_files import EditedFile
+from ttcodegen.project.tuning.edited_files import EditedFile, MovedCall, ReplacedCalls
+from ttcodegen.project.tuning.meanings import ACTIVATION_ATTRIBUTES, known_calls
+from ttcodegen.project.tuning.override_entries import settings_of
 from ttcodegen.project.tuning.report import described, parameters_of, rearranged
 from ttcodegen.project.tuning.setting_values import override_fields, program_summary
 from ttcodegen.project.tuning.statements import (
@@ -43,7 +52,8 @@ class _Edit:
 
     fields: dict[str, Any] = field(default_factory=dict[str, Any])
     """Fields as in the overrides file."""
-    activation: str | None = None
+    activations: dict[str, str | None] = field(default_factory=dict[str, str | None])
+    """Activations by attribute of the catalogue."""
     left: list[str] = field(default_factory=list[str])
     """Removed parameters."""
     words: list[str] = field(default_factory=list[str])
@@ -99,7 +109,11 @@ class EditedCalls:
     grid: CoreGrid
     generated: dict[Node, LibraryCall] = field(default_factory=dict[Node, LibraryCall])
     now: dict[Node, LibraryCall] = field(default_factory=dict[Node, LibraryCall])
-    """Calls after the edits, without fused ones."""
+    """Calls after the edits, without fused ones; of calls in place of others, the last one."""
+    inner: dict[Node, tuple[LibraryCall, ...]] = field(
+        default_factory=dict[Node, tuple[LibraryCall, ...]]
+    )
+    """Calls before the last one of those in place of others."""
     ops: dict[Node, CatalogueOp] = field(default_factory=dict[Node, CatalogueOp])
     names: list[CallNames] = field(default_factory=list[CallNames])
     """Op names of each function."""
@@ -108,9 +122,10 @@ class EditedCalls:
 
     def __post_init__(self) -> None:
         edits, gone = _edits(self.files)
+        replaced = _replaced(self.files)
         for function in module_of(self.binary).walk():
             if isinstance(function, FuncOp) and function.body.blocks:
-                self._collect(function, edits, gone)
+                self._collect(function, edits, gone, replaced)
         for node, edit in edits.items():
             self.words[node] = ", ".join(edit.words)
         for op in (op for file in self.files for edit in file.text_edits for op in edit.ops):
@@ -127,12 +142,17 @@ class EditedCalls:
         for node, call in self.generated.items():
             now = self.now.get(node)
             if now != call or node in self.words:
-                seconds = 0.0 if now is None else model.seconds(now)
+                made = (*self.inner.get(node, ()), *([] if now is None else [now]))
+                seconds = sum(map(model.seconds, made))
                 found[node] = Gain(self.ops[node].name, model.seconds(call), seconds)
         return found
 
     def _collect(
-        self, function: FuncOp, edits: Mapping[Node, _Edit], gone: Mapping[Node, Node]
+        self,
+        function: FuncOp,
+        edits: Mapping[Node, _Edit],
+        gone: Mapping[Node, Node],
+        replaced: Mapping[Node, tuple[EditedFile, ReplacedCalls, int]],
     ) -> None:
         names = CallNames(function)
         self.names.append(names)
@@ -150,6 +170,10 @@ class EditedCalls:
             changed = replace(call, operands=operands)
             if node in edits:
                 changed = self._edited(changed, edits[node])
+            if node in replaced:
+                calls = self._in_place(changed, *replaced[node])
+                changed = calls[-1]
+                self.inner[node] = tuple(calls[:-1])
             results = [value for value in op.results if given_placement(value) is not None]
             if node in gone:
                 # Its readers take the result of the call which applies it.
@@ -161,6 +185,52 @@ class EditedCalls:
             for value, was, result in zip(results, call.results, changed.results, strict=True):
                 if was != result:
                     placed[value] = result
+
+    def _in_place(
+        self, last: LibraryCall, file: EditedFile, group: ReplacedCalls, layer: int
+    ) -> list[LibraryCall]:
+        """Calls in place of others, for the cost model.
+
+        Args:
+            last: the generated call that gives the result.
+            file: the file of the calls.
+            group: the calls.
+            layer: index of the layer, if several share them.
+        """
+        constants = file.constants_known
+        nodes = [(ops[layer].function, ops[layer].name) for ops in group.ops_before]
+        generated = [self.now.get(node) or self.generated.get(node) for node in nodes]
+        generated[-1] = last
+        if group.apart:
+            return _taken_out(last, group.apart)
+        before, after = known_calls(group.before, constants), known_calls(group.after, constants)
+        if before is None or after is None or len(before) != len(generated):
+            return [last]
+        placed: dict[str, TensorPlacement] = {}
+        for known, call in zip(before, generated, strict=True):
+            names = [name for name in known.operands if name is not None]
+            if call is None or len(names) != len(call.operands):
+                return [last]
+            for name, operand in zip(names, call.operands, strict=True):
+                placed.setdefault(name, operand)
+        attributes = {call.name: call.attributes for call in generated if call is not None}
+        settings = {str(each.target): settings_of(each, constants) for each in group.after[:-1]}
+        settings[group.after[-1].target or ""] = settings_of(group.after[-1], constants)
+        found: list[LibraryCall] = []
+        for number, known in enumerate(after):
+            operands = tuple(placed[n] for n in known.operands if n is not None and n in placed)
+            name = known.definition.short_name
+            given = _attributes(known, operands, attributes.get(name, {}))
+            is_last = number == len(after) - 1
+            result = last.result
+            if not is_last:
+                shape = result_shape(known.definition, [o.shape for o in operands], given)
+                result = result.interleaved().with_(shape=shape or result.shape)
+            call = LibraryCall(name, operands, (result,), given)
+            said = settings.get(known.result, {}) if is_last or known.result in settings else {}
+            found.append(self._edited(call, _Edit(fields=dict(said))))
+            placed[known.result] = found[-1].result
+        return found
 
     def _edited(self, call: LibraryCall, edit: _Edit) -> LibraryCall:
         """Applies the user's decisions to a call."""
@@ -184,10 +254,50 @@ class EditedCalls:
             fidelity = MathFidelity(fields["math_fidelity"])
             known = call.compute_config or ComputeConfig()
             attributes[COMPUTE_CONFIG] = replace(known, math_fidelity=fidelity)
-        if edit.activation is not None:
-            attributes["activation"] = edit.activation
+        attributes.update(edit.activations)
         results = (result, *call.results[1:]) if call.results else ()
         return replace(call, results=results, attributes=attributes)
+
+
+def _taken_out(call: LibraryCall, activation: str) -> list[LibraryCall]:
+    """A call that no longer applies an activation, and the call of that."""
+    attributes = {**call.attributes, "activation": None}
+    for name in PROGRAM_CONFIGS:
+        config = attributes.get(name)
+        if isinstance(config, ProgramConfig) and config.activation is not None:
+            attributes[name] = replace(config, **{"fused_activation": None})
+    own = LibraryCall(activation, (call.result,), (call.result,), {})
+    return [replace(call, attributes=attributes), own]
+
+
+def _attributes(
+    known: KnownCall, operands: Sequence[TensorPlacement], generated: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Attributes of a call; settings of the generated call of the same op stay."""
+    defaults = {
+        spec.name: spec.default
+        for spec in known.definition.attributes
+        if spec.default is not REQUIRED
+    }
+    meaning = {name for name in defaults if name in ACTIVATION_ATTRIBUTES.values()}
+    kept = {name: value for name, value in generated.items() if name not in meaning}
+    given = {**defaults, **kept, **known.attributes}
+    if TRANSPOSED in given:
+        given["permutation"] = swapped(len(operands[0].shape), given[TRANSPOSED])
+    return given
+
+
+def _replaced(
+    files: Iterable[EditedFile],
+) -> dict[Node, tuple[EditedFile, ReplacedCalls, int]]:
+    """Calls in place of others, by the op whose result they give, with the index of its layer."""
+    found: dict[Node, tuple[EditedFile, ReplacedCalls, int]] = {}
+    for file in files:
+        for group in file.replaced:
+            for layer, op in enumerate(group.ops_before[-1] if group.ops_before else ()):
+                if all(len(ops) > layer for ops in group.ops_before):
+                    found[op.function, op.name] = file, group, layer
+    return found
 
 
 def _edits(
@@ -202,14 +312,19 @@ def _edits(
         if said not in edit.words:
             edit.words.append(said)
         if parameter in ACTIVATIONS:
-            edit.activation = activation_named(words)
+            edit.activations[ACTIVATION_ATTRIBUTES[parameter]] = activation_named(words)
         elif joined(words) in NOTHING:
             edit.left.append(parameter)
         else:
             edit.fields.update(override_fields(parameter, words, file.constants_known))
     for words, decided in (pair for file in known for pair in rearranged(file)):
+        if isinstance(decided, MovedCall):
+            words = f"{words}, at the same cost"
         for op in decided.ops:
             edits.setdefault((op.function, op.name), _Edit()).words.append(words)
+    for (function, name), (_, group, layer) in _replaced(known).items():
+        for op in (ops[layer] for ops in group.ops_before[:-1]):
+            gone[op.function, op.name] = (function, name)
     for call in (call for file in known for call in file.calls):
         for fused, by in zip(call.fused_ops, call.ops, strict=False):
             gone[fused.function, fused.name] = (by.function, by.name)

@@ -34,7 +34,7 @@ from ttcodegen.systems.releases import PARAMETERS
 if TYPE_CHECKING:
     from ttcodegen.ops.core.definition import TTNNDefinition
 
-_ACTIVATION_ATTRIBUTES = {
+ACTIVATION_ATTRIBUTES = {
     "activation": "activation",
     "post_activations": "activation",
     "lhs_activations": "lhs_activation",
@@ -188,7 +188,7 @@ def _activation(parameter: str, argument: Argument) -> dict[str, object]:
     name = activation_named(argument.words)
     if name is None:
         raise _Unknown
-    return {_ACTIVATION_ATTRIBUTES[parameter]: name}
+    return {ACTIVATION_ATTRIBUTES[parameter]: name}
 
 
 def _configured_activation(

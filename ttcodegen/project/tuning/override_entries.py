@@ -208,14 +208,14 @@ class _Writer:
             calls = _Calls(old, new, names, layers > 1).run()
             if calls is None:
                 return False
-            given = {str(each.target): _configured(each, constants) for each in after[:-1]}
+            given = {str(each.target): settings_of(each, constants) for each in after[:-1]}
             inner = {
                 str(call["name"]): given[known.result]
                 for known, call in zip(new, calls, strict=True)
                 if "name" in call and given.get(known.result)
             }
             op = ops[-1][layer]
-            made.append((op, calls, {**inner, op.name: _configured(after[-1], constants)}))
+            made.append((op, calls, {**inner, op.name: settings_of(after[-1], constants)}))
         for op, calls, given in made:
             self._update(op.function, op.name, {"calls": calls}, comments)
             for name, fields in given.items():
@@ -291,7 +291,7 @@ def _changed(said: Mapping[str, Any], parameter: str, before: Sequence[str]) -> 
     return found
 
 
-def _configured(statement: Statement, constants: Mapping[str, Constant]) -> dict[str, Any]:
+def settings_of(statement: Statement, constants: Mapping[str, Constant]) -> dict[str, Any]:
     """Fields of the overrides file for the settings in a call."""
     call = statement.call
     assert call is not None

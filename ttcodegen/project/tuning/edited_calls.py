@@ -22,6 +22,7 @@ from ttcodegen.dialects.ttnn.program_configs import (
 from ttcodegen.emission.manifest_entries import LoweredOp
 from ttcodegen.flatbuffer.modules import module_of
 from ttcodegen.flatbuffer.program import Binary
+from ttcodegen.naming.modules import PRODUCT_WEIGHTS
 from ttcodegen.optimizer.call import COMPUTE_CONFIG, LibraryCall, call_of
 from ttcodegen.optimizer.candidates import sharded_as
 from ttcodegen.optimizer.cost.calls import CostModel
@@ -38,10 +39,13 @@ from ttcodegen.project.tuning.statements import (
     ACTIVATIONS,
     NOTHING,
     TUNING,
+    Constant,
     activation_named,
     joined,
 )
 
+_WEIGHTS = "weights"
+"""Field of the data type of weights."""
 TEXT = "text"
 """Mark of an op with an edit that is no decision."""
 
@@ -239,6 +243,10 @@ class EditedCalls:
         result = call.result
         if "data_type" in fields:
             result = result.with_(data_type=DataType.from_mlir(fields["data_type"]))
+        operands = call.operands
+        if _WEIGHTS in fields and len(operands) > 1:
+            weights = operands[1].with_(data_type=DataType.from_mlir(fields[_WEIGHTS]))
+            operands = (operands[0], weights, *operands[2:])
         if fields.get("sharding") == "interleaved":
             result = result.with_(
                 buffer_type=fields["memory"], memory_layout="interleaved", shards=None
@@ -256,7 +264,7 @@ class EditedCalls:
             attributes[COMPUTE_CONFIG] = replace(known, math_fidelity=fidelity)
         attributes.update(edit.activations)
         results = (result, *call.results[1:]) if call.results else ()
-        return replace(call, results=results, attributes=attributes)
+        return replace(call, operands=operands, results=results, attributes=attributes)
 
 
 def _taken_out(call: LibraryCall, activation: str) -> list[LibraryCall]:
@@ -311,7 +319,9 @@ def _edits(
         edit = edits.setdefault((op.function, op.name), _Edit())
         if said not in edit.words:
             edit.words.append(said)
-        if parameter in ACTIVATIONS:
+        if parameter == _WEIGHTS:
+            edit.fields.update(_weights_of(words, file.constants_known))
+        elif parameter in ACTIVATIONS:
             edit.activations[ACTIVATION_ATTRIBUTES[parameter]] = activation_named(words)
         elif joined(words) in NOTHING:
             edit.left.append(parameter)
@@ -333,6 +343,12 @@ def _edits(
     return edits, gone
 
 
+def _weights_of(words: Sequence[str], constants: Mapping[str, Constant]) -> dict[str, Any]:
+    """Data type that the weights of products have."""
+    found = override_fields("dtype", words, constants).get("data_type")
+    return {} if found is None else {_WEIGHTS: found}
+
+
 def _config_name(call: LibraryCall) -> str:
     """Attribute of a call's program config."""
     given = [name for name in PROGRAM_CONFIGS if call.attributes.get(name) is not None]
@@ -350,6 +366,10 @@ def _decided(
     for file in known:
         for constant in file.constants:
             words = (f"{TUNING}{constant.constant.name}",)
+            if constant.constant.name == PRODUCT_WEIGHTS:
+                said = f"data type of weights {joined(constant.constant.value)}"
+                for op in constant.ops:
+                    yield op, _WEIGHTS, words, file, said
             for parameter in parameters_of(constant):
                 fields = override_fields(parameter, words, file.constants_known)
                 said = _short_description(parameter, constant.constant.value, fields)

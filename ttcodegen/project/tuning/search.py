@@ -215,6 +215,8 @@ class _Search:
                 node = self._nodes[op]
                 if node not in self._statements:
                     raise CompileError(f"the C++ has no call of its own for '{name}'")
+                if node in self._edited.inner:
+                    raise CompileError(f"'{name}' is made by other calls than the generated one")
                 return node
         close = closest(name, known)
         raise CompileError(
@@ -227,6 +229,8 @@ class _Search:
         found: dict[tuple[str, int], Node] = {}
         for node in self._calls:
             if node[0] not in self._entries or node not in self._statements:
+                continue
+            if node in self._edited.inner:
                 continue
             path, statement = self._statements[node]
             if any(True for _ in _tunable_arguments(self._now(path, statement), self._constants)):

@@ -167,6 +167,26 @@ def compile_module(
     Raises:
         CompileError: if the input is invalid or unsupported; lists all unsupported ops.
     """
+    from ttcodegen.optimizer.overrides.refusals import RefusedOverrides, all_refusals
+
+    try:
+        return _compiled(source, options, runner, diagnostics, divide)
+    except RefusedOverrides as error:
+        raise all_refusals(
+            error,
+            options.overrides,
+            lambda text: _compiled(source, replace(options, overrides=text), None, None, divide),
+        ) from None
+
+
+def _compiled(
+    source: Source,
+    options: CompileOptions,
+    runner: PassRunner | None,
+    diagnostics: Diagnostics | None,
+    divide: Callable[[ModuleOp, CompileOptions], None] | None,
+) -> CompiledModule:
+    """Compiles a module; raises RefusedOverrides for the entries that one pass refuses."""
     _refuse_impossible(options)
     runner = runner if runner is not None else PassRunner(load_dialects())
     with runner.stage("parse"):

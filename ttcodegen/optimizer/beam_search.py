@@ -180,11 +180,15 @@ class Choices(Protocol):
     ) -> list[Candidate]:
         """Returns the candidates that follow the override, from the operand placements of `call`.
 
-        Raises CompileError if there are none."""
+        If there are none, the override is refused, and no longer concerns the call."""
         ...
 
     def left_alone(self, op: CatalogueOp, call: LibraryCall) -> None:
-        """Raises CompileError if the override of a call without candidates would change it."""
+        """Refuses the override of a call without candidates that would change it."""
+        ...
+
+    def refuse(self, op: CatalogueOp, error: CompileError) -> None:
+        """Records the refusal of a call's override, which no longer concerns it."""
         ...
 
     def no_room(self, op: CatalogueOp, room: int) -> CompileError:
@@ -299,7 +303,8 @@ class Search:
                 tried.append((made.seconds - state.seconds, candidate, made))
         if not tried and self._has_override(op):
             assert self.choices is not None
-            raise self.choices.no_room(op, self.room)
+            self.choices.refuse(op, self.choices.no_room(op, self.room))
+            return self._successors(state, index, op)
         if not tried:
             # No candidate may be reachable from the declared placements.
             return [self._unchanged(state, index, op)]
@@ -317,7 +322,9 @@ class Search:
             self._kinds[op] = (op.name, str(op.properties), call.results)
         if self._has_override(op):
             assert self.choices is not None
-            return self._with_costs(call, self.choices.candidates(op, call, fixed))
+            found = self.choices.candidates(op, call, fixed)
+            if found or self._has_override(op):
+                return self._with_costs(call, found)
         key = (self._kinds[op], call.operands, tuple(fixed), has_weights)
         if key not in self._priced_candidates:
             candidates = self._candidates(call, fixed)

@@ -39,6 +39,7 @@ from ttcodegen.optimizer.overrides.overrides import (
     read_overrides,
     written,
 )
+from ttcodegen.optimizer.overrides.refusals import Refusals
 from ttcodegen.optimizer.rewrites import choose_fidelities
 from ttcodegen.transforms.const_eval import constant_calls, constant_values, is_const_eval
 from ttcodegen.transforms.rewriting import body_of, set_type
@@ -190,22 +191,24 @@ class Optimize(ModulePass):
         given: Overrides = read_overrides(self.overrides) if self.overrides else NO_OVERRIDES
         named = [CallNames(function) for function in functions]
         check_names(given, named)
+        refusals = Refusals()
         taken: list[tuple[FunctionOverrides, list[Decision]]] = []
         explained: list[str] = []
         for function, names in zip(functions, named, strict=True):
             choose_fidelities(function)
             overrides = FunctionOverrides(given, names)
-            give_order(function, overrides)
-            give_weight_types(function, overrides)
-            give_data_types(function, overrides)
+            give_order(function, overrides, refusals)
+            give_weight_types(function, overrides, refusals)
+            give_data_types(function, overrides, refusals)
             once = constant_calls(function)
-            decisions = decide(function, model, self.level, overrides)
+            decisions = decide(function, model, self.level, overrides, refusals)
             taken.append((overrides, decisions))
             _Writer(function).write(decisions)
             for call in body_of(function).ops:
                 call.attributes.pop(MERGED, None)
             if self.record:
                 explained.append(f"{names.function}\n{table(decisions, overrides, model, once)}")
+        refusals.raise_all()
         if self.record:
             op.attributes[DECISIONS] = StringAttr(written(taken, self.level))
             op.attributes[EXPLANATION] = StringAttr("\n".join(explained))
@@ -222,14 +225,18 @@ def placed_calls() -> frozenset[str]:
 
 
 def decide(
-    function: FuncOp, model: CostModel, level: int, overrides: FunctionOverrides
+    function: FuncOp,
+    model: CostModel,
+    level: int,
+    overrides: FunctionOverrides,
+    refusals: Refusals,
 ) -> list[Decision]:
-    """Chooses a candidate for each op of a function, following overrides."""
+    """Chooses a candidate for each op of a function, following overrides that are not refused."""
     block = body_of(function)
     constants = constant_values(function)
     skipped = constant_calls(function)
     placed = placed_calls()
-    choices = GivenChoices(overrides, CandidateGenerator(model, True, placed))
+    choices = GivenChoices(overrides, CandidateGenerator(model, True, placed), refusals)
 
     def found(shards: bool) -> list[Decision]:
         search = Search(

@@ -47,7 +47,9 @@ from ttcodegen.optimizer.overrides.overrides import (
     FunctionOverrides,
     is_fused,
     place,
+    refused_entry,
 )
+from ttcodegen.optimizer.overrides.refusals import Refusals
 from ttcodegen.optimizer.programs.attention_and_norms import norm_misfit
 from ttcodegen.optimizer.rewrites import TYPES, narrow
 from ttcodegen.transforms.const_eval import constant_values
@@ -57,24 +59,40 @@ from ttcodegen.transforms.rewriting import body_of, set_type
 class GivenChoices:
     """Overrides of a function, matched against the available candidates."""
 
-    def __init__(self, overrides: FunctionOverrides, generator: CandidateGenerator) -> None:
+    def __init__(
+        self, overrides: FunctionOverrides, generator: CandidateGenerator, refusals: Refusals
+    ) -> None:
         self._overrides = overrides
+        self._refusals = refusals
         self._generator = generator
         """Generator of all candidates, sharded ones also at level 1: overrides may request them."""
 
     def concern(self, op: CatalogueOp) -> bool:
-        """Returns whether there is an override of the call."""
+        """Returns whether there is an override of the call that is not refused."""
         return self._overrides[op] is not None
+
+    def refuse(self, op: CatalogueOp, error: CompileError) -> None:
+        """Records the refusal of a call's override, which no longer concerns it."""
+        self._refusals.add(error, self._overrides.entries_of(op))
+        self._overrides.drop(op)
 
     def candidates(
         self, op: CatalogueOp, call: LibraryCall, fixed: Sequence[bool]
     ) -> list[Candidate]:
         """Returns the candidates that follow the override, from the operand placements of `call`.
 
-        Raises:
-            CompileError: if there are none, with ttnn's rule and the legal placements; or if the
-                entry names another op or an invalid program config.
+        There are none if it is refused: with ttnn's rule and the legal placements; or as the entry
+        names another op or an invalid program config.
         """
+        try:
+            return self._following_candidates(op, call, fixed)
+        except CompileError as error:
+            self.refuse(op, error)
+            return []
+
+    def _following_candidates(
+        self, op: CatalogueOp, call: LibraryCall, fixed: Sequence[bool]
+    ) -> list[Candidate]:
         entry = self._overrides[op]
         assert entry is not None
         self._check(op, entry)
@@ -172,10 +190,16 @@ class GivenChoices:
         return None
 
     def left_alone(self, op: CatalogueOp, call: LibraryCall) -> None:
-        """Raises CompileError if the override of a call without candidates would change it."""
+        """Refuses the override of a call without candidates that would change it."""
         entry = self._overrides[op]
         if entry is None or not call.results:
             return
+        try:
+            self._check_unchanged(op, call, entry)
+        except CompileError as error:
+            self.refuse(op, error)
+
+    def _check_unchanged(self, op: CatalogueOp, call: LibraryCall, entry: Entry) -> None:
         self._check(op, entry)
         placed = _result_fields(Candidate((), call.results))
         if any(entry.get(field, placed.get(field)) != placed.get(field) for field in PLACES):
@@ -429,35 +453,44 @@ def _with_override(
 _FLOATS = ("bf16", "f32", "bfp_bf8", "bfp_bf4")
 
 
-def give_data_types(function: FuncOp, overrides: FunctionOverrides) -> None:
+def give_data_types(
+    function: FuncOp, overrides: FunctionOverrides, refusals: Refusals | None = None
+) -> None:
     """Sets the result data types of overrides.
 
     Matmuls use the new data type; other users get the previous one by a cast.
 
     Raises:
-        CompileError: if the ttnn call does not support the data type.
+        CompileError: if the ttnn call does not support the data type, and nothing collects
+            refusals.
     """
     for op, entry in overrides.items():
         if (name := entry.get("data_type")) is None:
             continue
         placement = placement_of(op.results[0])
         if placement.data_type.mlir != name:
-            _check(overrides.names[op], op, name)
-            _set_data_type(body_of(function), op, DataType.from_mlir(name))
+            with refused_entry(overrides, op, refusals):
+                _check(overrides.names[op], op, name)
+                _set_data_type(body_of(function), op, DataType.from_mlir(name))
 
 
-def give_weight_types(function: FuncOp, overrides: FunctionOverrides) -> None:
+def give_weight_types(
+    function: FuncOp, overrides: FunctionOverrides, refusals: Refusals | None = None
+) -> None:
     """Converts weights of matmuls to the block floats of overrides.
 
     Raises:
-        CompileError: if the call is not a matmul with const-eval weights.
+        CompileError: if the call is not a matmul with const-eval weights, and nothing collects
+            refusals.
     """
     requested = [(op, entry["weights"]) for op, entry in overrides.items() if "weights" in entry]
     constants = constant_values(function) if requested else set[SSAValue]()
     made: dict[str, dict[SSAValue, SSAValue]] = {name: {} for name in TYPES}
     for op, name in requested:
         is_matmul = has_trait(op, Trait.MATRIX_PRODUCT)
-        if not is_matmul or not narrow(op, TYPES[name], constants, made[name]):
+        if is_matmul and narrow(op, TYPES[name], constants, made[name]):
+            continue
+        with refused_entry(overrides, op, refusals):
             raise CompileError(
                 f"'{overrides.names[op]}' ({op.definition.short_name}) has no weights that could "
                 f"become {name}",

@@ -10,7 +10,13 @@ from xdsl.ir import Block, Operation
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.foundation.messages import closest
-from ttcodegen.optimizer.overrides.overrides import CallNames, Entry, FunctionOverrides
+from ttcodegen.optimizer.overrides.overrides import (
+    CallNames,
+    Entry,
+    FunctionOverrides,
+    refused_entry,
+)
+from ttcodegen.optimizer.overrides.refusals import Refusals
 from ttcodegen.transforms.rewriting import InPlaceWrites, body_of, is_pure
 
 _BESIDE = ("after", "before")
@@ -18,18 +24,25 @@ _LAYOUTS = frozenset(("composite_to_layout", "to_layout"))
 """Calls that only bring an operand into another layout."""
 
 
-def give_order(function: FuncOp, overrides: FunctionOverrides) -> None:
+def give_order(
+    function: FuncOp, overrides: FunctionOverrides, refusals: Refusals | None = None
+) -> None:
     """Moves calls to where overrides have them: right after a call, or right before one.
 
     If both are given, a call that is between them already stays, and another one is moved right
     after the first.
 
     Raises:
-        CompileError: if there is no such place, or a call would pass one that it depends on.
+        CompileError: if there is no such place, or a call would pass one that it depends on, and
+            nothing collects refusals.
     """
     given = [(op, entry) for op, entry in overrides.items() if not entry.keys().isdisjoint(_BESIDE)]
+    if not given:
+        return
+    order = _Order(body_of(function))
     for op, entry in _in_order(given, overrides.names):
-        _Move(function, overrides.names, op, entry).run()
+        with refused_entry(overrides, op, refusals):
+            _Move(order, overrides.names, op, entry).run()
 
 
 def _in_order(
@@ -49,73 +62,116 @@ def _in_order(
     return found
 
 
+class _Order:
+    """Order of the ops of a block, kept while ops move.
+
+    Numbers with gaps tell which of two ops comes first, so that a move costs what it passes.
+    """
+
+    _GAP = 1 << 20
+
+    def __init__(self, block: Block) -> None:
+        self.writes = InPlaceWrites(block)
+        """In-place writes, which moves do not change."""
+        self._block = block
+        self._numbers: dict[Operation, int] = {}
+        self._renumber()
+
+    def _renumber(self) -> None:
+        for number, op in enumerate(self._block.ops):
+            self._numbers[op] = number * self._GAP
+
+    def __getitem__(self, op: Operation) -> int:
+        return self._numbers[op]
+
+    def between(self, first: Operation, end: Operation) -> list[Operation]:
+        """Ops from one on, before another one."""
+        found: list[Operation] = []
+        each: Operation | None = first
+        while each is not None and each is not end:
+            found.append(each)
+            each = each.next_op
+        return found
+
+    def move(self, op: Operation, following: Operation) -> None:
+        """Moves an op before another one."""
+        op.detach()
+        self._block.insert_op_before(op, following)
+        previous = op.prev_op
+        above = self._numbers[following]
+        below = above - 2 * self._GAP if previous is None else self._numbers[previous]
+        self._numbers[op] = (below + above) // 2
+        if self._numbers[op] == below:
+            self._renumber()
+
+
 class _Move:
     """Move of one call within its block."""
 
-    def __init__(self, function: FuncOp, names: CallNames, op: CatalogueOp, entry: Entry) -> None:
-        self._block: Block = body_of(function)
+    def __init__(self, order: _Order, names: CallNames, op: CatalogueOp, entry: Entry) -> None:
+        self._order = order
         self._names = names
         self._op = op
         self._entry = entry
-        self._order = list(self._block.ops)
-        self._writes = InPlaceWrites(self._block)
 
     def run(self) -> None:
         """Moves the call, unless it is in its place."""
         after, before = self._places()
-        here = self._order.index(self._op)
+        here = self._order[self._op]
         if after is not None and before is not None:
-            is_there = after < here < before
+            is_there = self._order[after] < here < self._order[before]
         else:
-            is_there = here - 1 == after or here + 1 == before
+            is_there = self._op in (
+                None if after is None else after.next_op,
+                None if before is None else before.prev_op,
+            )
         if is_there:
             return
-        if after is not None:
-            target = after + 1
+        following = before if after is None else after.next_op
+        assert following is not None
+        is_later = self._order[following] > here
+        if is_later:
+            assert self._op.next_op is not None
+            nearest = self._order.between(self._op.next_op, following)
         else:
-            assert before is not None
-            target = before
-        if target < here:
-            target += self._bring_operands(self._order[target:here])
-        passed = self._order[here + 1 : target] if target > here else self._order[target:here]
-        # From the call on, the nearest that it cannot pass.
-        nearest = passed if target > here else list(reversed(passed))
+            passed = self._order.between(following, self._op)
+            brought = self._bring_operands(passed)
+            # From the call on, the nearest that it cannot pass.
+            nearest = [each for each in reversed(passed) if each not in brought]
+            following = nearest[-1] if nearest else self._op
         for number, each in enumerate(nearest):
             reason = self._conflict(each)
             if reason is not None:
-                raise self._refused(reason, nearest[:number], target > here)
-        self._op.detach()
-        if target < len(self._order):
-            self._block.insert_op_before(self._op, self._order[target])
-        else:
-            self._block.add_op(self._op)
+                raise self._refused(reason, nearest[:number], is_later)
+        if following is not self._op:
+            self._order.move(self._op, following)
 
-    def _bring_operands(self, passed: Sequence[Operation]) -> int:
-        """Moves layouts of operands along, before what is passed; returns how many."""
+    def _bring_operands(self, passed: Sequence[Operation]) -> set[Operation]:
+        """Moves layouts of operands along, before what is passed; returns them."""
+        inside = set(passed)
         brought = [
             each
             for each in passed
             if isinstance(each, CatalogueOp)
             and each.definition.short_name in _LAYOUTS
             and each.results[0] in self._op.operands
-            and not any(value.owner in passed for value in each.operands)
-            and not any(self._writes.overwrites(value) for value in each.operands)
+            and not any(value.owner in inside for value in each.operands)
+            and not any(self._order.writes.overwrites(value) for value in each.operands)
         ]
-        first = next((each for each in passed if each not in brought), self._op)
+        moved = set[Operation](brought)
+        first = next((each for each in passed if each not in moved), self._op)
         for each in brought:
-            each.detach()
-            self._block.insert_op_before(each, first)
-        self._order = list(self._block.ops)
-        return len(brought)
+            self._order.move(each, first)
+        return moved
 
-    def _places(self) -> list[int | None]:
-        """Positions of the calls beside its place; raises CompileError if there is none."""
-        found: list[int | None] = []
+    def _places(self) -> list[CatalogueOp | None]:
+        """Calls beside its place; raises CompileError if there is none."""
+        found: list[CatalogueOp | None] = []
         unknown: list[str] = []
         for field in _BESIDE:
             name = self._entry.get(field)
             op = None if name is None else self._names.named(name)
-            found.append(None if op is None else self._order.index(op))
+            found.append(op)
             if name is not None and op is None:
                 unknown.append(name)
         if unknown and found == [None, None]:
@@ -139,7 +195,7 @@ class _Move:
         if not isinstance(passed, CatalogueOp):
             return "the function ends there"
         shared = [each for each in passed.operands if each in touched]
-        overwritten = [each for each in shared if self._writes.overwrites(each)]
+        overwritten = [each for each in shared if self._order.writes.overwrites(each)]
         if overwritten or (not is_pure(passed) and not is_pure(self._op)):
             return f"'{self._name(passed)}' overwrites what it reads, or the reverse"
         return None

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, cast, get_type_hints
 
 from xdsl.dialects.builtin import ArrayAttr, StringAttr
@@ -27,6 +28,7 @@ from ttcodegen.optimizer.overrides.reference_options import (
     SHARDINGS,
     entries_of_options,
 )
+from ttcodegen.optimizer.overrides.refusals import EntryName, Refusals
 from ttcodegen.transforms.rewriting import body_of
 from ttcodegen.transforms.ttnn.pipelines import level_of
 
@@ -350,6 +352,7 @@ class FunctionOverrides:
     def __init__(self, overrides: Overrides, names: CallNames) -> None:
         self.names = names
         self._entries: dict[Operation, Entry] = {}
+        self._given: dict[Operation, list[EntryName]] = {}
         self._made = made_names(overrides)
         """Names of what calls given in place of others make."""
         self._anchors = {
@@ -362,9 +365,19 @@ class FunctionOverrides:
         for name, entry in overrides.get(ANY, {}).items():
             if (op := names.located(name)) is not None:
                 self._entries[op] = entry
+                self._given[op] = [(ANY, name)]
         for name, entry in overrides.get(names.function, {}).items():
             if (op := names.named(name)) is not None:
                 self._entries[op] = {**self._entries.get(op, {}), **entry}
+                self._given.setdefault(op, []).append((names.function, name))
+
+    def entries_of(self, op: Operation) -> list[EntryName]:
+        """Names of the entries of a call, as they are given."""
+        return self._given.get(op, [])
+
+    def drop(self, op: Operation) -> None:
+        """Forgets the entry of a call."""
+        self._entries.pop(op, None)
 
     def __getitem__(self, op: Operation) -> Entry | None:
         return self._entries.get(op)
@@ -399,6 +412,20 @@ class FunctionOverrides:
         return own and not entry.keys() <= {"op", "fuse", "comment"}
 
 
+@contextmanager
+def refused_entry(
+    overrides: FunctionOverrides, op: Operation, refusals: Refusals | None
+) -> Generator[None]:
+    """Collects the refusal of a call's entry, which is forgotten; raises it without `refusals`."""
+    try:
+        yield
+    except CompileError as error:
+        if refusals is None:
+            raise
+        refusals.add(error, overrides.entries_of(op))
+        overrides.drop(op)
+
+
 def made_names(overrides: Overrides) -> set[str]:
     """Names of the results of calls that are given in place of others, without the last ones."""
     return {
@@ -419,21 +446,24 @@ def check_names(overrides: Overrides, functions: Sequence[CallNames]) -> None:
     """Checks that every override belongs to a call.
 
     Raises:
-        CompileError: if a function or a call does not exist; suggests known names.
+        RefusedOverrides: if a function or calls do not exist; suggests known names.
     """
     known = {names.function: names.known for names in functions}
+    refused = Refusals()
     for function, entries in overrides.items():
         if function != ANY and function not in known:
             close = closest(function, known)
-            raise CompileError(
+            error = CompileError(
                 f"there is no function '{function}' to override calls of",
                 remedy=f"did you mean '{close}'?" if close else f"there are {', '.join(known)}",
             )
+            refused.add(error, [(function, name) for name in entries])
+            continue
         there = known.get(function) or [name for names in known.values() for name in names]
         for name in entries:
             if name not in there:
                 close = closest(name, there)
-                raise CompileError(
+                error = CompileError(
                     f"'{function}' makes nothing called '{name}'"
                     if function != ANY
                     else f"nothing is called '{name}'",
@@ -441,6 +471,8 @@ def check_names(overrides: Overrides, functions: Sequence[CallNames]) -> None:
                     if close
                     else "--write-overrides lists all names",
                 )
+                refused.add(error, [(function, name)])
+    refused.raise_all()
 
 
 def place(placement: TensorPlacement) -> dict[str, Any]:

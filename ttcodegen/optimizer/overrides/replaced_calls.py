@@ -45,6 +45,7 @@ from ttcodegen.optimizer.overrides.overrides import (
     check_names,
     read_overrides,
 )
+from ttcodegen.optimizer.overrides.refusals import Refusals
 from ttcodegen.transforms.rewriting import InPlaceWrites, body_of, erase_dead
 
 _OPERAND = re.compile(r"(.+):(\d{1,9})")
@@ -77,13 +78,17 @@ class ReplaceCalls(ModulePass):
         functions = [each for each in op.walk() if isinstance(each, FuncOp) and each.body.blocks]
         named = [CallNames(function) for function in functions]
         check_names(replaced, named)
+        refused = Refusals()
         for function, names in zip(functions, named, strict=True):
-            entries = list(FunctionOverrides(replaced, names).items())
+            overrides = FunctionOverrides(replaced, names)
+            entries = list(overrides.items())
             for call, entry in entries:
-                _Replacement(function, names, call, entry).run()
+                with refused.collected(overrides.entries_of(call)):
+                    _Replacement(function, names, call, entry).run()
             if entries:
                 erase_dead(function)
                 _keep_names(function, names)
+        refused.raise_all()
 
 
 def _keep_names(function: FuncOp, before: CallNames) -> None:

@@ -180,11 +180,11 @@ class Choices(Protocol):
     ) -> list[Candidate]:
         """Returns the candidates that follow the override, from the operand placements of `call`.
 
-        If there are none, the override is refused, and no longer concerns the call."""
+        Raises CompileError if there are none."""
         ...
 
     def left_alone(self, op: CatalogueOp, call: LibraryCall) -> None:
-        """Refuses the override of a call without candidates that would change it."""
+        """Raises CompileError if the override of a call without candidates would change it."""
         ...
 
     def refuse(self, op: CatalogueOp, error: CompileError) -> None:
@@ -280,7 +280,11 @@ class Search:
                     found[key] = following
         if not found:
             assert refused is not None
-            raise refused
+            if self.choices is None or not isinstance(op, CatalogueOp):
+                raise refused
+            # The search goes on without the override, to find others that are refused.
+            self.choices.refuse(op, refused)
+            return self._step(states, index, op)
         ordered = sorted(found.values(), key=lambda state: state.seconds)
         return ordered[: self.beam]
 
@@ -303,8 +307,7 @@ class Search:
                 tried.append((made.seconds - state.seconds, candidate, made))
         if not tried and self._has_override(op):
             assert self.choices is not None
-            self.choices.refuse(op, self.choices.no_room(op, self.room))
-            return self._successors(state, index, op)
+            raise self.choices.no_room(op, self.room)
         if not tried:
             # No candidate may be reachable from the declared placements.
             return [self._unchanged(state, index, op)]
@@ -322,9 +325,7 @@ class Search:
             self._kinds[op] = (op.name, str(op.properties), call.results)
         if self._has_override(op):
             assert self.choices is not None
-            found = self.choices.candidates(op, call, fixed)
-            if found or self._has_override(op):
-                return self._with_costs(call, found)
+            return self._with_costs(call, self.choices.candidates(op, call, fixed))
         key = (self._kinds[op], call.operands, tuple(fixed), has_weights)
         if key not in self._priced_candidates:
             candidates = self._candidates(call, fixed)

@@ -31,6 +31,7 @@ from ttcodegen.optimizer.overrides.given_candidates import (
 )
 from ttcodegen.optimizer.overrides.order import give_order
 from ttcodegen.optimizer.overrides.overrides import (
+    KEPT,
     MERGED,
     CallNames,
     FunctionOverrides,
@@ -205,7 +206,8 @@ class Optimize(ModulePass):
             taken.append((overrides, decisions))
             _Writer(function).write(decisions)
             for call in body_of(function).ops:
-                call.attributes.pop(MERGED, None)
+                for attribute in (MERGED, KEPT):
+                    call.attributes.pop(attribute, None)
             if self.record:
                 explained.append(f"{names.function}\n{table(decisions, overrides, model, once)}")
         refusals.raise_all()

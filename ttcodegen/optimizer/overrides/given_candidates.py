@@ -81,18 +81,10 @@ class GivenChoices:
     ) -> list[Candidate]:
         """Returns the candidates that follow the override, from the operand placements of `call`.
 
-        There are none if it is refused: with ttnn's rule and the legal placements; or as the entry
-        names another op or an invalid program config.
+        Raises:
+            CompileError: if there are none, with ttnn's rule and the legal placements; or if the
+                entry names another op or an invalid program config.
         """
-        try:
-            return self._following_candidates(op, call, fixed)
-        except CompileError as error:
-            self.refuse(op, error)
-            return []
-
-    def _following_candidates(
-        self, op: CatalogueOp, call: LibraryCall, fixed: Sequence[bool]
-    ) -> list[Candidate]:
         entry = self._overrides[op]
         assert entry is not None
         self._check(op, entry)
@@ -190,16 +182,10 @@ class GivenChoices:
         return None
 
     def left_alone(self, op: CatalogueOp, call: LibraryCall) -> None:
-        """Refuses the override of a call without candidates that would change it."""
+        """Raises CompileError if the override of a call without candidates would change it."""
         entry = self._overrides[op]
         if entry is None or not call.results:
             return
-        try:
-            self._check_unchanged(op, call, entry)
-        except CompileError as error:
-            self.refuse(op, error)
-
-    def _check_unchanged(self, op: CatalogueOp, call: LibraryCall, entry: Entry) -> None:
         self._check(op, entry)
         placed = _result_fields(Candidate((), call.results))
         if any(entry.get(field, placed.get(field)) != placed.get(field) for field in PLACES):

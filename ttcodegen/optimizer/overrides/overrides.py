@@ -43,6 +43,22 @@ def merged_names(op: Operation) -> list[str]:
     return [each.data for each in names]
 
 
+KEPT = "ttcodegen.call_name"
+"""Attribute of a call: the name that it had before calls around it became part of others."""
+
+
+def keep_names(function: FuncOp, overrides: FunctionOverrides) -> None:
+    """Keeps the names of calls that overrides mention, by which they are found to the end."""
+    for op in body_of(function).ops:
+        if op in overrides.names and overrides.mentions(op):
+            op.attributes[KEPT] = StringAttr(overrides.names[op])
+
+
+def _kept_name(op: Operation) -> str | None:
+    kept = op.attributes.get(KEPT)
+    return kept.data if isinstance(kept, StringAttr) else None
+
+
 _MOVEMENTS = frozenset(("reshape", "permute", "composite_to_layout", "to_layout"))
 """Calls that only bring a value into another shape or layout."""
 
@@ -66,6 +82,7 @@ class CallNames:
         self._merged: dict[str, CatalogueOp] = {}
         seen: dict[str, int] = {}
         calls = [op for op in body_of(function).ops if isinstance(op, CatalogueOp) and op.results]
+        self._kept = {name: op for op in calls if (name := _kept_name(op)) is not None}
         for op in calls:
             if (location := location_name(op.location)) is not None:
                 known = self._by_location.get(location)
@@ -96,7 +113,8 @@ class CallNames:
 
     def named(self, name: str) -> CatalogueOp | None:
         """Returns the call of a name, or else the last call of a location with that name."""
-        return self._merged.get(name) or self._calls.get(name) or self._by_location.get(name)
+        found = self._merged.get(name) or self._calls.get(name) or self._by_location.get(name)
+        return found or self._kept.get(name)
 
     def located(self, name: str) -> CatalogueOp | None:
         """Returns the last call of a location, or else the call of a name, as tt-mlir's options."""
@@ -105,7 +123,7 @@ class CallNames:
     @property
     def known(self) -> list[str]:
         """All names of calls and locations."""
-        return list(dict.fromkeys((*self._calls, *self._by_location, *self._merged)))
+        return list(dict.fromkeys((*self._calls, *self._by_location, *self._merged, *self._kept)))
 
 
 # Overrides and recorded decisions as JSON.

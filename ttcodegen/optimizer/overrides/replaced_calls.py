@@ -42,7 +42,9 @@ from ttcodegen.optimizer.overrides.overrides import (
     CallNames,
     Entry,
     FunctionOverrides,
+    Overrides,
     check_names,
+    keep_names,
     read_overrides,
 )
 from ttcodegen.optimizer.overrides.refusals import Refusals
@@ -68,6 +70,12 @@ class ReplaceCalls(ModulePass):
         if not self.overrides:
             return
         given = read_overrides(self.overrides)
+        functions = [each for each in op.walk() if isinstance(each, FuncOp) and each.body.blocks]
+        self._replace(functions, given)
+        for function in functions:
+            keep_names(function, FunctionOverrides(given, CallNames(function)))
+
+    def _replace(self, functions: Sequence[FuncOp], given: Overrides) -> None:
         replaced = {
             function: found
             for function, entries in given.items()
@@ -75,7 +83,6 @@ class ReplaceCalls(ModulePass):
         }
         if not replaced:
             return
-        functions = [each for each in op.walk() if isinstance(each, FuncOp) and each.body.blocks]
         named = [CallNames(function) for function in functions]
         check_names(replaced, named)
         refused = Refusals()

@@ -280,8 +280,9 @@ class Search:
                     found[key] = following
         if not found:
             assert refused is not None
-            if self.choices is None or not isinstance(op, CatalogueOp):
+            if not isinstance(op, CatalogueOp) or not self._has_override(op):
                 raise refused
+            assert self.choices is not None
             # The search goes on without the override, to find others that are refused.
             self.choices.refuse(op, refused)
             return self._step(states, index, op)

@@ -321,6 +321,12 @@ class RearrangedCalls:
                 name = "nothing" if other is None else f"'{other.statement.target}'"
                 return f"'{node.statement.target}' is read by {name} now", ""
             first, last = order.index(node.statement), order.index(target.statement)
+            for each in order[first + 1 :]:
+                if node.statement.target in read(each) and each not in group:
+                    # Not by a call: as a result of the function.
+                    return f"'{node.statement.target}' is read by others now", ""
+                if each.target == node.statement.target:
+                    break
             passed = [each for each in order[first + 1 : last] if each not in group]
             reason = order_conflict(node.statement, passed, self.now[node.path])
             if reason is not None:

@@ -112,9 +112,18 @@ class Rearrangement:
             previous[-1] if previous else None,
             following[0] if following else None,
             (self._named(reversed(previous)), self._named(following)),
-            tuple(comment for _, _, comment in new_comments(old, new)),
+            tuple(comment for _, _, comment in self._own_comments(old, new)),
             self.file.after.count("\n", 0, new.start) + 1,
         )
+
+    def _own_comments(self, old: Statement, new: Statement) -> list[tuple[int, int, str]]:
+        """User's comments at a moved statement, without headings that it is below now."""
+        generated = {c.text for each in statements(self.file.before) for c in each.comments}
+        return [
+            (start, end, text)
+            for start, end, text in new_comments(old, new)
+            if self.file.after[start:end] not in generated
+        ]
 
     def _named(self, calls: Iterable[Statement]) -> tuple[LoweredOp, ...]:
         """Ops of the first call that has any."""
@@ -250,7 +259,7 @@ class Rearrangement:
         for each in self.file.moved:
             new = new_of[id(each.statement)]
             edits.append((*line_of_comment(self.file.after, new.start, new.end), ""))
-            for start, end, _ in new_comments(each.statement, new):
+            for start, end, _ in self._own_comments(each.statement, new):
                 edits.append((*line_of_comment(self.file.after, start, end), ""))
         for group in self.file.replaced:
             restored += group.before[:-1]

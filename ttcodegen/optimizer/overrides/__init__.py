@@ -6,6 +6,7 @@
 - `overrides`: Overrides: decisions of the optimizer by call name, as JSON or option strings of
   tt-mlir
 - `reference_options`: Overrides in the form of tt-mlir's pipeline options
+- `refusals`: Refused entries of overrides, which are listed all at once
 - `replaced_calls`: Calls that overrides give in place of others: built, and checked to mean the
   same
 """

@@ -167,26 +167,9 @@ def compile_module(
     Raises:
         CompileError: if the input is invalid or unsupported; lists all unsupported ops.
     """
-    from ttcodegen.optimizer.overrides.refusals import RefusedOverrides, all_refusals
+    from ttcodegen.optimizer.overrides.overrides import has_shardings
+    from ttcodegen.optimizer.overrides.refusals import listing_all_refusals
 
-    try:
-        return _compiled(source, options, runner, diagnostics, divide)
-    except RefusedOverrides as error:
-        raise all_refusals(
-            error,
-            options.overrides,
-            lambda text: _compiled(source, replace(options, overrides=text), None, None, divide),
-        ) from None
-
-
-def _compiled(
-    source: Source,
-    options: CompileOptions,
-    runner: PassRunner | None,
-    diagnostics: Diagnostics | None,
-    divide: Callable[[ModuleOp, CompileOptions], None] | None,
-) -> CompiledModule:
-    """Compiles a module; raises RefusedOverrides for the entries that one pass refuses."""
     _refuse_impossible(options)
     runner = runner if runner is not None else PassRunner(load_dialects())
     with runner.stage("parse"):
@@ -201,7 +184,7 @@ def _compiled(
         source_dtypes = _source_dtypes(module)
     settle_source_types(module, options.f16, source)
     _refuse_mesh_options(module, options)
-    if not (options.parallel or _has_shardings(options.overrides)):
+    if not (options.parallel or has_shardings(options.overrides)):
         warn_if_undivided(module, options.target, diagnostics)
     elif pipeline == TTNN_PIPELINE:
         raise CompileError(
@@ -231,8 +214,14 @@ def _compiled(
         chosen["record-decisions"] = level > 0
         if options.overrides:
             chosen["overrides"] = options.overrides
+
+    def compile_with(overrides: str) -> CompiledModule:
+        given = replace(options, overrides=overrides)
+        return compile_module(source, given, divide=divide)
+
     if pipeline is not None:
-        runner.run(module, passes_of(Step(pipeline, chosen)))
+        with listing_all_refusals(options.overrides, compile_with):
+            runner.run(module, passes_of(Step(pipeline, chosen)))
         if options.activations:
             from ttcodegen.optimizer.activation_types import note_kept_types
 
@@ -360,15 +349,6 @@ def _holds_programs(module: ModuleOp) -> bool:
     from ttcodegen.dialects.ttmetal.device_module import holds_programs
 
     return holds_programs(module)
-
-
-def _has_shardings(overrides: str) -> bool:
-    """Returns whether overrides contain shardings of arguments."""
-    if not overrides:
-        return False
-    from ttcodegen.optimizer.overrides.overrides import read_shardings
-
-    return bool(read_shardings(overrides))
 
 
 def _embedding(source: Source, module: ModuleOp, seed: int) -> Callable[[bytes], bytes]:

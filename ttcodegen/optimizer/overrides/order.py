@@ -65,7 +65,7 @@ def _in_order(
 class _Order:
     """Order of the ops of a block, kept while ops move.
 
-    Numbers with gaps tell which of two ops comes first, so that a move costs what it passes.
+    Numbers with gaps give the order of any two ops, so that a move costs what it passes.
     """
 
     _GAP = 1 << 20

@@ -20,6 +20,8 @@ from ttcodegen.dialects.ttnn.program_configs import PROGRAM_CONFIGS, Conv2dConfi
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.foundation.messages import closest
 from ttcodegen.naming.sources import location_name, name_in_text
+from ttcodegen.ops.core.definition import TTNNDefinition
+from ttcodegen.ops.core.traits import CallKind
 from ttcodegen.optimizer.beam_search import Decision
 from ttcodegen.optimizer.overrides.reference_options import (
     BUFFERS,
@@ -59,12 +61,13 @@ def _kept_name(op: Operation) -> str | None:
     return kept.data if isinstance(kept, StringAttr) else None
 
 
-_MOVEMENTS = frozenset(("reshape", "permute", "composite_to_layout", "to_layout"))
-"""Calls that only bring a value into another shape or layout."""
+_MOVEMENTS = frozenset((CallKind.RESHAPE, CallKind.PERMUTATION, CallKind.LAYOUT))
+"""Kinds of calls that only bring a value into another shape or layout."""
 
 
 def _only_moves(op: CatalogueOp) -> bool:
-    return op.definition.short_name in _MOVEMENTS
+    definition = op.definition
+    return isinstance(definition, TTNNDefinition) and definition.call_kind in _MOVEMENTS
 
 
 class CallNames:
@@ -289,6 +292,11 @@ def read_shardings(text: str) -> dict[str, dict[str, Sharding]]:
         function: {name: tuple([tuple(axes) for axes in dims]) for name, dims in table.items()}
         for function, table in data.get("shardings", {}).items()
     }
+
+
+def has_shardings(overrides: str) -> bool:
+    """Returns whether overrides contain shardings of arguments."""
+    return bool(overrides and read_shardings(overrides))
 
 
 def _check_shardings(tables: Any) -> None:

@@ -12,8 +12,6 @@ from ttcodegen.foundation.diagnostics import CompileError, Diagnostic
 
 EntryName = tuple[str, str]
 """Function and name of an entry, as in its file."""
-_MOST_TRIES = 16
-"""Limit on compilations that look for more refused entries."""
 
 
 class RefusedOverrides(CompileError):
@@ -52,34 +50,28 @@ class Refusals:
         raise error
 
 
-def all_refusals(
-    first: RefusedOverrides, overrides: str, compile_with: Callable[[str], object]
-) -> CompileError:
-    """Error of all refused entries: later passes see what is left without those refused before.
+@contextmanager
+def listing_all_refusals(overrides: str, compile_with: Callable[[str], object]) -> Generator[None]:
+    """Raises the refusals of all passes, if one pass of a block refuses entries.
 
     Args:
-        first: the refusals of the first pass that refused an entry.
         overrides: the file's text.
-        compile_with: compiles with another text.
+        compile_with: compiles with another text, which later passes see, and lists its refusals.
     """
-    found = Refusals(list(first.diagnostics))
-    refused: Sequence[EntryName] = first.entries
-    for _ in range(_MOST_TRIES):
-        text = without_entries(overrides, refused)
-        if text is None or text == overrides:
-            break
-        overrides = text
-        try:
-            compile_with(overrides)
-        except RefusedOverrides as error:
-            found.add(error, error.entries)
-            refused = error.entries
-        except CompileError:
-            # It follows from the entries that are left out, or has nothing to do with them.
-            break
-        else:
-            break
-    return CompileError.from_diagnostics(found.diagnostics)
+    try:
+        yield
+    except RefusedOverrides as error:
+        found = Refusals(list(error.diagnostics), list(error.entries))
+        text = without_entries(overrides, error.entries)
+        if text is not None and error.entries:
+            try:
+                compile_with(text)
+            except RefusedOverrides as later:
+                found.add(later, later.entries)
+            except CompileError:
+                # It follows from the entries that are left out, or has nothing to do with them.
+                pass
+        found.raise_all()
 
 
 def without_entries(overrides: str, names: Iterable[EntryName]) -> str | None:

@@ -95,7 +95,7 @@ def program(texts: Mapping[str, str], ops: Iterable[OpLines]) -> list[Node]:
 
 
 _MOST_INSTANCES = 256
-"""Limit on the calls of a shared function whose weights are told apart."""
+"""Limit on the calls of a shared function whose weights are distinguished."""
 
 
 def _collect_weights(nodes: Sequence[Node], parameters: Mapping[str, tuple[str, ...]]) -> None:

@@ -37,9 +37,9 @@ from ttcodegen.flatbuffer.system import load_system
 from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.numerics.lowered import read_flatbuffer
 from ttcodegen.optimizer.call import call_in_file
-from ttcodegen.rt.commands.validate import (
+from ttcodegen.rt.commands.validate import harvesting
+from ttcodegen.rt.judging.library import (
     JUDGE,
-    harvesting,
     library_answers,
     memory_limit,
     python_of_release,

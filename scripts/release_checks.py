@@ -42,6 +42,7 @@ from scripts.link_check import (
 )
 from ttcodegen.cli.ttcodegen import main as ttcodegen
 from ttcodegen.rt.commands.validate import Validate
+from ttcodegen.rt.judging.library import Libraries
 from ttcodegen.systems.releases import RELEASES
 
 SUFFIXES = (".mlir", ".mlirbc", ".txt")
@@ -53,6 +54,8 @@ FORMS = (
 )
 """Targets and levels, by name."""
 CHECKS = ("link", "kernels", "calls")
+_LIBRARIES = Libraries()
+"""Libraries that this process asks about one module after another."""
 
 
 @dataclass(frozen=True)
@@ -172,7 +175,7 @@ def _link_faults(out: Path, release: str, wheels: Path) -> Iterator[str]:
 def _judge(out: Path, release: str, python: str, found: Finding) -> None:
     """Asks the library about the calls of a program."""
     arguments = {"binary": out, "--python": python, "--log-level": "CRITICAL"}
-    for result in Validate(arguments).execute():
+    for result in Validate(arguments, libraries=_LIBRARIES).execute():
         if result.error is not None:
             found.faults.append(f"{release}: {result.error}")
             continue

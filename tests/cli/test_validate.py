@@ -29,7 +29,7 @@ from ttcodegen.flatbuffer.program import Binary
 from ttcodegen.flatbuffer.system import load_system
 from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.numerics.lowered import read_flatbuffer
-from ttcodegen.rt.commands.validate import VARIABLE, _end
+from ttcodegen.rt.judging.library import VARIABLE, end
 from ttcodegen.rt.judging.mocked_device import compiler_of_nothing, environment, executable
 from ttcodegen.rt.judging.python_calls import TAKE, joined_steps, steps
 from ttcodegen.systems.releases import RELEASES
@@ -483,6 +483,5 @@ def test_the_end_of_the_library_is_what_it_said_before_its_trace() -> None:
     said = (
         "RuntimeError: TT_FATAL @ cluster.cpp:129\ninfo:\nNo chips detected\nbacktrace:\n --- f()\n"
     )
-    done = subprocess.CompletedProcess[str]([], 1, "", said)
-    assert _end(done) == "status 1: No chips detected"
-    assert _end(subprocess.CompletedProcess[str]([], 1, "", "")) == "status 1: it said nothing"
+    assert end(1, "", said) == "status 1: No chips detected"
+    assert end(1, "", "") == "status 1: it said nothing"

@@ -28,7 +28,10 @@ _EXAMPLES = {
         "compare out/build/libmodel.so out/model.ttnn",
     ),
     "check": ("check model.ttnn --machine p150", "check model.ttnn --system-desc card.ttsys"),
-    "validate": ("validate model.ttnn --python ttnn-env/bin/python",),
+    "validate": (
+        "validate model.ttnn --python ttnn-env/bin/python",
+        "validate first/ second/ third/ --python ttnn-env/bin/python",
+    ),
     "query": ("query --output cpu.ttsys", "query --machine p100 --output p100.ttsys"),
 }
 _EPILOG = """\
@@ -73,7 +76,8 @@ def _add(parser: argparse.ArgumentParser, argument: Argument) -> None:
     if argument.name.startswith("--"):
         settings["dest"] = argument.key
     elif argument.default is not None:
-        settings["nargs"] = "?"
+        settings["nargs"] = "*" if argument.is_list else "?"
+        settings["default"] = None
     short = ["-q"] if argument.name == "--quiet" else []
     parser.add_argument(*short, argument.name, **settings)
     if argument.name == "--log-level":

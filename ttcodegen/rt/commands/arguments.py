@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.foundation.messages import closest, did_you_mean
@@ -33,6 +33,8 @@ class Argument:
     maximum: float | None = None
     refusal: str | None = None
     """Reason to refuse an argument that other tools accept."""
+    is_list: bool = False
+    """Whether it takes several values; from Python a list, or one value."""
 
     @property
     def key(self) -> str:
@@ -49,6 +51,9 @@ class Argument:
             raise CompileError(f"{self.name} is not possible here: {self.refusal}")
         if value is None or self.refusal is not None:
             return self.default
+        if self.is_list:
+            values = cast(Sequence[Any], value) if isinstance(value, list | tuple) else [value]
+            return [self._converted(each) for each in values] or self.default
         converted = self._converted(value)
         if self.choices:
             spellings = {choice.lower(): choice for choice in self.choices}
@@ -234,7 +239,12 @@ COMMANDS: Mapping[str, tuple[Argument, ...]] = {
         *_COMMON,
     ),
     "validate": (
-        _BINARY,
+        replace(
+            _BINARY,
+            help="files, projects, or folders that are searched for such files (this one)",
+            default=[_HERE],
+            is_list=True,
+        ),
         Argument(
             "--python",
             "text",

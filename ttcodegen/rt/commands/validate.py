@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import signal
-import subprocess
 import tempfile
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -18,12 +14,20 @@ from ttcodegen.flatbuffer import program as file
 from ttcodegen.flatbuffer.reader import read_ttm_file, read_ttnn_file
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.optimizer.cost.measurements import call_key
-from ttcodegen.project.processes import last_words
 from ttcodegen.project.tuning.search import Trial, Verdict
 from ttcodegen.rt.commands.check import given_system
-from ttcodegen.rt.commands.command import Command, FileResult
+from ttcodegen.rt.commands.command import Artifacts, Command, FileResult, Logger
 from ttcodegen.rt.commands.read import system_of
 from ttcodegen.rt.judging.call_values import CallValues
+from ttcodegen.rt.judging.library import (
+    JUDGE,
+    VARIABLE,
+    Libraries,
+    Library,
+    library_answers,
+    memory_limit,
+    python_of_release,
+)
 from ttcodegen.rt.judging.python_calls import (
     NO_CALLS,
     joined_steps,
@@ -32,7 +36,6 @@ from ttcodegen.rt.judging.python_calls import (
 )
 from ttcodegen.rt.judging.simulated_project import (
     device_project,
-    lacking,
     package_of,
     simulated_verdicts,
 )
@@ -41,9 +44,6 @@ from ttcodegen.runtime.program_inputs import choose_inputs
 from ttcodegen.systems.cards import default_system
 from ttcodegen.systems.description import ChipDescription
 
-JUDGE = Path(__file__).parents[1] / "judging" / "judge.py"
-VARIABLE = "TTCODEGEN_TTNN_PYTHON"
-_GB = 1 << 30
 _REPEATS = 20
 """Number of runs of a measured call."""
 _COLUMN_ORDER = (1, 16, 2, 15, 3, 14, 4, 13, 5, 12, 6, 11, 7, 10)
@@ -51,8 +51,6 @@ _COLUMN_ORDER = (1, 16, 2, 15, 3, 14, 4, 13, 5, 12, 6, 11, 7, 10)
 
 Source: HARVESTING_NOC_LOCATIONS of the driver's blackhole_implementation.hpp.
 """
-_NO_MEMORY = "bad_alloc"
-"""Part of the library's message when it runs out of memory."""
 
 
 class Validate(Command):
@@ -63,29 +61,55 @@ class Validate(Command):
 
     name: ClassVar[str] = "validate"
 
+    def __init__(
+        self,
+        args: Mapping[str, Any] | None = None,
+        logger: Logger | None = None,
+        artifacts: Artifacts | None = None,
+        libraries: Libraries | None = None,
+    ) -> None:
+        """Creates the command.
+
+        Args:
+            args: the arguments.
+            logger: as of any command.
+            artifacts: as of any command.
+            libraries: those that are asked, for calls that follow each other to share their
+                processes.
+        """
+        super().__init__(args, logger, artifacts)
+        self._given = libraries
+
     def execute(self) -> list[FileResult]:
         """Returns a result per file: refused calls, results with another layout, and
         unjudged ops."""
-        memory = memory_limit(self.arguments["memory"])
-        project = device_project(self.arguments["binary"])
-        if project is not None:
-            return [self._simulated(project)]
-        results: list[FileResult] = []
-        for path in find_files(self.arguments["binary"], (".ttnn",)):
-            try:
-                binary = read_ttnn_file(path)
-                python = python_of_release(self.arguments["python"], binary.release)
-                options = self._options(binary, memory)
-                found = [
-                    verdict
-                    for programs in _program_groups(binary)
-                    for verdict in self._judged(path, binary, programs, [python, *options])
-                ]
-            except CompileError as error:
-                results.append(self.failed(path, "ttnn", error))
-                continue
-            results.append(self._result(path, found))
-        return results
+        projects: dict[Path, None] = {}
+        files: dict[Path, None] = {}
+        for path in self.arguments["binary"]:
+            project = device_project(path)
+            if project is not None:
+                projects[project] = None
+            else:
+                files |= dict.fromkeys(find_files(path, (".ttnn",)))
+        found = [self._simulated(project) for project in projects]
+        with nullcontext(self._given) if self._given is not None else Libraries() as libraries:
+            return found + [self._file(path, libraries) for path in files]
+
+    def _file(self, path: Path, libraries: Libraries) -> FileResult:
+        """Result of a flatbuffer."""
+        try:
+            binary = read_ttnn_file(path)
+            python = python_of_release(self.arguments["python"], binary.release)
+            options = self._options(binary, memory_limit(self.arguments["memory"]))
+            library = libraries.of([python, str(JUDGE), *options])
+            found = [
+                verdict
+                for programs in _program_groups(binary)
+                for verdict in self._judged(path, binary, programs, library)
+            ]
+        except CompileError as error:
+            return self.failed(path, "ttnn", error)
+        return self._result(path, found)
 
     def _simulated(self, project: Path) -> FileResult:
         """Result of a project of device programs, run as a whole on a simulator."""
@@ -120,21 +144,19 @@ class Validate(Command):
         path: Path,
         binary: file.Binary,
         programs: Sequence[file.Program],
-        options: Sequence[str],
+        library: Library,
     ) -> list[dict[str, Any]]:
         """Verdicts on consecutive programs, including values if a simulator computes them."""
-        python, *rest = options
-        command = [python, str(JUDGE), *rest]
         joined = joined_steps(programs)
         if self.arguments["simulator"] is None or programs[-1].kind != "entry":
-            return _verdicts(programs, joined, library_answers(_all_of(joined), command), {})
+            return _verdicts(programs, joined, library.answers(_all_of(joined)), {})
         with tempfile.TemporaryDirectory() as folder:
             flatbuffer = open_flatbuffer(path)
             index = [each.name for each in flatbuffer.programs].index(programs[-1].name)
             inputs = choose_inputs(flatbuffer, index, init=None, seed=None, folder=None)
             values = CallValues(binary, programs, inputs.arrays, Path(folder))
             values.give(joined)
-            answers = library_answers(_all_of(joined), command)
+            answers = library.answers(_all_of(joined))
             return _verdicts(programs, joined, answers, values.differences(joined))
 
     def _options(self, binary: file.Binary, memory: int) -> list[str]:
@@ -211,53 +233,6 @@ class LibraryJudge:
                 self.measured[call_key(trial.call)] = seconds
             found.append(Verdict(answer.get("refused"), seconds))
         return found
-
-
-def python_of_release(given: str | None, release: str) -> str:
-    """First of the given Pythons whose ttnn package is of a release.
-
-    Raises CompileError if one does not exist, or none has that release.
-    """
-    named = given or os.environ.get(VARIABLE) or ""
-    remedy = (
-        f"name one with ttnn=={release} with --python or in {VARIABLE}; docs/optimizer.md says how "
-        "to set one up"
-    )
-    others: list[str] = []
-    for each in filter(None, named.split(os.pathsep)):
-        found = shutil.which(each)
-        if found is None:
-            raise CompileError(f"there is no Python with the package 'ttnn' at {each}",
-                               remedy=remedy)  # fmt: skip
-        # Absolute for another working directory, unresolved to keep the environment.
-        python = str(Path(found).absolute())
-        installed = _installed_release(python)
-        # Without any known release, errors are left to the process that makes the calls.
-        if installed in (release, None):
-            return python
-        others.append(f"that of {each} is {installed}")
-    if not others:
-        raise CompileError("there is no Python with the package 'ttnn'", remedy=remedy)
-    raise CompileError(
-        f"the program is written for tt-metal {release}, which no package 'ttnn' here is of: "
-        f"{', '.join(others)}",
-        remedy=remedy,
-    )
-
-
-def _installed_release(python: str) -> str | None:
-    """Release of a Python's ttnn package, None if unknown."""
-    query = "import importlib.metadata; print(importlib.metadata.version('ttnn'))"
-    done = subprocess.run([python, "-c", query], capture_output=True, text=True, check=False)
-    # Local builds have a version suffix.
-    return done.stdout.strip().partition("+")[0] or None if done.returncode == 0 else None
-
-
-def memory_limit(given: int | None) -> int:
-    """Memory limit of the library's process in bytes, by default half of the machine's memory."""
-    if given is None:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
-    return given * _GB
 
 
 def harvesting(chip: ChipDescription) -> dict[str, Any]:
@@ -346,84 +321,3 @@ def _verdict(
         "different": different,
         "not_judged": [*sorted(left), *missing],
     }
-
-
-def library_answers(
-    calls: Sequence[dict[str, Any]], command: Sequence[str]
-) -> list[dict[str, Any]]:
-    """Returns an answer to each call.
-
-    A call that ends the library's process counts as refused, and the remaining calls are repeated
-    without it; a replacement tensor that ends it is not created.
-    """
-    ended: dict[int, str] = {}
-    unmade: dict[int, set[int]] = defaultdict(set)
-    while True:
-        # Results of a skipped call are created like input tensors.
-        left = [
-            {**call, "callee": None} if index in ended else call for index, call in enumerate(calls)
-        ]
-        for index, results in unmade.items():
-            left[index] = {**left[index], "unmade": sorted(results)}
-        run = _run(left, command)
-        if run.making is not None:
-            index, result = run.making
-            unmade[index].add(result)
-            continue
-        if len(run.answers) == len(calls):
-            break
-        at = len(run.answers)
-        callee = left[at]["callee"] if run.answers else None
-        if callee in NO_CALLS:
-            at_call = f" at '{callee}'" if callee else ""
-            raise CompileError(f"the library ended{at_call} with {run.end}")
-        ended[at] = run.end
-    for index, how in ended.items():
-        # What a simulator does not simulate says nothing about the call.
-        lacks = lacking(how)
-        said = {"unsimulated": lacks} if lacks else {"refused": f"the library ended with {how}"}
-        run.answers[index] = {"index": index, **said}
-    for answer in run.answers:
-        if _NO_MEMORY in answer.get("refused", "") and "--memory" in command:
-            limit = int(command[command.index("--memory") + 1]) / _GB
-            answer["refused"] = f"simulating it takes more than {limit:.0f} GB of memory (--memory)"
-    return run.answers
-
-
-@dataclass(frozen=True)
-class _Run:
-    """Output of the library's process."""
-
-    answers: list[dict[str, Any]]
-    """Answers to the first calls; to all if the process survived."""
-    making: tuple[int, int] | None
-    """Call and result index of the replacement tensor that was being created at the end."""
-    end: str
-
-
-def _run(calls: Sequence[dict[str, Any]], command: Sequence[str]) -> _Run:
-    """Makes calls in a separate process."""
-    with tempfile.TemporaryDirectory() as folder:
-        listed = Path(folder) / "steps.json"
-        listed.write_text(json.dumps(calls))
-        done = subprocess.run(
-            [*command, str(listed)], capture_output=True, text=True, check=False, cwd=folder
-        )
-    said = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-    answers = [line for line in said if "index" in line]
-    making = said[-1].get("making") if said else None
-    return _Run(answers, None if making is None else (making[0], making[1]), _end(done))
-
-
-def _end(done: subprocess.CompletedProcess[str]) -> str:
-    """Describes how a process ended."""
-    if _NO_MEMORY in done.stderr:
-        return f"{_NO_MEMORY}: out of memory"
-    if done.returncode > 0 and (said := last_words(done.stdout + done.stderr)):
-        return said
-    if done.returncode < 0:
-        return signal.Signals(-done.returncode).name
-    lines = [line.strip() for line in done.stderr.strip().splitlines()]
-    # The library's message follows this line, before a stack trace.
-    said = lines[lines.index("info:") + 1 :][:1] if "info:" in lines else lines[-1:]
-    return f"status {done.returncode}: {said[0] if said else 'it said nothing'}"

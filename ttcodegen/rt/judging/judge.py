@@ -1,7 +1,8 @@
-"""Makes the calls of a file with the real library.
+"""Makes the calls of files with the real library.
 
-Runs in the Python that ttnn is installed in. Reads JSON from the file that it is given, writes a
-line of JSON for each call: what the library said, or the layout of its result.
+Runs in the Python that ttnn is installed in. Reads JSON from the file that it is given, then from
+each whose path comes as a line of the standard input, writes a line of JSON for each call, what the
+library said or the layout of its result, and one after each file.
 """
 
 import importlib.util
@@ -10,6 +11,7 @@ import os
 import resource
 import sys
 import time
+from itertools import chain
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
@@ -245,6 +247,33 @@ class Judge:
             return None
         return self.call(step)
 
+    def answer(self, steps, repeats):
+        """Makes the steps, and prints the answer to each."""
+        for index, step in enumerate(steps):
+            answer = {"index": index}
+            if self.lacks(step["arguments"]) or self.lacks(step["keywords"]):
+                # A result before it could not be made, which was said there.
+                if step["callee"] not in ("deallocate", "take"):
+                    answer["missing"] = True
+                print(json.dumps(answer), flush=True)
+                self.replace(index, step)
+                continue
+            try:
+                answer["results"] = self.step(index, step)
+                if repeats and step["callee"] not in (None, "deallocate", "take"):
+                    answer["seconds"] = self.seconds(step, repeats)
+            except Exception as error:
+                answer["refused"] = message_of(error)
+            print(json.dumps(answer), flush=True)
+            if "refused" in answer:
+                self.replace(index, step)
+
+    def forget(self):
+        """Frees what the steps left on the device."""
+        self.tensors.clear()
+        # Programs hold buffers of their own, and spare calls like theirs some of the checks.
+        self.device.clear_program_cache()
+
 
 def message_of(error):
     """Library's message without its source location."""
@@ -260,7 +289,6 @@ def main():
     simulator = sys.argv[sys.argv.index("--simulator") + 1] if "--simulator" in sys.argv else None
     os.environ.update(mocked_device.environment(simulator))
     package = Path(importlib.util.find_spec("ttnn").submodule_search_locations[0])
-    steps = json.loads(Path(sys.argv[-1]).read_text())
     if simulator is not None and not mocked_device.has_compiler(package):
         sys.exit("the package has no device compiler in runtime/sfpi, which a simulator needs")
     mocked = "--card" not in sys.argv and simulator is None
@@ -283,24 +311,10 @@ def main():
     judge = Judge(ttnn, ttnn.open_device(device_id=0, l1_small_size=32768))
     if lock is not None:
         lock.close()
-    for index, step in enumerate(steps):
-        answer = {"index": index}
-        if judge.lacks(step["arguments"]) or judge.lacks(step["keywords"]):
-            # A result before it could not be made, which was said there.
-            if step["callee"] not in ("deallocate", "take"):
-                answer["missing"] = True
-            print(json.dumps(answer), flush=True)
-            judge.replace(index, step)
-            continue
-        try:
-            answer["results"] = judge.step(index, step)
-            if repeats and step["callee"] not in (None, "deallocate", "take"):
-                answer["seconds"] = judge.seconds(step, repeats)
-        except Exception as error:
-            answer["refused"] = message_of(error)
-        print(json.dumps(answer), flush=True)
-        if "refused" in answer:
-            judge.replace(index, step)
+    for path in chain((sys.argv[-1],), map(str.strip, iter(sys.stdin.readline, ""))):
+        judge.answer(json.loads(Path(path).read_text()), repeats)
+        judge.forget()
+        print(json.dumps({"done": True}), flush=True)
     ttnn.close_device(judge.device)
 
 

@@ -285,33 +285,33 @@ def rotated_by_tables(call: LibraryCall, chip: ChipDescription) -> int:
 def pool_buffers(call: LibraryCall, chip: ChipDescription) -> int:
     """Returns the bytes of the largest program of a pool."""
     image, width = call.operands[0], shards_of_pool(call, chip).width
-    return max(_streamed(image, width, chip), _halo(image, width), _pooled(call, width))
+    return max(_streamed(image, width, chip), _halo(image, width), program_buffers(call, width))
 
 
 def shards_of_pool(call: LibraryCall, chip: ChipDescription) -> PoolShards:
     """Returns the sharding of a pool's image."""
-    return pool_shards(call, chip, _pooled)
+    return pool_shards(call, chip, program_buffers)
 
 
 def _streamed(image: TensorPlacement, width: int, chip: ChipDescription) -> int:
     """Bytes of the buffer between interleaved pages and shards."""
     if image.shards is not None:
         return 0
-    page = tile_bytes(image) if image.layout is Layout.TILE else width * _element_bytes(image)
+    page = tile_bytes(image) if image.layout is Layout.TILE else width * element_bytes(image)
     return stream_bytes(page, chip)
 
 
 def _halo(image: TensorPlacement, width: int) -> int:
     """Bytes of a halo: a row of padding per reader; for tiled images also a tile row and its
     untilized form, both double buffered."""
-    padding = 2 * width * _element_bytes(image)
+    padding = 2 * width * element_bytes(image)
     if image.layout is Layout.ROW_MAJOR:
         return padding
-    rows = tile_bytes(image) + _element_bytes(image) * TILE_ELEMENTS
+    rows = tile_bytes(image) + element_bytes(image) * TILE_ELEMENTS
     return padding + 2 * tiles_along(width) * rows
 
 
-def _pooled(call: LibraryCall, width: int) -> int:
+def program_buffers(call: LibraryCall, width: int) -> int:
     image, result = call.operands[0], call.result
     is_mean = call.name == "avg_pool2d"
     across = tiles_along(width)
@@ -321,9 +321,9 @@ def _pooled(call: LibraryCall, width: int) -> int:
     at_once = 4 if is_mean and window > highest else 8
     rows = window if window <= FACE_SIDE else TILE_SIDE
     gathered = align_up(min(across, at_once) * TILE_SIDE * rows, TILE_ELEMENTS)
-    tile = TILE_ELEMENTS * _element_bytes(image)
+    tile = TILE_ELEMENTS * element_bytes(image)
     # Tiles of scalars and initial values, and double-buffered windows of two readers.
-    size = 3 * tile + 4 * gathered * _element_bytes(image)
+    size = 3 * tile + 4 * gathered * element_bytes(image)
     if is_mean and not _has_one_divisor(call):
         size += 2 * tile
     return size + (across * tile if result.layout is Layout.TILE else 0)
@@ -337,6 +337,6 @@ def _has_one_divisor(call: LibraryCall) -> bool:
     return not ceils and (counts_padding or not any(padding))
 
 
-def _element_bytes(image: TensorPlacement) -> int:
+def element_bytes(image: TensorPlacement) -> int:
     """Bytes of an unpacked element; block floats are unpacked to 16 bits."""
     return 4 if image.data_type.mlir == "f32" else 2

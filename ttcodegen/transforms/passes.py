@@ -354,6 +354,12 @@ PASSES = (
         description="Configures decode attention whose default buffers do not fit into L1.",
     ),
     PassEntry(
+        name="ttnn-sliced-pools",
+        group=Group.TTNN,
+        implementation="ttcodegen.optimizer.sliced_pools:SlicedPools",
+        description="Flattens the results of pools that do not fit into L1, which are images.",
+    ),
+    PassEntry(
         name="ttnn-prepare-conv2d-weights-and-bias",
         group=Group.TTNN,
         implementation="ttcodegen.transforms.ttnn.call_settings:PrepareConvolutionWeights",

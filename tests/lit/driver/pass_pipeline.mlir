@@ -4,7 +4,7 @@
 // RUN: not ttcodegen-opt --pass-pipeline='linalg.generic(cse)' %s 2>&1 | filecheck %s --check-prefix=ANCHOR
 
 // CHECK: Pass Manager: builtin.module(cse,ttcore-imply-mesh,ttcore-register-device,ttmetal-lift-programs,ttir-outline-generics,inline{cpu-functions=true generics=true},
-// CHECK-SAME: ttnn-layout,ttnn-fit-attention,ttnn-decompose-layouts
+// CHECK-SAME: ttnn-layout,ttnn-fit-attention,ttnn-sliced-pools,ttnn-decompose-layouts
 // CHECK-SAME: convert-ttnn-to-emitc{module-name=exp})
 // CODE: id = "src/exp.hpp"
 // OPEN: error: ')' is missing in the pipeline

@@ -336,17 +336,18 @@ def _pool_image(call: Call) -> numpy.ndarray:
     return call.array("input").reshape([call[name] for name in _POOL_SIZES])
 
 
-def _rows(image: numpy.ndarray) -> numpy.ndarray:
-    return image.reshape(1, 1, -1, image.shape[-1])
+def _pixels(call: Call, image: numpy.ndarray) -> numpy.ndarray:
+    """Pixels as the library gives them: rows, or an image if it pools slices of one."""
+    return image.reshape(call.results[0].shape)
 
 
 def _library_max_pool2d(call: Call) -> numpy.ndarray:
-    return _rows(max_pool(_pool_image(call), library_window(call, call["kernel_size"])))
+    return _pixels(call, max_pool(_pool_image(call), library_window(call, call["kernel_size"])))
 
 
 def _library_max_pool2d_with_indices(call: Call) -> list[numpy.ndarray]:
     window = library_window(call, call["kernel_size"])
-    return [_rows(array) for array in max_pool_indices(_pool_image(call), window)]
+    return [_pixels(call, array) for array in max_pool_indices(_pool_image(call), window)]
 
 
 def _reduced_at_once(channels: int) -> int:
@@ -365,7 +366,7 @@ def _library_avg_pool2d(call: Call) -> numpy.ndarray:
     image, window = _pool_image(call), library_window(call, call["kernel_size"])
     padding, arithmetic = call["count_include_pad"], call.arithmetic
     if arithmetic is None:
-        return _rows(avg_pool(image, window, padding))
+        return _pixels(call, avg_pool(image, window, padding))
     _, height, width, channels = image.shape
     counts = window_counts(window, height, width, padding)
     shares = np.where(counts > 0, 1 / np.maximum(counts, 1), 0).astype(np.float32)
@@ -377,7 +378,7 @@ def _library_avg_pool2d(call: Call) -> numpy.ndarray:
         sums = sums + element_product(view, shares, arithmetic)
         if number % at_once == 0:
             sums = in_destination(sums, arithmetic)
-    return _rows(in_destination(np.asarray(sums), arithmetic))
+    return _pixels(call, in_destination(np.asarray(sums), arithmetic))
 
 
 def _arguments(calls: CppCalls, op: CatalogueOp, *arrays: str) -> list[Argument]:

@@ -248,6 +248,7 @@ def _placement_steps(options: Values) -> Iterator[Step | str]:
         yield Step("ttnn-optimize", {"level": level, **given_decisions(options), **record})
     else:
         yield "ttnn-fit-attention"
+    yield "ttnn-sliced-pools"
     if options["enable-const-eval"]:
         yield "ttnn-prepare-conv2d-weights-and-bias"
         yield from ("ttnn-hoist-loop-invariants", "const-eval-hoist-transform")

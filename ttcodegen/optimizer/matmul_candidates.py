@@ -99,6 +99,9 @@ def dram_sharded(
     if given is not None:
         if sizes.inner % given.in0_block_w or given.per_core_n < per_core:
             return None
+        workers = given.num_workers_per_dram_bank or 1
+        if each % workers or (workers > 1 and chip.arch != "blackhole"):
+            return None
         inner, per_core = given.in0_block_w, given.per_core_n
     cores = largest_divisor(sizes.inner // inner, chip.cores)
     part = sizes.inner // cores

@@ -1,3 +1,4 @@
+#include "device/architecture.hpp"
 #include "operations/product_program.hpp"
 
 namespace ttcodegen::cpu {
@@ -9,6 +10,9 @@ using tt::tt_metal::ShardOrientation;
 
 /// Tiles of 16 bits in half of the destination register.
 constexpr std::size_t kRegisterTiles = 8;
+
+/// Cores that may read one bank of DRAM.
+constexpr std::size_t kMostBankWorkers = 3;
 
 /// Checks of the program config of one call.
 class ProgramCheck {
@@ -419,6 +423,16 @@ void ProgramCheck::operator()(
              tiles_.inner, shard.x);
     TT_FATAL(b_.memory_layout() == TensorMemoryLayout::WIDTH_SHARDED,
              "Input B memory layout must be WIDTH_SHARDED, got: {}", b_.memory_layout());
+    const std::size_t workers = config.num_workers_per_dram_bank;
+    TT_FATAL(workers >= 1 && workers <= kMostBankWorkers,
+             "num_workers_per_dram_bank must be in [1, {}], got {}", kMostBankWorkers, workers);
+    TT_FATAL(workers == 1 || device::default_architecture().arch == tt::ARCH::BLACKHOLE,
+             "num_workers_per_dram_bank > 1 is currently supported only on Blackhole");
+    const std::size_t columns = shard_tiles(call_.b).x;
+    TT_FATAL(columns % workers == 0,
+             "DRAM-sharded matmul weight shard width {} tiles per bank must be divisible by "
+             "workers_per_bank {}",
+             columns, workers);
 }
 
 void ProgramCheck::operator()(

@@ -287,6 +287,15 @@ class Recorder(StatementRecorder):
         return Text(self.facts.tuning.undecided(name))
 
     def program_config(self, config: ProgramConfig) -> Argument:
+        release = self.facts.release
+        lacking = release.absent_fields.get(config.cpp, frozenset())
+        for name, _ in config.given():
+            if name in lacking:
+                raise CompileError(
+                    f"tt-metal {release.name} has no '{name}' in '{config.cpp}'",
+                    self._op,
+                    remedy="leave the field out, or choose a later release with --tt-metal",
+                )
         self.facts.headers.add(config.header)
         return Text(self.facts.tuning.program(config))
 

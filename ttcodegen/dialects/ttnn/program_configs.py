@@ -130,6 +130,8 @@ def _word(value: object) -> str:
 
 MATMUL_HEADER = "ttnn/operations/matmul/device/config/matmul_program_config_types.hpp"
 _PER_CORE = {"per_core_m": "per_core_M", "per_core_n": "per_core_N"}
+MOST_BANK_WORKERS = 3
+"""Maximum number of cores that read a bank of DRAM."""
 MOST_SUBBLOCK_TILES = 8
 """Maximum tiles of half the destination registers, with 16-bit elements."""
 
@@ -241,6 +243,15 @@ class MatmulDRAMSharded(MatmulProgramConfig):
     per_core_m: int
     per_core_n: int
     fused_activation: FusedActivation | None = None
+    num_workers_per_dram_bank: int | None = None
+    """Cores that read a bank; one if not set."""
+
+    def misfit(self) -> str | None:
+        """Checks rules that hold for any operands (measured, tt-metal)."""
+        workers = self.num_workers_per_dram_bank
+        if workers is not None and not 1 <= workers <= MOST_BANK_WORKERS:
+            return f"'num_workers_per_dram_bank' is {workers}, not 1 to {MOST_BANK_WORKERS}"
+        return super().misfit()
 
 
 @dataclass(frozen=True)
@@ -283,6 +294,8 @@ class SDPA(ProgramConfig):
     k_chunk_size: int
     exp_approx_mode: bool | None = None
     max_cores_per_head_batch: int | None = None
+    max_k_splits: int | None = None
+    """Maximum number of parts of the keys that cores share; one if not set."""
 
     def misfit(self) -> str | None:
         """Checks rules that hold for any operands (measured, tt-metal)."""

@@ -95,6 +95,7 @@ class Release:
         parameters: Parameter names that label the arguments of calls, by function.
         calls: Calls with another signature than the catalogue's, by qualified name.
         absent_calls: Missing functions by qualified name, with a remedy.
+        absent_fields: Fields of configs that the release lacks, by C++ structure.
         headers: Replaced headers of the catalogue.
         numbers: Ops that take a scalar operand only if their tensors have one data type, none of
             narrow integers, and the result's type represents the scalar. By operand, the
@@ -113,6 +114,9 @@ class Release:
     parameters: Mapping[str, tuple[str, ...]]
     calls: Mapping[str, CallChange] = field(default_factory=dict[str, CallChange])
     absent_calls: Mapping[str, str] = field(default_factory=dict[str, str])
+    absent_fields: Mapping[str, frozenset[str]] = field(
+        default_factory=dict[str, frozenset[str]]
+    )
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     numbers: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
     wide_indices: frozenset[str] = frozenset()

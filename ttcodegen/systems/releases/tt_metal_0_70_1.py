@@ -110,4 +110,14 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = {
 }
 """Parameter names by the last part of a function's name."""
 
-RELEASE = Release("0.70.1", PARAMETERS, l1_bases={"wormhole_b0": 103_712, "blackhole": 111_104})
+RELEASE = Release(
+    "0.70.1",
+    PARAMETERS,
+    absent_fields={
+        "ttnn::operations::matmul::MatmulMultiCoreReuseMultiCastDRAMShardedProgramConfig": frozenset(
+            {"num_workers_per_dram_bank"}
+        ),
+        "ttnn::operations::transformer::SDPAProgramConfig": frozenset({"max_k_splits"}),
+    },
+    l1_bases={"wormhole_b0": 103_712, "blackhole": 111_104},
+)

@@ -18,6 +18,9 @@ struct SDPAProgramConfig {
     std::size_t k_chunk_size;
     std::optional<bool> exp_approx_mode;
     uint32_t max_cores_per_head_batch = 16;
+#if !TTCODEGEN_EXACT_BEFORE_8101
+    uint32_t max_k_splits = 1;
+#endif
 };
 
 #if TTCODEGEN_EXACT_8101

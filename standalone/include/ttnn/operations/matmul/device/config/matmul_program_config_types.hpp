@@ -5,6 +5,7 @@
 #include <tt-metalium/core_coord.hpp>
 #include <variant>
 
+#include "ttcodegen/release.hpp"
 #include "ttnn/operations/eltwise/unary/common/unary_op_types.hpp"
 
 // Program configs of matmul: the distribution over cores. The CPU backend accepts them and
@@ -57,6 +58,9 @@ struct MatmulMultiCoreReuseMultiCastDRAMShardedProgramConfig {
     std::size_t per_core_M{};
     std::size_t per_core_N{};
     std::optional<ttnn::operations::unary::UnaryWithParam> fused_activation;
+#if !TTCODEGEN_EXACT_BEFORE_8101
+    std::size_t num_workers_per_dram_bank = 1;
+#endif
 };
 
 struct MatmulMultiCoreReuseMultiCastBatchedDRAMShardedProgramConfig {

@@ -58,6 +58,7 @@ constexpr Architecture kWormhole{
     .max_burst = 8192,
     .dram_banks = kWormholeBanks,
     .most_workers = {8, 10},
+    .readers_of_bank = 1,
 };
 
 constexpr Architecture kBlackhole{
@@ -79,6 +80,7 @@ constexpr Architecture kBlackhole{
     .max_burst = 16384,
     .dram_banks = kBlackholeBanks,
     .most_workers = {14, 10},
+    .readers_of_bank = 3,
 };
 
 /// Parses and removes a leading number of a text.

@@ -41,7 +41,8 @@ struct Architecture {
     std::uint32_t num_circular_buffers;
     std::uint32_t max_burst;
     std::span<const DramBank> dram_banks;
-    CoreCoord most_workers;  ///< Of a card of which nothing is harvested.
+    CoreCoord most_workers;         ///< Of a card of which nothing is harvested.
+    std::uint32_t readers_of_bank;  ///< Cores that may read one bank of DRAM for a product.
 
     /// Virtual NoC coordinates of a worker, the same on both NoCs.
     CoreCoord worker_to_noc(CoreCoord logical) const;

@@ -11,9 +11,6 @@ using tt::tt_metal::ShardOrientation;
 /// Tiles of 16 bits in half of the destination register.
 constexpr std::size_t kRegisterTiles = 8;
 
-/// Cores that may read one bank of DRAM.
-constexpr std::size_t kMostBankWorkers = 3;
-
 /// Checks of the program config of one call.
 class ProgramCheck {
   public:
@@ -424,9 +421,10 @@ void ProgramCheck::operator()(
     TT_FATAL(b_.memory_layout() == TensorMemoryLayout::WIDTH_SHARDED,
              "Input B memory layout must be WIDTH_SHARDED, got: {}", b_.memory_layout());
     const std::size_t workers = config.num_workers_per_dram_bank;
-    TT_FATAL(workers >= 1 && workers <= kMostBankWorkers,
-             "num_workers_per_dram_bank must be in [1, {}], got {}", kMostBankWorkers, workers);
-    TT_FATAL(workers == 1 || device::default_architecture().arch == tt::ARCH::BLACKHOLE,
+    const std::size_t most = device::architecture(tt::ARCH::BLACKHOLE).readers_of_bank;
+    TT_FATAL(workers >= 1 && workers <= most,
+             "num_workers_per_dram_bank must be in [1, {}], got {}", most, workers);
+    TT_FATAL(workers <= device::default_architecture().readers_of_bank,
              "num_workers_per_dram_bank > 1 is currently supported only on Blackhole");
     const std::size_t columns = shard_tiles(call_.b).x;
     TT_FATAL(columns % workers == 0,

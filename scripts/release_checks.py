@@ -86,14 +86,14 @@ class Checks:
     python: str = ""
 
     def tasks(self, number: int, module: Path) -> list[Task]:
-        """What a module is compiled for, by its number."""
+        """The tasks of a module, by its number."""
         forms = self.forms if self.every else [self.forms[number % len(self.forms)]]
         return [Task(module, *form, machine) for machine in self.machines for form in forms]
 
 
 @dataclass(frozen=True)
 class Task:
-    """What is checked at once.
+    """Module, form and machine of one check.
 
     Attributes:
         module: the path of the module.
@@ -251,7 +251,7 @@ class Summary:
 
     @property
     def has_faults(self) -> bool:
-        """Whether there is a fault."""
+        """True if there is a fault."""
         return any(has_faults for _, _, has_faults in self.projects)
 
     def lines(self) -> Iterator[str]:

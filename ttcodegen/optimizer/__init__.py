@@ -21,5 +21,6 @@
 - `rewrites`: Rewrites before layouts are assigned: rows, decode forms, fidelity, weight types
 - `row_major_moves`: Row-major moves: rows that do not fill tiles are concatenated and reshaped in
   row-major layout
+- `sliced_pools`: Results of pools that the library computes in slices
 - `wide_products`: Division of wide matmuls of one tile row into pieces with DRAM-sharded weights
 """

@@ -39,7 +39,7 @@ class SlicedPools(ModulePass):
 
 
 def _taken(pool: CatalogueOp, chip: ChipDescription) -> int:
-    """The bytes of L1 on each core of the tensors that are needed at a pool or after it."""
+    """Returns the bytes of L1 on each core of the tensors needed at a pool or after it."""
     block = pool.parent
     assert block is not None
     places = {op: place for place, op in enumerate(block.ops)}

@@ -38,8 +38,8 @@ struct Since8101 {};
 
 }  // namespace ttcodegen
 
-/// Whether fields that 0.81.1 added to structures are not there. The one backend has them always,
-/// as structures have the same size in all programs.
+/// Set if fields that 0.81.1 added to structures are not there. The one backend has them always, as
+/// structures have the same size in all programs.
 #if defined(TTCODEGEN_EXACT_DECLARATIONS) && TTCODEGEN_TT_METAL < 8101
 #define TTCODEGEN_EXACT_BEFORE_8101 1
 #else

@@ -18,7 +18,7 @@ POOLS = ("max_pool2d", "avg_pool2d")
 
 
 def is_sliced(call: LibraryCall, chip: ChipDescription, room: int) -> bool:
-    """Whether the library pools slices of an image, and leaves the result in DRAM as an image.
+    """Returns whether the library pools slices of an image, and leaves an image in DRAM.
 
     Args:
         call: a pool.
@@ -29,7 +29,7 @@ def is_sliced(call: LibraryCall, chip: ChipDescription, room: int) -> bool:
 
 
 def image_bytes(call: LibraryCall, chip: ChipDescription) -> int:
-    """The bytes that the library reckons a pool takes on each core without slices."""
+    """Returns the bytes on each core that a pool takes without slices, as the library reckons."""
     image, in_tiles = call.operands[0], call.result.layout is Layout.TILE
     pool, shards = windows_of(call), shards_of_pool(call, chip)
     high = TILE_SIDE if image.layout is Layout.TILE else 1

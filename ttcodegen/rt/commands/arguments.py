@@ -34,7 +34,7 @@ class Argument:
     refusal: str | None = None
     """Reason to refuse an argument that other tools accept."""
     is_list: bool = False
-    """Whether it takes several values; from Python a list, or one value."""
+    """True if it takes several values; from Python a list, or one value."""
 
     @property
     def key(self) -> str:

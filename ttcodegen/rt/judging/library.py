@@ -168,7 +168,7 @@ class _Run:
     end: str
 
     def is_complete(self, calls: Calls) -> bool:
-        """Whether every call has an answer, and the results of the last are created."""
+        """Returns whether every call has an answer, and the last one its results."""
         return self.making is None and len(self.answers) == len(calls)
 
 

@@ -114,9 +114,7 @@ class Release:
     parameters: Mapping[str, tuple[str, ...]]
     calls: Mapping[str, CallChange] = field(default_factory=dict[str, CallChange])
     absent_calls: Mapping[str, str] = field(default_factory=dict[str, str])
-    absent_fields: Mapping[str, frozenset[str]] = field(
-        default_factory=dict[str, frozenset[str]]
-    )
+    absent_fields: Mapping[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     numbers: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
     wide_indices: frozenset[str] = frozenset()

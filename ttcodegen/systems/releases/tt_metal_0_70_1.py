@@ -110,13 +110,14 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = {
 }
 """Parameter names by the last part of a function's name."""
 
+_MATMUL = "ttnn::operations::matmul"
+_WORKERS = frozenset({"num_workers_per_dram_bank"})
+
 RELEASE = Release(
     "0.70.1",
     PARAMETERS,
     absent_fields={
-        "ttnn::operations::matmul::MatmulMultiCoreReuseMultiCastDRAMShardedProgramConfig": frozenset(
-            {"num_workers_per_dram_bank"}
-        ),
+        f"{_MATMUL}::MatmulMultiCoreReuseMultiCastDRAMShardedProgramConfig": _WORKERS,
         "ttnn::operations::transformer::SDPAProgramConfig": frozenset({"max_k_splits"}),
     },
     l1_bases={"wormhole_b0": 103_712, "blackhole": 111_104},

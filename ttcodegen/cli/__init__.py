@@ -14,3 +14,21 @@
 - `tune`: `ttcodegen tune`: searches faster alternatives of a project's ops, and writes them as
   edits
 """
+
+from __future__ import annotations
+
+import sys
+from types import TracebackType
+
+
+def _interrupted(
+    kind: type[BaseException], error: BaseException, traceback: TracebackType | None
+) -> None:
+    """Reports an interrupt while modules are imported in a line, as `entry` does later on."""
+    if issubclass(kind, KeyboardInterrupt):
+        print("ttcodegen: interrupted", file=sys.stderr)
+    else:
+        sys.__excepthook__(kind, error, traceback)
+
+
+sys.excepthook = _interrupted

@@ -17,6 +17,7 @@
 - `overrides/`: Overrides: decisions given from outside and written out
 - `parallelism`: Automatic parallelism under the cost model: shardings over a mesh, and pipeline
   stages
+- `pooled_means`: Means over all pixels of images as average pooling
 - `programs/`: Core assignment of the library's programs, by kind of op
 - `rewrites`: Rewrites before layouts are assigned: rows, decode forms, fidelity, weight types
 - `row_major_moves`: Row-major moves: rows that do not fill tiles are concatenated and reshaped in

@@ -1,5 +1,7 @@
 // Features of data movement kernels, each in a program whose result the host knows.
 
+#include <sys/resource.h>
+
 #include "device/device_testing.hpp"
 
 using namespace device_testing;
@@ -344,9 +346,21 @@ void kernel_main() {
     }
 }
 
+/// Supervisors of programs set such limits; the DRAM of a chip is larger, and little of it is used.
+void dram_may_exceed_the_limit_on_data() {
+    rlimit limit{};
+    expect(getrlimit(RLIMIT_DATA, &limit) == 0, "there is a limit");
+    limit.rlim_cur = std::min(limit.rlim_max, rlim_t{1} << 30U);
+    expect(setrlimit(RLIMIT_DATA, &limit) == 0, "the limit is set");
+    expect(read(make_counting(64, 16))[15] == 15, "the device has memory");
+}
+
 }  // namespace
 
 int main() {
+#ifndef __SANITIZE_ADDRESS__  // which has larger mappings of its own
+    dram_may_exceed_the_limit_on_data();
+#endif
     multicasts_reach_all_cores();
     offsets_in_l1_are_pointers();
     accessors_know_shards();

@@ -19,7 +19,7 @@ from ttcodegen.numerics.comparison import (
 from ttcodegen.numerics.interpreter import PerturbedTensor
 from ttcodegen.numerics.lowered import interpreter_of, read_flatbuffer, unsteady_places
 from ttcodegen.numerics.tolerances import EQUAL, tolerance_of_type
-from ttcodegen.project.checking import check_summary
+from ttcodegen.project.check_summary import check_summary
 
 
 def perturbed(data_type, seed=0):

@@ -13,7 +13,7 @@ import pytest
 from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.foundation.diagnostics import CompileError, Source
 from ttcodegen.numerics.tolerances import VECTOR_ENGINE, Tolerance
-from ttcodegen.project import checking
+from ttcodegen.project import check_summary, checking
 from ttcodegen.project.building import BuiltProject
 from ttcodegen.project.toolchain import BuildError, Toolchain
 
@@ -62,17 +62,17 @@ def test_the_cpp_runs_beside_numpy(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     checks = checking.check_project(SOURCE, compiled, tmp_path, TOOLCHAIN)
     assert [check.passed for check in checks] == [True]
     assert checks[0].to_json()["bounds"] == {"correlation": 0.9999, "range_error": 0.001}
-    assert checking.output_lines(checks) == [
+    assert check_summary.output_lines(checks) == [
         "  double, y: correlation 1.000000 (at least 0.9999), largest error 0 (at most 0.1% of the "
         "range)"
     ]
-    summary = checking.check_summary(checks, Path("out"))
+    summary = check_summary.check_summary(checks, Path("out"))
     assert summary == (
         "checked: 1 output agrees between C++, flatbuffer and source "
         "(C++ to 0.9999 and 0.1% of the range); figures in out/check.json"
     )
     with_reference = [replace(checks[0], reference=checks[0].device)]
-    assert "C++, flatbuffer, source and reference (" in checking.check_summary(
+    assert "C++, flatbuffer, source and reference (" in check_summary.check_summary(
         with_reference, Path("out")
     )
 
@@ -133,7 +133,7 @@ def test_lost_upper_halves_are_counted_where_they_were_noted(
     if not edges:
         lost = [check.name for check in checks if check.loses_upper_half]
         assert lost == ["y (edges)"]
-        assert "1 output differs there" in checking.check_summary(checks, tmp_path)
+        assert "1 output differs there" in check_summary.check_summary(checks, tmp_path)
 
 
 def test_a_failed_build_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

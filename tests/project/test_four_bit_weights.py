@@ -15,7 +15,8 @@ from ttcodegen.foundation.diagnostics import Source
 from ttcodegen.numerics.drawing import draw_inputs
 from ttcodegen.numerics.lowered import interpreter_of
 from ttcodegen.numerics.rounding import block_rounded
-from ttcodegen.project.checking import check_function, check_summary, run_in_numpy
+from ttcodegen.project.check_summary import check_summary
+from ttcodegen.project.checking import check_function, run_in_numpy
 from ttcodegen.project.running import FunctionRuns
 
 LAYERS = 6

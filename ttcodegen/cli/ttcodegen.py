@@ -438,7 +438,8 @@ def _build_and_check(
         if line := _built(options.out, built):
             report(Level.INFO, line)
         return ExitStatus.DONE
-    from ttcodegen.project.checking import check_project, check_summary, output_lines
+    from ttcodegen.project.check_summary import check_summary, output_lines
+    from ttcodegen.project.checking import check_project
 
     reference = _reference(options, source, compiled)
     kind = options.kind or ("both" if options.build else "exe")

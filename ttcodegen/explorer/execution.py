@@ -508,7 +508,8 @@ class Execution:
     # Steps
 
     def _execute_module(self, source: Source) -> None:
-        from ttcodegen.project.checking import check_project, check_summary, output_lines
+        from ttcodegen.project.check_summary import check_summary, output_lines
+        from ttcodegen.project.checking import check_project
         from ttcodegen.project.sources import FLATBUFFER_FILES, project_files
         from ttcodegen.project.toolchain import find_toolchain
         from ttcodegen.project.writer import refuse_unrelated_folder, write_project

@@ -1,6 +1,7 @@
 """Generated projects: writing, building, checking and tuning.
 
 - `building`: Builds a project with CMake and Ninja, and records the hashes of the sources
+- `check_summary`: Lines that sum up a check for users
 - `checking`: `--check`: compares C++, flatbuffer and golden runs on the same random inputs
 - `cpu_backend`: CPU backend: built or prebuilt per version, compiler and processor
 - `edits`: User edits of a project, and their merge with newly generated files

@@ -1,6 +1,7 @@
 #include "device/memory.hpp"
 
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -24,9 +25,31 @@ int l1_file(std::size_t bytes) {
     return file;
 }
 
+void* reserve_addresses(std::size_t bytes) {
+    return mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                -1, 0);
+}
+
+/// Raises the limit on data by what the DRAM has: addresses count, though pages are only taken
+/// when they are used.
+bool raise_data_limit(std::size_t bytes) {
+    rlimit limit{};
+    if (getrlimit(RLIMIT_DATA, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) {
+        return false;
+    }
+    const rlim_t wanted = limit.rlim_cur + bytes;
+    if (limit.rlim_max != RLIM_INFINITY && limit.rlim_max < wanted) {
+        return false;
+    }
+    limit.rlim_cur = wanted;
+    return setrlimit(RLIMIT_DATA, &limit) == 0;
+}
+
 Mapping map_dram(std::size_t bytes) {
-    void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* memory = reserve_addresses(bytes);
+    if (memory == MAP_FAILED && raise_data_limit(bytes)) {
+        memory = reserve_addresses(bytes);
+    }
     TT_FATAL(memory != MAP_FAILED,
              "The system gives no {} bytes of addresses for the DRAM of the emulated device; its "
              "pages are taken only when they are used",

@@ -327,10 +327,12 @@ def _edits(
             edit.left.append(parameter)
         else:
             edit.fields.update(override_fields(parameter, words, file.constants_known))
-    for words, decided in (pair for file in known for pair in rearranged(file)):
-        if isinstance(decided, MovedCall):
-            words = f"{words}, at the same cost"
+    found = [pair for file in known for pair in rearranged(file)]
+    replaced = {op for _, each in found if not isinstance(each, MovedCall) for op in each.ops}
+    for said, decided in found:
         for op in decided.ops:
+            is_moved_alone = isinstance(decided, MovedCall) and op not in replaced
+            words = f"{said}, at the same cost" if is_moved_alone else said
             edits.setdefault((op.function, op.name), _Edit()).words.append(words)
     for (function, name), (_, group, layer) in _replaced(known).items():
         for op in (ops[layer] for ops in group.ops_before[:-1]):

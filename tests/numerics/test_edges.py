@@ -114,6 +114,27 @@ def test_the_choice_has_indices_beyond_the_ends_and_masks_of_nothing() -> None:
     assert np.isneginf(mask[..., -1, :]).all()
 
 
+COMPARED = """
+func.func @main(%x: tensor<8x32xf32>, %i: tensor<8x32xi32>) -> (tensor<8x32xi1>, tensor<8x32xi1>) {
+  %half = "ttir.full"() <{shape = array<i32: 8, 32>, fill_value = 5.000000e-01 : f32}>
+    : () -> tensor<8x32xf32>
+  %limit = "ttir.full"() <{shape = array<i32: 8, 32>, fill_value = 77 : i32}>
+    : () -> tensor<8x32xi32>
+  %0 = "ttir.gt"(%x, %half) : (tensor<8x32xf32>, tensor<8x32xf32>) -> tensor<8x32xi1>
+  %1 = "ttir.ge"(%limit, %i) : (tensor<8x32xi32>, tensor<8x32xi32>) -> tensor<8x32xi1>
+  return %0, %1 : tensor<8x32xi1>, tensor<8x32xi1>
+}"""
+
+
+def test_numbers_that_a_program_compares_with_are_among_the_edges() -> None:
+    x, i = choices(COMPARED)["edges"]
+    assert np.float32(0.5) in x
+    assert {76, 77, 78} <= set(i.reshape(-1).tolist())
+    found = cases(COMPARED)
+    assert np.float32(0.5) in found["ties"][0]
+    assert {76, 77, 78} <= set(found["first and last"][1].reshape(-1).tolist())
+
+
 SCATTER_OF_THE_LIBRARY = """
 #dram = #ttnn.buffer_type<dram>
 #f32 = #ttnn.ttnn_layout<(d0, d1) -> (d0, d1), <1x1>,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from xdsl.dialects.builtin import IntegerType, ModuleOp, bf16, f16, f32, f64
@@ -28,6 +29,7 @@ from ttcodegen.numerics.drawing import (
     masks_scores,
     reaching,
 )
+from ttcodegen.ops.core.builder import splat_of
 from ttcodegen.ops.core.definition import traits_of
 from ttcodegen.ops.core.traits import Trait
 from ttcodegen.transforms.ttir.integer_ranges import needs_upper_half
@@ -82,6 +84,8 @@ class _Argument:
     """True if integers are converted to floats, which do not represent large ones."""
     becomes_integer: bool
     """True if floats are converted to integers of at most 32 bits."""
+    compared: tuple[float | int, ...]
+    """Constants that elements are compared with, of those that the data type represents."""
 
 
 def edge_cases(
@@ -239,6 +243,7 @@ def _argument(
         usage.beyond_bounds(argument),
         any(use.name == "typecast" and use.op.result_type.element_type in _FLOATS for use in uses),
         any(_converts_to_integers(use) for use in uses),
+        tuple(sorted({number for use in uses for number in _compared(use, drawn.dtype)})),
     )
 
 
@@ -252,6 +257,34 @@ def _converts_to_integers(use: Use) -> bool:
         return False
     element = use.op.result_type.element_type
     return isinstance(element, IntegerType) and 8 <= element.bitwidth <= 32
+
+
+def _compared(use: Use, dtype: np.dtype[Any]) -> Iterator[float | int]:
+    """Yields the constants that a comparison holds elements against; of integers, also the next.
+
+    A program that has > for >= differs nowhere else.
+    """
+    if Trait.COMPARES not in use.traits:
+        return
+    limits = np.iinfo(dtype) if dtype.kind in "iu" else None
+    for operand in use.op.operands:
+        number = splat_of(operand)
+        if number is None or not math.isfinite(number):
+            continue
+        for near in (number,) if limits is None else (number - 1, number, number + 1):
+            # Element types of 16 bits are drawn as float32: what they round is no tie.
+            fits = limits.min <= near <= limits.max if limits else _is_exact(near, operand)
+            if fits:
+                yield near
+
+
+def _is_exact(number: float, constant: SSAValue) -> bool:
+    """Returns whether a number needs no more bits than bfloat16 has, or is an f32 number."""
+    element = element_of(constant.type)
+    rounded = np.float32(number)
+    if element not in (bf16, f16):
+        return float(rounded) == number or element == f32
+    return float(rounded) == number and not int(rounded.view(np.uint32)) & 0xFFFF
 
 
 def _domain(uses: list[Use] | tuple[Use, ...]) -> tuple[float, float] | None:
@@ -295,6 +328,7 @@ def _choice(argument: _Argument, case: str) -> np.ndarray | None:
     tie = float(drawn.reshape(-1)[0])
     low, high = argument.domain or (-math.inf, math.inf)
     edges = [tie, tie, 0.0, -0.0, 1e-40, -1e-40] if low < 0 < high else [tie]
+    edges += [number for number in argument.compared if low <= number <= high]
     if case == CHOICE:
         edges += [math.nan, math.inf, -math.inf]
     return _sprinkled(drawn, edges)
@@ -335,6 +369,7 @@ def _integer_edges(case: str, argument: _Argument) -> np.ndarray | None:
         most = min(most, 2**31 - 1) if limits.min < 0 else most
         # The maximum twice: sums with equally many minima would stay small.
         numbers += [n for n in (least, most, most, 2**24 + 1, 2**31 + 1) if least <= n <= most]
+        numbers += argument.compared
     return _sprinkled(drawn, numbers, every=3)
 
 
@@ -346,9 +381,10 @@ def _float_edges(case: str, argument: _Argument) -> np.ndarray | None:
             return np.full_like(drawn, drawn.reshape(-1)[0])
         case "ties":
             rounded = np.round(drawn.astype(np.float32) * 2) / 2
-            return np.where((low <= rounded) & (rounded <= high), rounded, drawn).astype(
-                drawn.dtype
-            )
+            tied = np.where((low <= rounded) & (rounded <= high), rounded, drawn)
+            tied = tied.astype(drawn.dtype)
+            compared = [number for number in argument.compared if low <= number <= high]
+            return _sprinkled(tied, compared) if compared else tied
         case "first and last":
             if math.isinf(low) or math.isinf(high):
                 far = [number for number in _BEYOND_INTEGERS if low <= number <= high]

@@ -56,6 +56,24 @@ func.func @f(%c: {CACHE} {{ttcore.kv_cache}}, %x: tensor<2x4x32x32xbf16>) -> {CA
     assert "fill_cache" in cpp(text)
 
 
+@pytest.mark.parametrize("name", ["fill_cache", "update_cache"])
+def test_the_result_of_a_call_is_the_written_cache(name: str) -> None:
+    row = "tensor<2x4x32x32xbf16>" if name == "fill_cache" else "tensor<1x4x2x32xbf16>"
+    at, index = ("", "") if name == "fill_cache" else (", %i", ", %i: tensor<2xi32>")
+    kind = "" if name == "fill_cache" else ", tensor<2xi32>"
+    text = f"""
+func.func @f(%c: {CACHE}, %x: {row}{index}) -> {CACHE} {{
+  %0 = stablehlo.custom_call @tt.{name}(%c, %x{at}) {{
+    mhlo.frontend_attributes = {{batch_offset = "0"}}}} : ({CACHE}, {row}{kind}) -> {CACHE}
+  return %0 : {CACHE}
+}}
+"""
+    assert name in cpp(text)
+    both = text.replace("return %0", f"%1 = stablehlo.add %0, %c : {CACHE}\n  return %1")
+    with pytest.raises(CompileError, match="the cache is read after it was written"):
+        cpp(both)
+
+
 def test_tokens_are_sampled() -> None:
     values, users = "tensor<32x64xbf16>", "tensor<32x{}>"
     integers, numbers = users.format("i32"), users.format("bf16")

@@ -309,6 +309,13 @@ def gated(p: Formulas, x: SSAValue) -> list[SSAValue]:
     return [x, p.u("sigmoid", x)]
 
 
+def moved_silu(p: Formulas, *, transposed: bool) -> SSAValue:
+    value = product(p)
+    factor = p.u("sigmoid", value)
+    first = p.make.permute(value, [1, 0]) if transposed else p.make.reshape(value, [8, 4])
+    return p.b("multiply", first, p.make.reshape(factor, [8, 4]))
+
+
 def kept_product(p: Formulas) -> list[SSAValue]:
     value = product(p)
     return [p.b("add", value, p.weight(8)), value]
@@ -411,6 +418,14 @@ PRODUCTS: dict[str, tuple[Build, list[str]]] = {
     "silu after a reshape": (
         lambda p: p.b("multiply", *gated(p, p.make.reshape(product(p), [1, 4, 8]))),
         ["matmul", "silu", "reshape"],
+    ),
+    "silu of which both factors are reshaped": (
+        lambda p: moved_silu(p, transposed=False),
+        ["matmul", "silu", "reshape"],
+    ),
+    "silu of which the factors are moved otherwise": (
+        lambda p: moved_silu(p, transposed=True),
+        ["matmul", "sigmoid", "permute", "reshape", "multiply"],
     ),
     "no row": (lambda p: p.b("add", product(p), p.argument(4, 8)), ["matmul", "add"]),
     "a column": (lambda p: p.b("add", product(p), p.weight(4, 1)), ["matmul", "add"]),

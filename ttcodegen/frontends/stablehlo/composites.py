@@ -31,6 +31,7 @@ from ttcodegen.frontends.stablehlo.reading.operations import (
     number,
 )
 from ttcodegen.frontends.stablehlo.reductions import approx_top_k
+from ttcodegen.ops.core.definition import TTIR
 
 Operands = Sequence[SSAValue]
 Build = Callable[[Conversion, StableHLOOp, Operands, Mapping[str, Any]], Results]
@@ -141,7 +142,7 @@ def _chunked(
 
 
 def _cache_update(name: str) -> Build:
-    """Ops that write rows into a cache and return it."""
+    """Ops that write rows into a cache, and may return it."""
 
     def build(
         conversion: Conversion, op: StableHLOOp, operands: Operands, attributes: Mapping[str, Any]
@@ -151,13 +152,26 @@ def _cache_update(name: str) -> Build:
             given["batch_offset"] = integer(attributes, "batch_offset", 0)
         if name == "paged_update_cache":
             given["share_cache"] = flag(attributes, "share_cache")
-        if not op.results:
-            # The cache is written in place, which is what the op of TTIR does.
-            conversion.builder.emit_op(name, list(operands), [], **given)
-            return []
-        return conversion.builder.emit(name, list(operands), like_result(op), **given)
+        if op.results and TTIR[name].results:
+            return conversion.builder.emit(name, list(operands), like_result(op), **given)
+        # The op of TTIR writes in place: the result is the cache, which then has no old value.
+        if op.results and _is_read_later(op, op.operands[0]):
+            raise ValueError("the cache is read after it was written; use the result instead")
+        conversion.builder.emit_op(name, list(operands), [], **given)
+        return [operands[0]] if op.results else []
 
     return build
+
+
+def _is_read_later(op: StableHLOOp, value: SSAValue) -> bool:
+    """Returns whether an op after this one reads the value."""
+    users = {use.operation for use in value.uses}
+    following = op.next_op
+    while following is not None:
+        if any(each in users for each in following.walk()):
+            return True
+        following = following.next_op
+    return False
 
 
 # Normalisations

@@ -241,6 +241,25 @@ def fuse_silu(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
     return None
 
 
+@ACTIVATIONS.on("ttir.multiply")
+def fuse_moved_silu(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
+    """x * sigmoid(x), of which both factors are moved in the same way."""
+    for value, factor in _operand_orders(op):
+        moved = rewriter.sole(factor, "ttir.reshape", "ttir.permute")
+        producer = None if moved is None else rewriter.sole(moved.operands[0], "ttir.sigmoid")
+        if moved is None or producer is None or not same_type(value, op):
+            continue
+        other = rewriter.defining(value, moved.name)
+        if (
+            other is not None
+            and other.operands[0] is producer.operands[0]
+            and other.parameters() == moved.parameters()
+            and same_type(producer.operands[0], producer)
+        ):
+            return rewriter.emit("silu", [value], op.result_type)
+    return None
+
+
 def _adds_leading_ones(rewriter: Rewriter, value: SSAValue, before: SSAValue) -> bool:
     """Returns whether a reshape only added leading ones, which elementwise ops broadcast."""
     reshaped = rewriter.defining(value, "ttir.reshape")

@@ -39,7 +39,7 @@ NOT_MADE = "not made"
 LATE = "late"
 MEMORY = 14 << 30
 _DECLARED = re.compile(
-    r"^\s+(?:const )?(?:auto|ttnn::Tensor|Tensor)&? (?:(\w+)(?: =|\()|\[([\w, ]+)\] =)",
+    r"^\s+(?:const )?(?:auto|ttnn::Tensor|Tensor)&? (?:(\w+)(?: =|\(|\{)|\[([\w, ]+)\] =)",
     re.MULTILINE,
 )
 

@@ -360,6 +360,7 @@ _HEADERS = {
     "string": "string",
     "tie": "tuple",
     "tuple": "tuple",
+    "tuple_cat": "tuple",
     "uint8_t": "cstdint",
     "uint16_t": "cstdint",
     "uint32_t": "cstdint",

@@ -9,8 +9,17 @@ from functools import lru_cache
 
 from xdsl.ir import SSAValue
 
+from ttcodegen.conversions.host_functions.cpp_interface import DEVICE
 from ttcodegen.emitc.spelling import Text
-from ttcodegen.ops.core.calls import PARAMETERS, SIZES, Argument, Call, Use
+from ttcodegen.ops.core.calls import (
+    MOST_UNNAMED,
+    PARAMETERS,
+    SIZES,
+    Argument,
+    Call,
+    Use,
+    parameter_names,
+)
 
 _INTEGER = re.compile(r"\d+$")
 _SHARDED_MEMORY = r"tuning::\w+_sharded_\d+x"
@@ -145,3 +154,20 @@ def _parameters_of(callee: str, count: int) -> tuple[str, ...]:
     """Names of the first `count` parameters of a function, '' where unknown."""
     known = PARAMETERS.get(callee.partition("<")[0].rpartition("::")[2], ())
     return (*known[:count], *[""] * (count - len(known)))
+
+
+def labels_of(call: Call) -> Sequence[str]:
+    """Parameter names that label the arguments of a long call.
+
+    Labels begin at the first argument that is neither a tensor nor the device: these have names."""
+    if len(call.arguments) <= MOST_UNNAMED:
+        return ()
+    names = call.parameters or parameter_names(call.callee, len(call.arguments))
+    is_device = [isinstance(a, Text) and a.text in (DEVICE, f"&{DEVICE}") for a in call.arguments]
+    plain = [
+        isinstance(argument, Use) or device
+        for argument, device in zip(call.arguments, is_device, strict=True)
+    ]
+    # At most MOST_UNNAMED tensors before it stay without a label.
+    first = plain.index(False) if False in plain[: MOST_UNNAMED + 1] else 0
+    return ["" if index < first or is_device[index] else name for index, name in enumerate(names)]

@@ -15,6 +15,7 @@ from ttcodegen.conversions.host_functions.cpp_interface import (
     HostTypes,
     parameters,
 )
+from ttcodegen.conversions.host_functions.expressions import labels_of
 from ttcodegen.conversions.host_functions.interface import (
     Entry,
     InterfaceTensor,
@@ -44,7 +45,7 @@ from ttcodegen.emitc.statements import VerbatimOp
 from ttcodegen.naming.members import Layout
 from ttcodegen.naming.modules import GivenNames
 from ttcodegen.naming.sources import layer
-from ttcodegen.ops.core.calls import MOST_UNNAMED, Argument, Call, Use, parameter_names
+from ttcodegen.ops.core.calls import Argument, Call, Use, parameter_names
 
 _COLUMNS = 94
 """Width of a line without indentation and parentheses."""
@@ -253,7 +254,7 @@ class FunctionWriter:
             *map(self.value, call.arguments),
             type=self.source.types.tensor,
             pure=True,
-            labels=_labels(call),
+            labels=labels_of(call),
         )
         self.values[result] = value
         for name in wanted:
@@ -295,6 +296,8 @@ class FunctionWriter:
             self._write_loop(statement, statement.loop, lifetime)
         elif len(statement.results) == 1:
             self._write_single(statement.results[0], statement, lifetime)
+        elif lifetime.assigned:
+            self._tie(statement, lifetime)
         elif statement.results:
             assert isinstance(call, Call)
             values = self.body.call_several(
@@ -302,7 +305,7 @@ class FunctionWriter:
                 *map(self.value, call.arguments),
                 types=self._types(statement),
                 names=[lifetime.declared[result] for result in statement.results],
-                labels=_labels(call),
+                labels=labels_of(call),
             )
             self.values.update(zip(statement.results, values, strict=True))
         else:
@@ -312,13 +315,33 @@ class FunctionWriter:
             empty = f"{self.recorder.type_of(value)}()"
             self.body.insert(VerbatimOp(f"{{}} = {empty};", [self.values[value]]))
 
+    def _tie(self, statement: Statement, lifetime: Lifetime) -> None:
+        """Assigns several results to variables, of which some may be new."""
+        call, results = statement.call, statement.results
+        assert isinstance(call, Call)
+        for result, type_ in zip(results, self._types(statement), strict=True):
+            replaced = lifetime.replaced.get(result)
+            self.values[result] = (
+                self.body.braced(type_, name=lifetime.declared[result])
+                if replaced is None
+                else self.values[replaced]
+            )
+        arguments = map(self.value, call.arguments)
+        made = self.body.call(
+            call.callee, *arguments, type=call.type, pure=True, labels=labels_of(call)
+        )
+        # Only a tuple can be assigned to `std::tie`.
+        right = "std::tuple_cat({})" if call.type.startswith("std::array<") else "{}"
+        tied = [self.values[result] for result in results]
+        self.body.verbatim(f"std::tie({', '.join('{}' for _ in tied)}) = {right};", *tied, made)
+
     def _run(self, statement: Statement) -> None:
         """Writes a call without results, in a loop if the statement has one."""
         call, loop = statement.call, statement.loop
         assert isinstance(call, Call)
         with nullcontext() if loop is None else self._loop_body(loop):
             arguments = map(self.value, call.arguments)
-            self.body.call_void(call.callee, *arguments, labels=_labels(call))
+            self.body.call_void(call.callee, *arguments, labels=labels_of(call))
 
     @contextmanager
     def _loop_body(self, loop: Loop) -> Generator[None]:
@@ -389,7 +412,7 @@ class FunctionWriter:
     ) -> Sequence[SSAValue]:
         """Writes the call in a loop; results are assigned to variables by position."""
         if len(types) == 1:
-            made = self.body.call(call.callee, *arguments, type=types[0], labels=_labels(call))
+            made = self.body.call(call.callee, *arguments, type=types[0], labels=labels_of(call))
             return [self.body.assigned(made, names[0]) if names else made]
         several = [
             *self.body.call_several(
@@ -397,7 +420,7 @@ class FunctionWriter:
                 *arguments,
                 types=types,
                 names=[f"next_{names[at]}" if at in names else "made" for at in range(len(types))],
-                labels=_labels(call),
+                labels=labels_of(call),
             )
         ]
         for position, name in names.items():
@@ -454,7 +477,7 @@ class FunctionWriter:
         if wrapped is None:
             arguments = map(self.value, call.arguments)
             return self.body.call(
-                call.callee, *arguments, type=type_, name=name, pure=pure, labels=_labels(call)
+                call.callee, *arguments, type=type_, name=name, pure=pure, labels=labels_of(call)
             )
         wrapper, operands, chosen = wrapped
         self.source.wrappers.add(wrapper)
@@ -564,23 +587,6 @@ class FunctionWriter:
         }
         members = nested_members(self.body, layout.root, found, self.source.types.tensor)
         self.body.return_(self.body.aggregate(struct, {**members, **(others or {})}))
-
-
-def _labels(call: Call) -> Sequence[str]:
-    """Parameter names that label the arguments of a long call.
-
-    Labels begin at the first argument that is neither a tensor nor the device: these have names."""
-    if len(call.arguments) <= MOST_UNNAMED:
-        return ()
-    names = call.parameters or parameter_names(call.callee, len(call.arguments))
-    is_device = [isinstance(a, Text) and a.text in (DEVICE, f"&{DEVICE}") for a in call.arguments]
-    plain = [
-        isinstance(argument, Use) or device
-        for argument, device in zip(call.arguments, is_device, strict=True)
-    ]
-    # At most MOST_UNNAMED tensors before it stay without a label.
-    first = plain.index(False) if False in plain[: MOST_UNNAMED + 1] else 0
-    return ["" if index < first or is_device[index] else name for index, name in enumerate(names)]
 
 
 def _variable(lifetime: Lifetime, result: SSAValue) -> str:

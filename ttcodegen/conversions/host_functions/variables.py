@@ -4,7 +4,8 @@ A tensor of the library frees its memory with the last variable that holds it, s
 deallocate. A result that replaces its operand is assigned to the same variable. A variable at its
 last use is moved out of (`last_use(x)`), so that its tensor is freed at the end of that statement,
 as the deallocation in the source program does. Operands of the last statement are freed with the
-scope.
+scope. A state that calls of functions of the file hand on stays in its variable, too:
+`std::tie(hidden, cell) = ...`.
 
 call::matmul(queries, keys, {.transpose_b = true, .dtype = ttnn::DataType::FLOAT32})
 
@@ -45,6 +46,11 @@ class Usage:
     carried: Mapping[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
     """Operand of the first iteration for each carried result of a loop."""
 
+    @property
+    def assigns_several(self) -> bool:
+        """Returns whether several results may be assigned to variables in one statement."""
+        return self.takes_over and not self.carried and len(self.results) > 1
+
 
 @dataclass
 class Lifetime:
@@ -60,6 +66,8 @@ class Lifetime:
     """Values that the last statement uses several times: their variable is emptied after it."""
     taken_over: set[SSAValue] = field(default_factory=set[SSAValue])
     """Operands whose variables results take over."""
+    replaced: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
+    """Last value of the variable of each assigned result."""
 
 
 def plan_variables(
@@ -85,6 +93,7 @@ def plan_variables(
     for value, name in owned:
         planner.scope.reserve(name)
         planner.variable_of[value] = name
+        planner.value_in[name] = value
         planner.base_of[name] = identifier(names[value]), type_of(value)
     return [planner.plan(index, usage) for index, usage in enumerate(statements)]
 
@@ -104,6 +113,8 @@ class _Planner:
         self.variable_of: dict[SSAValue, str] = {}
         self.base_of: dict[str, tuple[str, str]] = {}
         """Base name and type of the values of a variable."""
+        self.value_in: dict[str, SSAValue] = {}
+        """Last value of each variable."""
         self._free: dict[str, None] = {}
         self._count = len(statements)
         self._last_use = {
@@ -123,6 +134,10 @@ class _Planner:
         single = usage.results[0] if len(usage.results) == 1 else None
         if single is not None:
             self._take_over(single, dying, lifetime)
+        elif usage.assigns_several:
+            for result in usage.results:
+                rest = [value for value in dying if value not in lifetime.taken_over]
+                self._take_over(result, rest, lifetime)
         else:
             for result in usage.results:
                 operand = usage.carried.get(result)
@@ -152,7 +167,6 @@ class _Planner:
         base = self._base(result)
         for name in map(identifier, self.names.names_of(result)):
             if name in self._free and self.base_of[name][1] == base[1]:
-                del self._free[name]
                 self._assign(result, name, lifetime)
                 return
             if not self.scope.is_taken(name):
@@ -181,8 +195,11 @@ class _Planner:
         return self.scope.unique(identifier(self.names[result]))
 
     def _assign(self, result: SSAValue, variable: str, lifetime: Lifetime) -> None:
+        self._free.pop(variable, None)
         self.variable_of[result] = variable
         lifetime.assigned[result] = variable
+        lifetime.replaced[result] = self.value_in[variable]
+        self.value_in[variable] = result
 
     def _declare(
         self,
@@ -192,6 +209,7 @@ class _Planner:
         base: tuple[str, str] | None = None,
     ) -> None:
         self.variable_of[result] = variable
+        self.value_in[variable] = result
         self.base_of[variable] = base or self._base(result)
         lifetime.declared[result] = variable
 

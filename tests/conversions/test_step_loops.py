@@ -150,3 +150,35 @@ def test_steps_of_layers_share_the_weights_of_their_layer(kind: str) -> None:
     text = main_function(export(module, (torch.zeros(5, 2, 16),)))
     assert len(re.findall(r"for \(int32_t step = \d; step < 5; \+\+step\)", text)) == 2
     assert set(re.findall(r"constants\.\w+\[(\d+)\]", text)) == {"0", "1"}
+
+
+def test_a_state_that_calls_hand_on_keeps_its_variables() -> None:
+    """The second state of the first step is returned as well, so that there is no loop."""
+    state = "tensor<1x32x64xbf16>"
+    lines: list[str] = []
+    first, second = "%h", "%c"
+    for step in range(3):
+        chain = [first]
+        for place, name in enumerate(("sin", "cos", "exp", "neg", "abs", "cos", "tanh")):
+            made = f"%{step + 1}0{place}"
+            lines.append(f'{made} = "ttir.{name}"({chain[-1]}) : ({state}) -> {state}')
+            chain.append(made)
+        pair = f"({state}, {state}) -> {state}"
+        lines += [
+            f'%{step + 1}10 = "ttir.matmul"({chain[-1]}, %w) : '
+            f"({state}, tensor<64x64xbf16>) -> {state}",
+            f'%{step + 1}11 = "ttir.add"({second}, %{step + 1}10) : {pair}',
+            f'%{step + 1}12 = "ttir.multiply"(%{step + 1}11, %{step + 1}10) : {pair}',
+        ]
+        first, second = f"%{step + 1}12", f"%{step + 1}11"
+    body = "\n  ".join(lines)
+    text = main_function(
+        f"func.func @forward(%h: {state}, %c: {state}, "
+        f'%w: tensor<64x64xbf16> {{{PARAMETER}, ttir.name = "cell.weight"}}) '
+        f"-> ({state}, {state}, {state}) {{\n  {body}\n"
+        f"  return {first}, {second}, %111 : {state}, {state}, {state}\n}}"
+    )
+    assert "for (" not in text
+    assert "auto [cell, cell_scaled] = cell" in text, text
+    # The first of the three is still used, so that the second one gets a variable.
+    assert text.count("std::tie(cell_2, cell_scaled) = std::tuple_cat(cell_step(") == 2, text

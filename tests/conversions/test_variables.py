@@ -5,9 +5,13 @@ from __future__ import annotations
 import re
 
 import pytest
+from xdsl.dialects.builtin import i32
+from xdsl.ir import Block
 
 from ttcodegen.compilation import CompileOptions, compile_module
+from ttcodegen.conversions.host_functions.variables import Usage, plan_variables
 from ttcodegen.foundation.diagnostics import Source
+from ttcodegen.naming.values import ValueNames
 
 TENSOR = "tensor<32x32xf32>"
 
@@ -94,3 +98,38 @@ def test_no_name_of_a_pass_is_in_the_code(target: str):
     }}"""
     files = compile_module(Source("t.mlir", text), CompileOptions("model", target)).files
     assert not any("composite" in file for path, file in files.items() if "src/" in path)
+
+
+@pytest.mark.parametrize("is_used_later", [False, True])
+def test_results_of_a_call_are_assigned_to_the_variables_of_what_they_replace(is_used_later: bool):
+    hidden, cell, next_hidden, next_cell = Block(arg_types=[i32] * 4).args
+    titles = {hidden: "hidden", cell: "cell", next_hidden: "hidden", next_cell: "cell"}
+    returned = (next_hidden, next_cell, *([cell] if is_used_later else []))
+    usages = [
+        Usage((), (hidden, cell), takes_over=True),
+        Usage((hidden, cell), (next_hidden, next_cell), takes_over=True),
+    ]
+    names = ValueNames([], titles, {}, {})
+    first, second = plan_variables(usages, names, lambda _: "Tensor", returned=returned)
+    assert first.declared == {hidden: "hidden", cell: "cell"}
+    if is_used_later:
+        assert second.assigned == {next_hidden: "hidden"}
+        assert second.declared == {next_cell: "cell_2"}
+        assert second.moved == {hidden}
+    else:
+        assert second.assigned == {next_hidden: "hidden", next_cell: "cell"}
+        assert second.replaced == {next_hidden: hidden, next_cell: cell}
+        assert second.moved == {hidden, cell}
+
+
+def test_results_that_nothing_uses_leave_their_variables():
+    """The fields of the constants hold them."""
+    weight, bias, next_weight, next_bias = values = Block(arg_types=[i32] * 4).args
+    names = ValueNames([], dict(zip(values, ["weight", "bias"] * 2, strict=True)), {}, {})
+    usages = [
+        Usage((), (weight, bias), takes_over=True),
+        Usage((), (next_weight, next_bias), takes_over=True),
+    ]
+    _, second = plan_variables(usages, names, lambda _: "Tensor")
+    assert second.assigned == {next_weight: "weight", next_bias: "bias"}
+    assert not second.moved

@@ -15,6 +15,7 @@ from ttcodegen.dialects.operations.functions import body_of
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttcore.shards import Layout
 from ttcodegen.dialects.ttnn.placement import declared_data_type, has_placement, placement_of
+from ttcodegen.naming.functions import shape_text
 from ttcodegen.naming.roles import (
     ROLES,
     STATES,
@@ -228,7 +229,10 @@ class ValueNames:
         if not isinstance(op, CatalogueOp):
             return self._longer.get(value, name)
         if Trait.TAKES_PART in _traits(op):
-            return name
+            # The form of a weight is called after the weight, a part of it too.
+            return _part_name(name, part_of(op)) if name == self[op.operands[0]] else name
+        if not op.operands:
+            return f"{name}_{shape_text(op.result_shape)}"
         if name != noun_of(op):
             return f"{name}_{qualifier(op) if reordered(op) is None else 'rotated'}"
         source = self[op.operands[0]] if op.operands else name

@@ -180,8 +180,8 @@ def _write_constants(
 ) -> None:
     """Writes statements that compute constants, and assigns each result to its field at once."""
     function.inlines_calls = True
-    kept = [value for s in statements for value in s.results if value in fields]
-    function.write(statements, returned=kept, reserved=["constants"], fields=fields)
+    # The fields hold the constants, so that their variables are free after the last use.
+    function.write(statements, reserved=["constants"], fields=fields)
 
 
 def _fields(entry: Entry) -> Iterator[tuple[SSAValue, str]]:

@@ -115,6 +115,8 @@ class _Planner:
         """Base name and type of the values of a variable."""
         self.value_in: dict[str, SSAValue] = {}
         """Last value of each variable."""
+        self._place: dict[SSAValue, int] = {}
+        """Positions of results among those of their call."""
         self._free: dict[str, None] = {}
         self._count = len(statements)
         self._last_use = {
@@ -135,15 +137,17 @@ class _Planner:
         if single is not None:
             self._take_over(single, dying, lifetime)
         elif usage.assigns_several:
-            for result in usage.results:
-                rest = [value for value in dying if value not in lifetime.taken_over]
-                self._take_over(result, rest, lifetime)
+            self._take_over_several(usage.results, dying, lifetime)
         else:
             for result in usage.results:
                 operand = usage.carried.get(result)
                 is_reused = operand in dying and self._reuses(operand, result, lifetime)
                 if not is_reused:
                     self._declare(result, self._unique(result), lifetime)
+        for result in usage.results if usage.assigns_several else ():
+            if result not in self._last_use:
+                # It is in a field of the constants, or not wanted.
+                self._free[self.variable_of[result]] = None
         is_last = index == self._count - 1
         for value in dying:
             if value in lifetime.taken_over:
@@ -173,6 +177,21 @@ class _Planner:
                 self._declare(result, self.scope.unique(name), lifetime, base)
                 return
         self._declare(result, self._unique(result), lifetime, base)
+
+    def _take_over_several(
+        self, results: Sequence[SSAValue], dying: Sequence[SSAValue], lifetime: Lifetime
+    ) -> None:
+        """Chooses the variables of results, first those that held the same result of a call."""
+        self._place.update((result, place) for place, result in enumerate(results))
+        for result in results:
+            before = (value for value in dying if self._place.get(value) == self._place[result])
+            for value in before:
+                if value not in lifetime.taken_over and self._reuses(value, result, lifetime):
+                    break
+        for result in results:
+            if result not in lifetime.assigned:
+                rest = [value for value in dying if value not in lifetime.taken_over]
+                self._take_over(result, rest, lifetime)
 
     def _reuses(self, operand: SSAValue | None, result: SSAValue, lifetime: Lifetime) -> bool:
         """Gives a result the variable of an operand with the same name and type, if possible."""

@@ -339,3 +339,24 @@ func.func @forward(%x: tensor<32x32xbf16>) -> tensor<32x32xbf16> {
     named |= {field: variables.get(variable, variable) for field, variable in fields.items()}
     assert len(named) == 3
     assert all(field == file for field, file in named.items()), named
+
+
+def test_parts_of_weights_that_are_alive_at_once_are_called_after_their_place() -> None:
+    sliced = "step = [1 : i32, 1 : i32]}> : (tensor<64x32xf32>) -> tensor<32x32xf32>"
+    binary = "(tensor<32x32xf32>, tensor<32x32xf32>) -> tensor<32x32xf32>"
+    text = f"""
+func.func @forward(%x: tensor<32x32xf32>, %scale: tensor<64x32xf32> {{
+    ttcore.argument_type = #ttcore.argument_type<parameter>}}) -> tensor<32x32xf32> {{
+  %0 = "ttir.slice_static"(%scale) <{{begins = [0 : i32, 0 : i32], ends = [32 : i32, 32 : i32],
+    {sliced}
+  %1 = "ttir.slice_static"(%scale) <{{begins = [32 : i32, 0 : i32], ends = [64 : i32, 32 : i32],
+    {sliced}
+  %2 = "ttir.multiply"(%0, %1) : {binary}
+  %3 = "ttir.atan2"(%x, %2) : {binary}
+  return %3 : tensor<32x32xf32>
+}}
+"""
+    source = compile_module(Source("f.mlir", text), CompileOptions("f")).files["src/f.cpp"]
+    prepare = source[source.index("prepare_forward(") : source.index("ForwardOutputs forward(")]
+    declared = re.findall(r"ttnn::Tensor (\w+) =", prepare)
+    assert declared == ["scale", "scale_second_half"]

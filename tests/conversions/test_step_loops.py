@@ -152,7 +152,7 @@ def test_steps_of_layers_share_the_weights_of_their_layer(kind: str) -> None:
     assert set(re.findall(r"constants\.\w+\[(\d+)\]", text)) == {"0", "1"}
 
 
-def test_a_state_that_calls_hand_on_keeps_its_variables() -> None:
+def test_a_state_that_calls_pass_on_keeps_its_variables() -> None:
     """The second state of the first step is returned as well, so that there is no loop."""
     state = "tensor<1x32x64xbf16>"
     lines: list[str] = []

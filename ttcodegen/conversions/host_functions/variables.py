@@ -4,7 +4,7 @@ A tensor of the library frees its memory with the last variable that holds it, s
 deallocate. A result that replaces its operand is assigned to the same variable. A variable at its
 last use is moved out of (`last_use(x)`), so that its tensor is freed at the end of that statement,
 as the deallocation in the source program does. Operands of the last statement are freed with the
-scope. A state that calls of functions of the file hand on stays in its variable, too:
+scope. A state that calls of the file pass on stays in its variable, too:
 `std::tie(hidden, cell) = ...`.
 
 call::matmul(queries, keys, {.transpose_b = true, .dtype = ttnn::DataType::FLOAT32})

@@ -181,4 +181,4 @@ def test_a_state_that_calls_pass_on_keeps_its_variables() -> None:
     assert "for (" not in text
     assert "auto [cell, cell_scaled] = cell" in text, text
     # The first of the three is still used, so that the second one gets a variable.
-    assert text.count("std::tie(cell_shifted, cell_scaled) = std::tuple_cat(cell_step(") == 2, text
+    assert text.count("std::tie(cell_shifted, cell_scaled) = std::tuple_cat(") == 2, text

@@ -346,6 +346,7 @@ void kernel_main() {
     }
 }
 
+#ifndef __SANITIZE_ADDRESS__  // which has larger mappings of its own
 /// Supervisors of programs set such limits; the DRAM of a chip is larger, and little of it is used.
 void dram_may_exceed_the_limit_on_data() {
     rlimit limit{};
@@ -354,11 +355,12 @@ void dram_may_exceed_the_limit_on_data() {
     expect(setrlimit(RLIMIT_DATA, &limit) == 0, "the limit is set");
     expect(read(make_counting(64, 16))[15] == 15, "the device has memory");
 }
+#endif
 
 }  // namespace
 
 int main() {
-#ifndef __SANITIZE_ADDRESS__  // which has larger mappings of its own
+#ifndef __SANITIZE_ADDRESS__
     dram_may_exceed_the_limit_on_data();
 #endif
     multicasts_reach_all_cores();

@@ -61,6 +61,8 @@ def unnamed(sources: dict[str, str]) -> Iterator[str]:
         if given and all(map(_DECLARED.match, given)):
             parameters.setdefault(name, [each.rpartition(" ")[2].strip("&*") for each in given])
     for name, given in calls:
+        if name == "std::tie":
+            continue  # The variables of an assignment, as those of a structured binding.
         known = parameters.get(name.rpartition("::")[2], [])
         known = known or [""] * len(given)
         bare = [

@@ -167,7 +167,6 @@ def compile_module(
     Raises:
         CompileError: if the input is invalid or unsupported; lists all unsupported ops.
     """
-    from ttcodegen.optimizer.overrides.overrides import has_shardings
     from ttcodegen.optimizer.overrides.refusals import listing_all_refusals
 
     _refuse_impossible(options)
@@ -184,7 +183,7 @@ def compile_module(
         source_dtypes = _source_dtypes(module)
     settle_source_types(module, options.f16, source)
     _refuse_mesh_options(module, options)
-    if not (options.parallel or has_shardings(options.overrides)):
+    if not (options.parallel or _has_shardings(options.overrides)):
         warn_if_undivided(module, options.target, diagnostics)
     elif pipeline == TTNN_PIPELINE:
         raise CompileError(
@@ -328,7 +327,9 @@ def _pipeline(module: ModuleOp, target: str) -> str | None:
     Raises:
         CompileError: if the module is at a later stage than the pipeline of the target.
     """
-    if has_kernels(module) and _holds_programs(module):
+    from ttcodegen.dialects.ttmetal.device_module import holds_programs
+
+    if has_kernels(module) and holds_programs(module):
         if target != "ttmetal":
             raise CompileError(
                 f"a module with programs of the device is not compiled for {target}",
@@ -345,10 +346,13 @@ def _pipeline(module: ModuleOp, target: str) -> str | None:
     return TTNN_PIPELINE
 
 
-def _holds_programs(module: ModuleOp) -> bool:
-    from ttcodegen.dialects.ttmetal.device_module import holds_programs
+def _has_shardings(overrides: str) -> bool:
+    """Returns whether overrides contain shardings of arguments."""
+    if not overrides:
+        return False
+    from ttcodegen.optimizer.overrides.overrides import read_shardings
 
-    return holds_programs(module)
+    return bool(read_shardings(overrides))
 
 
 def _embedding(source: Source, module: ModuleOp, seed: int) -> Callable[[bytes], bytes]:
@@ -560,12 +564,16 @@ def _describe(
     from ttcodegen.emission.description import ModuleDescription
     from ttcodegen.emission.interface_description import describe_function
 
+    assert options.system is not None
+    chip = options.system.chip
     estimates: dict[str, FunctionEstimate] = {}
     tuned: Collection[SSAValue] = ()
     if options.target != "ttmetal":
         # Imports for device programs take longer than lowering a small model.
+        from ttcodegen.cost import function_estimate
+
         tuned = product_weights(functions).arguments
-        estimates = _estimates(functions, options)
+        estimates = {e.name: function_estimate(e.function, chip) for e in functions}
     return ModuleDescription(
         name,
         tuple(
@@ -588,13 +596,5 @@ def _describe(
         declared_mesh(module),
         options.hosts,
         options.fabric or "linear",
-        card="" if options.system is None else card_text(options.system.chip),
+        card=card_text(chip),
     )
-
-
-def _estimates(entries: Sequence[Entry], options: CompileOptions) -> dict[str, FunctionEstimate]:
-    """Returns the cost estimates of each function on the chip."""
-    from ttcodegen.cost import function_estimate
-
-    assert options.system is not None
-    return {e.name: function_estimate(e.function, options.system.chip) for e in entries}

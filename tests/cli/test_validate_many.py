@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -61,14 +62,14 @@ def starts(python: Path) -> int:
 
 
 def test_lists_of_calls_share_a_process(python: Path) -> None:
-    with Library([str(python)]) as library:
+    with closing(Library([str(python)])) as library:
         for _ in range(5):
             assert [each["index"] for each in library.answers(calls("add", "exp"))] == [0, 1]
     assert starts(python) == 1
 
 
 def test_a_refusal_counts_only_if_a_new_process_repeats_it(python: Path) -> None:
-    with Library([str(python)]) as library:
+    with closing(Library([str(python)])) as library:
         library.answers(calls("add"))
         assert library.answers(calls("relu")) == [{"index": 0, "results": []}]
         (answer,) = library.answers(calls("wrong"))
@@ -77,7 +78,7 @@ def test_a_refusal_counts_only_if_a_new_process_repeats_it(python: Path) -> None
 
 
 def test_a_call_that_ends_the_process_takes_no_other_list_with_it(python: Path) -> None:
-    with Library([str(python)]) as library:
+    with closing(Library([str(python)])) as library:
         library.answers(calls("add"))
         _, ended, after = library.answers(calls("add", "ends", "exp"))
         assert ended["refused"] == "the library ended with SIGFPE"

@@ -28,7 +28,8 @@ def _interrupted(
     if issubclass(kind, KeyboardInterrupt):
         print("ttcodegen: interrupted", file=sys.stderr)
     else:
-        sys.__excepthook__(kind, error, traceback)
+        _PREVIOUS_HOOK(kind, error, traceback)
 
 
+_PREVIOUS_HOOK = sys.excepthook
 sys.excepthook = _interrupted

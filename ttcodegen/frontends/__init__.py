@@ -170,7 +170,7 @@ def frontend_of(source: Source) -> Frontend | None:
         return None
     # Functions that pass numbers on have no operation; complex ones only StableHLO has.
     if "xcomplex<" in text or "<complex<" in text:
-        return FRONTENDS[0]
+        return next(each for each in FRONTENDS if "stablehlo" in each.dialects)
     return next((each for each in FRONTENDS if _dialects_in(text, each.companions)), None)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation
@@ -17,7 +19,7 @@ from ttcodegen.optimizer.cost.calls import CostModel
 from ttcodegen.optimizer.programs.pool_slices import POOLS, is_sliced
 from ttcodegen.optimizer.programs.windows import windows_of
 from ttcodegen.systems.description import ChipDescription
-from ttcodegen.transforms.rewriting import set_type
+from ttcodegen.transforms.rewriting import body_of, functions, set_type
 
 
 class SlicedPools(ModulePass):
@@ -31,27 +33,36 @@ class SlicedPools(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         model = CostModel.of(op)
-        for each in list(op.walk()):
-            if isinstance(each, CatalogueOp) and each.definition.short_name in POOLS:
-                room = model.speed.usable_l1 - _taken(each, model.chip)
-                if is_sliced(call_of(each), model.chip, room):
-                    _flatten(each)
+        for function in functions(op):
+            block = body_of(function)
+            pools = [
+                each
+                for each in block.ops
+                if isinstance(each, CatalogueOp) and each.definition.short_name in POOLS
+            ]
+            taken = _taken(block, pools, model.chip) if pools else {}
+            for pool in pools:
+                room = model.speed.usable_l1 - taken[pool]
+                if is_sliced(call_of(pool), model.chip, room):
+                    _flatten(pool)
 
 
-def _taken(pool: CatalogueOp, chip: ChipDescription) -> int:
-    """Returns the bytes of L1 on each core of the tensors needed at a pool or after it."""
-    block = pool.parent
-    assert block is not None
+def _taken(block: Block, pools: Sequence[Operation], chip: ChipDescription) -> dict[Operation, int]:
+    """Returns the bytes of L1 on each core of the tensors from before each pool that are needed at
+    it or later."""
     places = {op: place for place, op in enumerate(block.ops)}
     there = [*block.args, *(value for op in block.ops for value in op.results)]
-    return sum(
-        bank_bytes(placement, chip)
-        for value in there
-        if (placement := given_placement(value)) is not None
-        and placement.buffer_type == "l1"
-        and (isinstance(value.owner, Block) or places[value.owner] < places[pool])
-        and any(places.get(use.operation, len(places)) >= places[pool] for use in value.uses)
-    )
+    found = dict.fromkeys(pools, 0)
+    for value in there:
+        placement = given_placement(value)
+        if placement is None or placement.buffer_type != "l1":
+            continue
+        begin = -1 if isinstance(value.owner, Block) else places[value.owner]
+        end = max((places.get(use.operation, len(places)) for use in value.uses), default=-1)
+        for pool in pools:
+            if begin < places[pool] <= end:
+                found[pool] += bank_bytes(placement, chip)
+    return found
 
 
 def _flatten(pool: CatalogueOp) -> None:

@@ -100,11 +100,9 @@ def _digest(sources: Mapping[str, str]) -> str:
     return hashlib.sha256(json.dumps(sources, sort_keys=True).encode()).hexdigest()
 
 
-def take_record(build: Path) -> dict[str, Any] | None:
-    """Removes and returns the record, as the folder's content is unknown until a build ends."""
-    record = _read_record(build)
+def forget_record(build: Path) -> None:
+    """Removes the record, as the folder's content is unknown until a build ends."""
     build.joinpath(_RECORD).unlink(missing_ok=True)
-    return record
 
 
 def is_current(build: Path, library: Path, sources: Mapping[str, str]) -> bool:
@@ -321,11 +319,10 @@ def _build(
     def run() -> None:
         if misleads_times(out, build, sources):
             _require(run_step([toolchain.ninja, "-C", str(build), "-t", "clean"], log), log)
-        nonlocal before
-        before = take_record(build) or before
+        forget_record(build)
         _require(run_ninja(toolchain, build, log, f"building {name}", targets=targets), log)
 
-    before: dict[str, Any] | None = None
+    before = _read_record(build)
     try:
         run()
     except BuildError:

@@ -56,7 +56,7 @@ from ttcodegen.ops.core.traits import Trait
 from ttcodegen.ops.reduction.reduce import is_on_integer_tiles
 from ttcodegen.ops.tt_lang import CALLED_OPERATION
 from ttcodegen.transforms.functions import is_entry
-from ttcodegen.transforms.rewriting import functions
+from ttcodegen.transforms.rewriting import body_of, functions
 
 # Ops without a device program, and the reasons.
 
@@ -274,23 +274,51 @@ class _Hoisting:
                     self._move(op)
 
     def _move(self, op: CatalogueOp) -> None:
-        passed = [v for v in dict.fromkeys(op.operands) if splat_of(v) is None]
+        passed = passed_operands(op)
         made = _function_of(op, passed)
         symbol = made.sym_name.data
         if symbol not in self._symbols:
             self._symbols[symbol] = made
             self._module.body.block.add_op(made)
-        call = CallOp(symbol, passed, [result.type for result in op.results])
-        call.attributes[CPU_CALL] = UnitAttr()
-        call.location = op.location
-        copy_source_offset(op, call)
-        block = op.parent
-        assert block is not None
-        block.insert_op_before(call, op)
-        for old, new in zip(op.results, call.results, strict=True):
-            new.name_hint = old.name_hint
-            old.replace_all_uses_with(new)
-        block.erase_op(op)
+        replace_by_call(op, symbol, passed)
+
+
+def replace_by_call(op: Operation, symbol: str, passed: Sequence[SSAValue]) -> None:
+    """Replaces an op by a call of a CPU function, which has its results."""
+    call = CallOp(symbol, passed, [result.type for result in op.results])
+    call.attributes[CPU_CALL] = UnitAttr()
+    call.location = op.location
+    copy_source_offset(op, call)
+    block = op.parent
+    assert block is not None
+    block.insert_op_before(call, op)
+    for old, new in zip(op.results, call.results, strict=True):
+        new.name_hint = old.name_hint
+        old.replace_all_uses_with(new)
+    block.erase_op(op)
+
+
+def passed_operands(op: Operation) -> list[SSAValue]:
+    """Returns the operands that a CPU function of an op takes: all but splats, which it makes."""
+    return [value for value in dict.fromkeys(op.operands) if splat_of(value) is None]
+
+
+def cloned_into(block: Block, op: Operation, mapping: dict[SSAValue, SSAValue]) -> Operation:
+    """Adds a copy of an op to the block of a CPU function, after copies of its splats.
+
+    Args:
+        block: the block.
+        op: the op.
+        mapping: the arguments of the block for its other operands.
+    """
+    for value in dict.fromkeys(op.operands):
+        if value not in mapping:
+            assert isinstance(value.owner, Operation)
+            block.add_op(value.owner.clone(mapping))
+    inner = op.clone(mapping)
+    copy_source_offset(op, inner)
+    block.add_op(inner)
+    return inner
 
 
 def _function_of(op: CatalogueOp, passed: Sequence[SSAValue]) -> FuncOp:
@@ -303,17 +331,11 @@ def _function_of(op: CatalogueOp, passed: Sequence[SSAValue]) -> FuncOp:
         if value in mapping:
             argument = mapping[value]
             argument.name_hint = name_in_text(argument, name)
-    for value in dict.fromkeys(op.operands):
-        if value not in mapping:
-            assert isinstance(value.owner, Operation)
-            body.add_op(value.owner.clone(mapping))
-    inner = op.clone(mapping)
+    inner = cloned_into(body, op, mapping)
     inner.attributes.pop(SHOULD_HOIST, None)
-    copy_source_offset(op, inner)
     if works_between_chips(op):
         # The function must not depend on the mesh of its module.
         inner.properties[MESH_SHAPE.name] = MESH_SHAPE.kind.encode(declared_mesh(op))
-    body.add_op(inner)
     for result in inner.results:
         result.name_hint = None
     text = "\n".join(_description(each) for each in body.ops)
@@ -348,14 +370,18 @@ def _description(op: Operation) -> str:
 def _pass_constants(module: ModuleOp) -> None:
     """Turns constants of CPU functions into arguments that their callers pass, those of bodies of
     loops into arguments of the functions around them first."""
-    while any([_pass_constants_of(module, each) for each in functions(module)]):
+    hoisted = [function for function in functions(module) if is_cpu_function(function)]
+    calls: dict[str, list[CallOp | WhileLoopOp]] = {f.sym_name.data: [] for f in hoisted}
+    for caller in functions(module) if hoisted else ():
+        for op in body_of(caller).ops:
+            if isinstance(op, CallOp | WhileLoopOp):
+                calls.get(op.callee.string_value(), []).append(op)
+    while any([_pass_constants_of(each, calls[each.sym_name.data]) for each in hoisted]):
         pass
 
 
-def _pass_constants_of(module: ModuleOp, function: FuncOp) -> bool:
-    """Returns whether a function had constants."""
-    if not is_cpu_function(function):
-        return False
+def _pass_constants_of(function: FuncOp, calls: Sequence[CallOp | WhileLoopOp]) -> bool:
+    """Turns constants of a function into arguments of its calls; returns whether it had any."""
     block = function.body.block
     constants = [
         op for op in block.ops if op.name == "ttir.constant" and splat_of(op.results[0]) is None
@@ -374,11 +400,8 @@ def _pass_constants_of(module: ModuleOp, function: FuncOp) -> bool:
     if function.arg_attrs is not None:
         described = [*function.arg_attrs, *(DictionaryAttr({}) for _ in constants)]
         function.arg_attrs = ArrayAttr(described)
-    for caller in functions(module):
-        for call in list(caller.body.block.ops):
-            is_call = isinstance(call, CallOp | WhileLoopOp)
-            if is_call and call.callee.string_value() == function.sym_name.data:
-                _append_constants(call, constants)
+    for call in calls:
+        _append_constants(call, constants)
     return True
 
 

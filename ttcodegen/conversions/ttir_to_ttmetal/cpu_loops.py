@@ -7,23 +7,25 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import FunctionType, ModuleOp, UnitAttr
-from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.dialects.builtin import FunctionType, ModuleOp
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Block, Region, SSAValue
 from xdsl.passes import ModulePass
 
+from ttcodegen.conversions.ttir_to_ttmetal.cpu_hoist import (
+    cloned_into,
+    passed_operands,
+    replace_by_call,
+)
 from ttcodegen.dialects.operations.functions import (
-    CPU_CALL,
     CPU_FUNCTION,
     FUNCTION_TYPE,
     is_loop_body,
 )
 from ttcodegen.dialects.ttcore.device import ONE_CHIP, declared_mesh
 from ttcodegen.dialects.ttcore.loops import WhileLoopOp
-from ttcodegen.foundation.diagnostics import copy_source_offset
 from ttcodegen.naming.functions import cpu_function_symbol
 from ttcodegen.naming.sources import name_in_text
-from ttcodegen.ops.core.builder import splat_of
 from ttcodegen.transforms.functions import is_entry
 from ttcodegen.transforms.rewriting import body_of, functions
 
@@ -50,18 +52,12 @@ class CPUHoistLoops(ModulePass):
 def _move(module: ModuleOp, loop: WhileLoopOp, bodies: Mapping[str, FuncOp]) -> None:
     for body in _called(loop, bodies):
         body.attributes[FUNCTION_TYPE] = CPU_FUNCTION
-    passed = [value for value in dict.fromkeys(loop.operands) if splat_of(value) is None]
+    passed = passed_operands(loop)
     block = Block(arg_types=[value.type for value in passed])
     mapping: dict[SSAValue, SSAValue] = dict(zip(passed, block.args, strict=True))
     for value, argument in mapping.items():
         argument.name_hint = name_in_text(value, "going" if value is loop.going else "state")
-    for value in dict.fromkeys(loop.operands):
-        if value not in mapping:
-            assert isinstance(value.owner, Operation)
-            block.add_op(value.owner.clone(mapping))
-    inner = loop.clone(mapping)
-    copy_source_offset(loop, inner)
-    block.add_op(inner)
+    inner = cloned_into(block, loop, mapping)
     block.add_op(ReturnOp(*inner.results))
     # Each loop has a body of its own.
     digest = hashlib.sha256(loop.callee.string_value().encode()).hexdigest()[:8]
@@ -70,17 +66,7 @@ def _move(module: ModuleOp, loop: WhileLoopOp, bodies: Mapping[str, FuncOp]) -> 
     made = FuncOp(symbol, FunctionType.from_lists(*types), Region(block), "private")
     made.attributes[FUNCTION_TYPE] = CPU_FUNCTION
     module.body.block.add_op(made)
-    call = CallOp(symbol, passed, types[1])
-    call.attributes[CPU_CALL] = UnitAttr()
-    call.location = loop.location
-    copy_source_offset(loop, call)
-    parent = loop.parent
-    assert parent is not None
-    parent.insert_op_before(call, loop)
-    for old, new in zip(loop.results, call.results, strict=True):
-        new.name_hint = old.name_hint
-        old.replace_all_uses_with(new)
-    parent.erase_op(loop)
+    replace_by_call(loop, symbol, passed)
 
 
 def _called(loop: WhileLoopOp, bodies: Mapping[str, FuncOp]) -> Iterator[FuncOp]:

@@ -165,13 +165,10 @@ def _cache_update(name: str) -> Build:
 
 def _is_read_later(op: StableHLOOp, value: SSAValue) -> bool:
     """Returns whether an op after this one reads the value."""
-    users = {use.operation for use in value.uses}
-    following = op.next_op
-    while following is not None:
-        if any(each in users for each in following.walk()):
-            return True
-        following = following.next_op
-    return False
+    block = op.parent_block()
+    assert block is not None
+    users = {block.find_ancestor_op_in_block(use.operation) for use in value.uses}
+    return any(user is not None and op.is_before_in_block(user) for user in users)
 
 
 # Normalisations

@@ -439,16 +439,10 @@ def _with_override(
 _FLOATS = ("bf16", "f32", "bfp_bf8", "bfp_bf4")
 
 
-def give_data_types(
-    function: FuncOp, overrides: FunctionOverrides, refusals: Refusals | None = None
-) -> None:
-    """Sets the result data types of overrides.
+def give_data_types(function: FuncOp, overrides: FunctionOverrides, refusals: Refusals) -> None:
+    """Sets the result data types of overrides; those that a ttnn call does not support are refused.
 
     Matmuls use the new data type; other users get the previous one by a cast.
-
-    Raises:
-        CompileError: if the ttnn call does not support the data type, and nothing collects
-            refusals.
     """
     for op, entry in overrides.items():
         if (name := entry.get("data_type")) is None:
@@ -460,14 +454,10 @@ def give_data_types(
                 _set_data_type(body_of(function), op, DataType.from_mlir(name))
 
 
-def give_weight_types(
-    function: FuncOp, overrides: FunctionOverrides, refusals: Refusals | None = None
-) -> None:
+def give_weight_types(function: FuncOp, overrides: FunctionOverrides, refusals: Refusals) -> None:
     """Converts weights of matmuls to the block floats of overrides.
 
-    Raises:
-        CompileError: if the call is not a matmul with const-eval weights, and nothing collects
-            refusals.
+    Other calls than matmuls with const-eval weights are refused.
     """
     requested = [(op, entry["weights"]) for op, entry in overrides.items() if "weights" in entry]
     constants = constant_values(function) if requested else set[SSAValue]()

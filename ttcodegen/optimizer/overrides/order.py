@@ -24,17 +24,12 @@ _LAYOUTS = frozenset(("composite_to_layout", "to_layout"))
 """Calls that only bring an operand into another layout."""
 
 
-def give_order(
-    function: FuncOp, overrides: FunctionOverrides, refusals: Refusals | None = None
-) -> None:
+def give_order(function: FuncOp, overrides: FunctionOverrides, refusals: Refusals) -> None:
     """Moves calls to where overrides have them: right after a call, or right before one.
 
     If both are given, a call that is between them already stays, and another one is moved right
-    after the first.
-
-    Raises:
-        CompileError: if there is no such place, or a call would pass one that it depends on, and
-            nothing collects refusals.
+    after the first. Refused are places that do not exist, and moves past calls that a call depends
+    on.
     """
     given = [(op, entry) for op, entry in overrides.items() if not entry.keys().isdisjoint(_BESIDE)]
     if not given:
@@ -49,16 +44,20 @@ def _in_order(
     given: Sequence[tuple[CatalogueOp, Entry]], names: CallNames
 ) -> list[tuple[CatalogueOp, Entry]]:
     """Orders entries such that a call is moved after those that it is moved beside."""
-    waiting = {op: entry for op, entry in given}
+    entries = dict(given)
+    seen = set[CatalogueOp]()
     found: list[tuple[CatalogueOp, Entry]] = []
-    while waiting:
-        beside = {
-            op: {names.named(entry[each]) for each in _BESIDE if each in entry} - {op}
-            for op, entry in waiting.items()
-        }
-        free = [op for op in waiting if not beside[op] & waiting.keys()] or [next(iter(waiting))]
-        for op in free:
-            found.append((op, waiting.pop(op)))
+    for op in entries:
+        path = [] if op in seen else [op]
+        while path:
+            seen.add(path[-1])
+            entry = entries[path[-1]]
+            beside = (names.named(entry[each]) for each in _BESIDE if each in entry)
+            first = next((each for each in beside if each in entries and each not in seen), None)
+            if first is None:
+                found.append((path.pop(), entry))
+            else:
+                path.append(first)
     return found
 
 

@@ -294,11 +294,6 @@ def read_shardings(text: str) -> dict[str, dict[str, Sharding]]:
     }
 
 
-def has_shardings(overrides: str) -> bool:
-    """Returns whether overrides contain shardings of arguments."""
-    return bool(overrides and read_shardings(overrides))
-
-
 def _check_shardings(tables: Any) -> None:
     """Raises CompileError unless shardings are lists of axes by dimension."""
     if not isinstance(tables, dict):
@@ -440,14 +435,12 @@ class FunctionOverrides:
 
 @contextmanager
 def refused_entry(
-    overrides: FunctionOverrides, op: Operation, refusals: Refusals | None
+    overrides: FunctionOverrides, op: Operation, refusals: Refusals
 ) -> Generator[None]:
-    """Collects the refusal of a call's entry, which is forgotten; raises it without `refusals`."""
+    """Collects the refusal of a call's entry, which is forgotten."""
     try:
         yield
     except CompileError as error:
-        if refusals is None:
-            raise
         refusals.add(error, overrides.entries_of(op))
         overrides.drop(op)
 

@@ -65,7 +65,8 @@ class _Edit:
 
 def words_of(files: Iterable[EditedFile]) -> dict[Node, str]:
     """Describes the user's decisions, by op."""
-    edits, _ = _edits(files)
+    known = list(files)
+    edits, _ = _edits(known, _replaced(known))
     return {node: ", ".join(edit.words) for node, edit in edits.items()}
 
 
@@ -125,8 +126,8 @@ class EditedCalls:
     """Descriptions of the edits of each op; `text` for edits that are no decisions."""
 
     def __post_init__(self) -> None:
-        edits, gone = _edits(self.files)
         replaced = _replaced(self.files)
+        edits, gone = _edits(self.files, replaced)
         for function in module_of(self.binary).walk():
             if isinstance(function, FuncOp) and function.body.blocks:
                 self._collect(function, edits, gone, replaced)
@@ -218,8 +219,7 @@ class EditedCalls:
             for name, operand in zip(names, call.operands, strict=True):
                 placed.setdefault(name, operand)
         attributes = {call.name: call.attributes for call in generated if call is not None}
-        settings = {str(each.target): settings_of(each, constants) for each in group.after[:-1]}
-        settings[group.after[-1].target or ""] = settings_of(group.after[-1], constants)
+        settings = {each.target or "": settings_of(each, constants) for each in group.after}
         found: list[LibraryCall] = []
         for number, known in enumerate(after):
             operands = tuple(placed[n] for n in known.operands if n is not None and n in placed)
@@ -231,7 +231,7 @@ class EditedCalls:
                 shape = result_shape(known.definition, [o.shape for o in operands], given)
                 result = result.interleaved().with_(shape=shape or result.shape)
             call = LibraryCall(name, operands, (result,), given)
-            said = settings.get(known.result, {}) if is_last or known.result in settings else {}
+            said = settings.get(known.result, {})
             found.append(self._edited(call, _Edit(fields=dict(said))))
             placed[known.result] = found[-1].result
         return found
@@ -309,10 +309,10 @@ def _replaced(
 
 
 def _edits(
-    files: Iterable[EditedFile],
+    known: Sequence[EditedFile],
+    replaced_calls: Mapping[Node, tuple[EditedFile, ReplacedCalls, int]],
 ) -> tuple[dict[Node, _Edit], dict[Node, Node]]:
-    """Decisions by op, and fused ops with the ops that apply them."""
-    known = list(files)
+    """Decisions by op, and ops without a call with those that do their work."""
     edits: dict[Node, _Edit] = {}
     gone: dict[Node, Node] = {}
     for op, parameter, words, file, said in _decided(known):
@@ -334,7 +334,7 @@ def _edits(
             is_moved_alone = isinstance(decided, MovedCall) and op not in replaced
             words = f"{said}, at the same cost" if is_moved_alone else said
             edits.setdefault((op.function, op.name), _Edit()).words.append(words)
-    for (function, name), (_, group, layer) in _replaced(known).items():
+    for (function, name), (_, group, layer) in replaced_calls.items():
         for op in (ops[layer] for ops in group.ops_before[:-1]):
             gone[op.function, op.name] = (function, name)
     for call in (call for file in known for call in file.calls):

@@ -6,7 +6,7 @@ import json
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -92,7 +92,7 @@ class Validate(Command):
             else:
                 files |= dict.fromkeys(find_files(path, (".ttnn",)))
         found = [self._simulated(project) for project in projects]
-        with nullcontext(self._given) if self._given is not None else Libraries() as libraries:
+        with closing(Libraries()) if self._given is None else nullcontext(self._given) as libraries:
             return found + [self._file(path, libraries) for path in files]
 
     def _file(self, path: Path, libraries: Libraries) -> FileResult:

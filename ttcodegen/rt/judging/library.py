@@ -10,12 +10,11 @@ import subprocess
 import tempfile
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.project.processes import last_words
@@ -46,17 +45,6 @@ class Library:
         self._command = command
         self._process: subprocess.Popen[str] | None = None
         self._folder = tempfile.TemporaryDirectory()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Ends the process."""
@@ -202,7 +190,7 @@ def _read(process: subprocess.Popen[str]) -> tuple[_Run, list[str], bool]:
 
 def library_answers(calls: Calls, command: Sequence[str]) -> list[dict[str, Any]]:
     """Answers of a library that is asked about one list of calls only; see `Library.answers`."""
-    with Library(command) as library:
+    with closing(Library(command)) as library:
         return library.answers(calls)
 
 
@@ -225,17 +213,6 @@ class Libraries:
 
     def __init__(self) -> None:
         self._libraries: dict[tuple[str, ...], Library] = {}
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def of(self, command: Sequence[str]) -> Library:
         """The library of a command, started at the first question."""

@@ -27,6 +27,11 @@ def gelu(p: Formulas, x: SSAValue, half: float = 0.5, root: float = sqrt(0.5)) -
     return p.b("multiply", p.n("multiply", x, half), gate)
 
 
+def reflected_gelu(p: Formulas, x: SSAValue, two: float = 2.0, root: float = sqrt(0.5)) -> SSAValue:
+    gate = p.n("subtract", p.u("erfc", p.n("multiply", x, root)), two, swap=True)
+    return p.n("multiply", p.b("multiply", x, gate), 0.5)
+
+
 def tanh_gelu(p: Formulas, x: SSAValue, cubic: float = 0.044715) -> SSAValue:
     cube = p.n("multiply", p.n("pow", x, 3.0), cubic)
     gate = p.u("tanh", p.n("multiply", p.b("add", x, cube), sqrt(2 / pi)))
@@ -140,6 +145,15 @@ ACTIVATIONS: dict[str, tuple[Build, list[str]]] = {
             )
         ),
         ["gelu"],
+    ),
+    "gelu of 2 - erfc": (on_argument(reflected_gelu), ["gelu"]),
+    "gelu of 1.9 - erfc": (
+        on_argument(reflected_gelu, two=1.9),
+        ["multiply", "erfc", "subtract", "multiply", "multiply"],
+    ),
+    "gelu of 2 - erfc, negated inside": (
+        on_argument(reflected_gelu, root=-sqrt(0.5)),
+        ["multiply", "erfc", "subtract", "multiply", "multiply"],
     ),
     "divided gelu": (
         on_argument(

@@ -369,9 +369,10 @@ def fuse_complementary_error(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | 
 
 @ACTIVATIONS.on("ttir.multiply", "ttir.div")
 def fuse_gelu(rewriter: Rewriter, op: CatalogueOp) -> SSAValue | None:
-    """x / 2 * (1 + erf(x / sqrt(2))), x / 2 * erfc(-x / sqrt(2)), and the tanh approximation.
+    """Matches gelu by erf, by erfc and by tanh.
 
-    The approximation differs by less than 5e-4.
+    x / 2 * (1 + erf(x / sqrt(2))), x / 2 * erfc(-x / sqrt(2)), x / 2 * (2 - erfc(x / sqrt(2))),
+    and the tanh approximation. The approximation differs by less than 5e-4.
     """
     if not is_float(op.results[0]):
         return None
@@ -388,6 +389,8 @@ def _is_gelu(rewriter: Rewriter, value: SSAValue, gate: SSAValue, number: float)
     half = close(number, 0.5, value)
     if (complement := rewriter.sole(gate, "ttir.erfc")) is not None:
         return half and scaled(rewriter, complement.operands[0], -sqrt(0.5)) is value
+    if (complement := _complement_from(rewriter, gate, 2.0)) is not None:
+        return half and scaled(rewriter, complement, sqrt(0.5)) is value
     # 0.5 * (1 + t) may also be written as 0.5 + 0.5 * t.
     curve = addend(rewriter, gate, 1.0) if half else None
     if curve is None and close(number, 1.0, value):
@@ -400,6 +403,17 @@ def _is_gelu(rewriter: Rewriter, value: SSAValue, gate: SSAValue, number: float)
     if producer.name == "ttir.erf":
         return scaled(rewriter, argument, sqrt(0.5)) is value
     return _is_tanh_argument(rewriter, argument, value)
+
+
+def _complement_from(rewriter: Rewriter, value: SSAValue, number: float) -> SSAValue | None:
+    """Returns t where `value` is `number` - erfc(t) and both are used once, or None."""
+    producer = rewriter.sole(value, "ttir.subtract")
+    if producer is None or splat_of(producer.operands[0]) != number:
+        return None
+    complement = rewriter.sole(producer.operands[1], "ttir.erfc")
+    if complement is None or not same_type(complement.results[0], producer):
+        return None
+    return complement.operands[0]
 
 
 def _is_tanh_argument(rewriter: Rewriter, argument: SSAValue, value: SSAValue) -> bool:

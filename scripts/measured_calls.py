@@ -35,16 +35,16 @@ from ttcodegen.flatbuffer.modules import module_of
 from ttcodegen.flatbuffer.program import Binary, Input, Operation, Output, Program, Tensor
 from ttcodegen.flatbuffer.system import load_system
 from ttcodegen.foundation.diagnostics import CompileError, Source
-from ttcodegen.numerics.lowered import read_flatbuffer
-from ttcodegen.optimizer.call import call_in_file
-from ttcodegen.rt.commands.validate import harvesting
-from ttcodegen.rt.judging.library import (
+from ttcodegen.judging.library import (
     JUDGE,
     library_answers,
     memory_limit,
     python_of_release,
 )
-from ttcodegen.rt.judging.python_calls import steps_of_call
+from ttcodegen.judging.programs import harvesting
+from ttcodegen.judging.python_calls import steps_of_call
+from ttcodegen.numerics.lowered import read_flatbuffer
+from ttcodegen.optimizer.call import call_in_file
 from ttcodegen.systems.cards import NAMES
 from ttcodegen.systems.releases import RELEASES
 

@@ -20,8 +20,8 @@ from pathlib import Path
 # The package beside this file, whatever other checkout is installed.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from ttcodegen.rt.judging.mocked_device import environment
-from ttcodegen.rt.judging.python_calls import CALLS, PythonCall
+from ttcodegen.judging.mocked_device import environment
+from ttcodegen.judging.python_calls import CALLS, PythonCall
 
 _QUERY = """
 import json, sys, ttnn

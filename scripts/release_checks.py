@@ -43,8 +43,8 @@ from scripts.link_check import (
     wheel_libraries,
 )
 from ttcodegen.cli.ttcodegen import main as ttcodegen
+from ttcodegen.judging.library import Libraries
 from ttcodegen.rt.commands.validate import Validate
-from ttcodegen.rt.judging.library import Libraries
 from ttcodegen.systems.cards import NAMES
 from ttcodegen.systems.releases import RELEASES
 

@@ -24,9 +24,9 @@ from scripts.link_check import LinkCheckError, wheel_file, wheel_libraries
 from scripts.ttnn_environment import NoEnvironment
 from scripts.ttnn_environment import ttnn_python as environment_python
 from ttcodegen.cli.ttcodegen import main
+from ttcodegen.judging.library import VARIABLE as TTNN_PYTHON
 from ttcodegen.project.cpu_backend import CPUBackend, ensure_cpu_backend
 from ttcodegen.project.toolchain import Toolchain, find_toolchain
-from ttcodegen.rt.judging.library import VARIABLE as TTNN_PYTHON
 from ttcodegen.systems.releases import DEFAULT_RELEASE
 
 # A test says the same of the same tree; `--hypothesis-profile=others` draws other examples. The

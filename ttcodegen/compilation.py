@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 from ttcodegen.dialects.operations.functions import has_kernels
 from ttcodegen.dialects.operations.verification import verify_module
@@ -18,6 +18,7 @@ from ttcodegen.dialects.ttcore.device import (
 from ttcodegen.foundation.diagnostics import CompileError, Diagnostics, Source
 from ttcodegen.foundation.messages import did_you_mean
 from ttcodegen.frontends import source_module
+from ttcodegen.naming.arguments import refuse_unusable_names
 from ttcodegen.ops.dialects import load_dialects
 from ttcodegen.parsing import check_supported
 from ttcodegen.systems.cards import card_text, default_system
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     )
     from ttcodegen.emission.manifest_entries import OpLines
     from ttcodegen.flatbuffer.writer import Origin
+    from ttcodegen.optimizer.refused_choices import Choice
 
 
 PIPELINES = {"ttnn": "ttir-to-ttnn-common-pipeline", "ttmetal": "ttir-to-ttmetal-pipeline"}
@@ -85,6 +87,8 @@ class CompileOptions:
     """Type of activations between calls that take it: bfp8_b, or empty for unchanged."""
     overrides: str = ""
     """Optimizer overrides in JSON."""
+    refused: str = ""
+    """Choices that the library refused, in JSON; if not empty, choices are recorded."""
     kind: ProjectKind = "both"
     """Project kind: shared object, executable, or both."""
     golden_seed: int | None = None
@@ -131,6 +135,8 @@ class CompiledModule:
     """Table that explains the decisions."""
     lines: tuple[OpLines, ...] = ()
     """Lines of ops in the source files; empty if these are formatted."""
+    choices: Mapping[str, Sequence[Choice | None]] = field(default_factory=dict[str, Any])
+    """Recorded choices of the optimizer by program, one for each of its operations."""
 
 
 _RECORDS = (
@@ -179,7 +185,7 @@ def compile_module(
             check_supported(module)
     with runner.stage("verify"):
         verify_module(module)
-        _refuse_unusable_names(module)
+        refuse_unusable_names(module)
         source_dtypes = _source_dtypes(module)
     settle_source_types(module, options.f16, source)
     _refuse_mesh_options(module, options)
@@ -213,6 +219,8 @@ def compile_module(
         chosen["record-decisions"] = level > 0
         if options.overrides:
             chosen["overrides"] = options.overrides
+        if options.refused:
+            chosen["refused-choices"] = options.refused
 
     def compile_with(overrides: str) -> CompiledModule:
         given = replace(options, overrides=overrides)
@@ -244,9 +252,14 @@ def compile_module(
             note_undivided(module, options.parallel, diagnostics)
         decisions = with_shardings(decisions, shardings)
         explanation = "\n".join(filter(None, (shardings_explanation, explanation)))
+    choices: dict[str, list[Choice | None]] = {}
+    if options.refused:
+        from ttcodegen.optimizer.refused_choices import take_choices
+
+        choices = take_choices(module)
     embed = None if options.golden_seed is None else _embedding(source, module, options.golden_seed)
     compiled = emit_module(module, options, runner, source.digest, source_dtypes, embed)
-    return replace(compiled, decisions=decisions, explanation=explanation)
+    return replace(compiled, decisions=decisions, explanation=explanation, choices=choices)
 
 
 def _assumed_mesh(options: CompileOptions) -> MeshShape:
@@ -291,25 +304,6 @@ def no_optimizer(option: str, target: str) -> str:
 def no_block_floats(option: str, target: str) -> str:
     """Returns the error message for block floats as activations on a target without them."""
     return f"{option} is for calls of ttnn: programs of {target} keep no block floats between them"
-
-
-def _refuse_unusable_names(module: ModuleOp) -> None:
-    """Raises CompileError for names that contain NUL, which C strings would truncate."""
-    from xdsl.dialects.builtin import StringAttr
-    from xdsl.dialects.func import FuncOp
-
-    for op in module.walk():
-        if not isinstance(op, FuncOp):
-            continue
-        names = [op.sym_name.data]
-        for attributes in (*(op.arg_attrs or ()), *(op.res_attrs or ())):
-            name = attributes.data.get("ttir.name")
-            names += [name.data] if isinstance(name, StringAttr) else []
-        for name in names:
-            if "\0" in name:
-                raise CompileError(
-                    f"the name '{name.replace(chr(0), chr(92) + '0')}' has a NUL", op
-                )
 
 
 def _refuse_mesh_options(module: ModuleOp, options: CompileOptions) -> None:

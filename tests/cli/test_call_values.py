@@ -15,9 +15,9 @@ from tests.optimizer.modules import INPUT, WEIGHT, compiled
 from ttcodegen.cli.rt import main
 from ttcodegen.cli.ttcodegen import main as ttcodegen
 from ttcodegen.flatbuffer.reader import read_ttnn
+from ttcodegen.judging.mocked_device import Card, has_compiler, prepare
+from ttcodegen.judging.python_calls import NO_CALLS, joined_steps
 from ttcodegen.rt.judging.call_values import CallValues
-from ttcodegen.rt.judging.mocked_device import Card, has_compiler, prepare
-from ttcodegen.rt.judging.python_calls import NO_CALLS, joined_steps
 
 MODULE = f"""
 func.func @main(%x: tensor<2x3xf32> {{{INPUT}}}, %y: tensor<2x3xf32> {{{INPUT}}}) -> tensor<2x3xf32> {{

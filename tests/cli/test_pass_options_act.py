@@ -218,6 +218,7 @@ CASES = {
     ),
     ("ttnn-optimize", "overrides"): Case(TTIR, PLACED),
     ("ttnn-optimize", "level"): Case(CHAIN, PLACED),
+    ("ttnn-optimize", "refused"): Case(TTIR, PLACED, value="[]"),
     ("ttnn-weight-dtype-conversion", "target"): Case(TTIR, PLACED),
     ("ttnn-activation-dtype-conversion", ""): Case(
         "ttnn-activation-dtype-conversion", PLACED, "target=none"
@@ -242,6 +243,14 @@ CASES = {
     ("inline", "cpu-functions"): Case(CONV, ("--ttir-to-ttmetal-fe-pipeline=enable-cpu-hoist",)),
     ("", "enable-remove-dead-values"): Case(SCALAR, beside="enable-const-eval=false"),
     ("", "record-decisions"): Case(TTIR, beside="optimization-level=1"),
+    ("", "refused-choices"): Case(TTIR, beside="optimization-level=1", value="[]"),
+    # Attributes of calls do not reach the C++.
+    ("ttir-to-emitc-pipeline", "refused-choices"): Case(
+        TTIR,
+        beside="optimization-level=1",
+        value="[[]]",
+        refusal="[] is no refused choice",
+    ),
     ("", "memory-layout-analysis-enabled"): Case(CHAIN, beside="enable-optimizer=true"),
     ("", "enable-implicit-broadcast-folding-pass"): Case(CONV, beside="enable-fusing-pass=false"),
     ("", "override-conv2d-config"): Case(CONV, beside="optimization-level=1"),
@@ -301,6 +310,7 @@ def test_options_of_passes_act_or_are_refused(
         ("enable-implicit-broadcast-folding-pass=false", "enable-fusing-pass=false"),
         ("memory-layout-analysis-enabled", "needs the optimizer"),
         ("record-decisions", "needs level 1 or 2"),
+        ("refused-choices=[]", "needs level 1 or 2"),
         ("experimental-bfp8-weights experimental-weight-dtype=bfp_bf4", "cannot be both"),
         ("mesh-shape=1,2 parallel=", ""),
     ],

@@ -28,10 +28,10 @@ from ttcodegen.compilation import CompileOptions, compile_module
 from ttcodegen.flatbuffer.program import Binary
 from ttcodegen.flatbuffer.system import load_system
 from ttcodegen.foundation.diagnostics import Source
+from ttcodegen.judging.library import VARIABLE, end
+from ttcodegen.judging.mocked_device import compiler_of_nothing, environment, executable
+from ttcodegen.judging.python_calls import TAKE, joined_steps, steps
 from ttcodegen.numerics.lowered import read_flatbuffer
-from ttcodegen.rt.judging.library import VARIABLE, end
-from ttcodegen.rt.judging.mocked_device import compiler_of_nothing, environment, executable
-from ttcodegen.rt.judging.python_calls import TAKE, joined_steps, steps
 from ttcodegen.systems.releases import RELEASES
 
 MODULES = {

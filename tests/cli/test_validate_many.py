@@ -12,7 +12,7 @@ import pytest
 
 from tests.optimizer.modules import CHAIN, OTHERS, compiled
 from ttcodegen.cli.rt import main
-from ttcodegen.rt.judging.library import Library
+from ttcodegen.judging.library import Library
 from ttcodegen.systems.releases import DEFAULT_RELEASE
 
 PYTHON = f"""\

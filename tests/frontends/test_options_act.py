@@ -21,6 +21,8 @@ VALUES: dict[str, dict[str, Any]] = {
     "activations": {"activations": "bfp8_b"},
     "overrides": {"overrides": "given.json"},
     "write_overrides": {"write_overrides": "written.json"},
+    "validate": {"validate": True},
+    "python": {"python": "ttnn/bin/python"},
     "trace": {"trace": True},
     "mesh": {"mesh": "1x2"},
     "hosts": {"hosts": "1x2"},

@@ -16,10 +16,10 @@ from ttcodegen.dialects.ttnn.placement import TensorPlacement
 from ttcodegen.dialects.ttnn.program_configs import CoreGrid
 from ttcodegen.flatbuffer.system import load_system
 from ttcodegen.foundation.diagnostics import Diagnostics, Source
+from ttcodegen.judging.programs import harvesting
 from ttcodegen.ops.attention.primitives import DecodeCores, fitting_grid, needed_program
 from ttcodegen.optimizer.call import bank_bytes, stream_bytes
 from ttcodegen.optimizer.programs.attention_and_norms import norm_config, on_rectangle
-from ttcodegen.rt.commands.validate import harvesting
 from ttcodegen.systems.cards import MACHINES, MOST_CHIPS, card_text, machine, performance_of
 
 STANDALONE = Path(__file__).parents[2] / "standalone" / "src"

@@ -16,12 +16,13 @@ from ttcodegen.dialects.ttcore.shards import Layout
 from ttcodegen.dialects.ttnn.program_configs import MatmulProgramConfig
 from ttcodegen.emission.manifest_entries import LoweredOp
 from ttcodegen.foundation.diagnostics import CompileError
+from ttcodegen.judging.programs import harvesting
 from ttcodegen.optimizer.cost.measurements import call_key, read_measured, write_measured
 from ttcodegen.project.edits import read_pristine, tune_ops, tuned_files
 from ttcodegen.project.tuning.legality import Legality
 from ttcodegen.project.tuning.override_entries import entries
 from ttcodegen.project.tuning.search import Trial, Tuning, Verdict, table
-from ttcodegen.rt.commands.validate import LibraryJudge, harvesting
+from ttcodegen.rt.commands.validate import LibraryJudge
 from ttcodegen.systems.cards import default_system
 from ttcodegen.systems.releases import DEFAULT_RELEASE
 

@@ -106,6 +106,10 @@ def argument_parser() -> ArgumentParser:
         "names of the results of calls, at the level that they were written at")  # fmt: skip
     add("--write-overrides", metavar="F.json", type=Path, help="write the decisions of the "
         "optimizer to a file for --overrides")  # fmt: skip
+    add("--validate", action="store_true", help="ask the Python package ttnn about all calls, on a "
+        "device that it mocks, and search again around what it refuses")  # fmt: skip
+    add("--python", metavar="P", needs=["--validate"], help="the Pythons that ttnn is installed "
+        "in, one for each release (TTCODEGEN_TTNN_PYTHON)")  # fmt: skip
     add("--tt-lang", metavar="PROGRAM", action="append", default=[], help="a Python program with "
         "the TT-Lang operations that the module calls (ttir.tt_lang_op)")  # fmt: skip
     add("--trace", action="store_true", help="capture what the device does in a call, and replay "
@@ -232,6 +236,8 @@ def _project_options(options: argparse.Namespace) -> ProjectOptions:
         activations=options.activations or "",
         overrides=options.overrides,
         write_overrides=options.write_overrides,
+        validate=options.validate,
+        python=options.python or "",
         trace=options.trace,
         mesh=options.mesh_shape,
         hosts=options.hosts,
@@ -299,7 +305,6 @@ def _compile(options: argparse.Namespace, project: ProjectOptions, source: Sourc
     from ttcodegen.ops.dialects import load_dialects
     from ttcodegen.project.staging import locked_project
     from ttcodegen.project.writer import refuse_unrelated_folder
-    from ttcodegen.staged_compilation import compile_stages
     from ttcodegen.transforms.pass_runner import PassRunner
 
     if options.stages and options.kind is None:
@@ -322,12 +327,7 @@ def _compile(options: argparse.Namespace, project: ProjectOptions, source: Sourc
         # The same model under another name: edits are of files that are named after the project.
         name = project_name(options.out, source.digest) or name
     try:
-        compiled = compile_stages(
-            source,
-            project.compile_options(name),
-            runner,
-            diagnostics,
-        )
+        compiled = project.compile(source, name, runner, diagnostics)
         tell_warnings(diagnostics, source)
         if options.check:
             from ttcodegen.project.running import refuse_too_large

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ttcodegen.flatbuffer.decoding import decode, encode
+from ttcodegen.flatbuffer.program import Binary, DeviceBinary
 from ttcodegen.flatbuffer.schema import load_schema
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.foundation.messages import did_you_mean
@@ -162,6 +163,19 @@ def read_ttsys(data: bytes | memoryview) -> SystemDescription:
             for c in record.chip_channels
         ),
     ).check()
+
+
+def system_of(binary: Binary | DeviceBinary) -> SystemDescription:
+    """System that a file was compiled for.
+
+    Raises:
+        CompileError: if its description is damaged.
+    """
+    if binary.system:
+        return read_ttsys(binary.system)
+    if binary.arch not in ARCHITECTURES:
+        raise CompileError(f"the file is for '{binary.arch}', an unknown architecture")
+    return default_system(binary.arch)
 
 
 def _pair(record: Any) -> tuple[int, int]:

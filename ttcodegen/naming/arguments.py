@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import prod
 
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerType, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerType, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, OpResult, SSAValue
 
@@ -15,6 +15,7 @@ from ttcodegen.dialects.operations.functions import argument_attribute, attribut
 from ttcodegen.dialects.operations.operation import CatalogueOp
 from ttcodegen.dialects.ttcore.dialect import LoadCachedOp
 from ttcodegen.emitc.spelling import identifier, type_name
+from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.naming.roles import is_attention, reaches, turns
 from ttcodegen.naming.sources import is_generic, stem_of_weight
 from ttcodegen.naming.values import operand_noun
@@ -311,3 +312,19 @@ _VARIANCE = re.compile(r"(^|[^a-z])(running_)?var(iance)?$")
 def is_variance(name: str) -> bool:
     """Returns whether a name in the source is one of a variance, as batch norms have it."""
     return _VARIANCE.search(name.lower()) is not None
+
+
+def refuse_unusable_names(module: ModuleOp) -> None:
+    """Raises CompileError for names that contain NUL, which C strings would truncate."""
+    for op in module.walk():
+        if not isinstance(op, FuncOp):
+            continue
+        names = [op.sym_name.data]
+        for attributes in (*(op.arg_attrs or ()), *(op.res_attrs or ())):
+            name = attributes.data.get("ttir.name")
+            names += [name.data] if isinstance(name, StringAttr) else []
+        for name in names:
+            if "\0" in name:
+                raise CompileError(
+                    f"the name '{name.replace(chr(0), chr(92) + '0')}' has a NUL", op
+                )

@@ -19,6 +19,8 @@
   stages
 - `pooled_means`: Means over all pixels of images as average pooling
 - `programs/`: Core assignment of the library's programs, by kind of op
+- `refused_choices`: Choices of the optimizer that the library refused: their record and their
+  exclusion
 - `rewrites`: Rewrites before layouts are assigned: rows, decode forms, fidelity, weight types
 - `row_major_moves`: Row-major moves: rows that do not fill tiles are concatenated and reshaped in
   row-major layout

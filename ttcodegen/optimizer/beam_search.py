@@ -18,6 +18,7 @@ from ttcodegen.ops.core.traits import CallKind
 from ttcodegen.optimizer.call import Candidate, LibraryCall, call_of, interleaved
 from ttcodegen.optimizer.candidates import CandidateGenerator
 from ttcodegen.optimizer.cost.calls import CallCost, CostModel, is_view
+from ttcodegen.optimizer.cost.measurements import call_key
 
 # Simulation of the L1 allocator along the calls of a function.
 #
@@ -130,6 +131,9 @@ L1_SHARE = 0.9
 SIZED_BY_FREE_L1 = frozenset({CallKind.CONVOLUTION, CallKind.POOLING, CallKind.INTERPOLATION})
 """Calls whose programs size their buffers by the free L1: all other tensors are spilled."""
 
+_LAST_RESORT_SECONDS = 1.0
+"""Penalty on a form that the library refused, where no other is known: above that of any call."""
+
 Placements = dict[SSAValue, TensorPlacement]
 
 
@@ -208,6 +212,10 @@ class Search:
     """Const-eval values: their moves within DRAM run once and cost nothing per run."""
     choices: Choices | None = None
     beam: int = BEAM
+    refused: Mapping[Operation, frozenset[str]] = field(
+        default_factory=dict[Operation, frozenset[str]]
+    )
+    """Keys of forms that the library refused, by call."""
     _last_use: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
     _costs: dict[object, float] = field(default_factory=dict[object, float])
     _first_used: dict[int, Placements] = field(default_factory=dict[int, Placements])
@@ -302,7 +310,7 @@ class Search:
         fixed = self._fixed(op, values)
         tried: list[tuple[float, Candidate, _State]] = []
         has_weights = len(values) > 1 and values[1] in self.constants
-        for candidate, cost in self._priced(op, here, fixed, has_weights):
+        for candidate, cost in self._accepted(op, here, fixed, has_weights):
             made = self._extended(state, index, op, values, candidate, cost)
             if made is not None:
                 tried.append((made.seconds - state.seconds, candidate, made))
@@ -314,6 +322,22 @@ class Search:
             return [self._unchanged(state, index, op)]
         tried.sort(key=lambda entry: entry[0])
         return [self._with_runner_up(entry, tried) for entry in tried]
+
+    def _accepted(
+        self, op: CatalogueOp, call: LibraryCall, fixed: Sequence[bool], has_weights: bool
+    ) -> list[tuple[Candidate, CallCost]]:
+        """Returns the candidates of a call with their costs, without those that the library
+        refused."""
+        priced = self._priced(op, call, fixed, has_weights)
+        if op not in self.refused:
+            return priced
+        left = [each for each in priced if not self._is_refused(op, each[0].applied_to(call))]
+        # An override is followed even so: that it is refused is for the caller to say.
+        return priced if not left and self._has_override(op) else left
+
+    def _is_refused(self, op: Operation, call: LibraryCall) -> bool:
+        forms = self.refused.get(op)
+        return forms is not None and call_key(call) in forms
 
     def _priced(
         self, op: CatalogueOp, call: LibraryCall, fixed: Sequence[bool], has_weights: bool
@@ -402,7 +426,9 @@ class Search:
     def _declared_seconds(self, op: CatalogueOp) -> float:
         """Estimated seconds of a call with its declared placements."""
         if op not in self._declared:
-            self._declared[op] = self.model.seconds(call_of(op))
+            call = call_of(op)
+            last_resort = _LAST_RESORT_SECONDS if self._is_refused(op, call) else 0.0
+            self._declared[op] = self.model.seconds(call) + last_resort
         return self._declared[op]
 
     def _extended(

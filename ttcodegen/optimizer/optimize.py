@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.context import Context
@@ -41,6 +41,7 @@ from ttcodegen.optimizer.overrides.overrides import (
     written,
 )
 from ttcodegen.optimizer.overrides.refusals import Refusals
+from ttcodegen.optimizer.refused_choices import read_refused, record_choices, refused_forms
 from ttcodegen.optimizer.rewrites import choose_fidelities
 from ttcodegen.transforms.const_eval import constant_calls, constant_values, is_const_eval
 from ttcodegen.transforms.rewriting import body_of, set_type
@@ -77,6 +78,13 @@ def _program_name(candidate: Candidate) -> str:
         return ""
     name = config.cpp.rpartition("::")[2].removesuffix("ProgramConfig")
     return name.removeprefix("MatmulMultiCore") or name
+
+
+def _choice_text(decision: Decision) -> str:
+    """Returns the placement of a call's first result, and its program config."""
+    candidate = decision.candidate
+    placed = [placement_text(each) for each in candidate.results[:1]]
+    return " ".join(filter(None, (*placed, _program_name(candidate))))
 
 
 def _ninety_percent_text(op: CatalogueOp, seconds: float) -> str:
@@ -185,11 +193,15 @@ class Optimize(ModulePass):
     """Text of an overrides file."""
     record: bool = False
     """True to record the decisions in attributes of the module."""
+    refused: str = ""
+    """Choices that the library refused, as JSON; if not empty, calls get their choices as
+    attributes."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         model = CostModel.of(op)
         functions = [f for f in op.walk() if isinstance(f, FuncOp) and not is_const_eval(f)]
         given: Overrides = read_overrides(self.overrides) if self.overrides else NO_OVERRIDES
+        refused = read_refused(self.refused) if self.refused else {}
         named = [CallNames(function) for function in functions]
         check_names(given, named)
         refusals = Refusals()
@@ -202,7 +214,10 @@ class Optimize(ModulePass):
             give_weight_types(function, overrides, refusals)
             give_data_types(function, overrides, refusals)
             once = constant_calls(function)
-            decisions = decide(function, model, self.level, overrides, refusals)
+            forms = refused_forms(refused, names)
+            decisions = decide(function, model, self.level, overrides, refusals, forms)
+            if self.refused:
+                record_choices(names, decisions, [_choice_text(each) for each in decisions])
             taken.append((overrides, decisions))
             _Writer(function).write(decisions)
             for call in body_of(function).ops:
@@ -232,8 +247,12 @@ def decide(
     level: int,
     overrides: FunctionOverrides,
     refusals: Refusals,
+    refused: Mapping[Operation, frozenset[str]] | None = None,
 ) -> list[Decision]:
-    """Chooses a candidate for each op of a function, following overrides that are not refused."""
+    """Chooses a candidate for each op of a function, following overrides that are not refused.
+
+    `refused`: the keys of forms that the library refused, by op.
+    """
     block = body_of(function)
     constants = constant_values(function)
     skipped = constant_calls(function)
@@ -241,9 +260,8 @@ def decide(
     choices = GivenChoices(overrides, CandidateGenerator(model, True, placed), refusals)
 
     def found(shards: bool) -> list[Decision]:
-        search = Search(
-            model, CandidateGenerator(model, shards, placed), skipped, constants, choices
-        )
+        generator = CandidateGenerator(model, shards, placed)
+        search = Search(model, generator, skipped, constants, choices, refused=refused or {})
         return search.run(list(block.args), list(block.ops))
 
     if level < 2:

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from ttcodegen.judging.simulator_output import last_words
 from ttcodegen.project.toolchain import find_mpirun
 
 _MAX_LINES = 12
@@ -28,15 +29,6 @@ def simulator_environment(simulator: Path) -> dict[str, str]:
         "TT_METAL_DISABLE_XIP_DUMP": "1",
         "TT_METAL_LOGGER_LEVEL": "fatal",
     }
-
-
-_SIMULATOR_SAID = re.compile(r"^\[\d+\] ERROR: (.*)$", re.MULTILINE)
-
-
-def last_words(output: str) -> str | None:
-    """Fault that a simulator reported last, None if it reported none."""
-    said = _SIMULATOR_SAID.findall(output)
-    return said[-1] if said else None
 
 
 def run_program(

@@ -45,6 +45,10 @@ class ProjectSettings(TypedDict, total=False):
     """File of optimizer overrides."""
     write_overrides: str | os.PathLike[str]
     """File that receives the optimizer's decisions."""
+    validate: bool
+    """True to ask the library about all calls, and to search again around those it refuses."""
+    python: str
+    """Pythons with the package ttnn, for `validate`; by default $TTCODEGEN_TTNN_PYTHON."""
     trace: bool
     """True to capture a trace of device commands and replay it in later calls."""
     mesh: str | tuple[int, int]
@@ -77,7 +81,7 @@ class ProjectSettings(TypedDict, total=False):
     """Folder that receives the module after each pass."""
 
 
-_DECISIONS = ("explain", "overrides", "write_overrides")
+_DECISIONS = ("explain", "overrides", "write_overrides", "validate")
 """Options that set or show decisions of the optimizer."""
 
 Spelling = Callable[..., str]
@@ -134,6 +138,8 @@ class ProjectOptions:
     activations: str = ""
     overrides: str | os.PathLike[str] | None = None
     write_overrides: str | os.PathLike[str] | None = None
+    validate: bool = False
+    python: str = ""
     trace: bool = False
     mesh: str | tuple[int, int] = ONE_CHIP
     hosts: str | tuple[int, int] = ONE_CHIP
@@ -209,7 +215,7 @@ class ProjectOptions:
         diagnostics = Diagnostics()
         dump = None if self.dump_ir is None else Path(self.dump_ir)
         runner = PassRunner(load_dialects(), dump=dump)
-        compiled = compile_stages(source, self.compile_options(name), runner, diagnostics)
+        compiled = self.compile(source, name, runner, diagnostics)
         diagnostics.write(sys.stderr, source)
         if self.check:
             from ttcodegen.project.running import refuse_too_large
@@ -219,6 +225,21 @@ class ProjectOptions:
             print(printable(compiled.explanation), end="")
         self.save_decisions(compiled.decisions)
         return compiled
+
+    def compile(
+        self, source: Source, name: str, runner: PassRunner, diagnostics: Diagnostics
+    ) -> CompiledModule:
+        """Compiles a module with these options, and has the library judge it on request.
+
+        Raises:
+            CompileError: if it is invalid or not supported, or there is no library that accepts it.
+        """
+        options = self.compile_options(name)
+        if not self.validate:
+            return compile_stages(source, options, runner, diagnostics)
+        from ttcodegen.judging.validated_compilation import compile_validated
+
+        return compile_validated(source, options, self.python or None, runner, diagnostics)
 
     def refuse_contradictions(self) -> None:
         """Checks that each option has a valid value and an effect.
@@ -249,9 +270,16 @@ class ProjectOptions:
             return (
                 f"{spelled('overrides')} decides at level 1 or 2, not at {spelled('optimize', 0)}"
             )
+        if self.validate and not (self.optimize or self.overrides):
+            return f"{spelled('validate')} needs {spelled('optimize', 1)} or 2"
         if given and not (self.optimize or self.overrides or self.parallel or explains):
             levels, parallel = spelled("optimize", 1), spelled("parallel")
             return f"{spelled(given[0])} needs {levels} or 2, or {parallel}"
+        if self.validate and self.stages:
+            stages = spelled("stages")
+            return f"{spelled('validate')} judges programs of one device: leave out {stages}"
+        if self.python and not self.validate:
+            return f"{spelled('python')} needs {spelled('validate')}"
         if self.embed_goldens and self.target == "ttmetal":
             return (
                 f"{spelled('embed_goldens')} is for .ttnn files, which "

@@ -6,7 +6,7 @@
 - `device_profile`: Device profile of the emulated device, and traces in the Trace Event Format
 - `edit_gains`: Gains of tuning edits: calls before and after, and positions of ops in a project's
   C++
-- `judging/`: Validation of a program's calls by the real library's Python package
+- `judging/`: Comparison of programs on the vendor's simulator with the interpreter
 - `op_times`: Op times of flatbuffers and of ttnn calls, in the columns of tt-metal's profiler
 - `op_values`: Values of a run's ops, and matching of two runs' ops
 

@@ -345,6 +345,7 @@ PASSES = (
             Option("level", "1: local choices; 2: a search over layouts.", 1, choices=(1, 2)),
             Option("overrides", "Overrides of decisions, as JSON."),
             Option("record", "Record the decisions in attributes of the module.", False),
+            Option("refused", "Choices that the library refused, as JSON; [] marks all choices."),
         ),
     ),
     PassEntry(

@@ -9,10 +9,9 @@ from typing import Any, ClassVar
 
 from ttcodegen.cost import memory_use
 from ttcodegen.flatbuffer.program import Program
-from ttcodegen.flatbuffer.system import load_system, read_ttsys_file, write_ttsys
+from ttcodegen.flatbuffer.system import load_system, read_ttsys_file, system_of, write_ttsys
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.rt.commands.command import Command, FileResult, json_text
-from ttcodegen.rt.commands.read import system_of
 from ttcodegen.runtime.executable import (
     ENDINGS,
     Executable,

@@ -17,6 +17,7 @@ from ttcodegen.emission.description import ModuleDescription
 from ttcodegen.flatbuffer.modules import module_of
 from ttcodegen.flatbuffer.program import Program
 from ttcodegen.flatbuffer.reader import read_ttnn_file
+from ttcodegen.flatbuffer.system import system_of
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.numerics.comparison import (
     MOST_UNDECIDED,
@@ -36,7 +37,6 @@ from ttcodegen.project.building import build_project
 from ttcodegen.project.sources import project_files
 from ttcodegen.project.toolchain import find_toolchain
 from ttcodegen.project.writer import write_project
-from ttcodegen.rt.commands.read import system_of
 from ttcodegen.runtime.executable import (
     Executable,
     FlatbufferExecutable,

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ttcodegen.cost import Roofline, card_roofline, host_roofline
+from ttcodegen.flatbuffer.system import system_of
 from ttcodegen.foundation.diagnostics import CompileError
 from ttcodegen.optimizer.cost.calls import CostModel
 from ttcodegen.rt.card_report import CardCall, card_report
@@ -27,7 +28,6 @@ from ttcodegen.rt.commands.command import (
     program_inputs,
 )
 from ttcodegen.rt.commands.emitc import run_library
-from ttcodegen.rt.commands.read import system_of
 from ttcodegen.rt.device_profile import (
     ProgramCounts,
     Span,

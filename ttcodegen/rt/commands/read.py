@@ -12,7 +12,7 @@ from ttcodegen.rt.commands.arguments import SECTIONS
 from ttcodegen.rt.commands.command import Command, FileResult, blamed_on, json_text
 
 if TYPE_CHECKING:
-    from ttcodegen.flatbuffer.program import Binary, DeviceBinary, DeviceProgram
+    from ttcodegen.flatbuffer.program import Binary, DeviceProgram
     from ttcodegen.runtime.c_api import LibraryDescription
     from ttcodegen.runtime.executable import Executable
     from ttcodegen.systems.description import SystemDescription
@@ -93,6 +93,7 @@ def _system_json(system: SystemDescription) -> dict[str, Any]:
 
 
 def _flatbuffer_sections(path: Path) -> Sections:
+    from ttcodegen.flatbuffer.system import system_of
     from ttcodegen.runtime.executable import TTMExecutable, TTNNExecutable, open_flatbuffer
 
     executable = open_flatbuffer(path)
@@ -120,23 +121,6 @@ def _kernels(programs: Sequence[DeviceProgram]) -> str:
     """C++ of all kernels without duplicates."""
     texts = {kernel.source: f"{p.name}: {kernel.name}" for p in programs for kernel in p.kernels}
     return "\n".join(f"// {name}\n{text}" for text, name in texts.items())
-
-
-def system_of(binary: Binary | DeviceBinary) -> SystemDescription:
-    """System that a file was compiled for.
-
-    Raises:
-        CompileError: if its description is damaged.
-    """
-    from ttcodegen.flatbuffer.system import read_ttsys
-    from ttcodegen.systems.cards import default_system
-    from ttcodegen.systems.description import ARCHITECTURES
-
-    if binary.system:
-        return read_ttsys(binary.system)
-    if binary.arch not in ARCHITECTURES:
-        raise CompileError(f"the file is for '{binary.arch}', an unknown architecture")
-    return default_system(binary.arch)
 
 
 def _mlir(binary: Binary) -> str:

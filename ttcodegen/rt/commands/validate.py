@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -12,14 +11,9 @@ from typing import Any, ClassVar
 
 from ttcodegen.flatbuffer import program as file
 from ttcodegen.flatbuffer.reader import read_ttm_file, read_ttnn_file
+from ttcodegen.flatbuffer.system import system_of
 from ttcodegen.foundation.diagnostics import CompileError
-from ttcodegen.optimizer.cost.measurements import call_key
-from ttcodegen.project.tuning.search import Trial, Verdict
-from ttcodegen.rt.commands.check import given_system
-from ttcodegen.rt.commands.command import Artifacts, Command, FileResult, Logger
-from ttcodegen.rt.commands.read import system_of
-from ttcodegen.rt.judging.call_values import CallValues
-from ttcodegen.rt.judging.library import (
+from ttcodegen.judging.library import (
     JUDGE,
     VARIABLE,
     Libraries,
@@ -28,12 +22,18 @@ from ttcodegen.rt.judging.library import (
     memory_limit,
     python_of_release,
 )
-from ttcodegen.rt.judging.python_calls import (
+from ttcodegen.judging.programs import all_of, mocked_command, program_groups
+from ttcodegen.judging.python_calls import (
     NO_CALLS,
     joined_steps,
     named_operations,
     steps_of_call,
 )
+from ttcodegen.optimizer.cost.measurements import call_key
+from ttcodegen.project.tuning.search import Trial, Verdict
+from ttcodegen.rt.commands.check import given_system
+from ttcodegen.rt.commands.command import Artifacts, Command, FileResult, Logger
+from ttcodegen.rt.judging.call_values import CallValues
 from ttcodegen.rt.judging.simulated_project import (
     device_project,
     package_of,
@@ -41,16 +41,9 @@ from ttcodegen.rt.judging.simulated_project import (
 )
 from ttcodegen.runtime.executable import find_files, open_flatbuffer
 from ttcodegen.runtime.program_inputs import choose_inputs
-from ttcodegen.systems.cards import default_system
-from ttcodegen.systems.description import ChipDescription
 
 _REPEATS = 20
 """Number of runs of a measured call."""
-_COLUMN_ORDER = (1, 16, 2, 15, 3, 14, 4, 13, 5, 12, 6, 11, 7, 10)
-"""Worker columns of blackhole by bit of the driver's harvesting mask.
-
-Source: HARVESTING_NOC_LOCATIONS of the driver's blackhole_implementation.hpp.
-"""
 
 
 class Validate(Command):
@@ -100,11 +93,11 @@ class Validate(Command):
         try:
             binary = read_ttnn_file(path)
             python = python_of_release(self.arguments["python"], binary.release)
-            options = self._options(binary, memory_limit(self.arguments["memory"]))
-            library = libraries.of([python, str(JUDGE), *options])
+            command = self._command(python, binary, memory_limit(self.arguments["memory"]))
+            library = libraries.of(command)
             found = [
                 verdict
-                for programs in _program_groups(binary)
+                for programs in program_groups(binary)
                 for verdict in self._judged(path, binary, programs, library)
             ]
         except CompileError as error:
@@ -149,29 +142,29 @@ class Validate(Command):
         """Verdicts on consecutive programs, including values if a simulator computes them."""
         joined = joined_steps(programs)
         if self.arguments["simulator"] is None or programs[-1].kind != "entry":
-            return _verdicts(programs, joined, library.answers(_all_of(joined)), {})
+            return _verdicts(programs, joined, library.answers(all_of(joined)), {})
         with tempfile.TemporaryDirectory() as folder:
             flatbuffer = open_flatbuffer(path)
             index = [each.name for each in flatbuffer.programs].index(programs[-1].name)
             inputs = choose_inputs(flatbuffer, index, init=None, seed=None, folder=None)
             values = CallValues(binary, programs, inputs.arrays, Path(folder))
             values.give(joined)
-            answers = library.answers(_all_of(joined))
+            answers = library.answers(all_of(joined))
             return _verdicts(programs, joined, answers, values.differences(joined))
 
-    def _options(self, binary: file.Binary, memory: int) -> list[str]:
-        """Command-line options that select a file's device for the judge."""
+    def _command(self, python: str, binary: file.Binary, memory: int) -> list[str]:
+        """Command of the judge with a file's device."""
         given = given_system(self.arguments)
         simulator = self._simulator()
         if simulator is not None:
-            return ["--simulator", str(simulator.absolute())]
+            return [python, str(JUDGE), "--simulator", str(simulator.absolute())]
         if self.arguments["card"]:
             if given is not None:
                 raise CompileError("--card judges on the card that is there: name no system")
-            return ["--card"]  # No memory limit: a card's tensors are not in the process.
+            # No memory limit: a card's tensors are not in the process.
+            return [python, str(JUDGE), "--card"]
         system = system_of(binary) if given is None else given[1]
-        card = json.dumps(harvesting(system.chip))
-        return ["--memory", str(memory), "--mocked", card]
+        return mocked_command(python, system.chip, memory)
 
     def _result(
         self,
@@ -220,11 +213,11 @@ class LibraryJudge:
             places.append(len(listed) + 1 if calls else None)
             listed += calls
         if self._card:
-            options = ["--card", "--repeat", str(_REPEATS)]
+            command = [self._python, str(JUDGE), "--card", "--repeat", str(_REPEATS)]
         else:
-            card = json.dumps(harvesting(system_of(self._binary).chip))
-            options = ["--memory", str(memory_limit(None)), "--mocked", card]
-        answers = library_answers(listed, [self._python, str(JUDGE), *options]) if listed else []
+            chip = system_of(self._binary).chip
+            command = mocked_command(self._python, chip, memory_limit(None))
+        answers = library_answers(listed, command) if listed else []
         found: list[Verdict] = []
         for trial, place in zip(trials, places, strict=True):
             answer = {} if place is None else answers[place]
@@ -233,33 +226,6 @@ class LibraryJudge:
                 self.measured[call_key(trial.call)] = seconds
             found.append(Verdict(answer.get("refused"), seconds))
         return found
-
-
-def harvesting(chip: ChipDescription) -> dict[str, Any]:
-    """Driver's harvesting masks of a chip: worker columns in the driver's order, and DRAM banks."""
-    columns = _COLUMN_ORDER if chip.arch == "blackhole" else ()
-    workers = sum(1 << bit for bit, x in enumerate(columns) if x in chip.harvested_columns)
-    banks = default_system(chip.arch).chip.num_dram_channels
-    # On a p100 the fourth bank is harvested.
-    dram = sum(1 << (bit + 3) for bit in range(banks - chip.num_dram_channels))
-    return {"arch": chip.arch, "workers": workers, "dram": dram}
-
-
-def _program_groups(binary: file.Binary) -> list[list[file.Program]]:
-    """Groups of programs that run together: entries with the const-eval programs that they call."""
-    waiting = {each.name: each for each in binary.programs if each.kind == "const_eval"}
-    runs: list[list[file.Program]] = []
-    for entry in binary.programs:
-        if entry.kind == "entry":
-            called = (operation.callee for operation in entry.operations)
-            taken = (waiting.pop(name, None) for name in dict.fromkeys(called) if name is not None)
-            runs.append([*(each for each in taken if each is not None), entry])
-    alone = [each for each in binary.programs if each.kind == "private_"]
-    return [*([each] for each in (*waiting.values(), *alone)), *runs]
-
-
-def _all_of(joined: Sequence[list[dict[str, Any]]]) -> list[dict[str, Any]]:
-    return [call for calls in joined for call in calls]
 
 
 def _verdicts(

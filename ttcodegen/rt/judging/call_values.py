@@ -11,13 +11,13 @@ import numpy as np
 
 from ttcodegen.flatbuffer import program as file
 from ttcodegen.foundation.diagnostics import CompileError
+from ttcodegen.judging.python_calls import NO_CALLS
 from ttcodegen.numerics.comparison import compare
 from ttcodegen.numerics.execution import ExecutionError, Executor, Function, Observation, Step
 from ttcodegen.numerics.interpreter import Interpreter
 from ttcodegen.numerics.tolerances import SIXTEEN_BITS, Tolerance, tensor_tolerance
 from ttcodegen.ops.core.definition import traits_of
 from ttcodegen.ops.core.traits import Trait
-from ttcodegen.rt.judging.python_calls import NO_CALLS
 
 _PREPARED = "prepare_"
 """Prefix of ops whose results have an opaque layout."""

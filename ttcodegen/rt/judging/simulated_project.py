@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import sys
 import tempfile
@@ -17,26 +16,16 @@ from pathlib import Path
 from typing import Any
 
 from ttcodegen.foundation.diagnostics import CompileError
+from ttcodegen.judging.simulator_output import lacking, last_words
 from ttcodegen.project.building import build_with_tt_metal
 from ttcodegen.project.manifest import read_manifest
-from ttcodegen.project.processes import last_words, simulator_environment
+from ttcodegen.project.processes import simulator_environment
 from ttcodegen.project.running import TIMEOUT
 from ttcodegen.runtime.executable import open_flatbuffer
 
 _RUN = "import sys; from ttcodegen.cli.rt import main; sys.exit(main(sys.argv[1:]))"
 _DIFFERS = 4
 """Exit status of `ttcodegen-rt run` after a failed comparison."""
-
-_SIMULATOR_LACKS = re.compile(
-    r"(Unsupported|Unimplemented|Untested)Functionality:.*|MissingSpecification:?.*"
-)
-"""Messages of a simulator about functionality that it lacks."""
-
-
-def lacking(words: str) -> str | None:
-    """Functionality that a simulator's message reports as lacking, None for other messages."""
-    found = _SIMULATOR_LACKS.search(words)
-    return None if found is None else found[0]
 
 
 def device_project(path: Path) -> Path | None:

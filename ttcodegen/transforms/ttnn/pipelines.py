@@ -66,6 +66,7 @@ CALL_OPTIONS = (
     Option("override-conv2d-config", "Convolutions: name=core_grid#8x4:weights_dtype#bf16,..."),
     Option("insert-memreconfig", "Operands to reshard before a call: name=0:1,..."),
     Option("record-decisions", "Record the decisions in attributes of the module.", False),
+    Option("refused-choices", "Choices that the library refused, as JSON; [] marks all choices."),
     *fixed(REFUSED_TTNN_OPTIONS),
 )
 """Options of both pipelines to ttnn calls: from TTIR and from TTNN."""
@@ -130,8 +131,9 @@ def optimization_level(options: Values) -> int:
             "nothing is decided at level 0: 'memory-layout-analysis-enabled' needs the optimizer",
             remedy="give enable-optimizer or optimization-level as well",
         )
-    if level == 0 and options["record-decisions"]:
-        raise OptionError("nothing is decided at level 0: 'record-decisions' needs level 1 or 2")
+    for name in ("record-decisions", "refused-choices"):
+        if level == 0 and options[name]:
+            raise OptionError(f"nothing is decided at level 0: '{name}' needs level 1 or 2")
     return 2 if level == 1 and options["memory-layout-analysis-enabled"] else level
 
 
@@ -245,6 +247,8 @@ def _placement_steps(options: Values) -> Iterator[Step | str]:
         yield Step("ttnn-activation-dtype-conversion", given)
     if (level := optimization_level(options)) > 0:
         record = {"record": True} if options["record-decisions"] else {}
+        if options["refused-choices"]:
+            record["refused"] = options["refused-choices"]
         yield Step("ttnn-optimize", {"level": level, **given_decisions(options), **record})
     else:
         yield "ttnn-fit-attention"

@@ -17,9 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from ttcodegen.foundation.diagnostics import CompileError
-from ttcodegen.project.processes import last_words
-from ttcodegen.rt.judging.python_calls import NO_CALLS
-from ttcodegen.rt.judging.simulated_project import lacking
+from ttcodegen.judging.python_calls import NO_CALLS
+from ttcodegen.judging.simulator_output import lacking, last_words
 
 JUDGE = Path(__file__).with_name("judge.py")
 VARIABLE = "TTCODEGEN_TTNN_PYTHON"
@@ -90,7 +89,11 @@ class Library:
             callee = left[at]["callee"] if run.answers else None
             if callee in NO_CALLS:
                 at_call = f" at '{callee}'" if callee else ""
-                raise CompileError(f"the library ended{at_call} with {run.end}")
+                remedy = f"name a Python that has it with --python or in {VARIABLE}"
+                raise CompileError(
+                    f"the library ended{at_call} with {run.end}",
+                    remedy=remedy if "ModuleNotFoundError" in run.end else None,
+                )
             ended[at] = run.end
         for index, how in ended.items():
             # What a simulator does not simulate says nothing about the call.

@@ -15,17 +15,17 @@ from ttcodegen.dialects.ttnn.program_configs import (
 )
 from ttcodegen.flatbuffer import program as file
 from ttcodegen.flatbuffer.modules import module_of
-from ttcodegen.ops.elementwise.activations import ACTIVATION_PARAMETERS
-from ttcodegen.optimizer.call import LibraryCall
-from ttcodegen.optimizer.overrides.overrides import CallNames
-from ttcodegen.optimizer.rewrites import elementwise
-from ttcodegen.rt.judging.call_json import (
+from ttcodegen.judging.call_json import (
     Json,
     Step,
     config_json,
     memory_json,
     type_json,
 )
+from ttcodegen.ops.elementwise.activations import ACTIVATION_PARAMETERS
+from ttcodegen.optimizer.call import LibraryCall
+from ttcodegen.optimizer.overrides.overrides import CallNames
+from ttcodegen.optimizer.rewrites import elementwise
 from ttcodegen.transforms.rewriting import body_of
 
 # The calls of a program as the Python package of ttnn takes them: which operands and attributes.
@@ -144,7 +144,7 @@ def _filled(step: Step) -> PythonCall:
         return PythonCall((zeros, lambda step: number), {}, "fill")
 
     def filled(step: Step) -> Json:
-        return {"call": ["fill", [zeros(step), number], {}]}
+        return {"call": ["fill", [zeros(step), number], dict[str, Json]()]}
 
     return PythonCall((filled, _result_type), {}, "typecast")
 
@@ -156,7 +156,7 @@ def _from_host(step: Step) -> PythonCall:
     array: Json = {"array": [list(result.shape), carrier.name.lower()]}
     if carrier is result.data_type:
         return PythonCall((lambda step: array,), {}, "Tensor")
-    made: Json = {"call": ["Tensor", [array], {}]}
+    made: Json = {"call": ["Tensor", [array], dict[str, Json]()]}
     return PythonCall((lambda step: made, _result_type), {}, "to_dtype")
 
 

@@ -30,7 +30,9 @@ def op(x, y):
 op(x, y)
 """
 MOVE, COMPUTE = "ttl.copy(x[0, 0], x_blk).wait()", "y_blk.store(-x_blk)"
-INTERNAL = re.compile(r"Translator|ttcodegen|Moved|ComputeBlock|<locals>|object has no attribute")
+INTERNAL = re.compile(
+    r"Translator|ttcodegen|Moved|ComputeBlock|<locals>|object has no attribute|FloorDiv|ufunc"
+)
 
 
 def _program(move: str = MOVE, compute: str = COMPUTE) -> str:
@@ -56,6 +58,14 @@ OF_COMPUTE = [
      "kernels of the device have no statement 'class'"),
     ("again = lambda blk: again(-blk)\n            y_blk.store(again(x_blk))",
      "the function '<lambda>' calls itself without an end"),
+    ("import numpy as np\n            y_blk.store(np.exp(x_blk))",
+     "functions of Python and numpy do not take it"),
+    ("import math\n            y_blk.store(math.exp(x_blk))",
+     "functions of Python and numpy do not take it"),
+    ("import math\n            y_blk.store(math.exp(-x_blk))",
+     "functions of Python and numpy do not take it"),
+    ("y_blk.store(ttl.block.broadcast(x_blk, dims=[0]))",
+     "ttl.block.broadcast needs the shape of its result"),
 ]  # fmt: skip
 OF_MOVEMENT = [
     ("ttl.cpy(x[0, 0], x_blk).wait()", "ttl has no 'cpy'; did you mean copy?"),
@@ -64,6 +74,8 @@ OF_MOVEMENT = [
     ("ttl.copy(x[0, 0], x_blk).wait(3)", "wait takes no arguments"),
     ("ttl.GroupTransfer().ad(ttl.copy(x[0, 0], x_blk))",
      "a group transfer has no 'ad'; did you mean add?"),
+    ("yield x_blk", "kernels of the device have no statement 'yield'"),
+    ("ttl.copy(x[1 // 0, 0], x_blk).wait()", "integer division or modulo by zero"),
     ("column, row = ttl.core(dims=2)", "ttl has no 'core'; it is node now"),
 ]  # fmt: skip
 PROGRAMS = [(_program(compute=statement), message) for statement, message in OF_COMPUTE]
@@ -94,6 +106,11 @@ def test_a_mistake_in_a_kernel(text: str, message: str, report: Callable[[str], 
          "a grid of 20x20 nodes is larger than the device, which has 8x8 cores"),
         ("ttl.make_dataflow_buffer_like(x", "ttl.make_circular_buffer_like(x",
          "ttl has no 'make_circular_buffer_like'; it is make_dataflow_buffer_like now"),
+        ("@ttl.compute()", "@ttl.compute",
+         "compute takes no arguments; the decorator is written @ttl.compute()"),
+        ("    def read", "    async def read", "kernels of the device have no statement 'async'"),
+        ("\nop(x, y)", "\nop(x)", "op is missing the argument 'y'"),
+        ("\nop(x, y)", "\nop(x, y, z=x)", "op has no argument 'z'"),
     ],
 )  # fmt: skip
 def test_a_mistake_around_kernels(old: str, new: str, message: str) -> None:

@@ -24,7 +24,24 @@ ALL = slice(None)
 _COMPUTE = KernelKind.COMPUTE
 
 
-class BlockExpr:
+class NotNumeric:
+    """A value that functions of Python and of numpy do not take as a number or an array."""
+
+    __slots__ = ()
+
+    def __float__(self) -> float:
+        raise _no_number()
+
+    __int__ = __index__ = __float__  # pyright: ignore[reportAssignmentType]
+
+    def __array__(self, *_arguments: object, **_options: object) -> Array:
+        raise _no_number()
+
+    def __array_ufunc__(self, *_arguments: object, **_options: object) -> Array:
+        raise _no_number()
+
+
+class BlockExpr(NotNumeric):
     """The value of a block expression.
 
     Attributes:
@@ -125,6 +142,14 @@ def no_element() -> ProgramError:
     return error(
         "a block expression has no elements that kernels could name",
         remedy="let data movement kernels copy a slice of the tensor into a block of its own",
+    )
+
+
+def _no_number() -> ProgramError:
+    """Error for passing a block expression to a function of Python or numpy."""
+    return error(
+        "a block expression is no number: functions of Python and numpy do not take it",
+        remedy="in kernels, operators and functions of ttl.math compute with blocks",
     )
 
 

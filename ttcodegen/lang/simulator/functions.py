@@ -48,12 +48,17 @@ EXPR = slice(1)
 """Selects the first operand."""
 
 
+def no_shape(what: str) -> ProgramError:
+    """Error for a function of blocks that is called without the shape of its result."""
+    return error(f"{what} needs the shape of its result")
+
+
 def _target_shape(what: str, target: BlockExpr | None, shape: object) -> Shape:
     """Shape of a result, which older programs pass as the target block."""
     if target is not None and not isinstance(target, BlockExpr):  # pyright: ignore
         raise error(f"the target of {what} is a block, not a {type(target).__name__}")
     if (target is None) == (shape is None):
-        raise error(f"{what} needs the shape of its result")
+        raise no_shape(what)
     return target.shape if target is not None else checked_shape(what, shape)
 
 

@@ -54,6 +54,7 @@ from ttcodegen.lang.simulator.loops import check_ends
 from ttcodegen.lang.simulator.meshes import mesh_of, part_of
 from ttcodegen.lang.simulator.pipes import check_balance
 from ttcodegen.lang.simulator.shapes import is_integer, is_tuple
+from ttcodegen.lang.simulator.spelling import wrong_arguments
 from ttcodegen.lang.simulator.unified import GENERATED_KERNELS, SplitOperation, has_kernels, split
 
 _PREFIXES = ("scipy_", "")
@@ -322,6 +323,9 @@ class Operation:
             finally:
                 current.remaining_devices = 0
             return
+        mistake = wrong_arguments(self.name, self.function, arguments, keywords)
+        if mistake is not None:
+            raise error(mistake)
         launch = self.instantiate(arguments, keywords)
         kernels = [kernel for node in launch.nodes.values() for kernel in node.kernels]
         if not kernels:
@@ -388,6 +392,8 @@ def _check_released(launch: Launch) -> None:
 def _kernel_decorator(kind: KernelKind) -> Callable[[Callable[[], None]], Callable[[], None]]:
     def register(function: Callable[[], None]) -> Callable[[], None]:
         node = building_node(f"a {kind.value} kernel")
+        if inspect.iscoroutinefunction(function):
+            raise error(no_statement("async"))
         if function.__code__.co_argcount:  # pyright: ignore
             raise error(
                 f"the kernel '{function.__name__}' has arguments; kernel functions have none"
@@ -419,19 +425,32 @@ def no_statement(word: str) -> str:
     return f"kernels of the device have no statement '{word}'"
 
 
-REFUSED_STATEMENTS: dict[type[ast.stmt], str] = {
+REFUSED_STATEMENTS: dict[type[ast.AST], str] = {
     ast.Try: "try",
     ast.TryStar: "try",
     ast.ClassDef: "class",
+    ast.AsyncFunctionDef: "async",
+    ast.AsyncFor: "async",
+    ast.AsyncWith: "async",
+    ast.Await: "await",
+    ast.Yield: "yield",
+    ast.YieldFrom: "yield",
 }
 """Statements that Python could run but kernels do not support, with their keywords."""
+
+
+def no_expression(node: ast.expr) -> str:
+    """Error message for an expression that kernels do not support."""
+    word = REFUSED_STATEMENTS.get(type(node))
+    text = ast.unparse(node)
+    return no_statement(word) if word is not None else f"kernels do not compute '{text}'"
 
 
 def _check_statements(kernel: FunctionType) -> None:
     """Raises ProgramError at a statement that kernels do not support."""
     syntax = GENERATED_KERNELS.get(kernel.__code__) or syntax_of_function(kernel)
     for node in ast.walk(syntax) if syntax is not None else ():
-        if isinstance(node, ast.stmt) and (word := REFUSED_STATEMENTS.get(type(node))) is not None:
+        if (word := REFUSED_STATEMENTS.get(type(node))) is not None:
             raise error_at(kernel.__code__.co_filename, no_statement(word), node)
 
 

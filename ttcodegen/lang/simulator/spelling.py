@@ -84,6 +84,8 @@ def _argument_error(name: str, function: Callable[..., Any], text: str) -> str:
         return f"{name} has no argument '{found[1]}'{_suggestion(found[1], known)}"
     if (found := re.search(r"missing .*?argument.*?: (.*)", text)) is not None:
         return f"{name} is missing the argument {found[1]}"
+    if not known and name in ("compute", "datamovement"):
+        return f"{name} takes no arguments; the decorator is written @ttl.{name}()"
     return f"{name} takes {'the arguments (' + ', '.join(known) + ')' if known else 'no arguments'}"
 
 

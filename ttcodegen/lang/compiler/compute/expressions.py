@@ -11,7 +11,7 @@ from xdsl.ir import SSAValue
 
 from ttcodegen.dialects.core.datatypes import DataType
 from ttcodegen.dialects.ttkernel.attributes import InputClamping, ReduceDim, ReduceType
-from ttcodegen.lang.simulator.expressions import BlockExpr, no_comparison
+from ttcodegen.lang.simulator.expressions import BlockExpr, NotNumeric, no_comparison
 from ttcodegen.lang.simulator.functions import COMPARISONS, ExponentialFlags, MathFunction
 from ttcodegen.lang.simulator.shapes import Shape
 from ttcodegen.ops.core.lowering import Tile, TileBuilder
@@ -25,7 +25,7 @@ TileFunction = Callable[[TileBuilder, Sequence[Tile]], Tile]
 
 
 @dataclass(eq=False)
-class Expression:
+class Expression(NotNumeric):
     """A block expression; its shape is in tiles."""
 
     language_class: ClassVar[type] = BlockExpr

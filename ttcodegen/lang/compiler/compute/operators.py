@@ -38,7 +38,7 @@ from ttcodegen.lang.simulator import functions
 from ttcodegen.lang.simulator.buffers import DataflowBuffer, packed_tiles
 from ttcodegen.lang.simulator.context import Kernel
 from ttcodegen.lang.simulator.expressions import no_condition, no_element
-from ttcodegen.lang.simulator.functions import ExponentialFlags, filled_layout
+from ttcodegen.lang.simulator.functions import ExponentialFlags, filled_layout, no_shape
 from ttcodegen.lang.simulator.shapes import (
     Shape,
     broadcast_axes,
@@ -246,6 +246,8 @@ class ExpressionTranslator(KernelTranslator):
     def _target_shape(self, what: str, target: Any, shape: Any) -> Shape:
         if isinstance(target, Expression):
             return target.units
+        if shape is None:
+            raise no_shape(what)
         return checked_shape(what, shape)
 
     def _broadcast(

@@ -39,6 +39,7 @@ from ttcodegen.lang.compiler.python.variables import (
     looked_up,
 )
 from ttcodegen.lang.simulator.context import Kernel, grid_in_dimensions
+from ttcodegen.lang.simulator.operations import no_expression
 from ttcodegen.lang.simulator.shapes import is_range, is_sequence, is_tuple, sequence_of
 from ttcodegen.lang.simulator.spelling import misspelled
 
@@ -184,7 +185,7 @@ class ExpressionTranslator:
             case ast.JoinedStr():
                 return self.joined_text(node)
             case _:
-                self.refuse(f"the compiler does not take a {type(node).__name__}", node)
+                self.refuse(no_expression(node), node)
 
     def values(self, nodes: Sequence[ast.expr]) -> list[Any]:
         """Translates the elements of a sequence display, unpacking starred elements."""
@@ -299,7 +300,8 @@ class ExpressionTranslator:
             try:
                 return PYTHON_OPERATORS[symbol](left, right)
             except (KeyError, TypeError, ArithmeticError) as error:
-                self.refuse(f"the operator {symbol} cannot be applied here: {error}", node)
+                reason = "" if isinstance(error, KeyError) else f": {error}"
+                self.refuse(f"'{ast.unparse(node)}' cannot be computed{reason}", node)
         if any(isinstance(each, KernelFloat | Quotient | float) for each in (left, right)):
             real = self.arithmetic.of_floats(symbol, left, right)
             if real is not None:

@@ -57,13 +57,10 @@ MAX_GROUPS = 8
 """Maximum number of node groups with different tensors or buffers, each with its own code."""
 MAX_UNROLLED = 1_000
 """Maximum number of iterations of a `while` loop that is unrolled."""
-_STATEMENT_NAMES: dict[type[ast.stmt], str] = {
+_STATEMENT_NAMES: dict[type[ast.AST], str] = {
     **REFUSED_STATEMENTS,
     ast.Raise: "raise",
     ast.Global: "global",
-    ast.AsyncFunctionDef: "async",
-    ast.AsyncFor: "async",
-    ast.AsyncWith: "async",
 }
 """Source words of statements that kernels do not support."""
 _MISSING = object()

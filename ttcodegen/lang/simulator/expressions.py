@@ -32,8 +32,6 @@ class NotNumeric:
     def __float__(self) -> float:
         raise _no_number()
 
-    __int__ = __index__ = __float__  # pyright: ignore[reportAssignmentType]
-
     def __array__(self, *_arguments: object, **_options: object) -> Array:
         raise _no_number()
 

@@ -20,7 +20,7 @@ from ttcodegen.lang.projects.projects import Projects
     ("expression", "message"),
     [
         ("x_blk ^ x_blk", "the device has no operation ^ of blocks of f32"),
-        ("(yield x_blk)", "the compiler does not take a Yield"),
+        ("(yield x_blk)", "kernels of the device have no statement 'yield'"),
     ],
 )  # fmt: skip
 def test_what_the_compiler_refuses_is_reported_at_its_line(expression: str, message: str) -> None:

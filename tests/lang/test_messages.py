@@ -31,7 +31,8 @@ op(x, y)
 """
 MOVE, COMPUTE = "ttl.copy(x[0, 0], x_blk).wait()", "y_blk.store(-x_blk)"
 INTERNAL = re.compile(
-    r"Translator|ttcodegen|Moved|ComputeBlock|<locals>|object has no attribute|FloorDiv|ufunc"
+    r"Translator|ttcodegen|Moved|ComputeBlock|PrintedText|__init__|<locals>"
+    r"|object has no attribute|FloorDiv|ufunc"
 )
 
 
@@ -66,6 +67,9 @@ OF_COMPUTE = [
      "functions of Python and numpy do not take it"),
     ("y_blk.store(ttl.block.broadcast(x_blk, dims=[0]))",
      "ttl.block.broadcast needs the shape of its result"),
+    ("y_blk.store(x_blk * len(x_blk))", "object of type 'Block' has no len()"),
+    ("y_blk.store(round(x_blk))", "type Block doesn't define __round__ method"),
+    ('y_blk.store(f"{x_blk}")', "store takes a block expression, not a str"),
 ]  # fmt: skip
 OF_MOVEMENT = [
     ("ttl.cpy(x[0, 0], x_blk).wait()", "ttl has no 'cpy'; did you mean copy?"),
@@ -74,6 +78,7 @@ OF_MOVEMENT = [
     ("ttl.copy(x[0, 0], x_blk).wait(3)", "wait takes no arguments"),
     ("ttl.GroupTransfer().ad(ttl.copy(x[0, 0], x_blk))",
      "a group transfer has no 'ad'; did you mean add?"),
+    ("number = int(x_blk)", "a real number, not 'Block'"),
     ("yield x_blk", "kernels of the device have no statement 'yield'"),
     ("ttl.copy(x[1 // 0, 0], x_blk).wait()", "integer division or modulo by zero"),
     ("column, row = ttl.core(dims=2)", "ttl has no 'core'; it is node now"),
@@ -109,6 +114,12 @@ def test_a_mistake_in_a_kernel(text: str, message: str, report: Callable[[str], 
         ("@ttl.compute()", "@ttl.compute",
          "compute takes no arguments; the decorator is written @ttl.compute()"),
         ("    def read", "    async def read", "kernels of the device have no statement 'async'"),
+        ("    @ttl.datamovement()\n    def read",
+         "    net = ttl.PipeNet(3)\n    @ttl.datamovement()\n    def read",
+         "a pipe net is made of a list of pipes, not of a int"),
+        ("    @ttl.datamovement()\n    def read",
+         "    pipe = ttl.Pipe((0, 0), dest=(0, 0))\n    @ttl.datamovement()\n    def read",
+         "Pipe has no argument 'dest'; did you mean dst?"),
         ("\nop(x, y)", "\nop(x)", "op is missing the argument 'y'"),
         ("\nop(x, y)", "\nop(x, y, z=x)", "op has no argument 'z'"),
     ],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -166,6 +166,8 @@ class PipeNet:
     """A set of pipes with common senders and receivers in the kernels."""
 
     def __init__(self, pipes: Sequence[Pipe]) -> None:
+        if not isinstance(pipes, Iterable):  # pyright: ignore
+            raise error(f"a pipe net is made of a list of pipes, not of a {type(pipes).__name__}")
         self.pipes = list(pipes)
         self.name = assigned_name() or "a pipe net"
         invalid = [each for each in self.pipes if not isinstance(each, Pipe)]  # pyright: ignore

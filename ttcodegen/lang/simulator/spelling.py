@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar
 
 from ttcodegen.foundation.messages import did_you_mean
 
@@ -26,6 +26,26 @@ _RENAMED = {
     "make_circular_buffer_like": "make_dataflow_buffer_like",
 }
 """Former names, with their replacements."""
+
+
+_REPRESENTED: dict[str, str] = {}
+"""Names of the compiler's classes, with the names of the classes that programs know."""
+
+
+class Representation:
+    """A value of the compiler that programs know as one of `language_class`."""
+
+    __slots__ = ()
+    language_class: ClassVar[type]
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        _REPRESENTED[cls.__name__] = cls.language_class.__name__
+
+
+def in_language(text: str) -> str:
+    """Replaces names of the compiler's classes in an error message by those that programs know."""
+    return re.sub(r"\w+", lambda word: _REPRESENTED.get(word[0], word[0]), text)
 
 
 def language_class(value: object) -> type:
@@ -46,7 +66,9 @@ def misspelled(raised: BaseException) -> str | None:
         function = _function(found[1]) if found is not None and not is_own else None
         if found is not None and function is not None:
             return _argument_error(
-                found[1].rpartition(".")[2], function, str(raised)[len(found[1]) + 3 :]
+                found[1].removesuffix(".__init__").rpartition(".")[2],
+                function,
+                str(raised)[len(found[1]) + 3 :],
             )
     return None
 

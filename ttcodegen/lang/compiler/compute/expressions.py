@@ -14,6 +14,7 @@ from ttcodegen.dialects.ttkernel.attributes import InputClamping, ReduceDim, Red
 from ttcodegen.lang.simulator.expressions import BlockExpr, NotNumeric, no_comparison
 from ttcodegen.lang.simulator.functions import COMPARISONS, ExponentialFlags, MathFunction
 from ttcodegen.lang.simulator.shapes import Shape
+from ttcodegen.lang.simulator.spelling import Representation
 from ttcodegen.ops.core.lowering import Tile, TileBuilder
 
 # Block expressions as trees, evaluated when a result is stored
@@ -25,7 +26,7 @@ TileFunction = Callable[[TileBuilder, Sequence[Tile]], Tile]
 
 
 @dataclass(eq=False)
-class Expression(NotNumeric):
+class Expression(Representation, NotNumeric):
     """A block expression; its shape is in tiles."""
 
     language_class: ClassVar[type] = BlockExpr

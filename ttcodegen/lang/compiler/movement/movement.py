@@ -35,8 +35,10 @@ from ttcodegen.lang.simulator.buffers import (
     not_backed,
 )
 from ttcodegen.lang.simulator.context import Kernel, KernelKind, current_chip, running_kernel
+from ttcodegen.lang.simulator.expressions import NotNumeric
 from ttcodegen.lang.simulator.pipes import Pipe, PipeNet
 from ttcodegen.lang.simulator.shapes import is_integer, is_tuple, shape_text
+from ttcodegen.lang.simulator.spelling import Representation
 from ttcodegen.lang.simulator.tensors import (
     Tensor,
     TensorSlice,
@@ -65,7 +67,7 @@ from ttcodegen.lang.simulator.transfers import (
 
 
 @dataclass(eq=False)
-class MovedBlock:
+class MovedBlock(Representation, NotNumeric):
     """A block that a data movement kernel has acquired."""
 
     language_class: ClassVar[type] = Block

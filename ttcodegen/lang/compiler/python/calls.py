@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import reduce
 from math import ceil, floor
 from types import FunctionType
-from typing import Any
+from typing import Any, ClassVar
 
 from xdsl.ir import SSAValue
 
@@ -40,7 +40,11 @@ from ttcodegen.lang.simulator.buffers import DataflowBuffer
 from ttcodegen.lang.simulator.context import Kernel
 from ttcodegen.lang.simulator.functions import ONE_OBJECT, debug_print, signpost
 from ttcodegen.lang.simulator.pipes import PipeNet
-from ttcodegen.lang.simulator.spelling import wrong_arguments, wrong_method_arguments
+from ttcodegen.lang.simulator.spelling import (
+    Representation,
+    wrong_arguments,
+    wrong_method_arguments,
+)
 
 _STRUCTURAL: frozenset[Any] = frozenset({slice, len, tuple, list, zip, enumerate, reversed})
 """Python functions that do not inspect the elements of their arguments."""
@@ -56,8 +60,10 @@ class Signpost:
 
 
 @dataclass(frozen=True)
-class PrintedText:
+class PrintedText(Representation):
     """A formatted string with parts that are unknown at compile time."""
+
+    language_class: ClassVar[type] = str
 
     parts: tuple[Any, ...]
 

@@ -52,6 +52,7 @@ from ttcodegen.lang.simulator.functions import ONLY_WITH
 from ttcodegen.lang.simulator.locations import ProgramError
 from ttcodegen.lang.simulator.operations import REFUSED_STATEMENTS, no_statement, returned_value
 from ttcodegen.lang.simulator.shapes import is_tuple
+from ttcodegen.lang.simulator.spelling import in_language
 
 MAX_GROUPS = 8
 """Maximum number of node groups with different tensors or buffers, each with its own code."""
@@ -173,11 +174,12 @@ class KernelTranslator(VariableTranslator):
             (diagnostic,) = error.diagnostics
             # Rules shared with the simulator do not know the location in the kernel.
             if isinstance(error, ProgramError) or diagnostic.place is None:
-                self.refuse(diagnostic.message, remedy=diagnostic.remedy)
+                self.refuse(in_language(diagnostic.message), remedy=diagnostic.remedy)
             raise
         except _PYTHON_ERRORS as error:
             # Raised by compile-time evaluation in Python.
-            self.refuse(f"this raises {type(error).__name__}: {error}", statement)
+            text = in_language(str(error))
+            self.refuse(f"this raises {type(error).__name__}: {text}", statement)
 
     def statement(self, node: ast.stmt) -> None:
         """Translates a statement."""

@@ -325,3 +325,29 @@ def test_a_setting_is_of_what_it_is_named_after() -> None:
         assert settings == (
             f"blocks_{indices[0]}_settings" if len(indices) == 1 else "block_settings"
         )
+
+
+def test_structures_of_parts_have_other_names_than_those_of_elements() -> None:
+    """Both parts of each element of `layer` are one function, named after the array too."""
+    ops = ("multiply", "add", "maximum", "subtract", "minimum", "add")
+    tensor, row = "tensor<32x64xbf16>", "tensor<1x64xbf16>"
+    arguments, lines, value = [f"%x: {tensor}"], list[str](), "%x"
+    for path in (f"layer.{index}.{part}" for index in range(3) for part in ("first", "second")):
+        for number, op in enumerate(ops):
+            name = f"{path.replace('.', '_')}_{number}"
+            arguments.append(
+                f'%w_{name}: {row} {{{PARAMETER}, ttir.name = "{path}.w{number}.weight"}}'
+            )
+            lines += [
+                f'%v_{name} = "ttir.{op}"({value}, %w_{name}) : ({tensor}, {row}) -> {tensor}',
+                f'%s_{name} = "ttir.sin"(%v_{name}) : ({tensor}) -> {tensor}',
+            ]
+            value = f"%s_{name}"
+    body = "\n".join((*lines, f"return {value} : {tensor}"))
+    header, source = sources(
+        f"func.func @forward({', '.join(arguments)}) -> {tensor} {{\n{body}\n}}\n"
+    )
+    structs = re.findall(r"^struct (\w+)", header + source, re.MULTILINE)
+    assert {"LayerWeights", "LayerArguments"} <= {*structs}
+    assert len({*structs}) == len(structs)
+    assert "ttnn::Tensor layer(ttnn::Tensor input, const LayerArguments& weights)" in source

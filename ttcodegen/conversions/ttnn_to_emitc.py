@@ -183,6 +183,7 @@ def _record(entry: Entry, facts: SourceFacts, function_names: NameScope) -> _Rec
         places=members.places,
         elements=entry.elements,
         function=entry.cpp_name,
+        is_type=entry.types.is_taken,
     )
     calling, functions = layers.outline_layers(statements, known)
     held, calling = hold_weights(entry, calling, functions, members.places, returned)

@@ -131,6 +131,10 @@ class Entry:
     loops: tuple[LoopFunction, ...] = ()
     """Bodies of loops that are not unrolled, inner ones first."""
 
+    def __post_init__(self) -> None:
+        # Structures of all entry functions are named before those of layers, which avoid them.
+        _ = self.elements
+
     @property
     def function(self) -> FuncOp:
         """The entry function."""

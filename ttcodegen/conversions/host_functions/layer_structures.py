@@ -21,7 +21,14 @@ from ttcodegen.conversions.host_functions.statements import Group, Statement
 from ttcodegen.emitc.builder import TENSOR
 from ttcodegen.emitc.spelling import NameScope, identifier
 from ttcodegen.naming.arguments import struct_name
-from ttcodegen.naming.functions import SETTINGS, SIZES, WEIGHTS, common_title, size_title
+from ttcodegen.naming.functions import (
+    ARGUMENTS,
+    SETTINGS,
+    SIZES,
+    WEIGHTS,
+    common_title,
+    size_title,
+)
 from ttcodegen.naming.members import element_name, element_prefixes
 from ttcodegen.naming.values import ValueNames
 from ttcodegen.ops.core.calls import MOST_UNNAMED
@@ -55,6 +62,8 @@ class Body:
     """Types of the structures in arrays, by parameter and access path."""
     function: str = ""
     """C++ name of the function."""
+    is_type: Callable[[str], bool] = lambda _: False
+    """Whether the header has a structure of that name."""
 
 
 def all_members(groups: Sequence[Group], index: int, body: Body) -> bool:
@@ -126,7 +135,9 @@ def structures(
     )
     most = MOST_APART if any("." in body.places.get(v, ("", ""))[1] for v in first.live_in) else 1
     if len(own) > most and WEIGHTS not in holders:
-        yield ParameterStruct(WEIGHTS, struct_name(function.name, WEIGHTS), own)
+        # The header may have that of the elements of an array: `LayerWeights` of `layer`.
+        names = (struct_name(function.name, kind) for kind in (WEIGHTS, ARGUMENTS))
+        yield ParameterStruct(WEIGHTS, next(n for n in names if not body.is_type(n)), own)
     if len(function.texts) > 1 and (
         has_weights(first, body) or len(function.parameters) > MOST_UNNAMED
     ):

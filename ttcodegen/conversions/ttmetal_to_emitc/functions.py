@@ -171,6 +171,7 @@ def _write_entry(
         places=members.places,
         elements=entry.elements,
         function=entry.cpp_name,
+        is_type=entry.types.is_taken,
     )
     statements, functions = layers.outline_layers(statements, known)
     entry, statements = hold_weights(

@@ -63,7 +63,7 @@ class Body:
     function: str = ""
     """C++ name of the function."""
     is_type: Callable[[str], bool] = lambda _: False
-    """Whether the header has a structure of that name."""
+    """Returns whether the header has a structure of a name."""
 
 
 def all_members(groups: Sequence[Group], index: int, body: Body) -> bool:

@@ -246,7 +246,6 @@ RT_VALUES = {
     "--inputs": "inputs",
     "--system-desc": "p150",
     "--machine": "p150",
-    "--python": "another-python",
     "--arch": "blackhole",
     "--rtol": "0.5",
     "--atol": "0",

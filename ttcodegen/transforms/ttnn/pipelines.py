@@ -246,7 +246,7 @@ def _placement_steps(options: Values) -> Iterator[Step | str]:
         given = {"target": activations, **given_decisions(options)}
         yield Step("ttnn-activation-dtype-conversion", given)
     if (level := optimization_level(options)) > 0:
-        record = {"record": True} if options["record-decisions"] else {}
+        record: dict[str, OptionValue] = {"record": True} if options["record-decisions"] else {}
         if options["refused-choices"]:
             record["refused"] = options["refused-choices"]
         yield Step("ttnn-optimize", {"level": level, **given_decisions(options), **record})
